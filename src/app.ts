@@ -1,0 +1,81 @@
+// The composition root: configuration → store → domain → HTTP. Only this file constructs; all others are given.
+import { randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import { createDirectory } from './directory/directory.ts'
+import { startUses } from './directory/uses.ts'
+import type { World } from './domain/context.ts'
+import { createIds } from './domain/ids.ts'
+import { mountDocs } from './http/docs.ts'
+import { mountOps } from './http/ops.ts'
+import { describePublic, mountPublic } from './http/public.ts'
+import { createServer } from './http/server.ts'
+import { migrate } from './store/migrate.ts'
+import { openStore } from './store/store.ts'
+
+/** How long requests in flight may take to finish once a stop was asked for. */
+const DRAIN_MS = 20_000
+
+/** Opens the database, brings its schema up to date and makes the world in which the domain's verbs act. */
+export async function openWorld(config: Config, log: Logger, patienceMs: number): Promise<World> {
+  const store = openStore(config.database, (error) => log.warn({ err: error }, 'database connection lost'))
+  try {
+    await migrate(store, {
+      patienceMs,
+      onWait: (error) => log.warn({ err: error }, 'waiting for the database'),
+    })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  const clock = Date.now
+  const random = (bytes: number) => randomBytes(bytes)
+  return { store, clock, random, ids: createIds(clock, random), tunnelDomain: config.tunnelDomain }
+}
+
+export interface Running {
+  /** Where it listens. */
+  url: string
+  /** Finishes what is in flight, writes what is pending, and lets go of the database. */
+  stop(): Promise<void>
+}
+
+export async function startServer(config: Config, world: World, log: Logger): Promise<Running> {
+  const { store, clock } = world
+  const uses = startUses(store, clock, (error) =>
+    log.warn({ err: error }, 'could not write when keys were used'),
+  )
+  const directory = createDirectory(store, uses)
+  let stopping = false
+
+  const server = createServer({ log, https: config.baseUrl?.startsWith('https:') ?? false })
+  mountOps(server, store, () => stopping)
+  mountPublic(server, { world, directory, ...config })
+  await mountDocs(server, describePublic(config.variant, config.baseUrl), config.baseUrl)
+
+  async function stop(): Promise<void> {
+    stopping = true
+    const patience = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS)
+    await server.close()
+    clearTimeout(patience)
+    const { lost } = await uses.stop()
+    if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')
+    await store.close()
+  }
+
+  try {
+    await server.listen({ host: config.host, port: config.port })
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  const { port } = server.server.address() as AddressInfo
+  return { url: `http://${printable(config.host)}:${port}`, stop }
+}
+
+/** An address that works when pasted: not the wildcard, and IPv6 in brackets. */
+function printable(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}

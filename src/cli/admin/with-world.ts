@@ -1,0 +1,18 @@
+// Operators' commands act on the database itself and need no running server.
+import { userInfo } from 'node:os'
+import { openWorld } from '../../app.ts'
+import { readConfig } from '../../config.ts'
+import type { Actor, World } from '../../domain/context.ts'
+import { createLog } from '../../log.ts'
+
+const PATIENCE_MS = 5_000
+
+/** Opens the world, acts in it as the person at the terminal, and closes it whatever happens. */
+export async function withWorld<T>(act: (world: World, actor: Actor) => Promise<T>): Promise<T> {
+  const world = await openWorld(readConfig(), createLog('silent'), PATIENCE_MS)
+  try {
+    return await act(world, { kind: 'operator', id: userInfo().username })
+  } finally {
+    await world.store.close()
+  }
+}

@@ -1,0 +1,41 @@
+import {
+  createWorkspace,
+  describeWorkspace,
+  listAll,
+  provision as provisionIn,
+} from '../../domain/workspaces.ts'
+import { type Io, table } from '../io.ts'
+import { withWorld } from './with-world.ts'
+
+export async function create(
+  given: { slug: string; name: string | undefined; provisioned: boolean },
+  io: Io,
+): Promise<void> {
+  const made = await withWorld(async (world, actor) =>
+    describeWorkspace(world, await createWorkspace(world, actor, given)),
+  )
+  io.data(
+    made,
+    `Created the workspace "${made.slug}" (${made.name}); its tunnels live under ${made.tunnelBase}.`,
+  )
+  io.say(`Mint a key for it: adit admin key create --workspace ${made.slug}`)
+}
+
+export async function list(io: Io): Promise<void> {
+  const all = await withWorld(listAll)
+  const rows = all.map((one) => [
+    one.slug,
+    one.name,
+    one.provisioned ? 'yes' : 'no',
+    one.createdAt,
+    one.tunnelBase,
+  ])
+  io.data(all, table(['SLUG', 'NAME', 'PROVISIONED', 'CREATED', 'TUNNELS UNDER'], rows))
+}
+
+export async function provision(slug: string, io: Io): Promise<void> {
+  const found = await withWorld(async (world, actor) =>
+    describeWorkspace(world, await provisionIn(world, actor, slug)),
+  )
+  io.data(found, `The workspace "${slug}" is provisioned.`)
+}

@@ -1,0 +1,113 @@
+// The settings. This file alone reads the environment; it reports every mistake at once, then the result is frozen.
+import { resolve } from 'node:path'
+import type { Variant } from './contract/variants.ts'
+import type { Target } from './store/store.ts'
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  /** Where people reach the server; undefined means where it listens. */
+  readonly baseUrl: string | undefined
+  readonly database: Target
+  readonly tunnelDomain: string
+  readonly variant: Variant
+  readonly requestsPerMinute: number | undefined
+  readonly logLevel: string
+}
+
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+interface Setting<T> {
+  /** What it is, for the table of settings in `--help`. */
+  readonly summary: string
+  readonly fallback: string
+  /** Throws the reason why the text will not do. */
+  read(text: string): T
+}
+
+const setting = <T>(summary: string, fallback: string, read: (text: string) => T): Setting<T> => ({
+  summary,
+  fallback,
+  read,
+})
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
+
+export const settings = {
+  ADIT_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
+  ADIT_PORT: setting('port to listen on; 0 takes any free one', '8080', (text) =>
+    wholeNumber(text, 0, 65_535),
+  ),
+  ADIT_BASE_URL: setting('where people reach the server, e.g. https://adit.example.com', '', readBaseUrl),
+  ADIT_DATABASE_URL: setting('sqlite:<path> or postgres://…', 'sqlite:./data/adit.db', readDatabaseUrl),
+  ADIT_TUNNEL_DOMAIN: setting('domain under which tunnels live', 'localhost', readDomain),
+  ADIT_API_VARIANT: setting('A (keys can mint and revoke keys) or B (they cannot)', 'A', (text): Variant => {
+    if (text !== 'A' && text !== 'B') throw new Error('must be A or B')
+    return text
+  }),
+  ADIT_RATE_LIMIT: setting('requests per API key and minute, on each node; empty for no limit', '', (text) =>
+    text === '' ? undefined : wholeNumber(text, 1, 1_000_000),
+  ),
+  ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
+    if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
+    return text
+  }),
+}
+
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const mistakes: string[] = []
+  const read = <T>(name: keyof typeof settings, { fallback, read }: Setting<T>): T => {
+    try {
+      return read(environment[name]?.trim() || fallback)
+    } catch (error) {
+      mistakes.push(`${name} ${(error as Error).message}`)
+      return undefined as T
+    }
+  }
+  const config: Config = {
+    host: read('ADIT_HOST', settings.ADIT_HOST),
+    port: read('ADIT_PORT', settings.ADIT_PORT),
+    baseUrl: read('ADIT_BASE_URL', settings.ADIT_BASE_URL),
+    database: read('ADIT_DATABASE_URL', settings.ADIT_DATABASE_URL),
+    tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
+    variant: read('ADIT_API_VARIANT', settings.ADIT_API_VARIANT),
+    requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
+    logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
+  }
+  if (mistakes.length > 0) throw new ConfigError(`The configuration will not do:\n  ${mistakes.join('\n  ')}`)
+  return Object.freeze(config)
+}
+
+function wholeNumber(text: string, least: number, most: number): number {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (!(number >= least && number <= most)) throw new Error(`must be a whole number from ${least} to ${most}`)
+  return number
+}
+
+function readBaseUrl(text: string): string | undefined {
+  if (text === '') return undefined
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username)
+    throw new Error('must be an http or https address without query, e.g. https://adit.example.com')
+  return url.href.replace(/\/$/, '')
+}
+
+/** What is wrong is said without repeating the text, which may hold a password. */
+function readDatabaseUrl(text: string): Target {
+  if (text.startsWith('sqlite:')) {
+    const path = text.slice('sqlite:'.length).replace(/^\/\/(?=.)/, '')
+    if (path === '') throw new Error('must name a file, e.g. sqlite:./data/adit.db')
+    return { engine: 'sqlite', path: resolve(path) }
+  }
+  if (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return { engine: 'postgres', url: text }
+  throw new Error('must be sqlite:<path> or postgres://user:password@host:port/database')
+}
+
+function readDomain(text: string): string {
+  const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?'
+  if (!new RegExp(`^${label}(\\.${label})*$`).test(text) || text.length > 180)
+    throw new Error('must be a domain name in lower case, e.g. tunnels.example.com')
+  return text
+}

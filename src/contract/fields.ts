@@ -1,0 +1,68 @@
+// The building blocks of the wire: fields that more than one resource uses.
+import Type, { type TSchemaOptions } from 'typebox'
+
+/** What a value must be, in words; shown instead of a bare pattern when the value is refused. */
+const rule = (text: string) => ({ 'x-rule': text })
+
+const NO_CONTROLS = '^[^\\p{Cc}\\p{Cs}]*$'
+
+export const Instant = Type.String({
+  format: 'date-time',
+  description: 'ISO 8601 in UTC with milliseconds.',
+  examples: ['2026-11-15T10:02:11.000Z'],
+})
+
+/** A type list rather than a union: it is valid OpenAPI 3.1 and is written out without trying alternatives. */
+export const InstantOrNull = (description: string) =>
+  Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
+
+/** A count that stays exact past 2^53: bigint in the program, plain digits on the wire. */
+export const Count = (description: string) =>
+  Type.Unsafe<bigint>({ type: 'integer', minimum: 0, description })
+
+export const Label = Type.String({
+  maxLength: 80,
+  pattern: NO_CONTROLS,
+  description: 'Free text of at most 80 characters (Unicode code points), without control characters.',
+  examples: ['ci'],
+  ...rule('must be well-formed text without control characters'),
+})
+
+export const WorkspaceName = Type.String({
+  minLength: 1,
+  maxLength: 80,
+  pattern: NO_CONTROLS,
+  description: 'Display name of the workspace.',
+  examples: ['Acme'],
+  ...rule('must be well-formed text without control characters'),
+})
+
+export const EdgeName = Type.String({
+  minLength: 1,
+  maxLength: 80,
+  pattern: NO_CONTROLS,
+  description: 'What people call the edge.',
+  examples: ['fra-1'],
+  ...rule('must be well-formed text without control characters'),
+})
+
+/** A slug is a label of a host name (RFC 1123), because tunnels live under it. */
+export const Slug = Type.String({
+  minLength: 1,
+  maxLength: 63,
+  pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
+  description: 'Short identifier of the workspace, usable as one label of a host name.',
+  examples: ['acme'],
+  ...rule('must be lower-case letters, digits and inner hyphens'),
+})
+
+export const HostName = (options: TSchemaOptions) => Type.String({ format: 'hostname', ...options })
+
+export const TokenId = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: NO_CONTROLS,
+  description: 'Key identifier, `tok_` and a suffix that sorts by time of creation.',
+  examples: ['tok_01k9x2m4q7r8s9t0v1w2x3y4z5'],
+  ...rule('must be text without control characters'),
+})

@@ -1,0 +1,58 @@
+// An operation is a value: what it is called, who may call it, what goes in and what comes out. Routes,
+// validation, serialisation, the OpenAPI document and clients are all made from it.
+import type { Static, TObject, TSchema } from 'typebox'
+import type { FaultCode } from './faults.ts'
+
+/** Who may call: anybody, or the holder of a workspace's API key. */
+export type Access = 'anyone' | 'key'
+
+export interface Operation {
+  readonly id: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** Relative to its surface, parameters in braces: `/tokens/{id}`. */
+  readonly path: `/${string}`
+  readonly access: Access
+  readonly summary: string
+  readonly description: string
+  readonly params?: TObject
+  readonly query?: TObject
+  readonly headers?: TObject
+  readonly body?: TObject
+  readonly answer: Answer
+  /** The faults of its own; those that every operation can answer with are implied. */
+  readonly faults: readonly FaultCode[]
+}
+
+export interface Answer {
+  readonly status: 200 | 201
+  readonly description: string
+  readonly schema: TSchema
+  readonly example: unknown
+  /** The answer holds a secret, so nothing on the way may store it. */
+  readonly secret?: true
+  /** The answer may be one page of a list; the next one is named in a `Link` header. */
+  readonly paged?: true
+}
+
+export const operation = <const T extends Operation>(definition: T): T => definition
+
+type PartOf<O extends Operation, P extends 'params' | 'query' | 'headers' | 'body'> = O[P] extends TSchema
+  ? Static<O[P]>
+  : unknown
+
+/** Everything a caller sends, in one object; names are unique across the parts of an operation. */
+export type InputOf<O extends Operation> = PartOf<O, 'params'> &
+  PartOf<O, 'query'> &
+  PartOf<O, 'headers'> &
+  PartOf<O, 'body'>
+
+export type AnswerOf<O extends Operation> = Static<O['answer']['schema']>
+
+/** The faults an operation can answer with, its own and the implied ones, in the order of their status. */
+export function faultsOf(operation: Operation): FaultCode[] {
+  const takesInput = operation.params ?? operation.query ?? operation.headers ?? operation.body
+  const implied: FaultCode[] = ['internal']
+  if (takesInput) implied.push('invalid_request')
+  if (operation.access === 'key') implied.push('unauthorized', 'rate_limited', 'unavailable')
+  return [...new Set([...implied, ...operation.faults])]
+}

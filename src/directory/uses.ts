@@ -1,0 +1,53 @@
+// When keys were last used, gathered in memory and written in batches: a request never waits for it.
+import { markKeyUsed } from '../store/keys.ts'
+import type { Store } from '../store/store.ts'
+
+/** With the time a write may take, well within the promised 5 s. */
+const FLUSH_EVERY_MS = 3_000
+const BATCH_MAX = 500
+
+export interface Uses {
+  mark(keyId: string): void
+  /** Writes what is pending and stops. What could not be written is counted in the answer. */
+  stop(): Promise<{ lost: number }>
+}
+
+export function startUses(store: Store, clock: () => number, onFailure: (error: unknown) => void): Uses {
+  let pending = new Map<string, number>()
+  let flushing: Promise<void> = Promise.resolve()
+
+  async function flush(): Promise<void> {
+    const taken = pending
+    pending = new Map()
+    // In the order of their ids, so that two nodes writing the same keys cannot wait for each other.
+    const marks = [...taken].sort(([a], [b]) => (a < b ? -1 : 1))
+    for (let start = 0; start < marks.length; start += BATCH_MAX) {
+      const batch = marks.slice(start, start + BATCH_MAX)
+      try {
+        await store.transaction(async (db) => {
+          for (const [keyId, at] of batch) await markKeyUsed(db, keyId, at)
+        })
+      } catch (error) {
+        // Kept for the next time, unless the key was used again meanwhile.
+        for (const [keyId, at] of marks.slice(start)) if (!pending.has(keyId)) pending.set(keyId, at)
+        onFailure(error)
+        return
+      }
+    }
+  }
+
+  const timer = setInterval(() => {
+    flushing = flushing.then(flush)
+  }, FLUSH_EVERY_MS)
+  timer.unref()
+
+  return {
+    mark: (keyId) => pending.set(keyId, clock()),
+    async stop() {
+      clearInterval(timer)
+      await flushing
+      await flush()
+      return { lost: pending.size }
+    },
+  }
+}

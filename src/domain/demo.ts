@@ -1,0 +1,70 @@
+// Plausible usage to look at: traffic that grows over the year, rests at weekends and has its odd busy day.
+import { mergeReport } from '../store/usage.ts'
+import { DAY_MS } from '../store/usage-report.ts'
+import type { World } from './context.ts'
+import { lastDays } from './windows.ts'
+
+const DAYS_PER_REPORT = 30
+const MINUTE_MS = 60_000
+
+/** Not the name of any edge: usage written under it is the demonstration's own, and merging it twice adds nothing. */
+const DEMO_EDGE = 'edge_demo'
+const DEMO_EPOCH = 'demo'
+
+export async function fillWithUsage(
+  world: World,
+  workspaceId: string,
+  days: number,
+  onProgress: (daysDone: number) => void,
+): Promise<void> {
+  const now = world.clock()
+  const window = lastDays(days, now)
+  for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
+    const part = window.slice(start, start + DAYS_PER_REPORT)
+    const figures = part.map((day) => inventDay(day, (start + part.indexOf(day)) / window.length, now))
+    await mergeReport(world.store, {
+      edgeId: DEMO_EDGE,
+      epoch: DEMO_EPOCH,
+      counters: figures.map(({ open: _open, busiest: _busiest, ...counter }) => ({
+        workspaceId,
+        ...counter,
+      })),
+      tunnels: figures.map(({ busiest, open }) => ({ workspaceId, minute: busiest, open })),
+    })
+    onProgress(start + part.length)
+  }
+}
+
+function inventDay(day: number, progress: number, now: number) {
+  const chance = chances(day / DAY_MS)
+  const weekday = new Date(day).getUTCDay()
+  const rest = weekday === 0 || weekday === 6 ? 0.35 : 1
+  const burst = chance() < 0.04 ? 2.5 : 1
+  const elapsed = Math.min(1, (now - day) / DAY_MS)
+  const busy = (0.4 + 0.6 * progress) * rest * burst * (0.75 + 0.5 * chance()) * elapsed
+  const requests = Math.round(48_000 * busy)
+  const bytesIn = Math.round(requests * (900 + 600 * chance()))
+  const bytesOut = Math.round(requests * (14_000 + 9_000 * chance()))
+  const lastMoment = Math.min(day + DAY_MS - 1, now)
+  return {
+    day,
+    requests: BigInt(requests),
+    bytesIn: BigInt(bytesIn),
+    bytesOut: BigInt(bytesOut),
+    events: BigInt(Math.round(40 * busy) * 2),
+    lastSeen: lastMoment,
+    busiest: lastMoment - (lastMoment % MINUTE_MS),
+    open: Math.max(1, Math.round(14 * busy)),
+  }
+}
+
+/** The same day always looks the same, so that filling again changes nothing but today (mulberry32). */
+function chances(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

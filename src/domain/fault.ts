@@ -1,0 +1,44 @@
+// The one error class of the domain. Its public words are kept apart from its cause: the cause goes to the log.
+import type { FaultCode } from '../contract/faults.ts'
+import { isUnavailable } from '../store/unavailable.ts'
+
+export interface Detail {
+  path: string
+  message: string
+}
+
+interface FaultWords {
+  message?: string
+  details?: Detail[]
+  cause?: unknown
+  retryAfterS?: number
+}
+
+export class Fault extends Error {
+  override name = 'Fault'
+  readonly code: FaultCode
+  readonly details: Detail[]
+  readonly retryAfterS: number | undefined
+
+  constructor(code: FaultCode, words: FaultWords = {}) {
+    super(words.message ?? code, { cause: words.cause })
+    this.code = code
+    this.details = words.details ?? []
+    this.retryAfterS = words.retryAfterS
+  }
+}
+
+export const invalid = (path: string, message: string) =>
+  new Fault('invalid_request', { message: `${path}: ${message}`, details: [{ path, message }] })
+
+/** What nobody foresaw is `internal`; a database that cannot answer is `unavailable`, never a guess. */
+export function faultOf(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  if (isUnavailable(error))
+    return new Fault('unavailable', {
+      message: 'The service cannot answer just now. Try again shortly.',
+      retryAfterS: 1,
+      cause: error,
+    })
+  return new Fault('internal', { cause: error })
+}

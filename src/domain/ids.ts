@@ -1,0 +1,30 @@
+// Identifiers that sort by time of creation: 48 bits of milliseconds and 80 of chance, in 26 characters.
+// Within one process they strictly increase, so "newest first" holds even for keys made in the same millisecond.
+const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
+const TIME_CHARS = 10
+const CHANCE_BITS = 80n
+const CHANCE_CHARS = 16
+
+export type Ids = (prefix: 'tok' | 'ws' | 'edge' | 'aud') => string
+
+export function createIds(clock: () => number, random: (bytes: number) => Uint8Array): Ids {
+  let lastMs = -1
+  let chance = 0n
+  return (prefix) => {
+    const ms = Math.max(clock(), lastMs)
+    if (ms === lastMs) {
+      chance += 1n
+    } else {
+      // The top bit stays clear, so that counting on within a millisecond cannot overflow.
+      chance = BigInt(`0x${Buffer.from(random(10)).toString('hex')}`) & ((1n << (CHANCE_BITS - 1n)) - 1n)
+    }
+    lastMs = ms
+    return `${prefix}_${base32(BigInt(ms), TIME_CHARS)}${base32(chance, CHANCE_CHARS)}`
+  }
+}
+
+function base32(value: bigint, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest >>= 5n) text = DIGITS[Number(rest & 31n)] + text
+  return text
+}

@@ -1,0 +1,45 @@
+// Checks a value against a schema of the contract and says in plain words what is wrong with it.
+import type { Static, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { type Detail, Fault } from './fault.ts'
+
+const DETAILS_MAX = 20
+
+export type Checker<T> = (value: unknown) => asserts value is T
+
+/** Compiles once, checks many times. `place` is the JSON Pointer of the value in the request, e.g. `/body`. */
+export function checker<S extends TSchema>(schema: S, place: string): Checker<Static<S>> {
+  const compiled = Compile(schema)
+  return (value) => {
+    if (compiled.Check(value)) return
+    const details: Detail[] = compiled
+      .Errors(value)
+      .slice(0, DETAILS_MAX)
+      .map(({ instancePath, keyword, message }) => {
+        const found = schemaAt(schema, instancePath)
+        return { path: place + instancePath, message: explain(found, keyword, message) }
+      })
+    const message = details.map((detail) => `${detail.path} ${detail.message}`).join('; ')
+    throw new Fault('invalid_request', { message, details })
+  }
+}
+
+interface Limits {
+  type?: string
+  minimum?: number
+  maximum?: number
+  'x-rule'?: string
+}
+
+function explain(schema: Limits, keyword: string, fallback: string): string {
+  if (keyword === 'pattern' && schema['x-rule']) return schema['x-rule']
+  if (schema.type === 'integer' && schema.minimum !== undefined && schema.maximum !== undefined)
+    return `must be a whole number from ${schema.minimum} to ${schema.maximum}`
+  return fallback
+}
+
+function schemaAt(schema: TSchema, instancePath: string): Limits {
+  let at = schema as { properties?: Record<string, TSchema>; items?: TSchema }
+  for (const step of instancePath.split('/').slice(1)) at = at.properties?.[step] ?? at.items ?? {}
+  return at as Limits
+}

@@ -1,0 +1,122 @@
+// API keys: minted, listed, revoked. A raw key exists in the answer of its creation and nowhere else.
+import { Label } from '../contract/fields.ts'
+import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
+import { findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
+import { listWorkspaces } from '../store/workspaces.ts'
+import { recordAct } from './audit.ts'
+import type { Actor, Context, World } from './context.ts'
+import { Fault } from './fault.ts'
+import { deriveSeal, openAnswer, sealAnswer } from './idempotency.ts'
+import { checker } from './invalid.ts'
+import { hashSecret, mintSecret } from './secret.ts'
+import { isoOf, isoOrNull } from './windows.ts'
+import { getBySlug } from './workspaces.ts'
+
+export interface CreatedKey {
+  id: string
+  token: string
+  label: string
+  createdAt: string
+}
+
+/** What makes a creation repeatable: the caller's Idempotency-Key and the raw API key it came with. */
+export interface Retry {
+  idempotencyKey: string
+  apiKey: string
+}
+
+const RETRY_MS = 24 * 60 * 60 * 1000
+
+const checkLabel: ReturnType<typeof checker<typeof Label>> = checker(Label, '/label')
+
+export async function createKey(ctx: Context, label = '', retry?: Retry): Promise<CreatedKey> {
+  checkLabel(label)
+  const now = ctx.clock()
+  const created: CreatedKey = {
+    id: ctx.ids('tok'),
+    token: mintSecret('key', ctx.random),
+    label,
+    createdAt: isoOf(now),
+  }
+  return ctx.store.transaction(async (db) => {
+    if (retry) {
+      const seal = deriveSeal(retry.idempotencyKey, retry.apiKey)
+      await dropAnswersBefore(db, ctx.workspaceId, now - RETRY_MS)
+      const sealed = sealAnswer(seal, created, ctx.random)
+      const kept = await keepAnswer(db, ctx.workspaceId, { id: seal.id, sealed, createdAt: now })
+      if (kept !== sealed) return firstAnswer(openAnswer<CreatedKey>(seal, kept), label)
+    }
+    await insertKey(db, {
+      id: created.id,
+      workspace_id: ctx.workspaceId,
+      label,
+      hash: hashSecret(created.token),
+      created_at: now,
+      last_used_at: null,
+      revoked_at: null,
+    })
+    await recordAct(db, ctx, { ...ctx, action: 'key.created', subjectId: created.id })
+    return created
+  })
+}
+
+function firstAnswer(first: CreatedKey, label: string): CreatedKey {
+  if (first.label === label) return first
+  throw new Fault('idempotency_mismatch', {
+    message: 'This Idempotency-Key was used with another body. Repeat that body, or send a new key.',
+  })
+}
+
+export interface KeyPage {
+  limit?: number | undefined
+  cursor?: string | undefined
+}
+
+export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
+  // One more than asked for tells whether there is a next page.
+  const rows = await listKeys(ctx.store.db, ctx.workspaceId, {
+    after: cursor,
+    limit: limit === undefined ? undefined : limit + 1,
+  })
+  const page = limit === undefined ? rows : rows.slice(0, limit)
+  return {
+    tokens: page.map(describeKey),
+    next: page.length < rows.length ? { limit: String(limit), cursor: page.at(-1)?.id as string } : undefined,
+  }
+}
+
+export const describeKey = (row: KeyRow) => ({
+  id: row.id,
+  label: row.label,
+  createdAt: isoOf(row.created_at),
+  lastUsedAt: isoOrNull(row.last_used_at),
+  revokedAt: isoOrNull(row.revoked_at),
+})
+
+/** Somebody else's key, one that never was and one already revoked all look the same: not found. */
+export async function revoke(ctx: Context, id: string) {
+  await ctx.store.transaction(async (db) => {
+    if (!(await revokeKey(db, ctx.workspaceId, id, ctx.clock())))
+      throw new Fault('not_found', { message: `There is no active key ${id}.` })
+    await recordAct(db, ctx, { ...ctx, action: 'key.revoked', subjectId: id })
+  })
+  return { id, revoked: true as const }
+}
+
+/** For the operator: the keys of one workspace, or of all. */
+export async function listEverywhere(world: World, slug?: string) {
+  const workspaces =
+    slug === undefined ? await listWorkspaces(world.store.db) : [await getBySlug(world, slug)]
+  const lists = workspaces.map(async (workspace) => {
+    const rows = await listKeys(world.store.db, workspace.id)
+    return rows.map((row) => ({ ...describeKey(row), workspace: workspace.slug }))
+  })
+  return (await Promise.all(lists)).flat()
+}
+
+/** For the operator, who names a key without its workspace. */
+export async function revokeAnywhere(world: World, actor: Actor, id: string) {
+  const key = await findKeyById(world.store.db, id)
+  if (!key) throw new Fault('not_found', { message: `There is no active key ${id}.` })
+  return revoke({ ...world, actor, workspaceId: key.workspace_id }, id)
+}

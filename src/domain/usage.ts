@@ -1,0 +1,46 @@
+// Reading usage. Both variants' figures are computed; the answer's schema takes those of the variant that runs.
+import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
+import type { Context } from './context.ts'
+import { isoOf, isoOrNull, lastDays } from './windows.ts'
+
+const DAYS_DEFAULT = 30
+
+const quiet: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
+
+export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
+  const window = lastDays(days, ctx.clock())
+  const [rows, lastSeen] = await Promise.all([
+    readDays(ctx.store.db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
+    findLastSeen(ctx.store.db, ctx.workspaceId),
+  ])
+  const byDay = new Map(rows.map((row) => [row.day, row]))
+  const total = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
+  const series = window.map((day) => {
+    const { requests, bytesIn, bytesOut, events, peakTunnels } = byDay.get(day) ?? quiet
+    total.requests += requests
+    total.bytesIn += bytesIn
+    total.bytesOut += bytesOut
+    total.events += events
+    total.peakTunnels = Math.max(total.peakTunnels, peakTunnels)
+    const bytes = bytesIn + bytesOut
+    return {
+      day: isoOf(day),
+      requests,
+      bytesIn,
+      bytesOut,
+      bytes,
+      totalBytes: bytes,
+      peakTunnels: BigInt(peakTunnels),
+    }
+  })
+  return {
+    requests: total.requests,
+    bytesIn: total.bytesIn,
+    bytesOut: total.bytesOut,
+    totalBytes: total.bytesIn + total.bytesOut,
+    peakTunnels: BigInt(total.peakTunnels),
+    eventCount: total.events,
+    lastSeen: isoOrNull(lastSeen),
+    series,
+  }
+}

@@ -1,0 +1,89 @@
+// Workspaces: created and provisioned by the operator, read by their keys.
+import { Slug, WorkspaceName } from '../contract/fields.ts'
+import {
+  findWorkspaceBySlug,
+  getWorkspace,
+  insertWorkspace,
+  listWorkspaces,
+  provisionWorkspace,
+  type WorkspaceRow,
+} from '../store/workspaces.ts'
+import { recordAct } from './audit.ts'
+import type { Actor, Context, World } from './context.ts'
+import { Fault } from './fault.ts'
+import { checker } from './invalid.ts'
+import { isoOf } from './windows.ts'
+
+const checkSlug: ReturnType<typeof checker<typeof Slug>> = checker(Slug, '/slug')
+const checkName: ReturnType<typeof checker<typeof WorkspaceName>> = checker(WorkspaceName, '/name')
+
+export async function readWorkspace(ctx: Context) {
+  return describeWorkspace(ctx, await getWorkspace(ctx.store.db, ctx.workspaceId))
+}
+
+export const describeWorkspace = (world: World, row: WorkspaceRow) => ({
+  slug: row.slug,
+  name: row.name,
+  provisioned: row.provisioned_at !== null,
+  tunnelBase: `${row.slug}.${world.tunnelDomain}`,
+  exampleUrl: `my-app.${row.slug}.${world.tunnelDomain}`,
+  createdAt: isoOf(row.created_at),
+})
+
+export type WorkspaceView = ReturnType<typeof describeWorkspace>
+
+export interface NewWorkspace {
+  slug: string
+  name?: string | undefined
+  provisioned?: boolean | undefined
+}
+
+/** Returns the row, so that the caller can go on acting in the new workspace. */
+export async function createWorkspace(
+  world: World,
+  actor: Actor,
+  given: NewWorkspace,
+): Promise<WorkspaceRow> {
+  const { slug, name = slug, provisioned = false } = given
+  checkSlug(slug)
+  checkName(name)
+  const now = world.clock()
+  const row = {
+    id: world.ids('ws'),
+    slug,
+    name,
+    created_at: now,
+    provisioned_at: provisioned ? now : null,
+  }
+  await world.store.transaction(async (db) => {
+    if (!(await insertWorkspace(db, row)))
+      throw new Fault('invalid_request', { message: `There is a workspace "${slug}" already.` })
+    await recordAct(db, world, { workspaceId: row.id, actor, action: 'workspace.created', subjectId: row.id })
+  })
+  return row
+}
+
+export async function listAll(world: World): Promise<WorkspaceView[]> {
+  return (await listWorkspaces(world.store.db)).map((row) => describeWorkspace(world, row))
+}
+
+export async function getBySlug(world: World, slug: string): Promise<WorkspaceRow> {
+  const row = await findWorkspaceBySlug(world.store.db, slug)
+  if (row) return row
+  throw new Fault('not_found', { message: `There is no workspace "${slug}".` })
+}
+
+/** Provisioning twice is no mistake: the second time changes nothing. */
+export async function provision(world: World, actor: Actor, slug: string): Promise<WorkspaceRow> {
+  const row = await getBySlug(world, slug)
+  await world.store.transaction(async (db) => {
+    if (await provisionWorkspace(db, row.id, world.clock()))
+      await recordAct(db, world, {
+        workspaceId: row.id,
+        actor,
+        action: 'workspace.provisioned',
+        subjectId: row.id,
+      })
+  })
+  return getBySlug(world, slug)
+}

@@ -1,0 +1,73 @@
+// The public API: /api/v1 in the variant that the deployment runs.
+import type { FastifyInstance } from 'fastify'
+import { describe } from '../contract/openapi.ts'
+import { PUBLIC_PREFIX, type Variant, variants } from '../contract/variants.ts'
+import type { Directory } from '../directory/directory.ts'
+import type { Context, World } from '../domain/context.ts'
+import * as keys from '../domain/keys.ts'
+import { readUsage } from '../domain/usage.ts'
+import { readWorkspace } from '../domain/workspaces.ts'
+import { createAuthenticator } from './authenticate.ts'
+import { createRateLimit } from './rate-limit.ts'
+import { type Handlers, mountSurface } from './surface.ts'
+
+export interface PublicOptions {
+  world: World
+  directory: Directory
+  variant: Variant
+  /** Where people reach the server; undefined where only they know. */
+  baseUrl: string | undefined
+  /** Requests per key and minute; undefined for no limit. */
+  requestsPerMinute: number | undefined
+}
+
+/** The context of an authenticated request, and the raw key that it came with. */
+interface KeyContext extends Context {
+  apiKey: string
+}
+
+export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
+  const { world, directory, variant, baseUrl, requestsPerMinute } = options
+  const authenticate = createAuthenticator(directory)
+  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, world.clock) : undefined
+  const document = describePublic(variant, baseUrl)
+
+  const handlers: Handlers<KeyContext, (typeof variants)[Variant][number]> = {
+    'workspace.read': (ctx) => readWorkspace(ctx),
+    'tokens.list': (ctx, page) => keys.listPage(ctx, page),
+    'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
+      keys.createKey(ctx, label, idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined),
+    'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
+    'usage.read': (ctx, { days }) => readUsage(ctx, days),
+    'description.read': () => document,
+  }
+
+  mountSurface(server, variants[variant], handlers, {
+    prefix: PUBLIC_PREFIX,
+    basePath: baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : '',
+    async admit(request, reply): Promise<KeyContext> {
+      const { keyId, workspaceId, apiKey } = await authenticate(request)
+      rateLimit?.(keyId, reply)
+      return { ...world, workspaceId, actor: { kind: 'key', id: keyId }, apiKey }
+    },
+  })
+}
+
+/** The document describes the variant that runs, and only it. */
+export function describePublic(variant: Variant, baseUrl = '') {
+  const keysByApi = {
+    A: 'Keys are minted and revoked here too.',
+    B: 'Keys are minted and revoked by people in the dashboard, not by this API.',
+  }
+  return describe({
+    title: 'Adit control plane',
+    version: '1',
+    description:
+      'Read a workspace, its API keys and its usage. Every request is scoped to the workspace that the presented ' +
+      `key belongs to. ${keysByApi[variant]}\n\n` +
+      'Every answer is JSON and may be read by any web page. `HEAD` is answered wherever `GET` is. ' +
+      'Whatever is not described here is 404.',
+    serverUrl: baseUrl + PUBLIC_PREFIX,
+    operations: variants[variant],
+  })
+}

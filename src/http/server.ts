@@ -1,0 +1,144 @@
+// The HTTP server: Fastify with every input bounded, the headers that every answer carries, and one way to fail.
+// The surfaces (public, ops, docs) are mounted on it by app.ts.
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import type { Logger } from 'pino'
+import type { Actor } from '../domain/context.ts'
+import { Fault, invalid } from '../domain/fault.ts'
+import { parseBody } from './body.ts'
+import { bodyOf, sendFault } from './errors.ts'
+
+const BODY_BYTES_MAX = 16 * 1024
+const HEADER_BYTES_MAX = 16 * 1024
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 15_000
+const TIMEOUT_CHECK_MS = 1_000
+/** Longer than the idle time of common proxies, so that it is they who close first. */
+const KEEP_ALIVE_MS = 75_000
+const REQUEST_ID = /^[\w.:-]{1,64}$/
+
+const CROSS_ORIGIN = { 'access-control-allow-origin': '*' }
+const EXPOSED = 'ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id'
+
+export interface ServerOptions {
+  log: Logger
+  /** Browsers are told to stay on https where that is how they came. */
+  https: boolean
+}
+
+export function createServer({ log, https }: ServerOptions): FastifyInstance {
+  const server = fastify({
+    loggerInstance: log,
+    // One line a request, written below, instead of two.
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    http: {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      // Refused below, with a body that says so.
+      requireHostHeader: false,
+    },
+    // While draining, a request that still comes on an open connection is served like any other.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    genReqId: requestIds(),
+    clientErrorHandler: refuseConnection,
+    frameworkErrors: (error, request, reply) => {
+      setHeaders(request, reply)
+      sendFault(error, request, reply)
+    },
+  }) as unknown as FastifyInstance
+
+  server.removeAllContentTypeParsers()
+  server.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      done(null, parseBody(request, body as Buffer))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+
+  server.decorateRequest('caller', undefined)
+
+  const everyAnswer = {
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    ...(https && { 'strict-transport-security': 'max-age=31536000' }),
+  }
+  function setHeaders(request: FastifyRequest, reply: FastifyReply): void {
+    reply.headers(everyAnswer).header('x-request-id', request.id)
+    if (isApi(request.url)) reply.headers(CROSS_ORIGIN).header('access-control-expose-headers', EXPOSED)
+  }
+
+  server.addHook('onRequest', async (request, reply) => {
+    setHeaders(request, reply)
+    if (request.headers.host === undefined) throw invalid('/headers/host', 'is missing')
+  })
+  server.addHook('onResponse', async (request, reply) => {
+    request.log.info(
+      {
+        method: request.method,
+        // The pattern of the route rather than the path: a path can hold what somebody pasted into it by mistake.
+        route: request.routeOptions.url ?? '(none)',
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        from: request.ip,
+        by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
+      },
+      'answered',
+    )
+  })
+  server.setErrorHandler(sendFault)
+  server.setNotFoundHandler((request, reply) => sendFault(new Fault('not_found'), request, reply))
+  // Preflights are answered for any path, so that a page can read the 404 of one that does not exist.
+  server.options('/api/*', (_request, reply) =>
+    reply
+      .code(204)
+      .header('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
+      .header('access-control-allow-headers', 'Authorization, Content-Type, Idempotency-Key, If-None-Match')
+      .header('access-control-max-age', '86400')
+      .send(),
+  )
+  return server
+}
+
+const isApi = (url: string) => url.startsWith('/api/')
+
+/** A caller's own id is kept if it is harmless in a log; otherwise one is made. */
+function requestIds() {
+  const boot = randomBytes(6).toString('base64url')
+  let count = 0
+  return (request: { headers: { [name: string]: string | string[] | undefined } }) => {
+    const given = request.headers['x-request-id']
+    if (typeof given === 'string' && REQUEST_ID.test(given)) return given
+    count += 1
+    return `${boot}-${count.toString(36)}`
+  }
+}
+
+/** Bytes that are no HTTP request never become one; whoever sent them is told in the same form, and disconnected. */
+function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const fault = tooLarge
+    ? invalid('/headers', 'are larger than the limit of 16 KiB')
+    : invalid('', timedOut ? 'did not arrive whole in time' : 'could not be read as an HTTP request')
+  const body = JSON.stringify(bodyOf(fault))
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Access-Control-Allow-Origin: *',
+    `X-Request-Id: ${randomBytes(9).toString('base64url')}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}

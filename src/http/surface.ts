@@ -1,0 +1,119 @@
+// A surface is a loop over its operations: each becomes a route that authenticates, validates, calls one handler and
+// serialises the answer by its schema.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { TObject } from 'typebox'
+import type { AnswerOf, InputOf, Operation } from '../contract/operation.ts'
+import { Fault } from '../domain/fault.ts'
+import { checker } from '../domain/invalid.ts'
+import { etagOf, holds } from './etag.ts'
+import { readQuery } from './query.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: Operation
+  }
+  interface FastifyRequest {
+    /** What `admit` found out; its type is the surface's own. */
+    caller: unknown
+  }
+}
+
+/** One handler for each operation, by its id; it is given the caller, if it asks for one, and what the caller sent. */
+export type Handlers<C, O extends Operation> = {
+  [P in O as P['id']]: (
+    caller: P['access'] extends 'anyone' ? undefined : C,
+    input: InputOf<P>,
+  ) => Promise<AnswerOf<P>> | AnswerOf<P>
+}
+
+export interface SurfaceOptions<C> {
+  prefix: string
+  /** What a proxy in front takes off the path before it gets here; links must have it. */
+  basePath: string
+  /** Finds out who is asking, or throws; called before anything else is looked at. */
+  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<C>
+}
+
+type AnyHandler<C> = (
+  caller: C | undefined,
+  input: Record<string, unknown>,
+) => Promise<{ next?: Record<string, string> }>
+
+export function mountSurface<C, const O extends readonly Operation[]>(
+  server: FastifyInstance,
+  operations: O,
+  handlers: Handlers<C, O[number]>,
+  { prefix, basePath, admit }: SurfaceOptions<C>,
+): void {
+  for (const operation of operations) {
+    const { answer, method } = operation
+    const handle = (handlers as unknown as Record<string, AnyHandler<C>>)[operation.id]
+    if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
+    const read = inputReader(operation)
+    const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
+
+    server.route({
+      method,
+      url,
+      config: { operation },
+      schema: { response: { [answer.status]: answer.schema } },
+      onRequest: async (request, reply) => {
+        // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
+        if (operation.params && Object.values(request.params as object).includes(''))
+          throw new Fault('not_found')
+        if (operation.access !== 'anyone') request.caller = await admit(request, reply)
+      },
+      handler: async (request, reply) => {
+        const result = await handle(request.caller as C, read(request))
+        reply.code(answer.status)
+        if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
+        reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
+        return result
+      },
+      ...(method === 'GET' && { onSend: answerUnlessHeld }),
+    })
+  }
+}
+
+/** Checks each part against its schema and lays what the contract names of it into one object. */
+function inputReader({ params, query, headers, body }: Operation) {
+  const check = <T extends TObject>(schema: T | undefined, place: string) => {
+    if (!schema) return undefined
+    const assert: (value: unknown) => void = checker(schema, place)
+    const names = Object.keys(schema.properties)
+    return (given: Record<string, unknown>, input: Record<string, unknown>) => {
+      assert(given)
+      for (const name of names) if (Object.hasOwn(given, name)) input[name] = given[name]
+    }
+  }
+  const takeParams = check(params, '/params')
+  const takeQuery = check(query, '/query')
+  const takeHeaders = check(headers, '/headers')
+  const takeBody = check(body, '/body')
+  return (request: FastifyRequest) => {
+    const input: Record<string, unknown> = {}
+    takeParams?.(request.params as Record<string, unknown>, input)
+    if (query) takeQuery?.(readQuery(query, request.query as Record<string, unknown>), input)
+    takeHeaders?.(request.headers, input)
+    // Not `??`: the body `null` was sent, and is no object.
+    takeBody?.((request.body === undefined ? {} : request.body) as Record<string, unknown>, input)
+    return input
+  }
+}
+
+/** Relative to the server, so that it is right under whatever host name the API is reached. */
+const nextLink = (url: string, next: Record<string, string>) =>
+  `<${url}?${new URLSearchParams(next)}>; rel="next"`
+
+async function answerUnlessHeld(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+): Promise<unknown> {
+  if (reply.statusCode !== 200 || typeof payload !== 'string') return payload
+  const etag = etagOf(payload)
+  reply.header('etag', etag)
+  if (!holds(request.headers['if-none-match'], etag)) return payload
+  reply.code(304).removeHeader('content-type')
+  return ''
+}

@@ -1,0 +1,23 @@
+import type { Selectable } from 'kysely'
+import type { Db } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type EdgeRow = Selectable<Tables['edges']>
+
+export async function insertEdge(db: Db, row: EdgeRow): Promise<void> {
+  await db.insertInto('edges').values(row).execute()
+}
+
+export const listEdges = (db: Db): Promise<EdgeRow[]> =>
+  db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
+
+/** False where no such edge is active. */
+export async function revokeEdge(db: Db, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('edges')
+    .set({ revoked_at: at })
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}

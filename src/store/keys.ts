@@ -1,0 +1,56 @@
+import type { Selectable } from 'kysely'
+import type { Db } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type KeyRow = Selectable<Tables['api_keys']>
+
+export async function insertKey(db: Db, row: KeyRow): Promise<void> {
+  await db.insertInto('api_keys').values(row).execute()
+}
+
+export const findKeyByHash = (db: Db, hash: string): Promise<KeyRow | undefined> =>
+  db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
+
+/** Across workspaces, for the operator alone. */
+export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
+  db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
+
+export interface Page {
+  /** Begin after this id. */
+  after?: string | undefined
+  limit?: number | undefined
+}
+
+/** Newest first: ids sort by time of creation. */
+export function listKeys(db: Db, workspaceId: string, { after, limit }: Page = {}): Promise<KeyRow[]> {
+  let query = db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('id', 'desc')
+  if (after !== undefined) query = query.where('id', '<', after)
+  if (limit !== undefined) query = query.limit(limit)
+  return query.execute()
+}
+
+/** False where no such key of the workspace is active. */
+export async function revokeKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** Late or repeated marks change nothing: the latest use stays. */
+export async function markKeyUsed(db: Db, id: string, at: number): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ last_used_at: at })
+    .where('id', '=', id)
+    .where((row) => row.or([row('last_used_at', 'is', null), row('last_used_at', '<', at)]))
+    .execute()
+}

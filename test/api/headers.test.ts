@@ -1,0 +1,121 @@
+// What every answer carries, whatever it answers.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { serve } from '../support/server.ts'
+
+const engine = 'sqlite'
+
+test('every answer of the API may be read by any page, has a request id and is not sniffed', async (t) => {
+  const { call, key } = await serve(t, { engine })
+  const requests = [
+    ['GET', '/workspace', key.token, 200],
+    ['POST', '/tokens', key.token, 201],
+    ['GET', '/openapi.json', null, 200],
+    ['GET', '/workspace', null, 401],
+    ['GET', '/nope', null, 404],
+    ['GET', '/usage?days=x', key.token, 400],
+    ['DELETE', '/tokens/%zz', key.token, 400],
+    ['DELETE', `/tokens/${'x'.repeat(300)}`, key.token, 404],
+    ['OPTIONS', '/tokens', null, 204],
+    ['OPTIONS', '/nope', null, 204],
+  ] as const
+  const ids = new Set<string>()
+  for (const [method, path, presented, expected] of requests) {
+    const { status, headers } = await call(method, path, { key: presented })
+    assert.equal(status, expected, `${method} ${path}`)
+    assert.equal(headers.get('access-control-allow-origin'), '*')
+    assert.equal(headers.get('access-control-allow-credentials'), null)
+    assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
+    ids.add(headers.get('x-request-id') ?? '')
+    if (expected !== 204) assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+  }
+  assert.equal(ids.size, requests.length)
+})
+
+test('a preflight allows what the API takes', async (t) => {
+  const { call } = await serve(t, { engine })
+  const { status, headers, text } = await call('OPTIONS', '/tokens/tok_x', {
+    key: null,
+    headers: {
+      origin: 'https://dashboard.example',
+      'access-control-request-method': 'DELETE',
+      'access-control-request-headers': 'authorization,content-type,idempotency-key',
+    },
+  })
+  assert.equal(status, 204)
+  assert.equal(text, '')
+  assert.match(headers.get('access-control-allow-methods') ?? '', /GET.*POST.*DELETE/)
+  for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key'])
+    assert.ok(headers.get('access-control-allow-headers')?.includes(name), name)
+})
+
+test('outside the API there is no cross-origin header, and unknown API paths are JSON', async (t) => {
+  const { url } = await serve(t, { engine })
+  for (const path of ['/healthz', '/readyz', '/docs', '/nope'])
+    assert.equal((await fetch(url + path)).headers.get('access-control-allow-origin'), null, path)
+  for (const path of ['/api/nope', '/api/v2/workspace', '/api/'])
+    assert.equal(await (await fetch(url + path)).text(), '{"error":"not_found"}')
+})
+
+test('a request id of the caller is kept if it is harmless, and replaced if not', async (t) => {
+  const { call } = await serve(t, { engine })
+  const idFor = async (given: string) =>
+    (await call('GET', '/workspace', { headers: { 'x-request-id': given } })).headers.get('x-request-id')
+  assert.equal(await idFor('trace-42.a:b_c'), 'trace-42.a:b_c')
+  for (const bad of ['a b', 'a"b', '{}', 'x'.repeat(65), '\u00e9']) assert.notEqual(await idFor(bad), bad)
+})
+
+test('a reader that holds the answer is told so', async (t) => {
+  const server = await serve(t, { engine })
+  for (const path of ['/workspace', '/tokens', '/usage', '/openapi.json']) {
+    const first = await server.call('GET', path)
+    const etag = first.headers.get('etag') as string
+    assert.match(etag, /^"[\w-]+"$/)
+    for (const ifNoneMatch of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const again = await server.call('GET', path, { headers: { 'if-none-match': ifNoneMatch } })
+      assert.equal(again.status, 304, `${path} ${ifNoneMatch}`)
+      assert.equal(again.text, '')
+      assert.equal(again.headers.get('etag'), etag)
+      assert.equal(again.headers.get('access-control-allow-origin'), '*')
+    }
+    for (const ifNoneMatch of ['"other"', etag.slice(1, -1), ''])
+      assert.equal(
+        (await server.call('GET', path, { headers: { 'if-none-match': ifNoneMatch } })).status,
+        200,
+      )
+  }
+  const before = (await server.call('GET', '/tokens')).headers.get('etag')
+  await server.post('/tokens', {})
+  const changed = await server.call('GET', '/tokens', { headers: { 'if-none-match': before as string } })
+  assert.equal(changed.status, 200)
+  const refused = await server.call('GET', '/tokens', { key: null, headers: { 'if-none-match': '*' } })
+  assert.equal(refused.status, 401)
+})
+
+test('HEAD is GET without the body', async (t) => {
+  const { call } = await serve(t, { engine })
+  const get = await call('GET', '/workspace')
+  const head = await call('HEAD', '/workspace')
+  assert.equal(head.status, 200)
+  assert.equal(head.text, '')
+  assert.equal(head.headers.get('content-length'), get.headers.get('content-length'))
+  assert.equal(head.headers.get('etag'), get.headers.get('etag'))
+  assert.equal((await call('HEAD', '/workspace', { key: null })).status, 401)
+})
+
+test('browsers are told to stay on https where that is how they came', async (t) => {
+  const plain = await serve(t, { engine })
+  const secure = await serve(t, { engine, env: { ADIT_BASE_URL: 'https://adit.example.com' } })
+  assert.equal((await plain.call('GET', '/workspace')).headers.get('strict-transport-security'), null)
+  assert.match(
+    (await secure.call('GET', '/workspace')).headers.get('strict-transport-security') ?? '',
+    /max-age=\d{8}/,
+  )
+})
+
+test('the health of the process and the readiness of its database are told apart', async (t) => {
+  const server = await serve(t, { engine })
+  assert.deepEqual(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' })
+  assert.deepEqual(await (await fetch(`${server.url}/readyz`)).json(), { status: 'ready' })
+})

@@ -1,0 +1,206 @@
+// Everything that can be wrong with a request, apart from what one resource alone knows.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createEdge } from '../../src/domain/edges.ts'
+import { mintSecret } from '../../src/domain/secret.ts'
+import { engines } from '../support/databases.ts'
+import { operator, serve } from '../support/server.ts'
+
+for (const engine of engines) {
+  test(`${engine}: a missing or bad key is 401 with a message that says what is wrong`, async (t) => {
+    const server = await serve(t, { engine })
+    const { token } = server.key
+    const edge = await createEdge(server.world, operator, 'fra-1')
+    const flipped = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
+    const cases: [authorization: string | undefined, message: RegExp][] = [
+      [undefined, /^Send an API key/],
+      ['', /^Send an API key/],
+      ['Bearer', /^Send an API key/],
+      ['Bearer ', /^Send an API key/],
+      [`Basic ${btoa(`${token}:`)}`, /^Send an API key/],
+      [token, /^Send an API key/],
+      [`Token ${token}`, /^Send an API key/],
+      [`Bearer ${token} ${token}`, /^Send an API key/],
+      [`Bearer ${token},`, /not a whole API key/],
+      [`Bearer ${flipped}`, /not a whole API key/],
+      [`Bearer ${token.slice(0, -1)}`, /not a whole API key/],
+      [`Bearer ${token.toLowerCase()}`, /not a whole API key/],
+      ['Bearer adit_', /not a whole API key/],
+      [`Bearer ${'x'.repeat(8_000)}`, /not a whole API key/],
+      [`Bearer ${edge.token}`, /not a whole API key/],
+      [`Bearer ${mintSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /not known/],
+    ]
+    for (const [authorization, message] of cases) {
+      const { status, json, headers } = await server.call('GET', '/workspace', {
+        key: null,
+        headers: authorization === undefined ? {} : { authorization },
+      })
+      assert.equal(status, 401, authorization ?? 'none')
+      assert.deepEqual(Object.keys(json), ['error', 'message'])
+      assert.equal(json.error, 'unauthorized')
+      assert.match(json.message, message)
+      assert.equal(headers.get('www-authenticate'), 'Bearer')
+    }
+  })
+
+  test(`${engine}: the scheme may be written in any case`, async (t) => {
+    const { call, key } = await serve(t, { engine })
+    for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer '])
+      assert.equal(
+        (await call('GET', '/workspace', { key: null, headers: { authorization: `${scheme} ${key.token}` } }))
+          .status,
+        200,
+      )
+  })
+
+  test(`${engine}: a key anywhere but in the header is not looked at`, async (t) => {
+    const { call, key } = await serve(t, { engine })
+    const elsewhere = [
+      ['GET', `/workspace?key=${key.token}`, {}],
+      ['GET', `/workspace?access_token=${key.token}`, {}],
+      ['GET', `/workspace?authorization=Bearer%20${key.token}`, {}],
+      ['GET', '/workspace', { cookie: `authorization=Bearer ${key.token}` }],
+      ['GET', '/workspace', { 'x-api-key': key.token }],
+    ] as const
+    for (const [method, path, headers] of elsewhere)
+      assert.equal((await call(method, path, { key: null, headers })).status, 401)
+  })
+
+  test(`${engine}: without a key nothing is learnt about whether the rest of the request was right`, async (t) => {
+    const { call } = await serve(t, { engine })
+    const wrong = [
+      ['GET', '/usage?days=abc', {}],
+      ['DELETE', '/tokens/tok_x', {}],
+      ['POST', '/tokens', { body: '{', headers: { 'content-type': 'application/json' } }],
+      ['POST', '/tokens', { body: 'x'.repeat(100_000), headers: { 'content-type': 'text/plain' } }],
+    ] as const
+    for (const [method, path, init] of wrong)
+      assert.equal((await call(method, path, { ...init, key: null })).status, 401, `${method} ${path}`)
+  })
+
+  test(`${engine}: no such path or method is 404, with a key or without`, async (t) => {
+    const { call, key } = await serve(t, { engine })
+    const nowhere = [
+      ['GET', ''],
+      ['GET', '/'],
+      ['GET', '/nope'],
+      ['GET', '/workspace/'],
+      ['GET', '/Workspace'],
+      ['GET', '//workspace'],
+      ['GET', '/workspace/acme'],
+      ['POST', '/workspace'],
+      ['PUT', '/tokens'],
+      ['PATCH', '/tokens/tok_x'],
+      ['GET', '/tokens/tok_x'],
+      ['DELETE', '/tokens'],
+      ['POST', '/usage'],
+      ['GET', '/openapi.yaml'],
+      ['POST', '/openapi.json'],
+      ['GET', '/../../healthz'],
+      ['GET', '/workspace;x=1'],
+    ] as const
+    for (const [method, path] of nowhere)
+      for (const presented of [key.token, null, 'nonsense']) {
+        const { status, text } = await call(method, path, { key: presented })
+        if (path === '/../../healthz') continue // the client resolves it to /healthz
+        assert.equal(status, 404, `${method} ${path}`)
+        assert.equal(text, '{"error":"not_found"}')
+      }
+  })
+
+  test(`${engine}: a body that cannot be read is 400 and says where`, async (t) => {
+    const { call } = await serve(t, { engine })
+    const json = 'application/json'
+    const cases: [body: string | Buffer, type: string | undefined, path: string][] = [
+      ['{', json, '/body'],
+      ['', json, 'accepted'],
+      [' ', json, '/body'],
+      ['null', json, '/body'],
+      ['[]', json, '/body'],
+      ['"label"', json, '/body'],
+      ['7', json, '/body'],
+      ['{"label":"a"}{"label":"b"}', json, '/body'],
+      ["{'label':'a'}", json, '/body'],
+      ['{"label":NaN}', json, '/body'],
+      [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), json, '/body'],
+      [Buffer.from('\ufeff{"label":"bom"}'), json, '/body'],
+      [Buffer.from('{"label":"a"}', 'utf16le'), json, '/body'],
+      [`${'['.repeat(8_000)}${']'.repeat(8_000)}`, json, '/body'],
+      [`{"label":${'['.repeat(7_000)}${']'.repeat(7_000)}}`, json, '/body/label'],
+      [`{"label":"${'x'.repeat(20_000)}"}`, json, '/body'],
+      ['{"label":"a"}', undefined, '/headers/content-type'],
+      ['{"label":"a"}', 'text/plain', '/headers/content-type'],
+      ['label=a', 'application/x-www-form-urlencoded', '/headers/content-type'],
+      ['{"label":"a"}', 'application/jsonp', '/headers/content-type'],
+      ['{"label":"a"}', 'application/json, text/plain', '/headers/content-type'],
+      ['{"label":"a"}', 'application/json; charset=latin1', '/headers/content-type'],
+      ['{"label":7}', 'application/json', '/body/label'],
+      ['{"label":7}', 'APPLICATION/JSON', '/body/label'],
+      ['{"label":7}', 'application/json;', '/body/label'],
+      ['{"label":7}', 'application/json\t; charset=UTF-8', '/body/label'],
+      ['{"label":7}', 'application/json; charset="utf-8"', '/body/label'],
+    ]
+    for (const [body, type, path] of cases) {
+      const what = `${type} ${String(body).slice(0, 40)}`
+      const blob = typeof body === 'string' && type === undefined ? new Blob([body]) : body
+      const answer = await call('POST', '/tokens', {
+        body: blob as Blob,
+        headers: type === undefined ? {} : { 'content-type': type },
+      })
+      if (path === 'accepted') {
+        assert.equal(answer.status, 201, what)
+        continue
+      }
+      assert.equal(answer.status, 400, what)
+      assert.deepEqual(Object.keys(answer.json), ['error', 'details'], what)
+      assert.equal(answer.json.error, 'invalid_request')
+      assert.equal(answer.json.details[0].path, path, what)
+    }
+  })
+
+  test(`${engine}: where no body is taken, one that is sent is ignored`, async (t) => {
+    const server = await serve(t, { engine })
+    const made = (await server.post('/tokens', {})).json
+    const revoked = await server.call('DELETE', `/tokens/${made.id}`, {
+      body: '{',
+      headers: { 'content-type': 'text/plain' },
+    })
+    assert.equal(revoked.status, 200)
+  })
+
+  test(`${engine}: a failure that nobody foresaw is 500 with a request id and no more`, async (t) => {
+    const server = await serve(t, { engine })
+    await server.world.store.db.schema.alterTable('usage_days').renameTo('usage_days_away').execute()
+    const { status, text, headers } = await server.call('GET', '/usage')
+    assert.equal(status, 500)
+    assert.equal(text, '{"error":"internal"}')
+    assert.ok(headers.get('x-request-id'))
+    assert.equal(headers.get('access-control-allow-origin'), '*')
+  })
+}
+
+test('a limit on requests per key is off unless set, and 429 with its fields where it is', async (t) => {
+  let now = Date.parse('2026-03-01T10:00:00.000Z')
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '3' }, clock: () => now })
+  const free = await serve(t, { engine: 'sqlite' })
+  assert.equal((await free.call('GET', '/workspace')).headers.get('ratelimit'), null)
+  for (const left of [2, 1, 0]) {
+    const { status, headers } = await server.call('GET', '/workspace')
+    assert.equal(status, 200)
+    assert.equal(headers.get('ratelimit'), `"key";r=${left};t=60`)
+    assert.equal(headers.get('ratelimit-policy'), '"key";q=3;w=60')
+  }
+  now += 15_000
+  const limited = await server.call('GET', '/tokens')
+  assert.equal(limited.status, 429)
+  assert.equal(limited.json.error, 'rate_limited')
+  assert.equal(limited.headers.get('retry-after'), '45')
+  assert.equal(limited.headers.get('ratelimit'), '"key";r=0;t=45')
+  // Others are not held up by it, and no header that a caller invents lifts or spends it.
+  const forged = await server.call('GET', '/workspace', { headers: { 'x-forwarded-for': '203.0.113.9' } })
+  assert.equal(forged.status, 429)
+  assert.equal((await server.call('GET', '/workspace', { key: null })).status, 401)
+  assert.equal((await server.call('GET', '/openapi.json', { key: null })).status, 200)
+  now += 45_000
+  assert.equal((await server.call('GET', '/workspace')).status, 200)
+})

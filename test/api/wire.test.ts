@@ -1,0 +1,64 @@
+// Bytes that are not quite HTTP, and clients that take their time.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sendRaw } from '../support/raw.ts'
+import { serve } from '../support/server.ts'
+
+const HEAD = 'Host: adit\r\nConnection: close\r\n'
+
+test('what is no proper HTTP request is 400 in the usual form, and disconnected', async (t) => {
+  const { url, key } = await serve(t, { engine: 'sqlite' })
+  const auth = `Authorization: Bearer ${key.token}\r\n`
+  const requests = {
+    'both lengths': `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    'two lengths': `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+    'a negative length': `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}Content-Length: -1\r\n\r\n`,
+    'bare line feeds': `GET /api/v1/workspace HTTP/1.1\nHost: adit\n\n`,
+    'a folded header': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A: b\r\n c\r\n${auth}\r\n`,
+    'a space before a colon': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A : b\r\n\r\n`,
+    'a null byte in a header': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A: \0\r\n\r\n`,
+    'no such method': `FETCH /api/v1/workspace HTTP/1.1\r\n${HEAD}\r\n`,
+    'another protocol': '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03',
+    'too many headers': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A: ${'x'.repeat(20_000)}\r\n\r\n`,
+    'a path too long': `GET /api/v1/${'x'.repeat(20_000)} HTTP/1.1\r\n${HEAD}\r\n`,
+    'no host': `GET /api/v1/workspace HTTP/1.1\r\nConnection: close\r\n${auth}\r\n`,
+  }
+  for (const [what, bytes] of Object.entries(requests)) {
+    const { status, head, body } = await sendRaw(url, bytes)
+    assert.equal(status, 400, `${what}: ${head}`)
+    assert.match(head, /access-control-allow-origin: \*/i, what)
+    assert.match(head, /x-request-id: \S+/i, what)
+    const json = JSON.parse(body)
+    assert.equal(json.error, 'invalid_request', what)
+    assert.ok(json.details[0].message.length > 0)
+  }
+})
+
+test('a body longer or shorter than it says never becomes another request', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const inner = `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
+  await sendRaw(
+    url,
+    `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n` +
+      `Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
+    1_000,
+  )
+  assert.equal((await call('GET', '/workspace')).status, 200)
+})
+
+test('whoever sends slowly is cut off in time while others are served', { timeout: 60_000 }, async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const began = performance.now()
+  const slow = Promise.all([
+    sendRaw(url, 'GET /api/v1/workspace HTTP/1.1\r\nHost: adit\r\nX-Slow: ', 30_000),
+    sendRaw(
+      url,
+      `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n` +
+        'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"label":',
+      30_000,
+    ),
+  ])
+  assert.equal((await call('GET', '/workspace')).status, 200)
+  for (const { status } of await slow) assert.equal(status, 400)
+  assert.ok(performance.now() - began < 25_000, 'cut off too late')
+})

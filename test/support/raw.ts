@@ -1,0 +1,25 @@
+// Bytes straight onto a socket, for what no HTTP client would send.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
+export interface RawAnswer {
+  status: number
+  head: string
+  body: string
+}
+
+/** Sends the bytes and reads until the server closes, or until `waitMs` have passed without that. */
+export async function sendRaw(url: string, bytes: string | Buffer, waitMs = 5_000): Promise<RawAnswer> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.setTimeout(waitMs, () => socket.destroy())
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk
+  })
+  socket.on('error', () => {})
+  socket.write(bytes)
+  await once(socket, 'close')
+  const [head = '', ...body] = received.split('\r\n\r\n')
+  return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, body: body.join('\r\n\r\n') }
+}

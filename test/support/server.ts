@@ -1,0 +1,97 @@
+// A server to knock at: the real one, on a real port, in this process.
+import { openWorld, type Running, startServer } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import type { Actor, World } from '../../src/domain/context.ts'
+import { type CreatedKey, createKey } from '../../src/domain/keys.ts'
+import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { createLog } from '../../src/log.ts'
+import type { WorkspaceRow } from '../../src/store/workspaces.ts'
+import { atEnd, type Test } from './cleanup.ts'
+import { createDatabase, type Engine } from './databases.ts'
+
+export const operator: Actor = { kind: 'operator', id: 'test' }
+
+export interface Answer {
+  status: number
+  headers: Headers
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  json: any
+}
+
+export type Call = (
+  method: string,
+  path: string,
+  init?: RequestInit & { key?: string | null },
+) => Promise<Answer>
+
+export interface TestServer extends Running {
+  world: World
+  workspace: WorkspaceRow
+  key: CreatedKey
+  /** Calls with the server's key; with another one, or none (null), if the init says so. */
+  call: Call
+  post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Answer>
+}
+
+export interface TestServerOptions {
+  engine: Engine
+  env?: Record<string, string>
+  clock?: () => number
+}
+
+export async function openTestWorld(t: Test, engine: Engine, env = {}) {
+  const database = await createDatabase(t, engine)
+  const config = readConfig({ ADIT_PORT: '0', ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent', ...env })
+  const world = await openWorld(config, createLog(config.logLevel), 10_000)
+  return { config, world, database }
+}
+
+export async function serve(t: Test, { engine, env, clock }: TestServerOptions): Promise<TestServer> {
+  const { config, world: opened } = await openTestWorld(t, engine, env)
+  const world = { ...opened, clock: clock ?? opened.clock }
+  const running = await startServer(config, world, createLog(config.logLevel))
+  atEnd(t, running.stop)
+  const workspace = await createWorkspace(world, operator, { slug: 'acme', name: 'Acme', provisioned: true })
+  const key = await createKey({ ...world, actor: operator, workspaceId: workspace.id }, 'first')
+  const call = caller(`${running.url}/api/v1`, key.token)
+  return {
+    ...running,
+    world,
+    workspace,
+    key,
+    call,
+    post: (path, body, headers) =>
+      call('POST', path, {
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json', ...headers },
+      }),
+  }
+}
+
+export function caller(base: string, defaultKey: string): Call {
+  return async (method, path, { key = defaultKey, headers, ...init } = {}) => {
+    const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
+    const response = await fetch(base + path, {
+      method,
+      redirect: 'manual',
+      ...init,
+      headers: { ...authorization, ...(headers as Record<string, string>) },
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isJson && text !== '' ? JSON.parse(text) : undefined,
+    }
+  }
+}
+
+/** Another workspace on the same server, with a key of its own. */
+export async function addWorkspace(server: TestServer, slug: string) {
+  const workspace = await createWorkspace(server.world, operator, { slug })
+  const key = await createKey({ ...server.world, actor: operator, workspaceId: workspace.id }, `of ${slug}`)
+  return { workspace, key }
+}
