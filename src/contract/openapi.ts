@@ -11,6 +11,8 @@ export interface Surface {
   /** Where the operations' paths begin, e.g. `https://api.example.com/api/v1`. */
   serverUrl: string
   operations: readonly Operation[]
+  /** What the groups of operations are about, by the first part of their ids. */
+  groups: { readonly [group: string]: string }
 }
 
 const headers = {
@@ -118,7 +120,7 @@ export function describe(surface: Surface): Json {
         operationId: operation.id,
         summary: operation.summary,
         description: operation.description,
-        tags: [tagOf(operation)],
+        tags: [groupOf(operation)],
         ...(operation.access === 'anyone' && { security: [] }),
         ...(given.length > 0 && { parameters: given }),
         ...(operation.body && {
@@ -157,7 +159,7 @@ export function describe(surface: Surface): Json {
     },
     servers: [{ url: surface.serverUrl }],
     security: [{ apiKey: [] }],
-    tags: [...new Set(surface.operations.map(tagOf))].map((name) => ({ name })),
+    tags: Object.entries(surface.groups).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
@@ -184,7 +186,7 @@ export function describe(surface: Surface): Json {
   }
 }
 
-const tagOf = (operation: Operation) => operation.id.split('.')[0] as string
+const groupOf = (operation: Operation) => operation.id.split('.')[0] as string
 
 /** `idempotency-key` → `Idempotency-Key`, as people write it. */
 const headerName = (name: string) => name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())

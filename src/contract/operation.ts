@@ -48,11 +48,10 @@ export type InputOf<O extends Operation> = PartOf<O, 'params'> &
 
 export type AnswerOf<O extends Operation> = Static<O['answer']['schema']>
 
-/** The faults an operation can answer with, its own and the implied ones, in the order of their status. */
+/** The faults an operation can answer with: those that any request can run into, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {
-  const takesInput = operation.params ?? operation.query ?? operation.headers ?? operation.body
-  const implied: FaultCode[] = ['internal']
-  if (takesInput) implied.push('invalid_request')
-  if (operation.access === 'key') implied.push('unauthorized', 'rate_limited', 'unavailable')
-  return [...new Set([...implied, ...operation.faults])]
+  const anyRequest: FaultCode[] = ['invalid_request', 'internal']
+  const withKey: FaultCode[] =
+    operation.access === 'key' ? ['unauthorized', 'rate_limited', 'unavailable'] : []
+  return [...new Set([...anyRequest, ...withKey, ...operation.faults])]
 }

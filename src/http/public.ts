@@ -69,5 +69,11 @@ export function describePublic(variant: Variant, baseUrl = '') {
       'Whatever is not described here is 404.',
     serverUrl: baseUrl + PUBLIC_PREFIX,
     operations: variants[variant],
+    groups: {
+      workspace: 'The workspace that the presented key belongs to.',
+      tokens: 'API keys of the workspace. A raw key is shown once, when it is made.',
+      usage: 'What went through the workspace’s tunnels.',
+      description: 'This description, for programs.',
+    },
   })
 }

@@ -1,0 +1,56 @@
+// Operations × actors, made from the tables: whoever adds an operation finds it here.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Operation } from '../../src/contract/operation.ts'
+import { variants } from '../../src/contract/variants.ts'
+import { createEdge } from '../../src/domain/edges.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
+import { mintSecret } from '../../src/domain/secret.ts'
+import { engines } from '../support/databases.ts'
+import { createJudge } from '../support/openapi.ts'
+import { operator, serve, type TestServer } from '../support/server.ts'
+
+async function actorsOf(server: TestServer) {
+  const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+  const revoked = await createKey(ctx, 'revoked')
+  await revoke(ctx, revoked.id)
+  const edge = await createEdge(server.world, operator, 'fra-1')
+  return {
+    nobody: { key: null, admitted: false },
+    'a revoked key': { key: revoked.token, admitted: false },
+    'an unknown key': { key: mintSecret('key', server.world.random), admitted: false },
+    'an edge': { key: edge.token, admitted: false },
+    'half a key': { key: server.key.token.slice(0, 30), admitted: false },
+    'a good key': { key: server.key.token, admitted: true },
+  }
+}
+
+for (const engine of engines)
+  for (const variant of ['A', 'B'] as const)
+    test(`${engine}: variant ${variant}: every operation admits whom its access names, and nobody else`, async (t) => {
+      const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
+      const judge = createJudge((await server.call('GET', '/openapi.json')).json)
+      for (const [name, { key, admitted }] of Object.entries(await actorsOf(server)))
+        for (const operation of variants[variant] as readonly Operation[]) {
+          const path = operation.path.replace('{id}', 'tok_none')
+          const answer = await server.call(operation.method, path, { key })
+          const allowed = operation.access === 'anyone' || admitted
+          assert.equal(answer.status !== 401, allowed, `${name}: ${operation.id} → ${answer.status}`)
+          judge(operation.path, operation.method, answer)
+        }
+    })
+
+test('every route that is served is known, and no other', async (t) => {
+  for (const variant of ['A', 'B'] as const) {
+    const { url, call } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    const described = Object.keys((await call('GET', '/openapi.json')).json.paths)
+    assert.deepEqual(
+      described.sort(),
+      [...new Set((variants[variant] as readonly Operation[]).map((operation) => operation.path))].sort(),
+    )
+    for (const path of described.filter((path) => !path.includes('{')))
+      assert.notEqual((await call('GET', path)).status, 404, path)
+    for (const path of ['/healthz', '/readyz', '/docs'])
+      assert.equal((await fetch(url + path)).status, 200, path)
+  }
+})

@@ -1,0 +1,103 @@
+// Generated requests against every operation: whatever is thrown at it, the answer is one that the served document
+// describes for that operation, and never 5xx.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Operation } from '../../src/contract/operation.ts'
+import { variants } from '../../src/contract/variants.ts'
+import { engines } from '../support/databases.ts'
+import { createJudge } from '../support/openapi.ts'
+import { addWorkspace, serve } from '../support/server.ts'
+
+const RUNS = 400
+
+const text = fc.oneof(
+  fc.string({ maxLength: 120 }),
+  fc.string({ unit: 'binary', maxLength: 120 }),
+  fc.constantFrom(
+    '',
+    '0',
+    '-1',
+    '1e9',
+    'null',
+    '\u0000',
+    '\ud800',
+    '😀'.repeat(81),
+    "' or 1=1 --",
+    '../..',
+    '%00',
+  ),
+)
+const number = fc.oneof(fc.integer(), fc.double(), fc.bigInt().map(String), fc.integer({ min: 1, max: 365 }))
+const query = fc.array(
+  fc.tuple(fc.constantFrom('days', 'limit', 'cursor', 'x', '__proto__'), fc.oneof(text, number)),
+  {
+    maxLength: 4,
+  },
+)
+const body = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ label: fc.oneof(text, fc.jsonValue()) }, { requiredKeys: [] }) },
+  { weight: 2, arbitrary: fc.jsonValue() },
+)
+const rawBody = fc.oneof(
+  { weight: 4, arbitrary: body.map((value) => JSON.stringify(value)) },
+  { weight: 1, arbitrary: fc.string({ maxLength: 200 }) },
+  { weight: 1, arbitrary: fc.constant(undefined) },
+)
+const contentType = fc.constantFrom(
+  'application/json',
+  'application/json; charset=utf-8',
+  'text/plain',
+  'a/b',
+  ';',
+  '',
+)
+const headerText = fc.stringMatching(/^[\x20-\x7e]{0,300}$/)
+const request = fc.record({
+  id: text,
+  query,
+  body: rawBody,
+  contentType,
+  idempotencyKey: fc.option(headerText, { nil: undefined }),
+  ifNoneMatch: fc.option(headerText, { nil: undefined }),
+  presented: fc.constantFrom('good', 'good', 'good', 'other', 'none', 'nonsense'),
+})
+
+for (const engine of engines)
+  for (const variant of ['A', 'B'] as const)
+    test(`${engine}: variant ${variant}: every answer to a generated request is as described`, async (t) => {
+      const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
+      const other = await addWorkspace(server, 'other')
+      const keys = { good: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }
+      const judge = createJudge((await server.call('GET', '/openapi.json')).json)
+      const seen = new Map<string, number>()
+      const operation = fc.constantFrom(...(variants[variant] as readonly Operation[]))
+
+      await fc.assert(
+        fc.asyncProperty(operation, request, async ({ method, path }, given) => {
+          const id = encodeURIComponent(given.id.toWellFormed().slice(0, 60)) || 'x'
+          // The client would resolve these before they are sent.
+          fc.pre(!/^(\.|%2e){1,2}$/i.test(id))
+          const search = given.query.map(
+            ([name, value]) => `${name}=${encodeURIComponent(`${value}`.toWellFormed())}`,
+          )
+          const answer = await server.call(method, `${path.replace('{id}', id)}?${search.join('&')}`, {
+            key: keys[given.presented],
+            ...(method === 'GET' || given.body === undefined ? {} : { body: given.body.toWellFormed() }),
+            headers: {
+              'content-type': given.contentType,
+              ...(given.idempotencyKey !== undefined && { 'idempotency-key': given.idempotencyKey }),
+              ...(given.ifNoneMatch !== undefined && { 'if-none-match': given.ifNoneMatch }),
+            },
+          })
+          assert.ok(answer.status < 500, `${method} ${path} → ${answer.status}`)
+          judge(path, method, answer)
+          const outcome = `${method} ${path} ${answer.status}`
+          seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
+        }),
+        { numRuns: RUNS },
+      )
+      // A generator that only ever produced refusals would prove little.
+      assert.ok([...seen.keys()].some((outcome) => outcome.endsWith('GET /tokens 200')))
+      if (variant === 'A') assert.ok([...seen.keys()].some((outcome) => outcome.startsWith('POST /tokens 4')))
+    })

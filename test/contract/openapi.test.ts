@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { serve } from '../support/server.ts'
+
+const variants = ['A', 'B'] as const
+
+interface Described {
+  summary: string
+  description: string
+  responses: Record<string, { content?: Record<string, object> }>
+}
+
+for (const variant of variants) {
+  test(`variant ${variant}: an independent linter finds nothing wrong with the served document`, async (t) => {
+    for (const env of [{}, { ADIT_BASE_URL: 'https://adit.internal' }]) {
+      const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant, ...env } })
+      const { text } = await server.call('GET', '/openapi.json', { key: null })
+      const config = await createConfig({ extends: ['recommended-strict'] })
+      const problems = await lintFromString({ source: text, absoluteRef: 'openapi.json', config })
+      assert.deepEqual(
+        problems.map(
+          ({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ''}`,
+        ),
+        [],
+      )
+    }
+  })
+
+  test(`variant ${variant}: the document describes exactly the variant that runs`, async (t) => {
+    const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    const { json: document, headers } = await call('GET', '/openapi.json', { key: null })
+    assert.match(document.openapi, /^3\.1\./)
+    assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+    const operations = Object.entries(document.paths as Record<string, object>).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method} ${path}`),
+    )
+    const shared = ['get /openapi.json', 'get /tokens', 'get /usage', 'get /workspace']
+    assert.deepEqual(operations.sort(), [
+      ...(variant === 'A' ? ['delete /tokens/{id}'] : []),
+      ...shared,
+      ...(variant === 'A' ? ['post /tokens'] : []),
+    ])
+    const fields = Object.keys(document.components.schemas.Workspace.properties)
+    assert.deepEqual(fields, ['slug', 'name', 'provisioned', variant === 'A' ? 'tunnelBase' : 'exampleUrl'])
+    const days = document.paths['/usage'].get.parameters[0].schema
+    assert.deepEqual([days.minimum, days.maximum, days.default], [1, 365, 30])
+  })
+
+  test(`variant ${variant}: a stranger finds a summary, a description and examples everywhere`, async (t) => {
+    const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    const { json: document } = await call('GET', '/openapi.json', { key: null })
+    for (const [path, methods] of Object.entries(document.paths))
+      for (const [method, operation] of Object.entries(methods as Record<string, Described>)) {
+        const what = `${method} ${path}`
+        assert.ok(operation.summary.length > 5, what)
+        assert.ok(operation.description.length > 20, what)
+        const bodies = Object.values(operation.responses)
+        for (const { content } of bodies)
+          for (const body of Object.values(content ?? {})) assert.ok('example' in body, what)
+      }
+    for (const response of Object.values(
+      document.components.responses as Record<string, { description: string }>,
+    ))
+      assert.ok(response.description.length > 10)
+  })
+}

@@ -1,0 +1,79 @@
+// Guards over the table of operations itself.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Compile } from 'typebox/compile'
+import { faults } from '../../src/contract/faults.ts'
+import type { Operation } from '../../src/contract/operation.ts'
+import { opsOperations } from '../../src/contract/ops.ts'
+import { variants } from '../../src/contract/variants.ts'
+
+const tables: Record<string, readonly Operation[]> = { A: variants.A, B: variants.B, ops: opsOperations }
+
+interface Bounds {
+  type: string
+  maxLength?: number
+  maximum?: number
+  pattern?: string
+}
+
+/** Every id that the API has, with who may call it: a new operation is not complete before it stands here too. */
+const access: Record<string, Operation['access']> = {
+  'workspace.read': 'key',
+  'tokens.list': 'key',
+  'tokens.create': 'key',
+  'tokens.revoke': 'key',
+  'usage.read': 'key',
+  'description.read': 'anyone',
+  'health.read': 'anyone',
+  'readiness.read': 'anyone',
+}
+
+for (const [table, operations] of Object.entries(tables)) {
+  test(`${table}: every operation declares its access, and it is the one decided upon`, () => {
+    for (const operation of operations) assert.equal(operation.access, access[operation.id], operation.id)
+  })
+
+  test(`${table}: ids and routes are unique, and so are the names of what an operation takes`, () => {
+    const ids = operations.map((operation) => operation.id)
+    const routes = operations.map((operation) => `${operation.method} ${operation.path}`)
+    assert.equal(new Set(ids).size, ids.length)
+    assert.equal(new Set(routes).size, routes.length)
+    for (const { params, query, headers, body } of operations) {
+      const names = [params, query, headers, body].flatMap((part) => Object.keys(part?.properties ?? {}))
+      assert.equal(new Set(names).size, names.length)
+    }
+  })
+
+  test(`${table}: parameters in the path are the ones declared`, () => {
+    for (const { path, params } of operations) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      assert.deepEqual(Object.keys(params?.properties ?? {}), inPath)
+    }
+  })
+
+  test(`${table}: every text that comes in has a bound`, () => {
+    for (const operation of operations)
+      for (const part of [operation.params, operation.query, operation.headers, operation.body])
+        for (const [name, schema] of Object.entries(part?.properties ?? {})) {
+          const { type, maxLength, maximum, pattern } = schema as Bounds
+          const bounded = type === 'integer' ? maximum : (maxLength ?? /\{\d+,\d+\}\$$/.test(pattern ?? ''))
+          assert.ok(bounded, `${operation.id} ${name}`)
+        }
+  })
+
+  test(`${table}: the examples are what the schemas say`, () => {
+    for (const { id, answer } of operations) {
+      const compiled = Compile(answer.schema)
+      assert.ok(compiled.Check(answer.example), `${id}: ${JSON.stringify(compiled.Errors(answer.example))}`)
+    }
+  })
+}
+
+test('the examples of faults are what their schemas say, and no two faults share a status', () => {
+  for (const [code, { schema, example }] of Object.entries(faults)) {
+    assert.ok(Compile(schema).Check(example), code)
+    assert.equal(example.error, code)
+  }
+  const statuses = Object.values(faults).map(({ status }) => status)
+  assert.equal(new Set(statuses).size, statuses.length)
+})

@@ -1,0 +1,58 @@
+// Holds answers against the OpenAPI document that the server itself serves, with a validator that is not ours.
+import assert from 'node:assert/strict'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { Answer } from './server.ts'
+
+interface Described {
+  $ref?: string
+  headers?: Record<string, unknown>
+  content?: Record<string, { schema: object }>
+}
+
+export interface Document {
+  paths: Record<string, Record<string, { operationId: string; responses: Record<string, Described> }>>
+  components: { responses: Record<string, Described> }
+}
+
+/** Every object in the document's schemas is closed, so that a field too many is found as well as one too few. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]))
+  return 'properties' in copy && !('additionalProperties' in copy)
+    ? { ...copy, additionalProperties: false }
+    : copy
+}
+
+export function createJudge(document: Document) {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
+  addFormats.default(ajv)
+  ajv.addSchema({ $id: 'doc', ...(closed(document) as object) })
+  const compiled = new Map<string, ValidateFunction>()
+
+  /** Fails unless the document describes exactly such an answer to that operation. */
+  return function judge(path: string, method: string, answer: Answer): void {
+    const what = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 200)}`
+    const responses = document.paths[path]?.[method.toLowerCase()]?.responses
+    assert.ok(responses, `not described: ${method} ${path}`)
+    const named = responses[answer.status]
+    assert.ok(named, `status not described: ${what}`)
+    const described = named.$ref
+      ? (document.components.responses[named.$ref.split('/').at(-1) as string] as Described)
+      : named
+    const pointer = named.$ref
+      ? named.$ref
+      : `#/paths/${path.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${answer.status}`
+    for (const header of ['X-Request-Id', 'Access-Control-Allow-Origin'])
+      assert.ok(answer.headers.has(header) && described.headers?.[header], `${header} missing: ${what}`)
+    if (!described.content) {
+      assert.equal(answer.text, '', what)
+      return
+    }
+    const key = `doc${encodeURI(`${pointer}/content/application~1json/schema`)}`
+    const validate = compiled.get(key) ?? ajv.compile({ $ref: key })
+    compiled.set(key, validate)
+    assert.ok(validate(answer.json), `${what}: ${ajv.errorsText(validate.errors)}`)
+  }
+}
