@@ -8,14 +8,12 @@ import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { mountDocs } from './http/docs.ts'
+import { drain } from './http/drain.ts'
 import { mountOps } from './http/ops.ts'
 import { describePublic, mountPublic } from './http/public.ts'
 import { createServer } from './http/server.ts'
 import { migrate } from './store/migrate.ts'
 import { openStore } from './store/store.ts'
-
-/** How long requests in flight may take to finish once a stop was asked for. */
-const DRAIN_MS = 20_000
 
 /** Opens the database, brings its schema up to date and makes the world in which the domain's verbs act. */
 export async function openWorld(config: Config, log: Logger, patienceMs: number): Promise<World> {
@@ -49,16 +47,15 @@ export async function startServer(config: Config, world: World, log: Logger): Pr
   const directory = createDirectory(store, uses)
   let stopping = false
 
-  const server = createServer({ log, https: config.baseUrl?.startsWith('https:') ?? false })
-  mountOps(server, store, () => stopping)
+  const isStopping = () => stopping
+  const server = createServer({ log, isStopping, https: config.baseUrl?.startsWith('https:') ?? false })
+  mountOps(server, store, isStopping)
   mountPublic(server, { world, directory, ...config })
   await mountDocs(server, describePublic(config.variant, config.baseUrl), config.baseUrl)
 
   async function stop(): Promise<void> {
     stopping = true
-    const patience = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS)
-    await server.close()
-    clearTimeout(patience)
+    await drain(server)
     const { lost } = await uses.stop()
     if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')
     await store.close()

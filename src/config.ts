@@ -98,7 +98,7 @@ function readBaseUrl(text: string): string | undefined {
 function readDatabaseUrl(text: string): Target {
   if (text.startsWith('sqlite:')) {
     const path = text.slice('sqlite:'.length).replace(/^\/\/(?=.)/, '')
-    if (path === '') throw new Error('must name a file, e.g. sqlite:./data/adit.db')
+    if (path === '' || path === ':memory:') throw new Error('must name a file, e.g. sqlite:./data/adit.db')
     return { engine: 'sqlite', path: resolve(path) }
   }
   if (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return { engine: 'postgres', url: text }

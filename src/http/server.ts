@@ -23,11 +23,12 @@ const EXPOSED = 'ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authe
 
 export interface ServerOptions {
   log: Logger
+  isStopping: () => boolean
   /** Browsers are told to stay on https where that is how they came. */
   https: boolean
 }
 
-export function createServer({ log, https }: ServerOptions): FastifyInstance {
+export function createServer({ log, isStopping, https }: ServerOptions): FastifyInstance {
   const server = fastify({
     loggerInstance: log,
     // One line a request, written below, instead of two.
@@ -44,7 +45,6 @@ export function createServer({ log, https }: ServerOptions): FastifyInstance {
     },
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
-    forceCloseConnections: 'idle',
     genReqId: requestIds(),
     clientErrorHandler: refuseConnection,
     frameworkErrors: (error, request, reply) => {
@@ -77,6 +77,10 @@ export function createServer({ log, https }: ServerOptions): FastifyInstance {
   server.addHook('onRequest', async (request, reply) => {
     setHeaders(request, reply)
     if (request.headers.host === undefined) throw invalid('/headers/host', 'is missing')
+  })
+  server.addHook('onSend', (_request, reply, payload, done) => {
+    if (isStopping()) reply.header('connection', 'close')
+    done(null, payload)
   })
   server.addHook('onResponse', async (request, reply) => {
     request.log.info(

@@ -1,0 +1,67 @@
+// The house: which part may import which. Arrows point one way.
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { root } from '../support/process.ts'
+
+/** What each part may import of ours, and of others' packages. */
+const rules: Record<string, { ours: string[]; packages: string[] }> = {
+  contract: { ours: [], packages: ['typebox'] },
+  store: { ours: [], packages: ['kysely', 'pg'] },
+  domain: { ours: ['contract', 'store'], packages: ['typebox'] },
+  directory: { ours: ['domain', 'store'], packages: [] },
+  http: {
+    ours: ['contract', 'domain', 'directory', 'store'],
+    packages: ['fastify', '@fastify/swagger', '@fastify/swagger-ui', 'pino', 'typebox'],
+  },
+  'cli/admin': { ours: ['cli', 'app', 'config', 'log', 'domain'], packages: [] },
+  cli: { ours: ['cli/admin', 'app', 'config', 'log', 'domain'], packages: [] },
+  config: { ours: ['contract', 'store'], packages: [] },
+  log: { ours: [], packages: ['pino'] },
+  app: { ours: ['config', 'directory', 'domain', 'http', 'store'], packages: ['pino'] },
+  main: { ours: ['cli'], packages: [] },
+}
+
+const partOf = (file: string) =>
+  file.startsWith('cli/admin/') ? 'cli/admin' : (file.split('/')[0] as string).replace(/\.ts$/, '')
+
+function* imports() {
+  const source = join(root, 'src')
+  for (const file of globSync('**/*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    for (const [, target = ''] of text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
+      const ours = target.startsWith('.')
+      yield { file, target, ours, to: ours ? relative(source, join(source, dirname(file), target)) : target }
+    }
+  }
+}
+
+test('every import follows the arrows of the house', () => {
+  let seen = 0
+  for (const { file, to, ours } of imports()) {
+    seen += 1
+    const part = partOf(file)
+    const rule = rules[part]
+    assert.ok(rule, `${file} is in no part that the house knows`)
+    if (ours) assert.ok([part, ...rule.ours].includes(partOf(to)), `${file} must not import ${to}`)
+    else if (!isBuiltin(to)) {
+      const name = to
+        .split('/')
+        .slice(0, to.startsWith('@') ? 2 : 1)
+        .join('/')
+      assert.ok(rule.packages.includes(name), `${file} must not import the package ${name}`)
+    }
+  }
+  assert.ok(seen > 100, 'the imports were not found')
+})
+
+test('only the configuration reads the environment, and only the HTTP side knows HTTP', () => {
+  const source = join(root, 'src')
+  for (const file of globSync('**/*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    if (!['config.ts', 'cli/io.ts'].includes(file)) assert.doesNotMatch(text, /process\.env/, file)
+    if (!/^(http|store|app)/.test(file)) assert.doesNotMatch(text, /node:http/, file)
+  }
+})

@@ -1,0 +1,78 @@
+// Adit as its users run it: a process of its own.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { atEnd, type Test } from './cleanup.ts'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+const launcher = fileURLToPath(new URL('../../bin/adit.js', import.meta.url))
+
+export interface Ended {
+  code: number | null
+  signal: string | null
+  stdout: string
+  stderr: string
+}
+
+export interface RunningProcess {
+  child: ChildProcess
+  ended: Promise<Ended>
+  /** Waits until standard output holds a match. */
+  says(pattern: RegExp): Promise<RegExpExecArray>
+}
+
+/** The environment is only what is given, and what any process needs. */
+export function startProcess(
+  t: Test,
+  words: string[],
+  env: Record<string, string>,
+  input = '',
+): RunningProcess {
+  const child = spawn(process.execPath, [launcher, ...words], {
+    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin.end(input)
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  const ended = new Promise<Ended>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
+  })
+  atEnd(t, () => {
+    child.kill('SIGKILL')
+    return ended
+  })
+  const says = (pattern: RegExp) =>
+    new Promise<RegExpExecArray>((resolve, reject) => {
+      const look = () => {
+        const found = pattern.exec(stdout)
+        if (found) resolve(found)
+      }
+      child.stdout.on('data', look)
+      look()
+      void ended.then(() => reject(new Error(`ended without saying ${pattern}:\n${stdout}\n${stderr}`)))
+    })
+  return { child, ended, says }
+}
+
+export interface ServeFacts {
+  url: string
+  api: string
+  token?: string
+}
+
+/** `adit serve --json`, once it has said where it is. */
+export async function startServing(t: Test, env: Record<string, string>) {
+  const running = startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ...env })
+  const [line] = await running.says(/^\{.*\}$/m)
+  return { ...running, ...(JSON.parse(line) as ServeFacts) }
+}
+
+/** A command that ends by itself. */
+export const run = (t: Test, words: string[], env: Record<string, string>, input?: string) =>
+  startProcess(t, words, env, input).ended
