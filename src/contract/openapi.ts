@@ -19,7 +19,8 @@ const headers = {
   RequestId: { description: 'Names this answer in the server’s log.', schema: { type: 'string' } },
   CrossOrigin: { description: 'Any web page may read the answer.', schema: { type: 'string', const: '*' } },
   ETag: {
-    description: 'Send it back as `If-None-Match` to learn that nothing changed.',
+    description:
+      'Send it back in `If-None-Match`, and while nothing changed the answer is 304 without a body.',
     schema: { type: 'string' },
   },
   Link: {
@@ -95,7 +96,6 @@ export function describe(surface: Surface): Json {
       ...parameters('path', operation.params),
       ...parameters('query', operation.query),
       ...parameters('header', operation.headers),
-      ...(cacheable ? [{ $ref: '#/components/parameters/IfNoneMatch' }] : []),
     ]
     const responses: Json = {
       [answer.status]: {
@@ -170,16 +170,6 @@ export function describe(surface: Surface): Json {
         },
       },
       headers,
-      parameters: {
-        IfNoneMatch: {
-          name: 'If-None-Match',
-          in: 'header',
-          required: false,
-          description:
-            'ETags of answers you hold; if one of them still stands, the answer is 304 without a body.',
-          schema: { type: 'string' },
-        },
-      },
       responses,
       schemas,
     },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { createCluster } from '../support/postgres.ts'
-import { run, startServing } from '../support/process.ts'
+import { run, serving, startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 
 const until = async (what: string, ms: number, holds: () => Promise<boolean>) => {
@@ -22,9 +22,9 @@ for (const how of ['fast', 'kill'] as const)
     const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_LOG_LEVEL: 'info' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)).stdout.trim()
-    const serving = await startServing(t, env)
-    const call = caller(serving.api, token)
-    const ready = async () => (await fetch(`${serving.url}/readyz`)).status
+    const started = await startServing(t, env)
+    const call = caller(started.api, token)
+    const ready = async () => (await fetch(`${started.url}/readyz`)).status
     const made = (await call('POST', '/tokens')).json
 
     // Requests of all kinds keep coming through the whole outage; each is answered, and in time.
@@ -55,7 +55,7 @@ for (const how of ['fast', 'kill'] as const)
     await cluster.stop(how)
     await until('503', 5_000, async () => (await call('GET', '/workspace')).status === 503)
     assert.equal(await ready(), 503)
-    assert.equal((await fetch(`${serving.url}/healthz`)).status, 200)
+    assert.equal((await fetch(`${started.url}/healthz`)).status, 200)
     await new Promise((resolve) => setTimeout(resolve, 1_000))
     await cluster.start()
     const back = performance.now()
@@ -66,18 +66,19 @@ for (const how of ['fast', 'kill'] as const)
     over = true
     await Promise.all(clients)
     assert.ok((statuses.get(503) ?? 0) > 0)
-    serving.child.kill('SIGTERM')
-    assert.equal((await serving.ended).code, 0)
+    started.child.kill('SIGTERM')
+    assert.equal((await started.ended).code, 0)
   })
 
 test('a server that starts before its PostgreSQL waits for it and says so', async (t) => {
   const cluster = await createCluster()
   atEnd(t, () => cluster.remove())
-  const starting = startServing(t, { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_LOG_LEVEL: 'info' })
-  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0' }
+  const starting = startProcess(t, ['serve', '--json'], env)
+  await starting.says(/waiting for the database/, 'stderr')
   await cluster.start()
-  const serving = await starting
-  assert.equal((await fetch(`${serving.url}/readyz`)).status, 200)
-  serving.child.kill('SIGTERM')
-  assert.match((await serving.ended).stderr, /waiting for the database/)
+  const { url, child, ended } = await serving(starting)
+  assert.equal((await fetch(`${url}/readyz`)).status, 200)
+  child.kill('SIGTERM')
+  assert.equal((await ended).code, 0)
 })

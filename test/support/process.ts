@@ -16,8 +16,8 @@ export interface Ended {
 export interface RunningProcess {
   child: ChildProcess
   ended: Promise<Ended>
-  /** Waits until standard output holds a match. */
-  says(pattern: RegExp): Promise<RegExpExecArray>
+  /** Waits until standard output, or standard error, holds a match. */
+  says(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
 }
 
 /** The environment is only what is given, and what any process needs. */
@@ -47,13 +47,13 @@ export function startProcess(
     child.kill('SIGKILL')
     return ended
   })
-  const says = (pattern: RegExp) =>
+  const says = (pattern: RegExp, where: 'stdout' | 'stderr' = 'stdout') =>
     new Promise<RegExpExecArray>((resolve, reject) => {
       const look = () => {
-        const found = pattern.exec(stdout)
+        const found = pattern.exec(where === 'stdout' ? stdout : stderr)
         if (found) resolve(found)
       }
-      child.stdout.on('data', look)
+      child[where].on('data', look)
       look()
       void ended.then(() => reject(new Error(`ended without saying ${pattern}:\n${stdout}\n${stderr}`)))
     })
@@ -67,8 +67,10 @@ export interface ServeFacts {
 }
 
 /** `adit serve --json`, once it has said where it is. */
-export async function startServing(t: Test, env: Record<string, string>) {
-  const running = startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ...env })
+export const startServing = (t: Test, env: Record<string, string>) =>
+  serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ...env }))
+
+export async function serving(running: RunningProcess) {
   const [line] = await running.says(/^\{.*\}$/m)
   return { ...running, ...(JSON.parse(line) as ServeFacts) }
 }

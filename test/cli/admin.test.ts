@@ -1,0 +1,123 @@
+// The operator's commands, as real processes on both engines.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isSecret } from '../../src/domain/secret.ts'
+import { createDatabase, engines } from '../support/databases.ts'
+import { run, startServing } from '../support/process.ts'
+import { caller } from '../support/server.ts'
+
+for (const engine of engines) {
+  test(`${engine}: workspaces are created, listed and provisioned`, async (t) => {
+    const env = {
+      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_TUNNEL_DOMAIN: 'tunnels.example.com',
+    }
+    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    const made = await json('admin', 'workspace', 'create', 'acme', '--name', 'Acme & Söhne')
+    assert.equal(made.slug, 'acme')
+    assert.equal(made.name, 'Acme & Söhne')
+    assert.equal(made.provisioned, false)
+    assert.equal(made.tunnelBase, 'acme.tunnels.example.com')
+    assert.equal((await json('admin', 'workspace', 'create', 'beta', '--provisioned')).provisioned, true)
+    assert.equal((await json('admin', 'workspace', 'provision', 'acme')).provisioned, true)
+    assert.equal(
+      (await json('admin', 'workspace', 'provision', 'acme')).provisioned,
+      true,
+      'twice is no mistake',
+    )
+    const list = await json('admin', 'workspace', 'list')
+    assert.deepEqual(
+      list.map((one: { slug: string; name: string }) => [one.slug, one.name]),
+      [
+        ['acme', 'Acme & Söhne'],
+        ['beta', 'beta'],
+      ],
+    )
+    const { stdout } = await run(t, ['admin', 'workspace', 'list'], env)
+    assert.match(stdout, /^SLUG +NAME +PROVISIONED/)
+    assert.match(stdout, /acme +Acme & Söhne +yes/)
+  })
+
+  test(`${engine}: a key is minted, listed and revoked while the server runs, and the server knows at once`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    await run(t, ['admin', 'workspace', 'create', 'acme'], env)
+    const { api } = await startServing(t, env)
+    const made = JSON.parse(
+      (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--label', 'ci', '--json'], env))
+        .stdout,
+    )
+    assert.deepEqual(Object.keys(made), ['id', 'token', 'label', 'createdAt'])
+    assert.ok(isSecret('key', made.token))
+    const call = caller(api, made.token)
+    assert.equal((await call('GET', '/workspace')).status, 200)
+
+    const bare = await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)
+    assert.ok(isSecret('key', bare.stdout.trim()), 'the raw key alone goes to standard output')
+    assert.match(bare.stderr, /not shown again/)
+
+    const list = JSON.parse(
+      (await run(t, ['admin', 'key', 'list', '--workspace', 'acme', '--json'], env)).stdout,
+    )
+    assert.equal(list.length, 2)
+    assert.equal(list[1].id, made.id)
+    assert.equal(list[1].workspace, 'acme')
+    assert.ok(!JSON.stringify(list).includes('adit_'))
+
+    const revoked = await run(t, ['admin', 'key', 'revoke', made.id, '--json'], env)
+    assert.deepEqual(JSON.parse(revoked.stdout), { id: made.id, revoked: true })
+    assert.equal((await call('GET', '/workspace')).status, 401)
+    assert.match((await run(t, ['admin', 'key', 'list'], env)).stdout, new RegExp(`${made.id} .*revoked 20`))
+  })
+
+  test(`${engine}: edges are minted, listed and revoked`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine) }
+    const made = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
+    assert.deepEqual(Object.keys(made), ['id', 'name', 'token', 'createdAt'])
+    assert.ok(isSecret('edge', made.token))
+    assert.ok(!isSecret('key', made.token))
+    const [listed] = JSON.parse((await run(t, ['admin', 'edge', 'list', '--json'], env)).stdout)
+    assert.deepEqual(listed, { id: made.id, name: 'fra-1', createdAt: made.createdAt, revokedAt: null })
+    assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 0)
+    assert.match((await run(t, ['admin', 'edge', 'list'], env)).stdout, /revoked 20/)
+    assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 1)
+  })
+
+  test(`${engine}: the demonstration fills a year whose days add up, and twice is the same as once`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    await run(t, ['admin', 'workspace', 'create', 'show'], env)
+    const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'show'], env)).stdout.trim()
+    const demo = await run(t, ['admin', 'demo', '--workspace', 'show', '--json'], env)
+    assert.deepEqual(JSON.parse(demo.stdout), { workspace: 'show', days: 365 })
+    const { api } = await startServing(t, env)
+    const read = async () => (await caller(api, token)('GET', '/usage?days=365')).json
+    const usage = await read()
+    assert.equal(usage.series.length, 365)
+    const sum = usage.series.reduce((total: number, day: { bytes: number }) => total + day.bytes, 0)
+    assert.equal(sum, usage.totalBytes)
+    assert.ok(usage.totalBytes > 1e9)
+    assert.ok(usage.peakTunnels > 1 && usage.eventCount > 100 && usage.lastSeen)
+    await run(t, ['admin', 'demo', '--workspace', 'show'], env)
+    assert.deepEqual((await read()).series.slice(0, -1), usage.series.slice(0, -1))
+  })
+
+  test(`${engine}: acts of the operator are in the audit log, by name`, async (t) => {
+    const database = await createDatabase(t, engine)
+    const env = { ADIT_DATABASE_URL: database }
+    await run(t, ['admin', 'workspace', 'create', 'acme'], env)
+    const made = JSON.parse(
+      (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
+    )
+    await run(t, ['admin', 'key', 'revoke', made.id], env)
+    const { openWorld } = await import('../../src/app.ts')
+    const { readConfig } = await import('../../src/config.ts')
+    const { createLog } = await import('../../src/log.ts')
+    const world = await openWorld(readConfig(env), createLog('silent'), 1_000)
+    const rows = await world.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
+    await world.store.close()
+    const { username } = (await import('node:os')).userInfo()
+    assert.deepEqual(
+      rows.map((row) => [row.action, row.actor_kind, row.actor_id]),
+      ['workspace.created', 'key.created', 'key.revoked'].map((action) => [action, 'operator', username]),
+    )
+  })
+}

@@ -1,0 +1,83 @@
+// The first minute: what `npm start` prints, and that it works when pasted.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { test } from 'node:test'
+import { createDatabase } from '../support/databases.ts'
+import { startProcess, startServing } from '../support/process.ts'
+import { caller } from '../support/server.ts'
+
+test('an empty SQLite database is given a workspace and a key, shown once, with a curl line that works', async (t) => {
+  const database = await createDatabase(t, 'sqlite')
+  const env = { ADIT_DATABASE_URL: database, ADIT_PORT: '0' }
+  const first = startProcess(t, ['serve'], env)
+  const [, command = '', key = ''] = await first.says(
+    /^ {2}(curl -H "Authorization: Bearer (adit_\w+)" http\S+)$/m,
+  )
+  await first.says(/API +http:\/\/127\.0\.0\.1:\d+\/api\/v1/)
+  const [, docs = ''] = await first.says(/Documentation +(http\S+)/)
+  const answer = execFileSync('bash', ['-c', `${command} -s`], { encoding: 'utf8' })
+  assert.deepEqual(JSON.parse(answer), {
+    slug: 'default',
+    name: 'Default',
+    provisioned: true,
+    tunnelBase: 'default.localhost',
+  })
+  assert.equal((await fetch(docs)).status, 200)
+  first.child.kill('SIGTERM')
+  const ended = await first.ended
+  assert.equal(ended.code, 0)
+  assert.ok(!ended.stderr.includes(key), 'the log holds the key')
+
+  const second = startProcess(t, ['serve'], env)
+  await second.says(/Documentation/)
+  second.child.kill('SIGTERM')
+  const { stdout } = await second.ended
+  assert.ok(!/adit_\w{20}/.test(stdout), 'shown a second time')
+  assert.match(stdout, /admin key create/)
+})
+
+test('an empty PostgreSQL is left to the operator', async (t) => {
+  const serving = await startServing(t, { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') })
+  assert.equal(serving.token, undefined)
+})
+
+test('the folder of the database is made, for its owner alone', async (t) => {
+  const path = (await createDatabase(t, 'sqlite'))
+    .replace('sqlite:', '')
+    .replace('adit.db', 'new/folder/adit.db')
+  await startServing(t, { ADIT_DATABASE_URL: `sqlite:${path}` })
+  assert.ok(existsSync(path))
+  assert.equal(statSync(dirname(path)).mode & 0o777, 0o700)
+})
+
+test('no secret that anybody sends gets into the log, wherever they put it', async (t) => {
+  const serving = await startServing(t, {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_LOG_LEVEL: 'trace',
+  })
+  const token = serving.token as string
+  const call = caller(serving.api, token)
+  const made = (await call('POST', '/tokens', { headers: { 'idempotency-key': token } })).json
+  for (const [method, path] of [
+    ['GET', '/workspace'],
+    ['GET', `/workspace?key=${made.token}`],
+    ['DELETE', `/tokens/${made.token}`],
+    ['GET', `/${made.token}`],
+    ['GET', `/tokens?cursor=${made.token}`],
+  ] as const) {
+    await call(method, path)
+    await call(method, path, { key: made.token.slice(0, -1) })
+    await call(method, path, { key: null, headers: { 'x-request-id': made.token, 'user-agent': made.token } })
+  }
+  serving.child.kill('SIGTERM')
+  const { stderr } = await serving.ended
+  const lines = stderr.trim().split('\n')
+  assert.ok(lines.length > 10)
+  for (const line of lines) {
+    assert.ok(JSON.parse(line).msg, 'each line is one JSON object')
+    for (const secret of [token, made.token]) assert.ok(!line.includes(secret.slice(5, 25)), line)
+  }
+  assert.ok(lines.some((line) => JSON.parse(line).msg === 'authentication refused'))
+})

@@ -1,0 +1,32 @@
+// A real Chromium: the one out of npm, which is built for x64 Linux, or the system's own elsewhere.
+import { existsSync } from 'node:fs'
+import chromiumFromNpm from '@sparticuz/chromium'
+import { type Browser, chromium } from 'playwright-core'
+import { atEnd, type Test } from './cleanup.ts'
+
+const SYSTEM = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+]
+const QUIET = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+]
+
+/** Undefined where there is no browser to be had: then the test says so and is skipped. */
+export async function openBrowser(t: Test): Promise<Browser | undefined> {
+  const system = SYSTEM.find((path) => existsSync(path))
+  const fromNpm = process.platform === 'linux' && process.arch === 'x64'
+  if (!fromNpm && !system) return undefined
+  const browser = await chromium.launch(
+    fromNpm
+      ? { executablePath: await chromiumFromNpm.executablePath(), args: [...chromiumFromNpm.args, ...QUIET] }
+      : { executablePath: system as string, args: QUIET },
+  )
+  atEnd(t, () => browser.close())
+  return browser
+}
