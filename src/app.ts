@@ -49,7 +49,7 @@ export async function startServer(config: Config, world: World, log: Logger): Pr
 
   const isStopping = () => stopping
   const server = createServer({ log, isStopping, https: config.baseUrl?.startsWith('https:') ?? false })
-  mountOps(server, store, isStopping)
+  mountOps(server, { isStopping, ping: store.ping })
   mountPublic(server, { world, directory, ...config })
   await mountDocs(server, describePublic(config.variant, config.baseUrl), config.baseUrl)
 

@@ -2,10 +2,15 @@
 import type { FastifyInstance } from 'fastify'
 import { opsOperations } from '../contract/ops.ts'
 import { Fault } from '../domain/fault.ts'
-import type { Store } from '../store/store.ts'
 import { mountSurface } from './surface.ts'
 
-export function mountOps(server: FastifyInstance, store: Store, isStopping: () => boolean): void {
+export interface OpsOptions {
+  isStopping: () => boolean
+  /** Rejects while the database does not answer. */
+  ping: () => Promise<void>
+}
+
+export function mountOps(server: FastifyInstance, { isStopping, ping }: OpsOptions): void {
   mountSurface(
     server,
     opsOperations,
@@ -14,7 +19,7 @@ export function mountOps(server: FastifyInstance, store: Store, isStopping: () =
       'readiness.read': async () => {
         if (isStopping())
           throw new Fault('unavailable', { message: 'This node is stopping.', retryAfterS: 1 })
-        await store.ping()
+        await ping()
         return { status: 'ready' as const }
       },
     },

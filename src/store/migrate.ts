@@ -1,20 +1,10 @@
-// Forward-only numbered migrations, each a list of statements that both engines take with a few words exchanged.
+// Brings the schema up to date: migrations are numbered and run forward only.
 import { type Kysely, sql } from 'kysely'
 import { core } from './migrations/0001-core.ts'
+import type { Migration, Words } from './migrations/migration.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 import { isRace, isUnavailable } from './unavailable.ts'
-
-/** The few words in which the engines' schemas differ. */
-export interface Words {
-  int64: string
-  /** Ends a table whose rows are found by a key of their own. */
-  strict: string
-  /** Ends a table whose rows lie in the order of their primary key, where the engine has such. */
-  clustered: string
-}
-
-export type Migration = (words: Words) => string[]
 
 /** The number of a migration is its place in this list, counted from 1. Append only. */
 const migrations: readonly Migration[] = [core]
