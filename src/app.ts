@@ -50,8 +50,9 @@ export async function startServer(config: Config, world: World, log: Logger): Pr
   const isStopping = () => stopping
   const server = createServer({ log, isStopping, https: config.baseUrl?.startsWith('https:') ?? false })
   mountOps(server, { isStopping, ping: store.ping })
-  mountPublic(server, { world, directory, ...config })
-  await mountDocs(server, describePublic(config.variant, config.baseUrl), config.baseUrl)
+  const document = describePublic(config.variant, config.baseUrl)
+  mountPublic(server, { world, directory, document, ...config })
+  await mountDocs(server, document, config.baseUrl)
 
   async function stop(): Promise<void> {
     stopping = true

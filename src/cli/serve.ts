@@ -7,6 +7,7 @@ import type { Io } from './io.ts'
 
 /** A database that starts beside the server may take a while. */
 const PATIENCE_MS = 60_000
+const IMPATIENT_MS = 1_000
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
@@ -17,14 +18,26 @@ export async function serve(io: Io): Promise<void> {
   const first = world.store.engine === 'sqlite' ? await prepareFirstRun(world) : undefined
   greet(io, config, config.baseUrl ?? url, first)
 
-  const signal = await new Promise<string>((resolve) => {
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => resolve(name))
-  })
-  // Whoever asks a second time does not want to wait.
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(1))
+  const signal = await stopAsked()
   log.info({ signal }, 'stopping: finishing what is in flight')
   await stop()
   log.info('stopped')
+}
+
+/**
+ * Resolves with the first signal to stop. Whoever asks again later does not want to wait; but at a terminal npm hands
+ * the same Ctrl-C on a second time, at once, and that is no second wish.
+ */
+function stopAsked(): Promise<string> {
+  return new Promise((resolve) => {
+    let askedAt: number | undefined
+    const onSignal = (name: string) => {
+      if (askedAt === undefined) resolve(name)
+      else if (performance.now() - askedAt > IMPATIENT_MS) process.exit(1)
+      askedAt ??= performance.now()
+    }
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, onSignal)
+  })
 }
 
 function greet(io: Io, config: Config, url: string, first: FirstRun | undefined): void {

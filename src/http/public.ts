@@ -19,6 +19,8 @@ export interface PublicOptions {
   baseUrl: string | undefined
   /** Requests per key and minute; undefined for no limit. */
   requestsPerMinute: number | undefined
+  /** What `describePublic` made of the same variant. */
+  document: object
 }
 
 /** The context of an authenticated request, and the raw key that it came with. */
@@ -27,10 +29,9 @@ interface KeyContext extends Context {
 }
 
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
-  const { world, directory, variant, baseUrl, requestsPerMinute } = options
+  const { world, directory, variant, baseUrl, requestsPerMinute, document } = options
   const authenticate = createAuthenticator(directory)
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, world.clock) : undefined
-  const document = describePublic(variant, baseUrl)
 
   const handlers: Handlers<KeyContext, (typeof variants)[Variant][number]> = {
     'workspace.read': (ctx) => readWorkspace(ctx),

@@ -46,12 +46,18 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
     genReqId: requestIds(),
+    rewriteUrl: (request) => pathOf(request.url ?? '/'),
     clientErrorHandler: refuseConnection,
     frameworkErrors: (error, request, reply) => {
       setHeaders(request, reply)
       sendFault(error, request, reply)
     },
   }) as unknown as FastifyInstance
+
+  // An expectation that Node does not know is ignored, instead of being answered in Node's own way.
+  server.server.on('checkExpectation', (request, response) =>
+    server.server.emit('request', request, response),
+  )
 
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => {
@@ -109,6 +115,9 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
   )
   return server
 }
+
+/** A proxy may send the whole URL where the path belongs, and HTTP asks servers to take it. */
+const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
 
 const isApi = (url: string) => url.startsWith('/api/')
 

@@ -34,6 +34,23 @@ test('what is no proper HTTP request is 400 in the usual form, and disconnected'
   }
 })
 
+test('odd but lawful HTTP is answered like any other', async (t) => {
+  const { url, key } = await serve(t, { engine: 'sqlite' })
+  const auth = `Authorization: Bearer ${key.token}\r\n`
+  const requests = {
+    'a whole URL for a path': `GET ${url}/api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}\r\n`,
+    'an unknown expectation': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}Expect: the-unexpected\r\n\r\n`,
+    'an upgrade to nothing': `GET /api/v1/workspace HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: h2c\r\n${auth}\r\n`,
+    'HTTP/1.0': `GET /api/v1/workspace HTTP/1.0\r\nHost: a\r\n${auth}\r\n`,
+  }
+  for (const [what, bytes] of Object.entries(requests)) {
+    const { status, head, body } = await sendRaw(url, bytes, 2_000)
+    assert.equal(status, 200, `${what}: ${head}`)
+    assert.match(head, /access-control-allow-origin: \*/i, what)
+    assert.equal(JSON.parse(body).slug, 'acme')
+  }
+})
+
 test('a body longer or shorter than it says never becomes another request', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const inner = `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`

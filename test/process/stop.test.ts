@@ -69,3 +69,15 @@ test('a request that is half sent when the stop comes is still answered', async 
   assert.match(received, /connection: close/i)
   assert.equal((await serving.ended).code, 0)
 })
+
+test('a Ctrl-C that npm hands on a second time is one wish to stop', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const serving = await startServing(t, env)
+  await caller(serving.api, serving.token as string)('GET', '/workspace')
+  serving.child.kill('SIGINT')
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  serving.child.kill('SIGINT')
+  assert.equal((await serving.ended).code, 0)
+  const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
+  assert.ok(key.lastUsedAt, 'what was pending was written')
+})
