@@ -1,36 +1,15 @@
-// The composition root: configuration → store → domain → HTTP. Only this file constructs; all others are given.
-import { randomBytes } from 'node:crypto'
+// The composition root: world → directory → HTTP. Only this file and world.ts construct; all others are given.
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
-import { createIds } from './domain/ids.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
 import { mountOps } from './http/ops.ts'
 import { describePublic, mountPublic } from './http/public.ts'
 import { createServer } from './http/server.ts'
-import { migrate } from './store/migrate.ts'
-import { openStore } from './store/store.ts'
-
-/** Opens the database, brings its schema up to date and makes the world in which the domain's verbs act. */
-export async function openWorld(config: Config, log: Logger, patienceMs: number): Promise<World> {
-  const store = openStore(config.database, (error) => log.warn({ err: error }, 'database connection lost'))
-  try {
-    await migrate(store, {
-      patienceMs,
-      onWait: (error) => log.warn({ err: error }, 'waiting for the database'),
-    })
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  const clock = Date.now
-  const random = (bytes: number) => randomBytes(bytes)
-  return { store, clock, random, ids: createIds(clock, random), tunnelDomain: config.tunnelDomain }
-}
 
 export interface Running {
   /** Where it listens. */

@@ -1,8 +1,9 @@
 // `adit serve`: starts the server, tells where it is and, the very first time, hands out a key to try it with.
-import { openWorld, startServer } from '../app.ts'
+import { startServer } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { type FirstRun, prepareFirstRun } from '../domain/first-run.ts'
 import { createLog } from '../log.ts'
+import { openWorld } from '../world.ts'
 import type { Io } from './io.ts'
 
 /** A database that starts beside the server may take a while. */

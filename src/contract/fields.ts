@@ -20,30 +20,30 @@ export const InstantOrNull = (description: string) =>
 export const Count = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', minimum: 0, description })
 
-export const Label = Type.String({
-  maxLength: 80,
-  pattern: NO_CONTROLS,
+/** Text that people write and read: nothing in it can break a line, a terminal or a database. */
+const PlainText = (options: TSchemaOptions & { minLength?: number }) =>
+  Type.String({
+    maxLength: 80,
+    pattern: NO_CONTROLS,
+    ...options,
+    ...rule('must be well-formed text without control characters'),
+  })
+
+export const Label = PlainText({
   description: 'Free text of at most 80 characters (Unicode code points), without control characters.',
   examples: ['ci'],
-  ...rule('must be well-formed text without control characters'),
 })
 
-export const WorkspaceName = Type.String({
+export const WorkspaceName = PlainText({
   minLength: 1,
-  maxLength: 80,
-  pattern: NO_CONTROLS,
   description: 'Display name of the workspace.',
   examples: ['Acme'],
-  ...rule('must be well-formed text without control characters'),
 })
 
-export const EdgeName = Type.String({
+export const EdgeName = PlainText({
   minLength: 1,
-  maxLength: 80,
-  pattern: NO_CONTROLS,
   description: 'What people call the edge.',
   examples: ['fra-1'],
-  ...rule('must be well-formed text without control characters'),
 })
 
 /** A slug is a label of a host name (RFC 1123), because tunnels live under it. */

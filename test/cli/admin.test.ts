@@ -108,7 +108,7 @@ for (const engine of engines) {
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
     )
     await run(t, ['admin', 'key', 'revoke', made.id], env)
-    const { openWorld } = await import('../../src/app.ts')
+    const { openWorld } = await import('../../src/world.ts')
     const { readConfig } = await import('../../src/config.ts')
     const { createLog } = await import('../../src/log.ts')
     const world = await openWorld(readConfig(env), createLog('silent'), 1_000)

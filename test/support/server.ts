@@ -1,11 +1,12 @@
 // A server to knock at: the real one, on a real port, in this process.
-import { openWorld, type Running, startServer } from '../../src/app.ts'
+import { type Running, startServer } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Actor, World } from '../../src/domain/context.ts'
 import { type CreatedKey, createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
 import type { WorkspaceRow } from '../../src/store/workspaces.ts'
+import { openWorld } from '../../src/world.ts'
 import { atEnd, type Test } from './cleanup.ts'
 import { createDatabase, type Engine } from './databases.ts'
 

@@ -1,9 +1,9 @@
 // Operators' commands act on the database itself and need no running server.
 import { userInfo } from 'node:os'
-import { openWorld } from '../../app.ts'
 import { readConfig } from '../../config.ts'
 import type { Actor, World } from '../../domain/context.ts'
 import { createLog } from '../../log.ts'
+import { openWorld } from '../../world.ts'
 
 const PATIENCE_MS = 5_000
 
