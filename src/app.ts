@@ -1,6 +1,7 @@
 // The composition root: world → directory → HTTP. Only this file and world.ts construct; all others are given.
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import { CannotStart } from './cannot-start.ts'
 import type { Config } from './config.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startUses } from './directory/uses.ts'
@@ -45,10 +46,21 @@ export async function startServer(config: Config, world: World, log: Logger): Pr
     await server.listen({ host: config.host, port: config.port })
   } catch (error) {
     await stop()
-    throw error
+    throw new CannotStart('address', explain(config, error as NodeJS.ErrnoException), error)
   }
   const { port } = server.server.address() as AddressInfo
   return { url: `http://${printable(config.host)}:${port}`, stop }
+}
+
+function explain({ host, port }: Config, error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return `Another program listens on ${host}:${port}. Stop it, or set ADIT_PORT to a free port.`
+    case 'EACCES':
+      return `This user may not listen on port ${port}. Set ADIT_PORT to one above 1023.`
+    default:
+      return `Cannot listen on ${host}:${port}: ${error.message}. Check ADIT_HOST and ADIT_PORT.`
+  }
 }
 
 /** An address that works when pasted: not the wildcard, and IPv6 in brackets. */

@@ -15,6 +15,9 @@ export interface Config {
   readonly logLevel: string
 }
 
+/** Of the package; in package.json too, which a test compares. */
+export const version = '0.1.0'
+
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }
@@ -76,9 +79,20 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
-  if (mistakes.length > 0) throw new ConfigError(`The configuration will not do:\n  ${mistakes.join('\n  ')}`)
+  if (mistakes.length > 0)
+    throw new ConfigError(`The configuration has mistakes:\n  ${mistakes.join('\n  ')}`)
   return Object.freeze(config)
 }
+
+/** Variables that look like settings and are none: most likely one that was mistyped. */
+export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): string[] {
+  return Object.keys(environment).filter((name) => name.startsWith('ADIT_') && !Object.hasOwn(settings, name))
+}
+
+/** npm leaves what it started behind when it is told to stop, so whoever is started by it has to notice. */
+export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
+
+export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'
 
 function wholeNumber(text: string, least: number, most: number): number {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
@@ -101,7 +115,9 @@ function readDatabaseUrl(text: string): Target {
     if (path === '' || path === ':memory:') throw new Error('must name a file, e.g. sqlite:./data/adit.db')
     return { engine: 'sqlite', path: resolve(path) }
   }
-  if (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return { engine: 'postgres', url: text }
+  const url = /^postgres(ql)?:\/\//.test(text) ? URL.parse(text) : null
+  // A socket's folder is named by a parameter instead of a host.
+  if (url && (url.hostname || url.searchParams.has('host'))) return { engine: 'postgres', url: text }
   throw new Error('must be sqlite:<path> or postgres://user:password@host:port/database')
 }
 

@@ -2,25 +2,50 @@
 // does not load a web server.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
+import { CannotStart, wordsOf } from './cannot-start.ts'
 import type { Config } from './config.ts'
 import type { World } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
-import { migrate } from './store/migrate.ts'
-import { openStore } from './store/store.ts'
+import { migrate, SchemaTooNew } from './store/migrate.ts'
+import { openStore, type Store, type Target } from './store/store.ts'
+
+const SAY_EVERY_MS = 5_000
 
 /** Opens the database and brings its schema up to date; waits that long for a database that cannot answer yet. */
 export async function openWorld(config: Config, log: Logger, patienceMs: number): Promise<World> {
-  const store = openStore(config.database, (error) => log.warn({ err: error }, 'database connection lost'))
+  let store: Store | undefined
   try {
-    await migrate(store, {
-      patienceMs,
-      onWait: (error) => log.warn({ err: error }, 'waiting for the database'),
-    })
+    store = openStore(config.database, (error) =>
+      log.warn({ reason: wordsOf(error) }, 'database connection lost'),
+    )
+    await migrate(store, { patienceMs, onWait: sayNowAndThen(log, patienceMs) })
   } catch (error) {
-    await store.close()
-    throw error
+    await store?.close()
+    throw new CannotStart('database', explain(config.database, error), error)
   }
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   return { store, clock, random, ids: createIds(clock, random), tunnelDomain: config.tunnelDomain }
+}
+
+function sayNowAndThen(log: Logger, patienceMs: number) {
+  const began = performance.now()
+  let saidAt = Number.NEGATIVE_INFINITY
+  return (error: unknown) => {
+    const now = performance.now()
+    if (now - saidAt < SAY_EVERY_MS) return
+    saidAt = now
+    const secondsLeft = Math.round((began + patienceMs - now) / 1000)
+    log.warn({ reason: wordsOf(error), secondsLeft }, 'waiting for the database')
+  }
+}
+
+function explain(target: Target, error: unknown): string {
+  if (error instanceof SchemaTooNew) return error.message
+  const reason = wordsOf(error).replace(/\.$/, '')
+  if (target.engine === 'sqlite')
+    return `SQLite cannot use ${target.path}: ${reason}. Check ADIT_DATABASE_URL.`
+  if ((error as { code?: string }).code === '3D000')
+    return `On that PostgreSQL, ${reason}. Create it with createdb, or mend ADIT_DATABASE_URL.`
+  return `PostgreSQL cannot be used: ${reason}. Check ADIT_DATABASE_URL.`
 }

@@ -51,6 +51,16 @@ export const commonOptions: { [name: string]: Option } = {
 
 /** The words after the command's name → its input. Throws UsageError with what is wrong. */
 export function readInput(command: Command, words: string[]): Record<string, string | boolean | undefined> {
+  try {
+    return parseInput(command, words)
+  } catch (error) {
+    // The first sentence says what is wrong; what may follow is advice for programmers.
+    const [what] = (error as Error).message.replaceAll("'", '"').split(/\. |\.$/)
+    throw new UsageError(`${what}. "adit ${command.name} --help" explains.`)
+  }
+}
+
+function parseInput(command: Command, words: string[]): Record<string, string | boolean | undefined> {
   const options = { ...command.options, ...commonOptions }
   const declared = Object.fromEntries(
     Object.entries(options).map(([name, option]) => [
@@ -59,25 +69,19 @@ export function readInput(command: Command, words: string[]): Record<string, str
     ]),
   )
   const names = command.arguments ?? []
-  let parsed: ReturnType<typeof parseArgs>
-  try {
-    parsed = parseArgs({ args: words, options: declared, allowPositionals: true, strict: true })
-  } catch (error) {
-    // The first sentence says what is wrong; the rest is advice for programmers.
-    throw new UsageError(`${(error as Error).message.split('. ')[0]}.`)
-  }
+  const parsed = parseArgs({ args: words, options: declared, allowPositionals: true, strict: true })
   const input: Record<string, string | boolean | undefined> = {}
   for (const [name, option] of Object.entries(options)) {
     const value = parsed.values[name] as string | boolean | undefined
-    if (option.required && value === undefined) throw new UsageError(`--${name} ${option.value} is missing.`)
+    if (option.required && value === undefined) throw new Error(`--${name} ${option.value} is missing.`)
     input[name] = option.value ? value : value === true
   }
   for (const [index, name] of names.entries()) {
     const value = parsed.positionals[index]
-    if (value === undefined) throw new UsageError(`<${name}> is missing.`)
+    if (value === undefined) throw new Error(`<${name}> is missing.`)
     input[name] = value
   }
   const extra = parsed.positionals[names.length]
-  if (extra !== undefined) throw new UsageError(`"${extra}" is one argument too many.`)
+  if (extra !== undefined) throw new Error(`"${extra}" is one argument too many.`)
   return input
 }

@@ -1,7 +1,11 @@
 // Help pages, made from the commands' definitions.
+import { settings } from '../config.ts'
 import { type Command, commonOptions, type Option } from './command.ts'
 
 const WIDTH_MIN = 24
+const ADMIN =
+  `It acts on the database that ADIT_DATABASE_URL names (${settings.ADIT_DATABASE_URL.fallback} where that is not set),\n` +
+  'and needs no running server.'
 
 export function helpOverview(commands: readonly Command[], group = ''): string {
   const shown = commands.filter(({ name }) => name.startsWith(group))
@@ -12,7 +16,7 @@ export function helpOverview(commands: readonly Command[], group = ''): string {
     '',
     ...list(shown.map((command) => [usageOf(command), command.summary])),
     '',
-    '"adit <command> --help" tells more of one. Every command takes --json.',
+    '"adit <command> --help" explains one. Every command takes --json.',
   ].join('\n')
 }
 
@@ -23,6 +27,7 @@ export function helpFor(command: Command): string {
     '',
     `${command.summary[0]?.toUpperCase()}${command.summary.slice(1)}.`,
     ...(command.details ? ['', command.details] : []),
+    ...(command.name.startsWith('admin ') ? ['', ADMIN] : []),
     '',
     'Options:',
     ...list(Object.entries(options).map(([name, option]) => [flagOf(name, option), summaryOf(option)])),

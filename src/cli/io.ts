@@ -1,4 +1,5 @@
 // The one way out for all commands: data to standard output, talk to standard error, JSON where it was asked for.
+import { isDumbTerminal } from '../config.ts'
 
 export interface Io {
   readonly json: boolean
@@ -13,7 +14,7 @@ export interface Io {
 
 export function createIo(json: boolean): Io {
   const { stdout, stderr } = process
-  const overwrites = stderr.isTTY && !json && process.env.TERM !== 'dumb'
+  const overwrites = stderr.isTTY && !json && !isDumbTerminal()
   return {
     json,
     data: (value, text) => stdout.write(`${json ? JSON.stringify(value) : text}\n`),

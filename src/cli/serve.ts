@@ -1,7 +1,8 @@
 // `adit serve`: starts the server, tells where it is and, the very first time, hands out a key to try it with.
 import { startServer } from '../app.ts'
-import { type Config, readConfig } from '../config.ts'
-import { type FirstRun, prepareFirstRun } from '../domain/first-run.ts'
+import { type Config, isStartedByNpm, readConfig, unknownSettings } from '../config.ts'
+import type { World } from '../domain/context.ts'
+import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
 import { createLog } from '../log.ts'
 import { openWorld } from '../world.ts'
 import type { Io } from './io.ts'
@@ -9,64 +10,84 @@ import type { Io } from './io.ts'
 /** A database that starts beside the server may take a while. */
 const PATIENCE_MS = 60_000
 const IMPATIENT_MS = 1_000
+const LOOK_FOR_PARENT_MS = 250
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
   const log = createLog(config.logLevel)
+  const unknown = unknownSettings()
+  if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
   const world = await openWorld(config, log, PATIENCE_MS)
   const { url, stop } = await startServer(config, world, log)
-  // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
-  const first = world.store.engine === 'sqlite' ? await prepareFirstRun(world) : undefined
-  greet(io, config, config.baseUrl ?? url, first)
+  greet(io, config, config.baseUrl ?? url, await findAccess(world))
 
-  const signal = await stopAsked()
-  log.info({ signal }, 'stopping: finishing what is in flight')
+  const reason = await stopAsked()
+  log.info({ reason }, 'stopping: finishing what is in flight')
   await stop()
   log.info('stopped')
 }
 
+/** What the person who started it can begin with. */
+type Access = FirstRun | 'keys are there' | 'nothing is there'
+
+async function findAccess(world: World): Promise<Access> {
+  // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
+  if (world.store.engine === 'postgres' && (await isEmpty(world))) return 'nothing is there'
+  return (await prepareFirstRun(world)) ?? 'keys are there'
+}
+
 /**
- * Resolves with the first signal to stop. Whoever asks again later does not want to wait; but at a terminal npm hands
- * the same Ctrl-C on a second time, at once, and that is no second wish.
+ * Resolves with the first wish to stop. Whoever asks again later does not want to wait; but at a terminal npm hands the
+ * same Ctrl-C on a second time, at once, and that is no second wish.
  */
 function stopAsked(): Promise<string> {
   return new Promise((resolve) => {
     let askedAt: number | undefined
-    const onSignal = (name: string) => {
-      if (askedAt === undefined) resolve(name)
+    const ask = (reason: string) => {
+      if (askedAt === undefined) resolve(reason)
       else if (performance.now() - askedAt > IMPATIENT_MS) process.exit(1)
       askedAt ??= performance.now()
     }
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, onSignal)
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask)
+    if (!isStartedByNpm()) return
+    const parent = process.ppid
+    const watch = setInterval(() => {
+      if (process.ppid === parent) return
+      clearInterval(watch)
+      ask('npm is gone')
+    }, LOOK_FOR_PARENT_MS)
+    watch.unref()
   })
 }
 
-function greet(io: Io, config: Config, url: string, first: FirstRun | undefined): void {
-  const api = `${url}/api/v1`
-  const docs = `${url}/docs`
-  const facts = { url, api, docs, variant: config.variant, pid: process.pid }
+function greet(io: Io, config: Config, url: string, access: Access): void {
+  const facts = { url, api: `${url}/api/v1`, docs: `${url}/docs`, variant: config.variant, pid: process.pid }
   const lines = [
     '',
-    `Adit is serving the API (variant ${config.variant}).`,
+    `Adit is serving the API (variant ${facts.variant}).`,
     '',
-    `  API            ${api}`,
-    `  Documentation  ${docs}`,
+    `  API            ${facts.api}`,
+    `  Documentation  ${facts.docs}`,
   ]
-  if (!first) {
-    io.data(
-      facts,
-      [...lines, '', '  Need a key?    npx adit admin key create --workspace <slug>', ''].join('\n'),
+  if (access === 'keys are there') {
+    lines.push('  A new key      npx adit admin key create --workspace <slug>')
+  } else if (access === 'nothing is there') {
+    lines.push(
+      '',
+      'The database is empty. Make a workspace and a key:',
+      '',
+      '  npx adit admin workspace create <slug> --provisioned',
+      '  npx adit admin key create --workspace <slug>',
     )
-    return
+  } else {
+    lines.push(
+      `  API key        ${access.key.token}`,
+      '',
+      `That is the key of the new workspace "${access.workspace.slug}". It is shown this once; try it:`,
+      '',
+      `  curl -H "Authorization: Bearer ${access.key.token}" ${facts.api}/workspace`,
+    )
   }
-  const { token } = first.key
-  lines.push(
-    `  API key        ${token}`,
-    '',
-    `That is the key of the new workspace "${first.workspace.slug}". It is shown this once; try it:`,
-    '',
-    `  curl -H "Authorization: Bearer ${token}" ${api}/workspace`,
-    '',
-  )
-  io.data({ ...facts, workspace: first.workspace.slug, token }, lines.join('\n'))
+  const first = typeof access === 'object' && { workspace: access.workspace.slug, token: access.key.token }
+  io.data({ ...facts, ...first }, [...lines, ''].join('\n'))
 }

@@ -8,7 +8,7 @@ import { checker } from './invalid.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 import { isoOf, isoOrNull } from './windows.ts'
 
-const checkName: ReturnType<typeof checker<typeof EdgeName>> = checker(EdgeName, '/name')
+const checkName: ReturnType<typeof checker<typeof EdgeName>> = checker(EdgeName, 'name')
 
 export async function createEdge(world: World, actor: Actor, name: string) {
   checkName(name)

@@ -12,9 +12,11 @@ export interface FirstRun {
   key: CreatedKey
 }
 
+export const isEmpty = async (world: World): Promise<boolean> => !(await hasWorkspaces(world.store.db))
+
 /** Undefined where there is something already, or another process is just quicker. */
 export async function prepareFirstRun(world: World): Promise<FirstRun | undefined> {
-  if (await hasWorkspaces(world.store.db)) return undefined
+  if (!(await isEmpty(world))) return undefined
   const given = { slug: 'default', name: 'Default', provisioned: true }
   const workspace = await createWorkspace(world, actor, given).catch((error: unknown) => {
     if (error instanceof Fault && error.code === 'invalid_request') return undefined

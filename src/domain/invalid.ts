@@ -7,7 +7,7 @@ const DETAILS_MAX = 20
 
 export type Checker<T> = (value: unknown) => asserts value is T
 
-/** Compiles once, checks many times. `place` is the JSON Pointer of the value in the request, e.g. `/body`. */
+/** Compiles once, checks many times. `place` is where the value stands, e.g. `/body` of a request. */
 export function checker<S extends TSchema>(schema: S, place: string): Checker<Static<S>> {
   const compiled = Compile(schema)
   return (value) => {
@@ -28,13 +28,17 @@ interface Limits {
   type?: string
   minimum?: number
   maximum?: number
+  maxLength?: number
   'x-rule'?: string
 }
 
 function explain(schema: Limits, keyword: string, fallback: string): string {
   if (keyword === 'pattern' && schema['x-rule']) return schema['x-rule']
+  if (keyword === 'minLength') return 'must not be empty'
+  if (keyword === 'maxLength') return `must not be longer than ${schema.maxLength} characters`
   if (schema.type === 'integer' && schema.minimum !== undefined && schema.maximum !== undefined)
     return `must be a whole number from ${schema.minimum} to ${schema.maximum}`
+  if (keyword === 'type') return `must be ${schema.type === 'object' ? 'an object' : `a ${schema.type}`}`
   return fallback
 }
 

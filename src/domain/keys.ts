@@ -27,7 +27,7 @@ export interface Retry {
 
 const RETRY_MS = 24 * 60 * 60 * 1000
 
-const checkLabel: ReturnType<typeof checker<typeof Label>> = checker(Label, '/label')
+const checkLabel: ReturnType<typeof checker<typeof Label>> = checker(Label, 'label')
 
 export async function createKey(ctx: Context, label = '', retry?: Retry): Promise<CreatedKey> {
   checkLabel(label)

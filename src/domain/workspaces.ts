@@ -14,8 +14,8 @@ import { Fault } from './fault.ts'
 import { checker } from './invalid.ts'
 import { isoOf } from './windows.ts'
 
-const checkSlug: ReturnType<typeof checker<typeof Slug>> = checker(Slug, '/slug')
-const checkName: ReturnType<typeof checker<typeof WorkspaceName>> = checker(WorkspaceName, '/name')
+const checkSlug: ReturnType<typeof checker<typeof Slug>> = checker(Slug, 'slug')
+const checkName: ReturnType<typeof checker<typeof WorkspaceName>> = checker(WorkspaceName, 'name')
 
 export async function readWorkspace(ctx: Context) {
   return describeWorkspace(ctx, await getWorkspace(ctx.store.db, ctx.workspaceId))
@@ -70,7 +70,9 @@ export async function listAll(world: World): Promise<WorkspaceView[]> {
 export async function getBySlug(world: World, slug: string): Promise<WorkspaceRow> {
   const row = await findWorkspaceBySlug(world.store.db, slug)
   if (row) return row
-  throw new Fault('not_found', { message: `There is no workspace "${slug}".` })
+  throw new Fault('not_found', {
+    message: `There is no workspace "${slug}". "adit admin workspace list" shows which there are.`,
+  })
 }
 
 /** Provisioning twice is no mistake: the second time changes nothing. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { commands } from '../../src/cli/commands.ts'
-import { settings } from '../../src/config.ts'
+import { settings, version } from '../../src/config.ts'
 import { faults } from '../../src/contract/faults.ts'
 import { variants } from '../../src/contract/variants.ts'
 import { root } from '../support/process.ts'
@@ -21,6 +21,10 @@ test('the README lists every setting with its default, and no other', () => {
       .map(([name, { fallback }]) => [name, fallback])
       .sort(),
   )
+})
+
+test('the version is that of the package', () => {
+  assert.equal(version, JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version)
 })
 
 test('the README names every command, route and error', () => {

@@ -6,7 +6,7 @@ import { withWorld } from './with-world.ts'
 const DAYS = 365
 
 export async function demo(slug: string, io: Io): Promise<void> {
-  await withWorld(async (world) => {
+  await withWorld(io, async (world) => {
     const { id } = await getBySlug(world, slug)
     await fillWithUsage(world, id, DAYS, (done) => io.progress(`${done} of ${DAYS} days`))
   })

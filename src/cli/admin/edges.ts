@@ -3,13 +3,13 @@ import { type Io, table } from '../io.ts'
 import { withWorld } from './with-world.ts'
 
 export async function create(name: string, io: Io): Promise<void> {
-  const edge = await withWorld((world, actor) => createEdge(world, actor, name))
+  const edge = await withWorld(io, (world, actor) => createEdge(world, actor, name))
   io.say(`Minted ${edge.id} for the edge "${edge.name}". Save the credential: it is not shown again.`)
   io.data(edge, edge.token)
 }
 
 export async function list(io: Io): Promise<void> {
-  const edges = await withWorld(listAll)
+  const edges = await withWorld(io, listAll)
   const rows = edges.map((edge) => [
     edge.id,
     edge.name,
@@ -20,6 +20,6 @@ export async function list(io: Io): Promise<void> {
 }
 
 export async function revoke(id: string, io: Io): Promise<void> {
-  const revoked = await withWorld((world, actor) => revokeEdge(world, actor, id))
+  const revoked = await withWorld(io, (world, actor) => revokeEdge(world, actor, id))
   io.data(revoked, `Revoked ${id}.`)
 }

@@ -4,7 +4,7 @@ import { type Io, table } from '../io.ts'
 import { withWorld } from './with-world.ts'
 
 export async function create(given: { workspace: string; label: string | undefined }, io: Io): Promise<void> {
-  const key = await withWorld(async (world, actor) => {
+  const key = await withWorld(io, async (world, actor) => {
     const { id: workspaceId } = await getBySlug(world, given.workspace)
     return createKey({ ...world, actor, workspaceId }, given.label)
   })
@@ -13,7 +13,7 @@ export async function create(given: { workspace: string; label: string | undefin
 }
 
 export async function list(workspace: string | undefined, io: Io): Promise<void> {
-  const keys = await withWorld((world) => listEverywhere(world, workspace))
+  const keys = await withWorld(io, (world) => listEverywhere(world, workspace))
   const rows = keys.map((key) => [
     key.id,
     key.workspace,
@@ -26,6 +26,6 @@ export async function list(workspace: string | undefined, io: Io): Promise<void>
 }
 
 export async function revoke(id: string, io: Io): Promise<void> {
-  const revoked = await withWorld((world, actor) => revokeAnywhere(world, actor, id))
+  const revoked = await withWorld(io, (world, actor) => revokeAnywhere(world, actor, id))
   io.data(revoked, `Revoked ${id}.`)
 }

@@ -11,18 +11,18 @@ export async function create(
   given: { slug: string; name: string | undefined; provisioned: boolean },
   io: Io,
 ): Promise<void> {
-  const made = await withWorld(async (world, actor) =>
+  const made = await withWorld(io, async (world, actor) =>
     describeWorkspace(world, await createWorkspace(world, actor, given)),
   )
   io.data(
     made,
     `Created the workspace "${made.slug}" (${made.name}); its tunnels live under ${made.tunnelBase}.`,
   )
-  io.say(`Mint a key for it: adit admin key create --workspace ${made.slug}`)
+  io.say(`Mint a key for it: npx adit admin key create --workspace ${made.slug}`)
 }
 
 export async function list(io: Io): Promise<void> {
-  const all = await withWorld(listAll)
+  const all = await withWorld(io, listAll)
   const rows = all.map((one) => [
     one.slug,
     one.name,
@@ -34,7 +34,7 @@ export async function list(io: Io): Promise<void> {
 }
 
 export async function provision(slug: string, io: Io): Promise<void> {
-  const found = await withWorld(async (world, actor) =>
+  const found = await withWorld(io, async (world, actor) =>
     describeWorkspace(world, await provisionIn(world, actor, slug)),
   )
   io.data(found, `The workspace "${slug}" is provisioned.`)

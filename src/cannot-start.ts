@@ -1,0 +1,17 @@
+// Why there is nothing to talk to: in words for whoever starts the program, with the setting to look at.
+
+export class CannotStart extends Error {
+  override name = 'CannotStart'
+  readonly what: 'database' | 'address'
+
+  constructor(what: 'database' | 'address', message: string, cause: unknown) {
+    super(message, { cause })
+    this.what = what
+  }
+}
+
+/** An error that several attempts add up to has a code and no words. */
+export const wordsOf = (error: unknown): string => {
+  const { message, code } = error as { message?: string; code?: string }
+  return message || code || String(error)
+}
