@@ -1,16 +1,18 @@
 #!/usr/bin/env node
 // Plain JavaScript on purpose: it must run on any Node, to say in one line that a Node is too old.
 import module from 'node:module'
+import { fileURLToPath } from 'node:url'
 
 const [major] = process.versions.node.split('.')
 if (Number(major) < 24) {
   process.stderr.write(
     `adit needs Node 24 or later, this is ${process.version}. ` +
-      'In a clone, run it as "npx adit …" or "npm start": these use the Node that "npm ci" installed.\n',
+      'In a clone, "npm ci" installs a newer one, which "npm start" and "npx adit …" then use.\n',
   )
   process.exit(1)
 }
-// Compiled once, kept in the system's folder for temporary files: later starts take two thirds of the time.
-module.enableCompileCache()
+// Compiled once, later starts take two thirds of the time. Kept beside the code, never in the shared folder for
+// temporary files: whoever can write to this cache can run what they like.
+module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/adit', import.meta.url)))
 const { main } = await import('../src/main.ts')
 process.exitCode = await main(process.argv.slice(2))

@@ -103,7 +103,7 @@ function wholeNumber(text: string, least: number, most: number): number {
 function readBaseUrl(text: string): string | undefined {
   if (text === '') return undefined
   const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username)
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
     throw new Error('must be an http or https address without query, e.g. https://adit.example.com')
   return url.href.replace(/\/$/, '')
 }

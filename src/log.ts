@@ -9,6 +9,7 @@ export function createLog(level: string): Logger {
     {
       level,
       base: { pid: process.pid },
+      formatters: { level: (label) => ({ level: label }) },
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: describeError },
       hooks: { streamWrite: (line) => line.replace(SECRET, 'adit_$1***') },

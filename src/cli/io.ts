@@ -14,6 +14,8 @@ export interface Io {
 
 export function createIo(json: boolean): Io {
   const { stdout, stderr } = process
+  // Whoever read the output may stop before its end (`| head`): that is no failure, a full disk is.
+  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
   const overwrites = stderr.isTTY && !json && !isDumbTerminal()
   return {
     json,

@@ -63,7 +63,7 @@ export function describe(surface: Surface): Json {
   function named(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map(named)
     if (typeof schema !== 'object' || schema === null) return schema
-    const { title, ...rest } = schema as Json
+    const { title, 'x-rule': _rule, ...rest } = schema as Json
     const copy = Object.fromEntries(Object.entries(rest).map(([member, value]) => [member, named(value)]))
     if (typeof title !== 'string') return copy
     schemas[title] = copy

@@ -65,14 +65,12 @@ export const createToken = operation({
   headers: Type.Object({
     'idempotency-key': Type.Optional(
       Type.String({
-        minLength: 1,
-        maxLength: 255,
-        pattern: '^[\\x21-\\x7e]+$',
+        pattern: '^[\\x21-\\x7e]{1,255}$',
         description:
           'A value of your choice, such as a UUID. For 24 hours the same value from the same API key returns the ' +
           'first answer; with another body it is refused.',
         examples: ['5f3c1a52-6d0e-4a0f-9b3e-2f1f6a1c7d10'],
-        'x-rule': 'must be printable ASCII without spaces',
+        'x-rule': 'must be 1 to 255 printable ASCII characters without spaces',
       }),
     ),
   }),

@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { Count, Instant, InstantOrNull } from './fields.ts'
 import { operation } from './operation.ts'
 
-const day = { ...Instant, description: 'Start of the UTC day.' }
+const day = { ...Instant, description: 'Start of the UTC day.', examples: ['2026-11-15T00:00:00.000Z'] }
 const lastSeen = InstantOrNull('When traffic was last seen, be it before the window; null before any.')
 const totalBytes = Count('Bytes in both directions over the window.')
 const series = <T extends TSchema>(entry: T) =>

@@ -18,18 +18,19 @@ const contentSecurityPolicy = (apiOrigin: string) =>
 
 /** `baseUrl`: where the document says that the API is, if it says so, for the page to be allowed to call it. */
 export async function mountDocs(server: FastifyInstance, document: object, baseUrl?: string): Promise<void> {
+  const { origin, pathname } = baseUrl ? new URL(`${baseUrl}/`) : { origin: '', pathname: '/' }
   await server.register(swagger, {
     mode: 'static',
     specification: { document: document as never },
   })
   await server.register(swaggerUi, {
     routePrefix: '/docs',
-    staticCSP: contentSecurityPolicy(baseUrl ? new URL(baseUrl).origin : ''),
-    logo: { type: 'image/svg+xml', content: Buffer.from(LOGO), href: '/docs', target: '_self' },
+    staticCSP: contentSecurityPolicy(origin),
+    logo: { type: 'image/svg+xml', content: Buffer.from(LOGO), href: `${pathname}docs`, target: '_self' },
     theme: { title: 'Adit API', css: [{ filename: 'adit.css', content: STYLE }] },
     uiConfig: { deepLinking: true, tryItOutEnabled: true, persistAuthorization: false, docExpansion: 'list' },
   })
-  server.get('/', (_request, reply) => reply.redirect('/docs'))
+  server.get('/', (_request, reply) => reply.redirect(`${pathname}docs`))
 }
 
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="32" viewBox="0 0 96 32">

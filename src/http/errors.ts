@@ -34,9 +34,10 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
 
 /** What the framework refuses by itself (too large, a bad path, …) is a request that failed validation. */
 function translate(error: unknown): Fault {
-  const { code, statusCode } = error as FastifyError
-  if (!code?.startsWith('FST_') || statusCode === undefined || statusCode >= 500) return faultOf(error)
-  return refusals[code] ?? invalid('', 'could not be read as an HTTP request')
+  if (error instanceof Fault) return error
+  const { code, statusCode = 500 } = error as Partial<FastifyError>
+  if (statusCode < 400 || statusCode >= 500) return faultOf(error)
+  return refusals[code ?? ''] ?? invalid('', 'could not be read as an HTTP request')
 }
 
 const refusals: Record<string, Fault> = {

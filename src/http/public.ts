@@ -1,6 +1,7 @@
 // The public API: /api/v1 in the variant that the deployment runs.
 import type { FastifyInstance } from 'fastify'
 import { describe } from '../contract/openapi.ts'
+import type { Operation } from '../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../contract/variants.ts'
 import type { Directory } from '../directory/directory.ts'
 import type { Context, World } from '../domain/context.ts'
@@ -43,22 +44,37 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
     'description.read': () => document,
   }
 
+  mountPreflight(server, variants[variant])
   mountSurface(server, variants[variant], handlers, {
     prefix: PUBLIC_PREFIX,
     basePath: baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : '',
     async admit(request, reply): Promise<KeyContext> {
       const { keyId, workspaceId, apiKey } = await authenticate(request)
+      const ctx: KeyContext = { ...world, workspaceId, actor: { kind: 'key', id: keyId }, apiKey }
+      // Known from here on, so that the log names it whatever happens next.
+      request.caller = ctx
       rateLimit?.(keyId, reply)
-      return { ...world, workspaceId, actor: { kind: 'key', id: keyId }, apiKey }
+      return ctx
     },
   })
+}
+
+/** Preflights are answered for any path, so that a page can read the 404 of one that does not exist. */
+function mountPreflight(server: FastifyInstance, operations: readonly Operation[]): void {
+  const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
+  const allowed = {
+    'access-control-allow-methods': [...methods, 'OPTIONS'].join(', '),
+    'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key, If-None-Match',
+    'access-control-max-age': '86400',
+  }
+  server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())
 }
 
 /** The document describes the variant that runs, and only it. */
 export function describePublic(variant: Variant, baseUrl = '') {
   const keysByApi = {
     A: 'Keys are minted and revoked here too.',
-    B: 'Keys are minted and revoked by people in the dashboard, not by this API.',
+    B: 'Keys are minted and revoked by people, not by this API.',
   }
   return describe({
     title: 'Adit control plane',
@@ -67,7 +83,7 @@ export function describePublic(variant: Variant, baseUrl = '') {
       'Read a workspace, its API keys and its usage. Every request is scoped to the workspace that the presented ' +
       `key belongs to. ${keysByApi[variant]}\n\n` +
       'Every answer is JSON and may be read by any web page. `HEAD` is answered wherever `GET` is. ' +
-      'Whatever is not described here is 404.',
+      'Whatever else is asked for under this address is 404.',
     serverUrl: baseUrl + PUBLIC_PREFIX,
     operations: variants[variant],
     groups: {

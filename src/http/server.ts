@@ -16,6 +16,7 @@ const REQUEST_TIMEOUT_MS = 15_000
 const TIMEOUT_CHECK_MS = 1_000
 /** Longer than the idle time of common proxies, so that it is they who close first. */
 const KEEP_ALIVE_MS = 75_000
+const LOGGED_PATH_MAX = 100
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 
 const CROSS_ORIGIN = { 'access-control-allow-origin': '*' }
@@ -42,6 +43,8 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
       // Refused below, with a body that says so.
       requireHostHeader: false,
+      // Two Authorization headers become one that is no key, instead of the first one winning.
+      joinDuplicateHeaders: true,
     },
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
@@ -77,23 +80,25 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
   }
   function setHeaders(request: FastifyRequest, reply: FastifyReply): void {
     reply.headers(everyAnswer).header('x-request-id', request.id)
-    if (isApi(request.url)) reply.headers(CROSS_ORIGIN).header('access-control-expose-headers', EXPOSED)
+    if (isApi(request.routeOptions.url ?? request.url))
+      reply.headers(CROSS_ORIGIN).header('access-control-expose-headers', EXPOSED)
   }
 
   server.addHook('onRequest', async (request, reply) => {
     setHeaders(request, reply)
-    if (request.headers.host === undefined) throw invalid('/headers/host', 'is missing')
+    requireOneHost(request)
   })
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
   server.addHook('onResponse', async (request, reply) => {
+    // The pattern of the route rather than the path: a path can hold what somebody pasted into it by mistake.
+    const { url: route } = request.routeOptions
     request.log.info(
       {
         method: request.method,
-        // The pattern of the route rather than the path: a path can hold what somebody pasted into it by mistake.
-        route: request.routeOptions.url ?? '(none)',
+        ...(route ? { route } : { path: request.url.split('?', 1)[0]?.slice(0, LOGGED_PATH_MAX) }),
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         from: request.ip,
@@ -104,15 +109,6 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
   })
   server.setErrorHandler(sendFault)
   server.setNotFoundHandler((request, reply) => sendFault(new Fault('not_found'), request, reply))
-  // Preflights are answered for any path, so that a page can read the 404 of one that does not exist.
-  server.options('/api/*', (_request, reply) =>
-    reply
-      .code(204)
-      .header('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
-      .header('access-control-allow-headers', 'Authorization, Content-Type, Idempotency-Key, If-None-Match')
-      .header('access-control-max-age', '86400')
-      .send(),
-  )
   return server
 }
 
@@ -120,6 +116,12 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
 const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
 
 const isApi = (url: string) => url.startsWith('/api/')
+
+/** HTTP/1.1 asks for exactly one: with two, a proxy in front might have gone by the other. */
+function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {
+  if (host === undefined && raw.httpVersionMinor > 0) throw invalid('/headers/host', 'is missing')
+  if (host?.includes(',')) throw invalid('/headers/host', 'must be given once')
+}
 
 /** A caller's own id is kept if it is harmless in a log; otherwise one is made. */
 function requestIds() {

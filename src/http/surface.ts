@@ -115,5 +115,5 @@ async function answerUnlessHeld(
   reply.header('etag', etag)
   if (!holds(request.headers['if-none-match'], etag)) return payload
   reply.code(304).removeHeader('content-type')
-  return ''
+  return null
 }

@@ -17,8 +17,17 @@ export async function withWorld<T>(io: Io, act: (world: World, actor: Actor) => 
     io.say(`Making a new database: ${database.path}`)
   const world = await openWorld(config, createLog('silent'), PATIENCE_MS)
   try {
-    return await act(world, { kind: 'operator', id: userInfo().username })
+    return await act(world, { kind: 'operator', id: operatorName() })
   } finally {
     await world.store.close()
+  }
+}
+
+/** In a container the user may have a number and no name. */
+function operatorName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
   }
 }
