@@ -4,6 +4,9 @@ import pino, { type Logger } from 'pino'
 /** The last line of defence: should a secret ever get into a log line, its random part does not. */
 const SECRET = /adit_(edge_)?[0-9A-Za-z]{8,}/g
 
+const PENDING_MAX = 4 * 1024 * 1024
+const FLUSH_PATIENCE_MS = 1_000
+
 export function createLog(level: string): Logger {
   return pino(
     {
@@ -14,7 +17,8 @@ export function createLog(level: string): Logger {
       serializers: { err: describeError },
       hooks: { streamWrite: (line) => line.replace(SECRET, 'adit_$1***') },
     },
-    pino.destination({ dest: 2, sync: true }),
+    // Not synchronous: somebody who reads the log slowly must not slow down the server. Past the bound, lines are lost.
+    pino.destination({ dest: 2, sync: false, maxLength: PENDING_MAX }),
   )
 }
 
@@ -23,4 +27,11 @@ function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code } = error as { code?: unknown }
   return { type: error.name, message: error.message, stack: error.stack, ...(code !== undefined && { code }) }
+}
+
+/** Waits until the lines are written, but not for a reader who does not read. */
+export async function flushLog(log: Logger): Promise<void> {
+  const flushed = new Promise<void>((resolve) => log.flush(() => resolve()))
+  const patience = new Promise((resolve) => setTimeout(resolve, FLUSH_PATIENCE_MS).unref())
+  await Promise.race([flushed, patience])
 }

@@ -29,6 +29,7 @@ export function createIo(json: boolean): Io {
 
 /** Columns wide enough for their widest cell. */
 export function table(head: string[], rows: string[][]): string {
+  if (rows.length === 0) return '(none)'
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )

@@ -3,7 +3,7 @@ import { startServer } from '../app.ts'
 import { type Config, isStartedByNpm, readConfig, unknownSettings } from '../config.ts'
 import type { World } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
-import { createLog } from '../log.ts'
+import { createLog, flushLog } from '../log.ts'
 import { openWorld } from '../world.ts'
 import type { Io } from './io.ts'
 
@@ -11,6 +11,7 @@ import type { Io } from './io.ts'
 const PATIENCE_MS = 60_000
 const IMPATIENT_MS = 1_000
 const LOOK_FOR_PARENT_MS = 250
+const LEAVE_AFTER_MS = 500
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
@@ -18,13 +19,19 @@ export async function serve(io: Io): Promise<void> {
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
   const world = await openWorld(config, log, PATIENCE_MS)
+  const stopping = stopAsked()
   const { url, stop } = await startServer(config, world, log)
-  greet(io, config, config.baseUrl ?? url, await findAccess(world))
-
-  const reason = await stopAsked()
-  log.info({ reason }, 'stopping: finishing what is in flight')
-  await stop()
-  log.info('stopped')
+  try {
+    greet(io, config, config.baseUrl ?? url, await findAccess(world))
+    const reason = await stopping
+    log.info({ reason }, 'stopping: finishing what is in flight')
+  } finally {
+    await stop()
+    log.info('stopped')
+    await flushLog(log)
+  }
+  // Whatever is still open by now, such as a connection to a database that does not answer, must not keep us.
+  setTimeout(() => process.exit(), LEAVE_AFTER_MS).unref()
 }
 
 /** What the person who started it can begin with. */

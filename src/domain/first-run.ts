@@ -1,7 +1,6 @@
 // An empty database is given a workspace and a key, so that there is something to try at once.
 import { hasWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
 import type { Actor, World } from './context.ts'
-import { Fault } from './fault.ts'
 import { type CreatedKey, createKey } from './keys.ts'
 import { createWorkspace } from './workspaces.ts'
 
@@ -14,15 +13,15 @@ export interface FirstRun {
 
 export const isEmpty = async (world: World): Promise<boolean> => !(await hasWorkspaces(world.store.db))
 
-/** Undefined where there is something already, or another process is just quicker. */
+/** Undefined where there is something already, or another process is just quicker. Both or neither are made. */
 export async function prepareFirstRun(world: World): Promise<FirstRun | undefined> {
   if (!(await isEmpty(world))) return undefined
-  const given = { slug: 'default', name: 'Default', provisioned: true }
-  const workspace = await createWorkspace(world, actor, given).catch((error: unknown) => {
-    if (error instanceof Fault && error.code === 'invalid_request') return undefined
-    throw error
+  return world.store.transaction(async (db) => {
+    const within: World = { ...world, store: { ...world.store, db, transaction: (work) => work(db) } }
+    if (!(await isEmpty(within))) return undefined
+    const given = { slug: 'default', name: 'Default', provisioned: true }
+    const workspace = await createWorkspace(within, actor, given)
+    const key = await createKey({ ...within, actor, workspaceId: workspace.id }, 'first key')
+    return { workspace, key }
   })
-  if (!workspace) return undefined
-  const key = await createKey({ ...world, actor, workspaceId: workspace.id }, 'first key')
-  return { workspace, key }
 }

@@ -1,7 +1,8 @@
 // API keys: minted, listed, revoked. A raw key exists in the answer of its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
-import { findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
+import { findKeyById, holdActiveKey, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
+import type { Db } from '../store/store.ts'
 import { listWorkspaces } from '../store/workspaces.ts'
 import { recordAct } from './audit.ts'
 import type { Actor, Context, World } from './context.ts'
@@ -39,6 +40,7 @@ export async function createKey(ctx: Context, label = '', retry?: Retry): Promis
     createdAt: isoOf(now),
   }
   return ctx.store.transaction(async (db) => {
+    await requireActiveActor(db, ctx)
     if (retry) {
       const seal = deriveSeal(retry.idempotencyKey, retry.apiKey)
       await dropAnswersBefore(db, ctx.workspaceId, now - RETRY_MS)
@@ -58,6 +60,15 @@ export async function createKey(ctx: Context, label = '', retry?: Retry): Promis
     await recordAct(db, ctx, { ...ctx, action: 'key.created', subjectId: created.id })
     return created
   })
+}
+
+/**
+ * A key that acts on keys must still be active when it does. Without this, whoever holds a leaked key could begin a
+ * request, take seconds to send its body, and mint a replacement after the revocation was acknowledged.
+ */
+async function requireActiveActor(db: Db, { actor, workspaceId }: Context): Promise<void> {
+  if (actor.kind !== 'key' || (await holdActiveKey(db, workspaceId, actor.id))) return
+  throw new Fault('unauthorized', { message: 'This API key was revoked. Use another one.' })
 }
 
 function firstAnswer(first: CreatedKey, label: string): CreatedKey {
@@ -96,6 +107,7 @@ export const describeKey = (row: KeyRow) => ({
 /** Somebody else's key, one that never was and one already revoked all look the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   await ctx.store.transaction(async (db) => {
+    await requireActiveActor(db, ctx)
     if (!(await revokeKey(db, ctx.workspaceId, id, ctx.clock())))
       throw new Fault('not_found', { message: `There is no active key ${id}.` })
     await recordAct(db, ctx, { ...ctx, action: 'key.revoked', subjectId: id })

@@ -1,21 +1,15 @@
 // The HTTP server: Fastify with every input bounded, the headers that every answer carries, and one way to fail.
 // The surfaces (public, ops, docs) are mounted on it by app.ts.
 import { randomBytes } from 'node:crypto'
-import type { Socket } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Actor } from '../domain/context.ts'
 import { Fault, invalid } from '../domain/fault.ts'
 import { parseBody } from './body.ts'
-import { bodyOf, sendFault } from './errors.ts'
+import { sendFault } from './errors.ts'
+import { createListener } from './listener.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
-const HEADER_BYTES_MAX = 16 * 1024
-const HEADERS_TIMEOUT_MS = 10_000
-const REQUEST_TIMEOUT_MS = 15_000
-const TIMEOUT_CHECK_MS = 1_000
-/** Longer than the idle time of common proxies, so that it is they who close first. */
-const KEEP_ALIVE_MS = 75_000
 const LOGGED_PATH_MAX = 100
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 
@@ -35,32 +29,18 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
     // One line a request, written below, instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    http: {
-      maxHeaderSize: HEADER_BYTES_MAX,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      // Refused below, with a body that says so.
-      requireHostHeader: false,
-      // Two Authorization headers become one that is no key, instead of the first one winning.
-      joinDuplicateHeaders: true,
-    },
+    serverFactory: (handle) => createListener(handle, log),
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
     genReqId: requestIds(),
     rewriteUrl: (request) => pathOf(request.url ?? '/'),
-    clientErrorHandler: refuseConnection,
+    // The listener answers these itself.
+    clientErrorHandler: () => {},
     frameworkErrors: (error, request, reply) => {
       setHeaders(request, reply)
       sendFault(error, request, reply)
     },
   }) as unknown as FastifyInstance
-
-  // An expectation that Node does not know is ignored, instead of being answered in Node's own way.
-  server.server.on('checkExpectation', (request, response) =>
-    server.server.emit('request', request, response),
-  )
 
   server.removeAllContentTypeParsers()
   server.addContentTypeParser('*', { parseAs: 'buffer' }, (request, body, done) => {
@@ -87,6 +67,8 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
   server.addHook('onRequest', async (request, reply) => {
     setHeaders(request, reply)
     requireOneHost(request)
+    // Before the body of a request to nowhere is looked at.
+    if (request.is404) throw new Fault('not_found')
   })
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (isStopping()) reply.header('connection', 'close')
@@ -108,7 +90,6 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
     )
   })
   server.setErrorHandler(sendFault)
-  server.setNotFoundHandler((request, reply) => sendFault(new Fault('not_found'), request, reply))
   return server
 }
 
@@ -133,27 +114,4 @@ function requestIds() {
     count += 1
     return `${boot}-${count.toString(36)}`
   }
-}
-
-/** Bytes that are no HTTP request never become one; whoever sent them is told in the same form, and disconnected. */
-function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-  const fault = tooLarge
-    ? invalid('/headers', 'are larger than the limit of 16 KiB')
-    : invalid('', timedOut ? 'did not arrive whole in time' : 'could not be read as an HTTP request')
-  const body = JSON.stringify(bodyOf(fault))
-  const head = [
-    'HTTP/1.1 400 Bad Request',
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Access-Control-Allow-Origin: *',
-    `X-Request-Id: ${randomBytes(9).toString('base64url')}`,
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }

@@ -45,6 +45,21 @@ export async function revokeKey(db: Db, workspaceId: string, id: string, at: num
   return numUpdatedRows === 1n
 }
 
+/**
+ * Whether the key is active, and if so, it stays so until the transaction ends: a revocation of it waits, or has been
+ * waited for. (Written to itself, which locks it on every engine.)
+ */
+export async function holdActiveKey(db: Db, workspaceId: string, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: null })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
 /** Late or repeated marks change nothing: the latest use stays. */
 export async function markKeyUsed(db: Db, id: string, at: number): Promise<void> {
   await db

@@ -4,7 +4,7 @@ import { core } from './migrations/0001-core.ts'
 import type { Migration, Words } from './migrations/migration.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
-import { isRace, isUnavailable } from './unavailable.ts'
+import { isRace, isUnavailable, Unreachable } from './unavailable.ts'
 
 /** The number of a migration is its place in this list, counted from 1. Append only. */
 const migrations: readonly Migration[] = [core]
@@ -36,7 +36,8 @@ export async function migrate(store: Store, { patienceMs, onWait }: Patience): P
     try {
       return await attempt(store)
     } catch (error) {
-      const passing = isRace(error) || isUnavailable(error)
+      const hopeless = error instanceof Unreachable && error.isMisconfigured
+      const passing = isRace(error) || (isUnavailable(error) && !hopeless)
       if (!passing || performance.now() > deadline) throw error
       onWait(error)
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
@@ -45,9 +46,11 @@ export async function migrate(store: Store, { patienceMs, onWait }: Patience): P
 }
 
 async function attempt(store: Store): Promise<void> {
-  await sql`create table if not exists schema_version (id integer primary key, version integer not null)`.execute(
-    store.db,
-  )
+  await store.transaction(async (db) => {
+    await sql`create table if not exists schema_version (id integer primary key, version integer not null)`.execute(
+      db,
+    )
+  })
   await store.transaction(async (db) => {
     await db
       .insertInto('schema_version')

@@ -1,7 +1,7 @@
 // Kysely on node-postgres, with every wait bounded and no connection error left to kill the process.
 import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
-import { isConnectionLost } from './unavailable.ts'
+import { isConnectionLost, Unreachable } from './unavailable.ts'
 
 const POOL_MAX = 10
 const CONNECT_TIMEOUT_MS = 3_000
@@ -11,7 +11,8 @@ const QUERY_TIMEOUT_MS = 10_000
 const LOCK_TIMEOUT_MS = 5_000
 const INT8_OID = 20
 
-export function openPostgres(url: string, onLostConnection: (error: Error) => void): pg.Pool {
+/** One pool for reads and writes. */
+export function openPostgres(url: string, onLostConnection: (error: Error) => void) {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'adit',
@@ -31,10 +32,9 @@ export function openPostgres(url: string, onLostConnection: (error: Error) => vo
   pool.on('error', onLostConnection)
   // The pool listens to idle clients only; one that is lost while lent out would end the process.
   pool.on('connect', (client) => client.on('error', onLostConnection))
-  return pool
+  const dialect: Dialect = new PostgresDialect({ pool: discarding(pool) })
+  return { reader: dialect, writer: dialect }
 }
-
-export const postgresDialect = (pool: pg.Pool): Dialect => new PostgresDialect({ pool: discarding(pool) })
 
 /**
  * A connection on which a query went without an answer is asked nothing more and closed, not lent again: the answer
@@ -45,7 +45,9 @@ function discarding(pool: pg.Pool): PostgresPool {
     options: pool.options,
     end: () => pool.end(),
     async connect() {
-      const client = await pool.connect()
+      const client = await pool.connect().catch((error: Error) => {
+        throw new Unreachable(error)
+      })
       let lost: Error | undefined
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost

@@ -1,5 +1,5 @@
-// Kysely on Node's own SQLite: one connection, taken in turns.
-import { mkdirSync } from 'node:fs'
+// Kysely on Node's own SQLite.
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import {
@@ -21,8 +21,21 @@ const BUSY_PAUSE_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
 const STATEMENTS_MAX = 200
 
-export function openSqlite(path: string): DatabaseSync {
+/**
+ * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes
+ * its turn on the other one, and may wait there while another process writes.
+ */
+export function openSqlite(path: string): { reader: Dialect; writer: Dialect } {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  // Made before SQLite would make it: for its owner alone, and so will be the files that SQLite puts beside it.
+  closeSync(openSync(path, 'a', 0o600))
+  const writer = connect(path)
+  const reader = connect(path)
+  reader.exec('pragma query_only = 1')
+  return { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
+}
+
+function connect(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS })
   try {
     setAndAssert(database, 'journal_mode', 'wal')
@@ -46,18 +59,17 @@ function setAndAssert(database: DatabaseSync, pragma: string, wanted: string | n
     )
 }
 
-export const sqliteDialect = (database: DatabaseSync): Dialect => ({
+const dialect = (driver: Driver): Dialect => ({
   createAdapter: () => new SqliteAdapter(),
-  createDriver: () => new SqliteDriver(database),
+  createDriver: () => driver,
   createIntrospector: (db) => new SqliteIntrospector(db),
   createQueryCompiler: () => new SqliteQueryCompiler(),
 })
 
-class SqliteDriver implements Driver {
+/** Every query is done before the next line of the program runs, so there is nothing to take turns for. */
+class SqliteReader implements Driver {
   readonly #database: DatabaseSync
   readonly #connection: SqliteConnection
-  #turn: Promise<void> = Promise.resolve()
-  #endTurn: () => void = () => {}
 
   constructor(database: DatabaseSync) {
     this.#database = database
@@ -66,13 +78,48 @@ class SqliteDriver implements Driver {
 
   async init(): Promise<void> {}
 
-  /** One at a time: a query outside a transaction must not see, or end up in, somebody else's. */
   async acquireConnection(): Promise<SqliteConnection> {
+    return this.#connection
+  }
+
+  async releaseConnection(): Promise<void> {}
+
+  async beginTransaction(): Promise<void> {
+    throw new Error('Transactions belong to the writing connection.')
+  }
+
+  async commitTransaction(): Promise<void> {}
+
+  async rollbackTransaction(): Promise<void> {}
+
+  async destroy(): Promise<void> {
+    this.#database.close()
+  }
+}
+
+class SqliteWriter implements Driver {
+  readonly #database: DatabaseSync
+  readonly #connection: SqliteConnection
+  #turn: Promise<void> = Promise.resolve()
+  #endTurn: () => void = () => {}
+  #deadline = 0
+
+  constructor(database: DatabaseSync) {
+    this.#database = database
+    this.#connection = new SqliteConnection(database)
+  }
+
+  async init(): Promise<void> {}
+
+  /** One transaction at a time. Patience is counted from here: whoever waited long for a turn has little left. */
+  async acquireConnection(): Promise<SqliteConnection> {
+    const deadline = performance.now() + BUSY_PATIENCE_MS
     const before = this.#turn
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#turn = promise
     await before
     this.#endTurn = resolve
+    this.#deadline = deadline
     return this.#connection
   }
 
@@ -82,13 +129,12 @@ class SqliteDriver implements Driver {
 
   /** IMMEDIATE: a read that turns into a write half-way can be refused at once, whatever the patience. */
   async beginTransaction(): Promise<void> {
-    const deadline = performance.now() + BUSY_PATIENCE_MS
     for (;;) {
       try {
         this.#database.exec('begin immediate')
         return
       } catch (error) {
-        if (!isBusy(error) || performance.now() > deadline) throw error
+        if (!isBusy(error) || performance.now() > this.#deadline) throw error
         await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS * (0.5 + Math.random())))
       }
     }
@@ -103,7 +149,7 @@ class SqliteDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    if (this.#database.isOpen) this.#database.close()
+    this.#database.close()
   }
 }
 

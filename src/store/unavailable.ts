@@ -41,7 +41,24 @@ interface DatabaseError extends Error {
   errcode?: number
 }
 
+/** No connection could be had, whatever the reason: nothing was asked, and nothing can be answered. */
+export class Unreachable extends Error {
+  override name = 'Unreachable'
+  readonly code: string | undefined
+
+  constructor(cause: DatabaseError) {
+    super(cause.message || cause.code, { cause })
+    this.code = cause.code
+  }
+
+  /** Waiting does not help against a wrong name, password or database. */
+  get isMisconfigured(): boolean {
+    return /^(28|3D)/.test(this.code ?? '')
+  }
+}
+
 export function isUnavailable(error: unknown): boolean {
+  if (error instanceof Unreachable) return true
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError
   if (errcode !== undefined) return SQLITE_UNAVAILABLE.has(errcode & 0xff)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { engines } from '../support/databases.ts'
-import { addWorkspace, serve, type TestServer } from '../support/server.ts'
+import { addWorkspace, rename, serve, type TestServer } from '../support/server.ts'
 
 const create = (server: TestServer, idempotencyKey: string, body: unknown = { label: 'ci' }) =>
   server.post('/tokens', body, { 'idempotency-key': idempotencyKey })
@@ -80,9 +80,9 @@ for (const engine of engines) {
   test(`${engine}: a failed creation does not use the Idempotency-Key up`, async (t) => {
     const server = await serve(t, { engine })
     assert.equal((await create(server, 'abc', { label: 7 })).status, 400)
-    await server.world.store.db.schema.alterTable('audit_log').renameTo('audit_log_away').execute()
+    await rename(server, 'audit_log', 'audit_log_away')
     assert.equal((await create(server, 'abc')).status, 500)
-    await server.world.store.db.schema.alterTable('audit_log_away').renameTo('audit_log').execute()
+    await rename(server, 'audit_log_away', 'audit_log')
     assert.equal((await create(server, 'abc')).status, 201)
     assert.equal(await count(server), 2)
   })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { revoke } from '../../src/domain/keys.ts'
 import { hashSecret, isSecret } from '../../src/domain/secret.ts'
 import { engines } from '../support/databases.ts'
-import { addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { addWorkspace, operator, rename, serve, type TestServer } from '../support/server.ts'
 
 const KEY_ID = /^tok_[0-9a-z]{26}$/
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -218,10 +218,10 @@ for (const engine of engines) {
   test(`${engine}: where the audit row cannot be written, nothing is created or revoked`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', { label: 'before' })).json
-    await server.world.store.db.schema.alterTable('audit_log').renameTo('audit_log_away').execute()
+    await rename(server, 'audit_log', 'audit_log_away')
     assert.equal((await server.post('/tokens', { label: 'after' })).text, '{"error":"internal"}')
     assert.equal((await server.call('DELETE', `/tokens/${made.id}`)).status, 500)
-    await server.world.store.db.schema.alterTable('audit_log_away').renameTo('audit_log').execute()
+    await rename(server, 'audit_log_away', 'audit_log')
     const { tokens } = (await server.call('GET', '/tokens')).json
     assert.deepEqual(
       tokens.map((key: { label: string; revokedAt: unknown }) => [key.label, key.revokedAt]),

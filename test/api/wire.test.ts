@@ -1,5 +1,6 @@
 // Bytes that are not quite HTTP, and clients that take their time.
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'
 import { serve } from '../support/server.ts'
@@ -21,6 +22,7 @@ test('what is no proper HTTP request is 400 in the usual form, and disconnected'
     'another protocol': '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03',
     'too many headers': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A: ${'x'.repeat(20_000)}\r\n\r\n`,
     'a path too long': `GET /api/v1/${'x'.repeat(20_000)} HTTP/1.1\r\n${HEAD}\r\n`,
+    'two hosts': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}Host: other\r\n${auth}\r\n`,
     'no host': `GET /api/v1/workspace HTTP/1.1\r\nConnection: close\r\n${auth}\r\n`,
   }
   for (const [what, bytes] of Object.entries(requests)) {
@@ -42,6 +44,8 @@ test('odd but lawful HTTP is answered like any other', async (t) => {
     'an unknown expectation': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}Expect: the-unexpected\r\n\r\n`,
     'an upgrade to nothing': `GET /api/v1/workspace HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: h2c\r\n${auth}\r\n`,
     'HTTP/1.0': `GET /api/v1/workspace HTTP/1.0\r\nHost: a\r\n${auth}\r\n`,
+    'HTTP/1.0 without a host': `GET /api/v1/workspace HTTP/1.0\r\n${auth}\r\n`,
+    'an escaped letter in the path': `GET /%61pi/v1/workspace HTTP/1.1\r\n${HEAD}${auth}\r\n`,
   }
   for (const [what, bytes] of Object.entries(requests)) {
     const { status, head, body } = await sendRaw(url, bytes, 2_000)
@@ -51,7 +55,23 @@ test('odd but lawful HTTP is answered like any other', async (t) => {
   }
 })
 
-test('a body longer or shorter than it says never becomes another request', async (t) => {
+test('two keys in one request are no key', async (t) => {
+  const { url, key } = await serve(t, { engine: 'sqlite' })
+  const auth = `Authorization: Bearer ${key.token}\r\n`
+  const { status } = await sendRaw(url, `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}${auth}\r\n`)
+  assert.equal(status, 401)
+})
+
+test('methods that HTTP knows and the API does not are 404', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite' })
+  for (const method of ['QUERY', 'TRACE', 'PROPFIND', 'CONNECT']) {
+    const { status, body } = await sendRaw(url, `${method} /api/v1/usage HTTP/1.1\r\n${HEAD}\r\n`)
+    assert.equal(status, 404, method)
+    assert.equal(body, '{"error":"not_found"}')
+  }
+})
+
+test('a request hidden behind two lengths never becomes one', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const inner = `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
   await sendRaw(
@@ -61,6 +81,36 @@ test('a body longer or shorter than it says never becomes another request', asyn
     1_000,
   )
   assert.equal((await call('GET', '/workspace')).status, 200)
+})
+
+test('a request followed by rubbish is answered, and the rubbish is not', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const request = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
+  const { status, body } = await sendRaw(url, `${request}GARBAGE\r\n\r\n`)
+  assert.equal(status, 201)
+  assert.deepEqual(Object.keys(JSON.parse(body)), ['id', 'token', 'label', 'createdAt'])
+  assert.equal((await call('GET', '/tokens')).json.tokens.length, 2)
+})
+
+test('clients that send without end and read nothing cost little and stop nobody', async (t) => {
+  const { url, call } = await serve(t, { engine: 'sqlite' })
+  const before = process.memoryUsage().rss
+  const flood = Buffer.from('GET /api/v1/openapi.json HTTP/1.1\r\nHost: adit\r\n\r\n'.repeat(2_000))
+  const { hostname, port } = new URL(url)
+  const sockets = Array.from({ length: 60 }, () => {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(flood)
+    return socket
+  })
+  for (let round = 0; round < 10; round++) {
+    assert.equal((await call('GET', '/workspace')).status, 200)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  for (const socket of sockets) socket.destroy()
+  const grownMiB = (process.memoryUsage().rss - before) / 2 ** 20
+  assert.ok(grownMiB < 500, `grew by ${grownMiB} MiB`)
 })
 
 test('whoever sends slowly is cut off in time while others are served', { timeout: 60_000 }, async (t) => {
@@ -75,7 +125,14 @@ test('whoever sends slowly is cut off in time while others are served', { timeou
       30_000,
     ),
   ])
-  assert.equal((await call('GET', '/workspace')).status, 200)
+  let cutOff = false
+  void slow.then(() => {
+    cutOff = true
+  })
+  while (!cutOff) {
+    assert.equal((await call('GET', '/workspace')).status, 200)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
   for (const { status } of await slow) assert.equal(status, 400)
   assert.ok(performance.now() - began < 25_000, 'cut off too late')
 })

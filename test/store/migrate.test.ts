@@ -67,12 +67,14 @@ test('sqlite: write-ahead log, full synchronisation and foreign keys are on', as
   const { world } = await openTestWorld(t, 'sqlite')
   const { sql } = await import('kysely')
   const pragma = async (name: string) =>
-    Object.values((await sql.raw<object>(`pragma ${name}`).execute(world.store.db)).rows[0] ?? {})[0]
+    Object.values(
+      (await world.store.transaction((db) => sql.raw<object>(`pragma ${name}`).execute(db))).rows[0] ?? {},
+    )[0]
   assert.equal(await pragma('journal_mode'), 'wal')
   assert.equal(await pragma('synchronous'), 2)
   assert.equal(await pragma('foreign_keys'), 1)
-  await assert.rejects(
-    world.store.db
+  const insertion = world.store.transaction((db) =>
+    db
       .insertInto('api_keys')
       .values({
         id: 'k',
@@ -84,8 +86,9 @@ test('sqlite: write-ahead log, full synchronisation and foreign keys are on', as
         revoked_at: null,
       })
       .execute(),
-    /FOREIGN KEY/,
   )
+  await assert.rejects(insertion, /FOREIGN KEY/)
+  await assert.rejects(world.store.db.deleteFrom('api_keys').execute(), /readonly/)
   await world.store.close()
 })
 

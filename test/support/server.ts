@@ -96,3 +96,7 @@ export async function addWorkspace(server: TestServer, slug: string) {
   const key = await createKey({ ...server.world, actor: operator, workspaceId: workspace.id }, `of ${slug}`)
   return { workspace, key }
 }
+
+/** Takes a table away, so that whatever needs it fails in a way nobody foresaw; or puts it back. */
+export const rename = (server: TestServer, from: string, to: string) =>
+  server.world.store.transaction((db) => db.schema.alterTable(from).renameTo(to).execute())

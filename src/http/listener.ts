@@ -1,0 +1,94 @@
+// The HTTP listener below Fastify: bounds on what a connection may do, and answers in the usual form to bytes that
+// never become a request.
+import { randomBytes } from 'node:crypto'
+import http from 'node:http'
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+import { faults } from '../contract/faults.ts'
+import { Fault, invalid } from '../domain/fault.ts'
+import { bodyOf } from './errors.ts'
+
+const HEADER_BYTES_MAX = 16 * 1024
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 15_000
+const TIMEOUT_CHECK_MS = 1_000
+/** Longer than the idle time of common proxies, so that it is they who close first. */
+const KEEP_ALIVE_MS = 75_000
+/** Without a bound, a client that sends and never reads would fill the memory with answers. */
+const UNANSWERED_MAX = 32
+
+const UNANSWERED = Symbol('unanswered requests')
+const LATEST = Symbol('latest request')
+const REFUSED = Symbol('closed once they are answered')
+type Connection = Socket & { [UNANSWERED]?: number; [LATEST]?: http.IncomingMessage; [REFUSED]?: true }
+
+export function createListener(handle: http.RequestListener, log: Logger): http.Server {
+  const listener = http.createServer({
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Refused by the server, with a body that says so.
+    requireHostHeader: false,
+    // Two Authorization headers become one that is no key, instead of the first one winning.
+    joinDuplicateHeaders: true,
+  })
+
+  function take(request: http.IncomingMessage, response: http.ServerResponse): void {
+    const connection = request.socket as Connection
+    const unanswered = (connection[UNANSWERED] ?? 0) + 1
+    connection[UNANSWERED] = unanswered
+    connection[LATEST] = request
+    if (unanswered > UNANSWERED_MAX) {
+      if (!connection.destroyed)
+        log.warn({ from: connection.remoteAddress }, 'too many requests on one connection')
+      connection.destroy()
+      return
+    }
+    response.once('close', () => {
+      connection[UNANSWERED] = (connection[UNANSWERED] ?? 1) - 1
+      if (connection[REFUSED] && connection[UNANSWERED] === 0) connection.destroySoon()
+    })
+    handle(request, response)
+  }
+
+  listener.on('request', take)
+  // An expectation that Node does not know is ignored, instead of being answered in Node's own way.
+  listener.on('checkExpectation', take)
+  listener.on('connect', (_request, socket) => refuse(socket as Socket, new Fault('not_found')))
+  listener.on('clientError', (error: Error & { code?: string }, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    log.info({ code: error.code, from: (socket as Socket).remoteAddress }, 'not a request')
+    const connection = socket as Connection
+    const { [UNANSWERED]: unanswered = 0, [LATEST]: latest } = connection
+    // What came whole before the rubbish is answered first, and nothing after it.
+    if (unanswered > 0 && latest?.complete) connection[REFUSED] = true
+    else if (unanswered > 1) connection.destroy()
+    else refuse(connection, explain(error.code))
+  })
+  return listener
+}
+
+function explain(code: string | undefined): Fault {
+  if (code === 'HPE_HEADER_OVERFLOW') return invalid('/headers', 'must not be larger than 16 KiB')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return invalid('', 'the request did not arrive whole in time')
+  return invalid('', 'this is not a well-formed HTTP request')
+}
+
+function refuse(socket: Socket, fault: Fault): void {
+  const { status } = faults[fault.code]
+  const body = JSON.stringify(bodyOf(fault))
+  const head = [
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Access-Control-Allow-Origin: *',
+    `X-Request-Id: ${randomBytes(9).toString('base64url')}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
