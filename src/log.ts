@@ -29,9 +29,11 @@ function describeError(error: unknown) {
   return { type: error.name, message: error.message, stack: error.stack, ...(code !== undefined && { code }) }
 }
 
-/** Waits until the lines are written, but not for a reader who does not read. */
-export async function flushLog(log: Logger): Promise<void> {
-  const flushed = new Promise<void>((resolve) => log.flush(() => resolve()))
-  const patience = new Promise((resolve) => setTimeout(resolve, FLUSH_PATIENCE_MS).unref())
-  await Promise.race([flushed, patience])
+/** Waits until the lines are written, but not for a reader who does not read: then the answer is false. */
+export async function flushLog(log: Logger): Promise<boolean> {
+  const flushed = new Promise<true>((resolve) => log.flush(() => resolve(true)))
+  const patience = new Promise<false>((resolve) =>
+    setTimeout(() => resolve(false), FLUSH_PATIENCE_MS).unref(),
+  )
+  return Promise.race([flushed, patience])
 }

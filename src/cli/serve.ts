@@ -28,7 +28,8 @@ export async function serve(io: Io): Promise<void> {
   } finally {
     await stop()
     log.info('stopped')
-    await flushLog(log)
+    // A log that nobody reads would hold up even the exit, which waits for its last lines. Nothing else is left to do.
+    if (!(await flushLog(log))) process.kill(process.pid, 'SIGKILL')
   }
   // Whatever is still open by now, such as a connection to a database that does not answer, must not keep us.
   setTimeout(() => process.exit(), LEAVE_AFTER_MS).unref()

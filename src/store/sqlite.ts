@@ -59,8 +59,15 @@ function setAndAssert(database: DatabaseSync, pragma: string, wanted: string | n
     )
 }
 
+/** Kysely would make callers queue before they reach the driver; here the driver itself lets them take turns. */
+class TurnsInDriver extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+}
+
 const dialect = (driver: Driver): Dialect => ({
-  createAdapter: () => new SqliteAdapter(),
+  createAdapter: () => new TurnsInDriver(),
   createDriver: () => driver,
   createIntrospector: (db) => new SqliteIntrospector(db),
   createQueryCompiler: () => new SqliteQueryCompiler(),

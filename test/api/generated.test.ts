@@ -55,6 +55,8 @@ const contentType = fc.constantFrom(
 const headerText = fc.stringMatching(/^[\x20-\x7e]{0,300}$/)
 const request = fc.record({
   id: text,
+  /** Now and then an id that exists. */
+  known: fc.boolean(),
   query,
   body: rawBody,
   contentType,
@@ -70,12 +72,15 @@ for (const engine of engines)
       const other = await addWorkspace(server, 'other')
       const keys = { good: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }
       const judge = createJudge((await server.call('GET', '/openapi.json')).json)
-      const seen = new Map<string, number>()
+      const made: string[] = []
+      const seen = new Set<string>()
       const operation = fc.constantFrom(...(variants[variant] as readonly Operation[]))
 
       await fc.assert(
         fc.asyncProperty(operation, request, async ({ method, path }, given) => {
-          const id = encodeURIComponent(given.id.toWellFormed().slice(0, 60)) || 'x'
+          const deletes = method === 'DELETE' && given.known && given.presented === 'good'
+          const known = deletes ? made.pop() : undefined
+          const id = known ?? (encodeURIComponent(given.id.toWellFormed().slice(0, 60)) || 'x')
           // The client would resolve these before they are sent.
           fc.pre(!/^(\.|%2e){1,2}$/i.test(id))
           const search = given.query.map(
@@ -92,12 +97,25 @@ for (const engine of engines)
           })
           assert.ok(answer.status < 500, `${method} ${path} → ${answer.status}`)
           judge(path, method, answer)
-          const outcome = `${method} ${path} ${answer.status}`
-          seen.set(outcome, (seen.get(outcome) ?? 0) + 1)
+          if (answer.status === 201 && given.presented === 'good') made.push(answer.json.id)
+          seen.add(`${method} ${path} ${answer.status}`)
         }),
         { numRuns: RUNS },
       )
       // A generator that only ever produced refusals would prove little.
-      assert.ok([...seen.keys()].some((outcome) => outcome.endsWith('GET /tokens 200')))
-      if (variant === 'A') assert.ok([...seen.keys()].some((outcome) => outcome.startsWith('POST /tokens 4')))
+      const expected = [
+        'GET /workspace 200',
+        'GET /workspace 401',
+        'GET /tokens 200',
+        'GET /tokens 400',
+        'GET /usage 400',
+      ]
+      const writing = [
+        'POST /tokens 201',
+        'POST /tokens 400',
+        'DELETE /tokens/{id} 200',
+        'DELETE /tokens/{id} 404',
+      ]
+      for (const outcome of [...expected, ...(variant === 'A' ? writing : [])])
+        assert.ok(seen.has(outcome), `${outcome} was never seen: ${[...seen]}`)
     })

@@ -29,6 +29,7 @@ test('every answer of the API may be read by any page, has a request id and is n
     assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
     ids.add(headers.get('x-request-id') ?? '')
     if (expected !== 204) assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+    if (expected >= 400) assert.equal(headers.get('cache-control'), 'no-store')
   }
   assert.equal(ids.size, requests.length)
 })
@@ -48,6 +49,12 @@ test('a preflight allows what the API takes', async (t) => {
   assert.match(headers.get('access-control-allow-methods') ?? '', /GET.*POST.*DELETE/)
   for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key'])
     assert.ok(headers.get('access-control-allow-headers')?.includes(name), name)
+})
+
+test('a preflight allows no method that the variant does not have', async (t) => {
+  const { call } = await serve(t, { engine, env: { ADIT_API_VARIANT: 'B' } })
+  const { headers } = await call('OPTIONS', '/tokens', { key: null })
+  assert.equal(headers.get('access-control-allow-methods'), 'GET, HEAD, OPTIONS')
 })
 
 test('outside the API there is no cross-origin header, and unknown API paths are JSON', async (t) => {
@@ -77,6 +84,7 @@ test('a reader that holds the answer is told so', async (t) => {
       assert.equal(again.status, 304, `${path} ${ifNoneMatch}`)
       assert.equal(again.text, '')
       assert.equal(again.headers.get('etag'), etag)
+      assert.equal(again.headers.get('content-length'), null)
       assert.equal(again.headers.get('access-control-allow-origin'), '*')
     }
     for (const ifNoneMatch of ['"other"', etag.slice(1, -1), ''])
@@ -114,7 +122,7 @@ test('browsers are told to stay on https where that is how they came', async (t)
   )
 })
 
-test('the health of the process and the readiness of its database are told apart', async (t) => {
+test('a healthy server with its database says so at both addresses', async (t) => {
   const server = await serve(t, { engine })
   assert.deepEqual(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' })
   assert.deepEqual(await (await fetch(`${server.url}/readyz`)).json(), { status: 'ready' })

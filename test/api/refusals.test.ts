@@ -203,4 +203,9 @@ test('a limit on requests per key is off unless set, and 429 with its fields whe
   assert.equal((await server.call('GET', '/openapi.json', { key: null })).status, 200)
   now += 45_000
   assert.equal((await server.call('GET', '/workspace')).status, 200)
+  // A clock that is set back must not lock anybody out until it has caught up.
+  for (let spent = 0; spent < 3; spent++) await server.call('GET', '/workspace')
+  assert.equal((await server.call('GET', '/workspace')).status, 429)
+  now -= 3_600_000
+  assert.equal((await server.call('GET', '/workspace')).status, 200)
 })

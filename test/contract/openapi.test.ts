@@ -8,7 +8,8 @@ const variants = ['A', 'B'] as const
 interface Described {
   summary: string
   description: string
-  responses: Record<string, { content?: Record<string, object> }>
+  responses: Record<string, { $ref?: string; content?: Record<string, object> }>
+  requestBody?: { content: Record<string, object> }
 }
 
 for (const variant of variants) {
@@ -55,9 +56,13 @@ for (const variant of variants) {
         const what = `${method} ${path}`
         assert.ok(operation.summary.length > 5, what)
         assert.ok(operation.description.length > 20, what)
-        const bodies = Object.values(operation.responses)
-        for (const { content } of bodies)
-          for (const body of Object.values(content ?? {})) assert.ok('example' in body, what)
+        const answers = Object.values(operation.responses).map(({ $ref, content }) =>
+          $ref ? document.components.responses[$ref.split('/').at(-1) as string].content : content,
+        )
+        for (const content of [...answers, operation.requestBody?.content])
+          for (const body of Object.values((content ?? {}) as Record<string, object>))
+            assert.ok('example' in body, what)
+        assert.ok(answers.filter(Boolean).length >= 3, what)
       }
     for (const response of Object.values(
       document.components.responses as Record<string, { description: string }>,

@@ -36,11 +36,12 @@ for (const how of ['fast', 'kill'] as const)
           ['GET', '/workspace'],
           ['POST', '/tokens'],
           ['GET', '/usage'],
+          ['DELETE', '/tokens/tok_none'],
         ] as const) {
           const began = performance.now()
           const { status, json, headers } = await call(method, path)
           statuses.set(status, (statuses.get(status) ?? 0) + 1)
-          assert.ok([200, 201, 503].includes(status), `${method} ${path} → ${status}`)
+          assert.ok([200, 201, 404, 503].includes(status), `${method} ${path} → ${status}`)
           assert.ok(performance.now() - began < 15_000, 'answered too late')
           if (status === 503) {
             assert.equal(json.error, 'unavailable')
@@ -69,6 +70,31 @@ for (const how of ['fast', 'kill'] as const)
     started.child.kill('SIGTERM')
     assert.equal((await started.ended).code, 0)
   })
+
+test('a PostgreSQL that hangs is 503 in time, and a stop does not wait for it', async (t) => {
+  const cluster = await createCluster()
+  atEnd(t, () => cluster.remove())
+  await cluster.start()
+  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_LOG_LEVEL: 'silent' }
+  await run(t, ['admin', 'workspace', 'create', 'acme'], env)
+  const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)).stdout.trim()
+  const started = await startServing(t, env)
+  const call = caller(started.api, token)
+  await Promise.all(Array.from({ length: 8 }, () => call('GET', '/usage')))
+  cluster.freeze()
+  const began = performance.now()
+  const answers = await Promise.all(['/workspace', '/tokens', '/usage'].map((path) => call('GET', path)))
+  for (const { status } of answers) assert.equal(status, 503)
+  assert.ok(performance.now() - began < 15_000, 'answered too late')
+  cluster.thaw()
+  await until('recovery', 5_000, async () => (await call('GET', '/workspace')).status === 200)
+  cluster.freeze()
+  const asked = performance.now()
+  started.child.kill('SIGTERM')
+  assert.equal((await started.ended).code, 0)
+  assert.ok(performance.now() - asked < 20_000, 'waited for a database that does not answer')
+  cluster.thaw()
+})
 
 test('a server that starts before its PostgreSQL waits for it and says so', async (t) => {
   const cluster = await createCluster()

@@ -43,13 +43,15 @@ test('an empty PostgreSQL is left to the operator', async (t) => {
   assert.equal(serving.token, undefined)
 })
 
-test('the folder of the database is made, for its owner alone', async (t) => {
+test('the database and its folder are made for their owner alone', async (t) => {
   const path = (await createDatabase(t, 'sqlite'))
     .replace('sqlite:', '')
     .replace('adit.db', 'new/folder/adit.db')
   await startServing(t, { ADIT_DATABASE_URL: `sqlite:${path}` })
   assert.ok(existsSync(path))
   assert.equal(statSync(dirname(path)).mode & 0o777, 0o700)
+  for (const file of [path, `${path}-wal`, `${path}-shm`])
+    assert.equal(statSync(file).mode & 0o777, 0o600, file)
 })
 
 test('no secret that anybody sends gets into the log, wherever they put it', async (t) => {

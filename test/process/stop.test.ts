@@ -1,9 +1,12 @@
 // Stopping: what is in flight is finished, what is pending is written.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { createDatabase, engines } from '../support/databases.ts'
-import { run, startServing } from '../support/process.ts'
+import { createDatabase, createFolder, engines } from '../support/databases.ts'
+import { root, run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 
 for (const engine of engines) {
@@ -80,4 +83,66 @@ test('a Ctrl-C that npm hands on a second time is one wish to stop', async (t) =
   assert.equal((await serving.ended).code, 0)
   const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
   assert.ok(key.lastUsedAt, 'what was pending was written')
+})
+
+test('from the moment a stop is asked for, /readyz says so', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const serving = await startServing(t, env)
+  const { hostname, port } = new URL(serving.url)
+  const socket = connect(Number(port), hostname)
+  const answer = text(socket)
+  await once(socket, 'connect')
+  serving.child.kill('SIGTERM')
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  socket.write('GET /readyz HTTP/1.1\r\nHost: adit\r\n\r\n')
+  assert.match(await answer, /^HTTP\/1\.1 503 .*"error":"unavailable"/s)
+  assert.equal((await serving.ended).code, 0)
+})
+
+test('a log that nobody reads holds up no request and no stop', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'trace' }
+  const serving = await startServing(t, env)
+  serving.child.stderr?.pause()
+  const call = caller(serving.api, serving.token as string)
+  for (let round = 0; round < 100; round++)
+    await Promise.all(
+      Array.from({ length: 20 }, async () => assert.equal((await call('GET', '/workspace')).status, 200)),
+    )
+  serving.child.kill('SIGTERM')
+  await once(serving.child, 'exit')
+  serving.child.stderr?.resume()
+  const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
+  assert.ok(key.lastUsedAt, 'what was pending was written')
+})
+
+test('when npm is told to stop, the server that it started stops too', async (t) => {
+  const folder = createFolder(t)
+  const npm = spawn('npm', ['start', '--silent'], {
+    cwd: root,
+    env: {
+      ...process.env,
+      ADIT_DATABASE_URL: `sqlite:${folder}/adit.db`,
+      ADIT_PORT: '0',
+      ADIT_LOG_LEVEL: 'silent',
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  let said = ''
+  for await (const chunk of npm.stdout) {
+    said += chunk
+    if (/Documentation +http/.test(said)) break
+  }
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0] as string
+  assert.equal((await fetch(`${url}/healthz`)).status, 200)
+  npm.kill('SIGTERM')
+  const deadline = performance.now() + 10_000
+  const answers = () =>
+    fetch(`${url}/healthz`).then(
+      () => true,
+      () => false,
+    )
+  while (await answers()) {
+    assert.ok(performance.now() < deadline, 'left behind')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
 })

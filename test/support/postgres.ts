@@ -24,6 +24,9 @@ export interface Cluster {
   start(): Promise<void>
   /** `fast` ends sessions and shuts down cleanly, `kill` is a power cut. */
   stop(how: 'fast' | 'kill'): Promise<void>
+  /** Stops every process of it where it stands: connections stay open and nothing answers. */
+  freeze(): void
+  thaw(): void
   remove(): Promise<void>
 }
 
@@ -51,6 +54,16 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
   const flags = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300', ...settings]
   let server: ChildProcess | undefined
 
+  function signalAll(signal: 'STOP' | 'CONT'): void {
+    const pid = server?.pid
+    if (!pid || server?.exitCode !== null || server.signalCode !== null) return
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .filter(Boolean)
+    for (const each of [pid, ...children.map(Number)]) process.kill(each, `SIG${signal}`)
+  }
+
   const cluster: Cluster = {
     url: `postgres://adit@127.0.0.1:${port}`,
     async start() {
@@ -76,7 +89,10 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
       server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT')
       await gone
     },
+    freeze: () => signalAll('STOP'),
+    thaw: () => signalAll('CONT'),
     async remove() {
+      signalAll('CONT')
       await cluster.stop('kill')
       rmSync(folder, { recursive: true, force: true })
     },

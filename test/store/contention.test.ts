@@ -1,0 +1,86 @@
+// Others want the same rows, or the whole database.
+import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { atEnd } from '../support/cleanup.ts'
+import { openTestWorld, serve } from '../support/server.ts'
+
+test('sqlite: while another process writes for long, reads go on and writes are 503 in time', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { rows } = await sql<{ file: string }>`pragma database_list`.execute(server.world.store.db)
+  const other = new DatabaseSync(rows[0]?.file as string)
+  atEnd(t, () => other.close())
+  other.exec('begin immediate')
+  const began = performance.now()
+  const writes = Promise.all(Array.from({ length: 6 }, () => server.call('POST', '/tokens')))
+  let written = false
+  void writes.then(() => {
+    written = true
+  })
+  let reads = 0
+  while (!written) {
+    const before = performance.now()
+    assert.equal((await server.call('GET', '/workspace')).status, 200)
+    assert.ok(performance.now() - before < 2_000, 'a read waited for the writer')
+    reads += 1
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  for (const { status, json } of await writes) assert.deepEqual([status, json.error], [503, 'unavailable'])
+  assert.ok(performance.now() - began < 12_000, 'the writes waited one after the other')
+  assert.ok(reads > 20)
+  other.exec('rollback')
+  assert.equal((await server.call('POST', '/tokens')).status, 201)
+})
+
+test('postgres: a transaction that lost a deadlock is run again, and both come through', async (t) => {
+  const { world } = await openTestWorld(t, 'postgres')
+  atEnd(t, () => world.store.close())
+  const rows = ['a', 'b'].map((slug) => ({ id: slug, slug, name: slug, created_at: 0, provisioned_at: null }))
+  await world.store.transaction(async (db) => {
+    await db.insertInto('workspaces').values(rows).execute()
+  })
+  let attempts = 0
+  const touchBoth = (first: string, second: string) =>
+    world.store.transaction(async (db) => {
+      attempts += 1
+      for (const id of [first, second]) {
+        await db
+          .updateTable('workspaces')
+          .set((row) => ({ created_at: row('created_at', '+', 1) }))
+          .where('id', '=', id)
+          .execute()
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    })
+  await Promise.all([touchBoth('a', 'b'), touchBoth('b', 'a')])
+  assert.ok(attempts > 2, 'there was no deadlock')
+  const counts = await world.store.db.selectFrom('workspaces').select('created_at').execute()
+  assert.deepEqual(
+    counts.map((row) => row.created_at),
+    [2, 2],
+  )
+})
+
+test('postgres: a lock that somebody holds for long is 503 in time, and then all is as before', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(
+    server.world.store.db,
+  )
+  const url = new URL(process.env.TEST_POSTGRES_URL as string)
+  url.pathname = `/${rows[0]?.name}`
+  const holder = new pg.Client(url.href)
+  await holder.connect()
+  atEnd(t, () => holder.end())
+  await holder.query('begin; lock table api_keys in access exclusive mode')
+  const began = performance.now()
+  const answers = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [503, 503],
+  )
+  assert.ok(performance.now() - began < 10_000)
+  await holder.query('rollback')
+  assert.equal((await server.call('POST', '/tokens')).status, 201)
+})
