@@ -17,8 +17,9 @@ export function createLog(level: string): Logger {
       serializers: { err: describeError },
       hooks: { streamWrite: (line) => line.replace(SECRET, 'adit_$1***') },
     },
+    // A least length of 1, and not 0, makes flushing wait for what is under way.
     // Not synchronous: somebody who reads the log slowly must not slow down the server. Past the bound, lines are lost.
-    pino.destination({ dest: 2, sync: false, maxLength: PENDING_MAX }),
+    pino.destination({ dest: 2, sync: false, minLength: 1, maxLength: PENDING_MAX }),
   )
 }
 

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { commands } from '../../src/cli/commands.ts'
 import { settings } from '../../src/config.ts'
 import { createDatabase } from '../support/databases.ts'
-import { root, run } from '../support/process.ts'
+import { root, run, startProcess } from '../support/process.ts'
 
 test('help lists every command, and every command explains itself', async (t) => {
   for (const words of [[], ['--help'], ['-h'], ['help']]) {
@@ -35,7 +35,8 @@ test('wrong usage is exit 2 with what is wrong, in words or as JSON', async (t) 
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const cases: [words: string[], message: RegExp][] = [
     [['nope'], /There is no command "nope"/],
-    [['admin'], /wants one more word/],
+    [['admin'], /"adit admin" needs one of its subcommands/],
+    [['--what'], /There is no command/],
     [['admin', 'key'], /admin key create/],
     [['admin', 'key', 'mint'], /There is no command/],
     [['serve', 'extra'], /"extra" is one argument too many/],
@@ -47,7 +48,6 @@ test('wrong usage is exit 2 with what is wrong, in words or as JSON', async (t) 
     [['admin', 'workspace', 'create', '-'.repeat(3)], /./],
     [['admin', 'workspace', 'create', 'x'.repeat(64)], /slug/],
     [['admin', 'workspace', 'create', 'x', '--name', 'a\nb'], /name must be/],
-    [['admin', 'workspace', 'create', 'acme'], /There is a workspace "acme" already/],
     [['admin', 'key', 'create', '--workspace', 'acme', '--label', 'x'.repeat(81)], /label/],
     [['admin', 'edge', 'create', ''], /name/],
   ]
@@ -65,9 +65,11 @@ test('wrong usage is exit 2 with what is wrong, in words or as JSON', async (t) 
   }
 })
 
-test('what is not there is exit 1 and says so', async (t) => {
+test('what is not there, or there already, is exit 1 and says so', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const cases: [words: string[], message: RegExp][] = [
+    [['admin', 'workspace', 'create', 'acme'], /There is a workspace "acme" already/],
     [['admin', 'key', 'create', '--workspace', 'none'], /There is no workspace "none"/],
     [['admin', 'key', 'list', '--workspace', 'none'], /There is no workspace "none"/],
     [['admin', 'workspace', 'provision', 'none'], /There is no workspace "none"/],
@@ -121,9 +123,38 @@ test('a port that is taken, and a database that cannot be reached, are said in o
   assert.equal(unreachable.code, 1)
   assert.match(
     unreachable.stderr,
-    /^adit: The database cannot be used: .*ECONNREFUSED.* Check ADIT_DATABASE_URL\.\n$/,
+    /^adit: PostgreSQL cannot be used: .*ECONNREFUSED.* Check ADIT_DATABASE_URL\.\n$/,
   )
   assert.ok(!unreachable.stderr.includes('hunter2'))
+})
+
+test('a PostgreSQL that refuses us is reported at once, with what to do', async (t) => {
+  const server = new URL(process.env.TEST_POSTGRES_URL as string)
+  server.pathname = '/no_such_database'
+  const { code, stderr } = await run(t, ['serve'], {
+    ADIT_DATABASE_URL: server.href,
+    ADIT_LOG_LEVEL: 'silent',
+  })
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /^adit: On that PostgreSQL, database "no_such_database" does not exist\. Create it with createdb/,
+  )
+})
+
+test('a setting that was mistyped is pointed out, and the version is told', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_PROT: '80', ADIT_PORT: '0' }
+  const serving = startProcess(t, ['serve'], env)
+  await serving.says(/ADIT_PROT/, 'stderr')
+  assert.match((await run(t, ['--version'], {})).stdout, /^\d+\.\d+\.\d+\n$/)
+})
+
+test('whoever stops reading the output early is no failure', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  const listing = startProcess(t, ['admin', 'workspace', 'list'], env)
+  listing.child.stdout?.destroy()
+  const { code, stderr } = await listing.ended
+  assert.deepEqual([code, stderr.includes('    at ')], [0, false])
 })
 
 test('"npx adit" works in a clone', () => {
