@@ -8,6 +8,7 @@ import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
+import { mountEdge } from './http/edge.ts'
 import { mountOps } from './http/ops.ts'
 import { describePublic, mountPublic } from './http/public.ts'
 import { createServer } from './http/server.ts'
@@ -32,6 +33,7 @@ export async function startServer(config: Config, world: World, log: Logger): Pr
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
   mountPublic(server, { world, directory, document, ...config })
+  mountEdge(server, { world, directory, baseUrl: config.baseUrl })
   await mountDocs(server, document, config.baseUrl)
 
   async function stop(): Promise<void> {

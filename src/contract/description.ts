@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { operation } from './operation.ts'
 
+/** Every surface describes itself in the same way. */
 export const readDescription = operation({
   id: 'description.read',
   method: 'GET',

@@ -12,6 +12,15 @@ export const Instant = Type.String({
   examples: ['2026-11-15T10:02:11.000Z'],
 })
 
+/** A moment as callers send it: in UTC, to the millisecond at the most. */
+export const UtcMoment = (options: TSchemaOptions) =>
+  Type.String({
+    pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',
+    examples: ['2026-11-15T10:02:11.000Z'],
+    ...options,
+    ...rule('must be a moment in UTC such as 2026-11-15T10:02:11.000Z'),
+  })
+
 /** A type list rather than a union: it is valid OpenAPI 3.1 and is written out without trying alternatives. */
 export const InstantOrNull = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })

@@ -1,4 +1,5 @@
 // Operations → an OpenAPI 3.1 document. Schemas with a title become components, named once.
+import type { TObject, TSchema } from 'typebox'
 import { type FaultCode, faults } from './faults.ts'
 import { faultsOf, type Operation } from './operation.ts'
 
@@ -11,6 +12,10 @@ export interface Surface {
   /** Where the operations' paths begin, e.g. `https://api.example.com/api/v1`. */
   serverUrl: string
   operations: readonly Operation[]
+  /** What callers authenticate with. */
+  credential: string
+  /** Whether any web page may read the answers. */
+  crossOrigin: boolean
   /** What the groups of operations are about, by the first part of their ids. */
   groups: { readonly [group: string]: string }
 }
@@ -43,21 +48,23 @@ const headers = {
   Challenge: { description: 'The scheme to authenticate with.', schema: { type: 'string', const: 'Bearer' } },
 } as const
 
-const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` })
-const everyAnswer = {
-  'X-Request-Id': header('RequestId'),
-  'Access-Control-Allow-Origin': header('CrossOrigin'),
-}
-const limits = { RateLimit: header('RateLimit'), 'RateLimit-Policy': header('RateLimitPolicy') }
-
-const faultHeaders: { [code in FaultCode]?: Json } = {
-  unauthorized: { 'WWW-Authenticate': header('Challenge') },
-  rate_limited: { 'Retry-After': header('RetryAfter'), ...limits },
-  unavailable: { 'Retry-After': header('RetryAfter') },
-}
-
 export function describe(surface: Surface): Json {
   const schemas: Json = {}
+  const usedHeaders: Json = {}
+  const header = (name: keyof typeof headers) => {
+    usedHeaders[name] = headers[name]
+    return { $ref: `#/components/headers/${name}` }
+  }
+  const limits = () => ({ RateLimit: header('RateLimit'), 'RateLimit-Policy': header('RateLimitPolicy') })
+  const faultHeaders: { [code in FaultCode]?: () => Json } = {
+    unauthorized: () => ({ 'WWW-Authenticate': header('Challenge') }),
+    rate_limited: () => ({ 'Retry-After': header('RetryAfter'), ...limits() }),
+    unavailable: () => ({ 'Retry-After': header('RetryAfter') }),
+  }
+  const everyAnswer = {
+    'X-Request-Id': header('RequestId'),
+    ...(surface.crossOrigin && { 'Access-Control-Allow-Origin': header('CrossOrigin') }),
+  }
 
   /** Copies a schema, moving every titled part of it into the components. */
   function named(schema: unknown): unknown {
@@ -91,7 +98,7 @@ export function describe(surface: Surface): Json {
   const usedFaults = new Set<FaultCode>()
   for (const operation of surface.operations) {
     const { answer } = operation
-    const cacheable = operation.method === 'GET'
+    const cacheable = operation.method === 'GET' && !answer.asHeaders
     const given = [
       ...parameters('path', operation.params),
       ...parameters('query', operation.query),
@@ -104,9 +111,10 @@ export function describe(surface: Surface): Json {
           ...everyAnswer,
           ...(cacheable && { ETag: header('ETag') }),
           ...(answer.paged && { Link: header('Link') }),
-          ...(operation.access === 'key' && limits),
+          ...(operation.access === 'key' && limits()),
+          ...(answer.asHeaders && answerHeaders(answer.schema)),
         },
-        content: content(answer.schema, answer.example),
+        ...(!answer.asHeaders && { content: content(answer.schema, answer.example) }),
       },
       ...(cacheable && { 304: { $ref: '#/components/responses/not_modified' } }),
     }
@@ -144,7 +152,7 @@ export function describe(surface: Surface): Json {
     const { description, schema, example } = faults[code]
     responses[code] = {
       description,
-      headers: { ...everyAnswer, ...faultHeaders[code] },
+      headers: { ...everyAnswer, ...faultHeaders[code]?.() },
       content: content(schema, example),
     }
   }
@@ -158,23 +166,32 @@ export function describe(surface: Surface): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: surface.serverUrl }],
-    security: [{ apiKey: [] }],
+    security: [{ credential: [] }],
     tags: Object.entries(surface.groups).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
-        apiKey: {
+        credential: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A workspace API key: `Authorization: Bearer adit_…`. The key decides the workspace.',
+          description: surface.credential,
         },
       },
-      headers,
+      headers: usedHeaders,
       responses,
       schemas,
     },
   }
 }
+
+/** The members of an answer that is sent as headers. */
+const answerHeaders = (schema: TSchema) =>
+  Object.fromEntries(
+    Object.entries((schema as TObject).properties).map(([name, property]) => {
+      const { description, pattern, maxLength } = property as Json
+      return [headerName(name), { description, schema: { type: 'string', pattern, maxLength } }]
+    }),
+  )
 
 const groupOf = (operation: Operation) => operation.id.split('.')[0] as string
 

@@ -3,8 +3,8 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
-/** Who may call: anybody, or the holder of a workspace's API key. */
-export type Access = 'anyone' | 'key'
+/** Who may call: anybody, the holder of a workspace's API key, or an edge. */
+export type Access = 'anyone' | 'key' | 'edge'
 
 export interface Operation {
   readonly id: string
@@ -18,18 +18,22 @@ export interface Operation {
   readonly query?: TObject
   readonly headers?: TObject
   readonly body?: TObject
+  /** How large a body may be, where the server's usual bound is too small. */
+  readonly bodyBytesMax?: number
   readonly answer: Answer
   /** The faults of its own; those that every operation can answer with are implied. */
   readonly faults: readonly FaultCode[]
 }
 
 export interface Answer {
-  readonly status: 200 | 201
+  readonly status: 200 | 201 | 204
   readonly description: string
   readonly schema: TSchema
   readonly example: unknown
   /** The answer holds a secret, so nothing on the way may store it. */
   readonly secret?: true
+  /** The members of the answer are sent as headers, and there is no body. */
+  readonly asHeaders?: true
   /** The answer may be one page of a list; the next one is named in a `Link` header. */
   readonly paged?: true
 }
@@ -51,7 +55,10 @@ export type AnswerOf<O extends Operation> = Static<O['answer']['schema']>
 /** The faults an operation can answer with: those that any request can run into, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {
   const anyRequest: FaultCode[] = ['invalid_request', 'internal']
-  const withKey: FaultCode[] =
-    operation.access === 'key' ? ['unauthorized', 'rate_limited', 'unavailable'] : []
-  return [...new Set([...anyRequest, ...withKey, ...operation.faults])]
+  const admission: Record<Access, FaultCode[]> = {
+    anyone: [],
+    key: ['unauthorized', 'rate_limited', 'unavailable'],
+    edge: ['unauthorized', 'unavailable'],
+  }
+  return [...new Set([...anyRequest, ...admission[operation.access], ...operation.faults])]
 }

@@ -17,8 +17,10 @@ import { isoOf } from './windows.ts'
 const checkSlug: ReturnType<typeof checker<typeof Slug>> = checker(Slug, 'slug')
 const checkName: ReturnType<typeof checker<typeof WorkspaceName>> = checker(WorkspaceName, 'name')
 
-export async function readWorkspace(ctx: Context) {
-  return describeWorkspace(ctx, await getWorkspace(ctx.store.db, ctx.workspaceId))
+export const readWorkspace = (ctx: Context): Promise<WorkspaceView> => getWorkspaceView(ctx, ctx.workspaceId)
+
+export async function getWorkspaceView(world: World, workspaceId: string): Promise<WorkspaceView> {
+  return describeWorkspace(world, await getWorkspace(world.store.db, workspaceId))
 }
 
 export const describeWorkspace = (world: World, row: WorkspaceRow) => ({

@@ -1,39 +1,47 @@
-// Who is asking. The key comes in the Authorization header and nowhere else.
+// Who is asking. A secret comes in a header and nowhere else.
 import type { FastifyRequest } from 'fastify'
-import type { Directory } from '../directory/directory.ts'
+import type { Refusal } from '../directory/directory.ts'
 import { Fault } from '../domain/fault.ts'
-
-export interface Caller {
-  keyId: string
-  workspaceId: string
-  /** The raw key, for what is sealed under it. Never logged, never kept past the request. */
-  apiKey: string
-}
 
 const BEARER = /^bearer +([^ ]+) *$/i
 
-/** Whoever presents a whole key has it, so telling that it was revoked gives nothing away. */
-const messages = {
+export const bearerOf = (request: FastifyRequest): string | undefined =>
+  BEARER.exec(request.headers.authorization ?? '')?.[1]
+
+/** What to tell whom. Whoever presents a whole secret has it, so telling that it was revoked gives nothing away. */
+type Words = Record<Refusal['reason'] | 'missing', string>
+
+export const keyWords: Words = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
   malformed: 'This is not a whole API key: it was mistyped, cut off or is of another kind.',
   unknown: 'This API key is not known here.',
   revoked: 'This API key was revoked. Use another one.',
 }
 
-export function createAuthenticator(directory: Directory) {
+export const edgeWords: Words = {
+  missing:
+    'Send an edge credential in the header: Authorization: Bearer adit_edge_… (or X-Adit-Edge, where that one is taken).',
+  malformed: 'This is not a whole edge credential: it was mistyped, cut off or is of another kind.',
+  unknown: 'This edge credential is not known here.',
+  revoked: 'This edge credential was revoked. Ask the operator for another one.',
+}
+
+/** Lets through whom `verify` finds good, and tells the others why not; each refusal is logged and counted. */
+export function createGate<G extends { valid: true }>(
+  verify: (secret: string) => Promise<G | Refusal>,
+  words: Words,
+) {
   let refused = 0
 
-  function refuse(request: FastifyRequest, reason: keyof typeof messages): never {
+  function refuse(request: FastifyRequest, reason: keyof Words): never {
     refused += 1
     request.log.warn({ reason, refused }, 'authentication refused')
-    throw new Fault('unauthorized', { message: messages[reason] })
+    throw new Fault('unauthorized', { message: words[reason] })
   }
 
-  return async function authenticate(request: FastifyRequest): Promise<Caller> {
-    const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1]
-    if (apiKey === undefined) refuse(request, 'missing')
-    const verdict = await directory.verify(apiKey)
-    if (!verdict.valid) refuse(request, verdict.reason)
-    return { keyId: verdict.keyId, workspaceId: verdict.workspaceId, apiKey }
+  return async (request: FastifyRequest, secret: string | undefined): Promise<G> => {
+    if (secret === undefined) return refuse(request, 'missing')
+    const verdict = await verify(secret)
+    return verdict.valid ? verdict : refuse(request, verdict.reason)
   }
 }

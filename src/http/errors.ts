@@ -41,7 +41,7 @@ function translate(error: unknown): Fault {
 }
 
 const refusals: Record<string, Fault> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: invalid('/body', 'is larger than the limit of 16 KiB'),
+  FST_ERR_CTP_BODY_TOO_LARGE: invalid('/body', 'is larger than this operation takes'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: invalid('/body', 'has not the length that Content-Length says'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: invalid('/headers/content-type', 'must be application/json'),
   // Nothing has an identifier that long.

@@ -8,7 +8,7 @@ import type { Context, World } from '../domain/context.ts'
 import * as keys from '../domain/keys.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
-import { createAuthenticator } from './authenticate.ts'
+import { bearerOf, createGate, keyWords } from './authenticate.ts'
 import { createRateLimit } from './rate-limit.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
@@ -31,7 +31,7 @@ interface KeyContext extends Context {
 
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
   const { world, directory, variant, baseUrl, requestsPerMinute, document } = options
-  const authenticate = createAuthenticator(directory)
+  const admitKey = createGate(directory.verifyKey, keyWords)
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, world.clock) : undefined
 
   const handlers: Handlers<KeyContext, (typeof variants)[Variant][number]> = {
@@ -49,8 +49,10 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
     prefix: PUBLIC_PREFIX,
     basePath: baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : '',
     async admit(request, reply): Promise<KeyContext> {
-      const { keyId, workspaceId, apiKey } = await authenticate(request)
-      const ctx: KeyContext = { ...world, workspaceId, actor: { kind: 'key', id: keyId }, apiKey }
+      const apiKey = bearerOf(request)
+      const { keyId, workspaceId } = await admitKey(request, apiKey)
+      const actor = { kind: 'key' as const, id: keyId }
+      const ctx: KeyContext = { ...world, workspaceId, actor, apiKey: apiKey as string }
       // Known from here on, so that the log names it whatever happens next.
       request.caller = ctx
       rateLimit?.(keyId, reply)
@@ -86,6 +88,8 @@ export function describePublic(variant: Variant, baseUrl = '') {
       'Whatever else is asked for under this address is 404.',
     serverUrl: baseUrl + PUBLIC_PREFIX,
     operations: variants[variant],
+    credential: 'A workspace API key: `Authorization: Bearer adit_…`. The key decides the workspace.',
+    crossOrigin: true,
     groups: {
       workspace: 'The workspace that the presented key belongs to.',
       tokens: 'API keys of the workspace. A raw key is shown once, when it is made.',

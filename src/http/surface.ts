@@ -56,7 +56,8 @@ export function mountSurface<C, const O extends readonly Operation[]>(
       method,
       url,
       config: { operation },
-      schema: { response: { [answer.status]: answer.schema } },
+      ...(operation.bodyBytesMax && { bodyLimit: operation.bodyBytesMax }),
+      schema: { response: answer.asHeaders ? {} : { [answer.status]: answer.schema } },
       onRequest: async (request, reply) => {
         // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
         if (operation.params && Object.values(request.params as object).includes(''))
@@ -66,6 +67,7 @@ export function mountSurface<C, const O extends readonly Operation[]>(
       handler: async (request, reply) => {
         const result = await handle(request.caller as C, read(request))
         reply.code(answer.status)
+        if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()
         if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
         reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
         return result

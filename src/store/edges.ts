@@ -8,6 +8,9 @@ export async function insertEdge(db: Db, row: EdgeRow): Promise<void> {
   await db.insertInto('edges').values(row).execute()
 }
 
+export const findEdgeByHash = (db: Db, hash: string): Promise<EdgeRow | undefined> =>
+  db.selectFrom('edges').selectAll().where('hash', '=', hash).executeTakeFirst()
+
 export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
 

@@ -2,6 +2,8 @@ import type { Selectable } from 'kysely'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
+const SLUGS_PER_STATEMENT = 1_000
+
 export type WorkspaceRow = Selectable<Tables['workspaces']>
 
 /** False where the slug is taken. */
@@ -19,6 +21,16 @@ export const getWorkspace = (db: Db, id: string): Promise<WorkspaceRow> =>
 
 export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow | undefined> =>
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
+
+/** Those of the slugs that exist, however many are asked for. */
+export async function findWorkspacesBySlugs(db: Db, slugs: readonly string[]): Promise<WorkspaceRow[]> {
+  const found: WorkspaceRow[] = []
+  for (let start = 0; start < slugs.length; start += SLUGS_PER_STATEMENT) {
+    const part = slugs.slice(start, start + SLUGS_PER_STATEMENT)
+    found.push(...(await db.selectFrom('workspaces').selectAll().where('slug', 'in', part).execute()))
+  }
+  return found
+}
 
 export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> =>
   db.selectFrom('workspaces').selectAll().orderBy('slug').execute()

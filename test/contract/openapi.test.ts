@@ -70,3 +70,23 @@ for (const variant of variants) {
       assert.ok(response.description.length > 10)
   })
 }
+
+test('the edges’ document passes the same linter, and nothing of it is in the public one', async (t) => {
+  const { url, call } = await serve(t, { engine: 'sqlite' })
+  const response = await fetch(`${url}/edge/v1/openapi.json`)
+  assert.equal(response.headers.get('access-control-allow-origin'), null)
+  const source = await response.text()
+  const config = await createConfig({ extends: ['recommended-strict'] })
+  const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
+  assert.deepEqual(
+    problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ''}`),
+    [],
+  )
+  assert.deepEqual(Object.keys(JSON.parse(source).paths), [
+    '/keys/verify',
+    '/authorize',
+    '/usage',
+    '/openapi.json',
+  ])
+  assert.ok(!(await call('GET', '/openapi.json')).text.includes('/keys/verify'))
+})

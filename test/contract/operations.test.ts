@@ -2,18 +2,43 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import { edgeOperations } from '../../src/contract/edge.ts'
 import { faults } from '../../src/contract/faults.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { opsOperations } from '../../src/contract/ops.ts'
 import { variants } from '../../src/contract/variants.ts'
 
-const tables: Record<string, readonly Operation[]> = { A: variants.A, B: variants.B, ops: opsOperations }
+const tables: Record<string, readonly Operation[]> = {
+  A: variants.A,
+  B: variants.B,
+  edge: edgeOperations,
+  ops: opsOperations,
+}
 
 interface Bounds {
   type: string
   maxLength?: number
   maximum?: number
+  maxItems?: number
   pattern?: string
+  items?: Bounds
+  properties?: Record<string, Bounds>
+}
+
+/** A pattern bounds a text if nothing in it may repeat without end. */
+function isBounded({ type, maxLength, maximum, maxItems, pattern, items, properties }: Bounds): boolean {
+  switch (type) {
+    case 'integer':
+      return maximum !== undefined
+    case 'array':
+      return maxItems !== undefined && isBounded(items as Bounds)
+    case 'object':
+      return Object.values(properties ?? {}).every(isBounded)
+    default:
+      return (
+        maxLength !== undefined || (pattern !== undefined && !/[*+]/.test(pattern.replaceAll(/\\./g, '')))
+      )
+  }
 }
 
 /** Every id that the API has, with who may call it: a new operation is not complete before it stands here too. */
@@ -23,6 +48,9 @@ const access: Record<string, Operation['access']> = {
   'tokens.create': 'key',
   'tokens.revoke': 'key',
   'usage.read': 'key',
+  'keys.verify': 'edge',
+  'visitors.authorize': 'edge',
+  'usage.report': 'edge',
   'description.read': 'anyone',
   'health.read': 'anyone',
   'readiness.read': 'anyone',
@@ -55,9 +83,7 @@ for (const [table, operations] of Object.entries(tables)) {
     for (const operation of operations)
       for (const part of [operation.params, operation.query, operation.headers, operation.body])
         for (const [name, schema] of Object.entries(part?.properties ?? {})) {
-          const { type, maxLength, maximum, pattern } = schema as Bounds
-          const bounded = type === 'integer' ? maximum : (maxLength ?? /\{\d+,\d+\}\$$/.test(pattern ?? ''))
-          assert.ok(bounded, `${operation.id} ${name}`)
+          assert.ok(isBounded(schema as Bounds), `${operation.id} ${name}`)
         }
   })
 

@@ -1,7 +1,8 @@
 // A server to knock at: the real one, on a real port, in this process.
 import { type Running, startServer } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
+import { type Config, readConfig } from '../../src/config.ts'
 import type { Actor, World } from '../../src/domain/context.ts'
+import { createEdge } from '../../src/domain/edges.ts'
 import { type CreatedKey, createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
@@ -27,6 +28,7 @@ export type Call = (
 ) => Promise<Answer>
 
 export interface TestServer extends Running {
+  config: Config
   world: World
   workspace: WorkspaceRow
   key: CreatedKey
@@ -58,6 +60,7 @@ export async function serve(t: Test, { engine, env, clock }: TestServerOptions):
   const call = caller(`${running.url}/api/v1`, key.token)
   return {
     ...running,
+    config,
     world,
     workspace,
     key,
@@ -95,6 +98,21 @@ export async function addWorkspace(server: TestServer, slug: string) {
   const workspace = await createWorkspace(server.world, operator, { slug })
   const key = await createKey({ ...server.world, actor: operator, workspaceId: workspace.id }, `of ${slug}`)
   return { workspace, key }
+}
+
+/** An edge of its own, and how it talks to the server. */
+export async function addEdge(server: TestServer, name = 'fra-1') {
+  const edge = await createEdge(server.world, operator, name)
+  const call = caller(`${server.url}/edge/v1`, edge.token)
+  const post = (path: string, body: string) =>
+    call('POST', path, { body, headers: { 'content-type': 'application/json' } })
+  return {
+    ...edge,
+    call,
+    post,
+    verify: (key: string) => post('/keys/verify', JSON.stringify({ key })),
+    report: (report: unknown) => post('/usage', JSON.stringify(report)),
+  }
 }
 
 /** Takes a table away, so that whatever needs it fails in a way nobody foresaw; or puts it back. */

@@ -1,0 +1,105 @@
+// Reports of edges: times are checked, workspaces found, and what can be taken is merged.
+import type { Static } from 'typebox'
+import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
+import { mergeReport } from '../store/usage.ts'
+import { type Counter, DAY_MS, type TunnelMinute } from '../store/usage-report.ts'
+import { findWorkspacesBySlugs } from '../store/workspaces.ts'
+import type { World } from './context.ts'
+import { invalid } from './fault.ts'
+import { startOfDay } from './windows.ts'
+
+const MINUTE_MS = 60_000
+/** Older than that, a day is closed: its counters need not be kept apart for ever. */
+const DAYS_BACK_MAX = 35
+/** Clocks differ a little. */
+const AHEAD_MAX_MS = 5 * MINUTE_MS
+
+type Given = Static<(typeof reportUsage)['body']>
+type Receipt = Static<(typeof reportUsage)['answer']['schema']>
+type Reason = Receipt['refused'][number]['reason']
+
+export async function takeReport(world: World, edgeId: string, given: Given): Promise<Receipt> {
+  const { epoch, counters = [], tunnels = [] } = given
+  if (counters.length + tunnels.length > REPORT_ITEMS_MAX)
+    throw invalid('/body', `must not hold more than ${REPORT_ITEMS_MAX} items`)
+  // All of it is read before any of it is taken: a report that is malformed anywhere is refused whole.
+  const readCounters = counters.map(readCounter)
+  const readTunnels = tunnels.map(readTunnelMinute)
+  const slugs = new Set([...counters, ...tunnels].map(({ workspace }) => workspace))
+  const workspaces = new Map(
+    (await findWorkspacesBySlugs(world.store.db, [...slugs])).map((row) => [row.slug, row.id]),
+  )
+  const now = world.clock()
+  const refused: Receipt['refused'] = []
+
+  function taken<T extends Timed>(list: 'counters' | 'tunnels', items: T[]): (T & { workspaceId: string })[] {
+    return items.flatMap((item, index) => {
+      const workspaceId = workspaces.get(item.workspace)
+      const reason = workspaceId === undefined ? 'unknown_workspace' : refusalOf(item, now)
+      if (workspaceId !== undefined && reason === undefined) return [{ ...item, workspaceId }]
+      refused.push({ list, index, reason: reason as Reason })
+      return []
+    })
+  }
+
+  const report = {
+    edgeId,
+    epoch,
+    counters: taken('counters', readCounters),
+    tunnels: taken('tunnels', readTunnels),
+  }
+  await mergeReport(world.store, report)
+  return { accepted: report.counters.length + report.tunnels.length, refused }
+}
+
+interface Timed {
+  workspace: string
+  /** The first and the last moment that the item speaks of. */
+  from: number
+  to: number
+}
+
+function refusalOf({ from, to }: Timed, now: number): Reason | undefined {
+  if (to > now + AHEAD_MAX_MS) return 'in_future'
+  return startOfDay(from) < startOfDay(now) - DAYS_BACK_MAX * DAY_MS ? 'too_old' : undefined
+}
+
+function readCounter(
+  item: NonNullable<Given['counters']>[number],
+  index: number,
+): Timed & Omit<Counter, 'workspaceId'> {
+  const place = `/body/counters/${index}`
+  const day = readMoment(`${item.day}T00:00:00.000Z`, `${place}/day`)
+  const lastSeen = item.lastSeen === undefined ? null : readMoment(item.lastSeen, `${place}/lastSeen`)
+  if (lastSeen !== null && startOfDay(lastSeen) !== day)
+    throw invalid(`${place}/lastSeen`, 'must lie within the day of its counters')
+  return {
+    workspace: item.workspace,
+    from: day,
+    to: lastSeen ?? day,
+    day,
+    requests: BigInt(item.requests),
+    bytesIn: BigInt(item.bytesIn),
+    bytesOut: BigInt(item.bytesOut),
+    events: BigInt(item.events),
+    lastSeen,
+  }
+}
+
+function readTunnelMinute(
+  item: NonNullable<Given['tunnels']>[number],
+  index: number,
+): Timed & Omit<TunnelMinute, 'workspaceId'> {
+  const place = `/body/tunnels/${index}/minute`
+  const minute = readMoment(item.minute, place)
+  if (minute % MINUTE_MS !== 0) throw invalid(place, 'must be the start of a minute')
+  return { workspace: item.workspace, from: minute, to: minute, minute, open: item.open }
+}
+
+/** The language would take 30 February for 2 March; here it is a mistake. */
+function readMoment(text: string, place: string): number {
+  const moment = Date.parse(text)
+  if (Number.isNaN(moment) || new Date(moment).toISOString().slice(0, 19) !== text.slice(0, 19))
+    throw invalid(place, 'must be a moment that exists')
+  return moment
+}

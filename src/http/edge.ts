@@ -1,0 +1,80 @@
+// The edges' side: /edge/v1. Edges and nobody else; no page of a browser has business here.
+import type { FastifyInstance } from 'fastify'
+import { EDGE_PREFIX, edgeOperations } from '../contract/edge.ts'
+import { describe } from '../contract/openapi.ts'
+import type { Directory } from '../directory/directory.ts'
+import type { World } from '../domain/context.ts'
+import { Fault } from '../domain/fault.ts'
+import { takeReport } from '../domain/reports.ts'
+import { getWorkspaceView } from '../domain/workspaces.ts'
+import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
+import { type Handlers, mountSurface } from './surface.ts'
+
+export interface EdgeOptions {
+  world: World
+  directory: Directory
+  baseUrl: string | undefined
+}
+
+interface EdgeCaller {
+  actor: { kind: 'edge'; id: string }
+  /** What the visitor of an edge presented, where the edge passes it on. */
+  visitorKey: string | undefined
+}
+
+export function mountEdge(server: FastifyInstance, { world, directory, baseUrl = '' }: EdgeOptions): void {
+  const admitEdge = createGate(directory.verifyEdge, edgeWords)
+  const document = describeEdge(baseUrl)
+
+  const handlers: Handlers<EdgeCaller, (typeof edgeOperations)[number]> = {
+    'keys.verify': async (_caller, { key }) => {
+      const verdict = await directory.verifyKey(key)
+      if (!verdict.valid)
+        return { valid: false as const, reason: verdict.reason === 'revoked' ? 'revoked' : 'unknown' }
+      const workspace = await getWorkspaceView(world, verdict.workspaceId)
+      return { valid: true as const, keyId: verdict.keyId, workspace }
+    },
+    'visitors.authorize': async ({ visitorKey }) => {
+      const verdict = await directory.verifyKey(visitorKey ?? '')
+      if (!verdict.valid)
+        throw new Fault('unauthorized', { message: keyWords[visitorKey ? verdict.reason : 'missing'] })
+      const { slug } = await getWorkspaceView(world, verdict.workspaceId)
+      return { 'x-adit-workspace': slug, 'x-adit-key-id': verdict.keyId }
+    },
+    'usage.report': ({ actor }, report) => takeReport(world, actor.id, report),
+    'description.read': () => document,
+  }
+
+  mountSurface(server, edgeOperations, handlers, {
+    prefix: EDGE_PREFIX,
+    basePath: baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : '',
+    async admit(request): Promise<EdgeCaller> {
+      const own = request.headers['x-adit-edge']
+      const bearer = bearerOf(request)
+      const { edgeId } = await admitEdge(request, typeof own === 'string' ? own : bearer)
+      return { actor: { kind: 'edge', id: edgeId }, visitorKey: own === undefined ? undefined : bearer }
+    },
+  })
+}
+
+function describeEdge(baseUrl: string) {
+  return describe({
+    title: 'Adit for edges',
+    version: '1',
+    description:
+      'What the servers that carry tunnels ask of the control plane, and tell it. The operator makes a credential for ' +
+      'each edge with `adit admin edge create`; an API key of a workspace does not work here.',
+    serverUrl: baseUrl + EDGE_PREFIX,
+    operations: edgeOperations,
+    credential:
+      'The credential of an edge: `Authorization: Bearer adit_edge_…`. Where that header is the visitor’s, send it in ' +
+      '`X-Adit-Edge`.',
+    crossOrigin: false,
+    groups: {
+      keys: 'Is this key good, and whose is it?',
+      visitors: 'May this visitor pass?',
+      usage: 'What went through the tunnels.',
+      description: 'This description, for programs.',
+    },
+  })
+}

@@ -1,0 +1,76 @@
+// Edges and nobody else: operations × actors, made from the table.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { edgeOperations } from '../../src/contract/edge.ts'
+import { revoke as revokeEdge } from '../../src/domain/edges.ts'
+import { mintSecret } from '../../src/domain/secret.ts'
+import { engines } from '../support/databases.ts'
+import { createJudge } from '../support/openapi.ts'
+import { addEdge, operator, serve } from '../support/server.ts'
+
+const bodies: Record<string, string> = {
+  'keys.verify': '{"key":"adit_x"}',
+  'usage.report': '{"epoch":"e1"}',
+}
+
+for (const engine of engines) {
+  test(`${engine}: every operation for edges admits a good edge, and nobody else`, async (t) => {
+    const server = await serve(t, { engine })
+    const good = await addEdge(server)
+    const revoked = await addEdge(server, 'gone')
+    await revokeEdge(server.world, operator, revoked.id)
+    const judge = createJudge((await good.call('GET', '/openapi.json')).json)
+    const actors = {
+      nobody: null,
+      'a workspace key': server.key.token,
+      'a revoked edge': revoked.token,
+      'an unknown edge': mintSecret('edge', server.world.random),
+      'half a credential': good.token.slice(0, -1),
+      'a good edge': good.token,
+    }
+    for (const [name, key] of Object.entries(actors))
+      for (const operation of edgeOperations) {
+        const body = bodies[operation.id]
+        const answer = await good.call(operation.method, operation.path, {
+          key: null,
+          headers: {
+            ...(key && operation.id === 'visitors.authorize'
+              ? { 'x-adit-edge': key, authorization: `Bearer ${server.key.token}` }
+              : key && { authorization: `Bearer ${key}` }),
+            'content-type': 'application/json',
+          },
+          ...(body && { body }),
+        })
+        const allowed = operation.access === 'anyone' || name === 'a good edge'
+        assert.equal(
+          answer.status,
+          allowed ? operation.answer.status : 401,
+          `${name}: ${operation.id} ${answer.text}`,
+        )
+        assert.equal(answer.headers.get('access-control-allow-origin'), null)
+        judge(operation.path, operation.method, answer)
+      }
+  })
+
+  test(`${engine}: a revoked edge is refused on the very next request`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    assert.equal((await edge.verify(server.key.token)).status, 200)
+    await revokeEdge(server.world, operator, edge.id)
+    const { status, json } = await edge.verify(server.key.token)
+    assert.equal(status, 401)
+    assert.match(json.message, /revoked/)
+  })
+}
+
+test('what is no path of the edges’ side is 404 in JSON', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  for (const [method, path] of [
+    ['GET', '/keys/verify'],
+    ['GET', '/nope'],
+    ['POST', '/authorize'],
+    ['OPTIONS', '/usage'],
+  ] as const)
+    assert.equal((await edge.call(method, path)).text, '{"error":"not_found"}', `${method} ${path}`)
+})

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { mintSecret } from '../../src/domain/secret.ts'
+import { engines } from '../support/databases.ts'
+import { addEdge, serve } from '../support/server.ts'
+
+for (const engine of engines) {
+  test(`${engine}: a good key is valid, with its workspace, in both variants of the public API`, async (t) => {
+    for (const variant of ['A', 'B']) {
+      const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_API_VARIANT: variant }
+      const server = await serve(t, { engine, env })
+      const edge = await addEdge(server)
+      assert.deepEqual((await edge.verify(server.key.token)).json, {
+        valid: true,
+        keyId: server.key.id,
+        workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.example.com' },
+      })
+    }
+  })
+
+  test(`${engine}: a key that is not good is an answer, with the reason`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const revoked = (await server.post('/tokens', {})).json
+    await server.call('DELETE', `/tokens/${revoked.id}`)
+    const unknown = { valid: false, reason: 'unknown' }
+    for (const key of [
+      '',
+      'adit_',
+      'x'.repeat(200),
+      '\u0000',
+      mintSecret('key', server.world.random),
+      edge.token,
+    ])
+      assert.deepEqual((await edge.verify(key)).json, unknown, key)
+    assert.deepEqual((await edge.verify(revoked.token)).json, { valid: false, reason: 'revoked' })
+  })
+
+  test(`${engine}: asking counts as a use of the key`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const made = (await server.post('/tokens', {})).json
+    await edge.verify(made.token)
+    const deadline = Date.now() + 5_000
+    let used = null
+    while (used === null && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      used = (await server.call('GET', '/tokens')).json.tokens[0].lastUsedAt
+    }
+    assert.ok(used)
+  })
+
+  test(`${engine}: a proxy that asks before it forwards gets 204 and whose the key is, or 401`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const ask = (authorization?: string) =>
+      edge.call('GET', '/authorize', {
+        key: null,
+        headers: { 'x-adit-edge': edge.token, ...(authorization && { authorization }) },
+      })
+    const good = await ask(`Bearer ${server.key.token}`)
+    assert.equal(good.status, 204)
+    assert.equal(good.text, '')
+    assert.equal(good.headers.get('x-adit-workspace'), 'acme')
+    assert.equal(good.headers.get('x-adit-key-id'), server.key.id)
+    await server.call('DELETE', `/tokens/${server.key.id}`)
+    for (const authorization of [
+      `Bearer ${server.key.token}`,
+      undefined,
+      'Basic x',
+      `Bearer ${edge.token}`,
+    ]) {
+      const refused = await ask(authorization)
+      assert.equal(refused.status, 401)
+      assert.equal(refused.headers.get('www-authenticate'), 'Bearer')
+      assert.equal(refused.headers.get('x-adit-workspace'), null)
+    }
+  })
+}
+
+test('a question that cannot be read is 400', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  for (const body of ['{}', '{"key":7}', '{"key":null}', `{"key":"${'x'.repeat(201)}"}`, '[]', '{'])
+    assert.equal((await edge.post('/keys/verify', body)).status, 400, body)
+})
