@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { CannotStart } from './cannot-start.ts'
 import type { Config } from './config.ts'
 import { createDirectory } from './directory/directory.ts'
+import { startFeed } from './directory/feed.ts'
 import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
 import { mountDocs } from './http/docs.ts'
@@ -20,8 +21,12 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export async function startServer(config: Config, world: World, log: Logger): Promise<Running> {
-  const { store, clock } = world
+export async function startServer(config: Config, opened: World, log: Logger): Promise<Running> {
+  const { store, clock } = opened
+  const feed = await startFeed(store, (error) =>
+    log.warn({ err: error }, 'could not read the feed of revocations'),
+  )
+  const world: World = { ...opened, afterRevocation: feed.wake }
   const uses = startUses(store, clock, (error) =>
     log.warn({ err: error }, 'could not write when keys were used'),
   )
@@ -32,12 +37,15 @@ export async function startServer(config: Config, world: World, log: Logger): Pr
   const server = createServer({ log, isStopping, https: config.baseUrl?.startsWith('https:') ?? false })
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
-  mountPublic(server, { world, directory, document, ...config })
-  mountEdge(server, { world, directory, baseUrl: config.baseUrl })
+  const { variant, baseUrl, requestsPerMinute } = config
+  mountPublic(server, { world, directory, document, variant, baseUrl, requestsPerMinute })
+  mountEdge(server, { world, directory, feed, baseUrl: config.baseUrl })
   await mountDocs(server, document, config.baseUrl)
 
   async function stop(): Promise<void> {
     stopping = true
+    // Ends the streams, which would otherwise be requests in flight for ever.
+    await feed.stop()
     await drain(server)
     const { lost } = await uses.stop()
     if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')

@@ -12,7 +12,11 @@ const EXIT = { done: 0, failed: 1, usage: 2 } as const
 export async function main(words: string[]): Promise<number> {
   const io = createIo(words.includes('--json'))
   try {
-    await dispatch(words, io)
+    // Wherever it stands: `adit --json serve` is as good as `adit serve --json`.
+    await dispatch(
+      words.filter((word) => word !== '--json'),
+      io,
+    )
     return EXIT.done
   } catch (error) {
     return explain(error, io)

@@ -25,7 +25,8 @@ export async function openWorld(config: Config, log: Logger, patienceMs: number)
   }
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
-  return { store, clock, random, ids: createIds(clock, random), tunnelDomain: config.tunnelDomain }
+  const ids = createIds(clock, random)
+  return { store, clock, random, ids, tunnelDomain: config.tunnelDomain, afterRevocation: () => {} }
 }
 
 function sayNowAndThen(log: Logger, patienceMs: number) {

@@ -53,7 +53,7 @@ function stopAsked(): Promise<string> {
     let askedAt: number | undefined
     const ask = (reason: string) => {
       if (askedAt === undefined) resolve(reason)
-      else if (performance.now() - askedAt > IMPATIENT_MS) process.exit(1)
+      else if (performance.now() - askedAt > IMPATIENT_MS) process.kill(process.pid, 'SIGKILL')
       askedAt ??= performance.now()
     }
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask)

@@ -89,4 +89,41 @@ export const authorizeVisitor = operation({
   faults: [],
 })
 
-export const edgeOperations = [verifyKey, authorizeVisitor, reportUsage, readDescription] as const
+export const followKeyChanges = operation({
+  id: 'keys.changes',
+  method: 'GET',
+  path: '/key-changes',
+  access: 'edge',
+  summary: 'Follow revocations',
+  description:
+    'A stream of server-sent events. `revoked` tells that a key is good no more: its data holds `keyId` and `hash`, the ' +
+    'SHA-256 of the raw key in hex. `id` numbers the changes; send the last one back in `Last-Event-ID` to go on without ' +
+    'a gap. `reset` says that changes were missed for good: forget every key you remember. A comment comes at least every ' +
+    '5 seconds, so that silence means loss. The stream ends when the edge itself is revoked.',
+  headers: Type.Object({
+    'last-event-id': Type.Optional(
+      Type.String({
+        pattern: '^[0-9]{1,15}$',
+        description: 'The number of the last change that the edge has seen.',
+        examples: ['41'],
+        'x-rule': 'must be the id of an event of this stream',
+      }),
+    ),
+  }),
+  answer: {
+    status: 200,
+    description: 'The changes, as they happen.',
+    schema: Type.Object({ keyId: TokenId, hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
+    example: `id: 42\nevent: revoked\ndata: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
+    stream: true,
+  },
+  faults: [],
+})
+
+export const edgeOperations = [
+  verifyKey,
+  authorizeVisitor,
+  followKeyChanges,
+  reportUsage,
+  readDescription,
+] as const

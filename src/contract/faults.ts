@@ -1,7 +1,7 @@
 // The closed list of errors the API can answer with: what each means, its status and its body.
 import Type, { type TSchema } from 'typebox'
 
-export const InvalidDetail = Type.Object(
+const InvalidDetail = Type.Object(
   {
     path: Type.String({ description: 'Where the mistake is, as a JSON Pointer into the request.' }),
     message: Type.String({ description: 'What is wrong there.' }),

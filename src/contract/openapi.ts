@@ -98,7 +98,7 @@ export function describe(surface: Surface): Json {
   const usedFaults = new Set<FaultCode>()
   for (const operation of surface.operations) {
     const { answer } = operation
-    const cacheable = operation.method === 'GET' && !answer.asHeaders
+    const cacheable = operation.method === 'GET' && !answer.asHeaders && !answer.stream
     const given = [
       ...parameters('path', operation.params),
       ...parameters('query', operation.query),
@@ -114,7 +114,8 @@ export function describe(surface: Surface): Json {
           ...(operation.access === 'key' && limits()),
           ...(answer.asHeaders && answerHeaders(answer.schema)),
         },
-        ...(!answer.asHeaders && { content: content(answer.schema, answer.example) }),
+        ...(answer.stream && { content: streamContent(answer.example) }),
+        ...(!answer.asHeaders && !answer.stream && { content: content(answer.schema, answer.example) }),
       },
       ...(cacheable && { 304: { $ref: '#/components/responses/not_modified' } }),
     }
@@ -183,6 +184,9 @@ export function describe(surface: Surface): Json {
     },
   }
 }
+
+/** OpenAPI 3.1 has no words for events: the text of the stream is all that can be described. */
+const streamContent = (example: unknown) => ({ 'text/event-stream': { schema: { type: 'string' }, example } })
 
 /** The members of an answer that is sent as headers. */
 const answerHeaders = (schema: TSchema) =>

@@ -32,6 +32,8 @@ export interface Answer {
   readonly example: unknown
   /** The answer holds a secret, so nothing on the way may store it. */
   readonly secret?: true
+  /** The answer is a stream of server-sent events, of which the schema describes the data. */
+  readonly stream?: true
   /** The members of the answer are sent as headers, and there is no body. */
   readonly asHeaders?: true
   /** The answer may be one page of a list; the next one is named in a `Link` header. */
@@ -50,7 +52,9 @@ export type InputOf<O extends Operation> = PartOf<O, 'params'> &
   PartOf<O, 'headers'> &
   PartOf<O, 'body'>
 
-export type AnswerOf<O extends Operation> = Static<O['answer']['schema']>
+export type AnswerOf<O extends Operation> = O['answer'] extends { stream: true }
+  ? AsyncIterable<string>
+  : Static<O['answer']['schema']>
 
 /** The faults an operation can answer with: those that any request can run into, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {

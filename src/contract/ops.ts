@@ -7,7 +7,7 @@ const status = <T extends string>(word: T) => ({
   example: { status: word },
 })
 
-export const readHealth = operation({
+const readHealth = operation({
   id: 'health.read',
   method: 'GET',
   path: '/healthz',
@@ -18,7 +18,7 @@ export const readHealth = operation({
   faults: [],
 })
 
-export const readReadiness = operation({
+const readReadiness = operation({
   id: 'readiness.read',
   method: 'GET',
   path: '/readyz',

@@ -4,11 +4,12 @@ import { type EdgeRow, insertEdge, listEdges, revokeEdge } from '../store/edges.
 import { recordAct } from './audit.ts'
 import type { Actor, World } from './context.ts'
 import { Fault } from './fault.ts'
-import { checker } from './invalid.ts'
+import { isoOf, isoOrNull } from './instants.ts'
+import { type Checker, checker } from './invalid.ts'
+import { tellOfRevocation } from './revocations.ts'
 import { hashSecret, mintSecret } from './secret.ts'
-import { isoOf, isoOrNull } from './windows.ts'
 
-const checkName: ReturnType<typeof checker<typeof EdgeName>> = checker(EdgeName, 'name')
+const checkName: Checker<string> = checker(EdgeName, 'name')
 
 export async function createEdge(world: World, actor: Actor, name: string) {
   checkName(name)
@@ -35,9 +36,11 @@ const describeEdge = (row: EdgeRow) => ({
 
 export async function revoke(world: World, actor: Actor, id: string) {
   await world.store.transaction(async (db) => {
-    if (!(await revokeEdge(db, id, world.clock())))
-      throw new Fault('not_found', { message: `There is no active edge ${id}.` })
+    const hash = await revokeEdge(db, id, world.clock())
+    if (hash === undefined) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
     await recordAct(db, world, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
+    await tellOfRevocation(db, world, { kind: 'edge', subjectId: id, hash })
   })
+  world.afterRevocation()
   return { id, revoked: true as const }
 }

@@ -1,8 +1,8 @@
 // An empty database is given a workspace and a key, so that there is something to try at once.
 import { hasWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
 import type { Actor, World } from './context.ts'
-import { type CreatedKey, createKey } from './keys.ts'
-import { createWorkspace } from './workspaces.ts'
+import { addKey, type CreatedKey, newKey } from './keys.ts'
+import { addWorkspace } from './workspaces.ts'
 
 const actor: Actor = { kind: 'operator', id: 'first start' }
 
@@ -17,11 +17,13 @@ export const isEmpty = async (world: World): Promise<boolean> => !(await hasWork
 export async function prepareFirstRun(world: World): Promise<FirstRun | undefined> {
   if (!(await isEmpty(world))) return undefined
   return world.store.transaction(async (db) => {
-    const within: World = { ...world, store: { ...world.store, db, transaction: (work) => work(db) } }
-    if (!(await isEmpty(within))) return undefined
-    const given = { slug: 'default', name: 'Default', provisioned: true }
-    const workspace = await createWorkspace(within, actor, given)
-    const key = await createKey({ ...within, actor, workspaceId: workspace.id }, 'first key')
-    return { workspace, key }
+    if (await hasWorkspaces(db)) return undefined
+    const workspace = await addWorkspace(db, world, actor, {
+      slug: 'default',
+      name: 'Default',
+      provisioned: true,
+    })
+    const ctx = { ...world, actor, workspaceId: workspace.id }
+    return { workspace, key: await addKey(db, ctx, newKey(world, 'first key')) }
   })
 }

@@ -8,9 +8,10 @@ import { recordAct } from './audit.ts'
 import type { Actor, Context, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { deriveSeal, openAnswer, sealAnswer } from './idempotency.ts'
-import { checker } from './invalid.ts'
+import { isoOf, isoOrNull } from './instants.ts'
+import { type Checker, checker } from './invalid.ts'
+import { tellOfRevocation } from './revocations.ts'
 import { hashSecret, mintSecret } from './secret.ts'
-import { isoOf, isoOrNull } from './windows.ts'
 import { getBySlug } from './workspaces.ts'
 
 export interface CreatedKey {
@@ -26,40 +27,50 @@ export interface Retry {
   apiKey: string
 }
 
+/** Said at the door, and to a key that is revoked while its request is under way. */
+export const KEY_REVOKED = 'This API key was revoked. Use another one.'
+
 const RETRY_MS = 24 * 60 * 60 * 1000
 
-const checkLabel: ReturnType<typeof checker<typeof Label>> = checker(Label, 'label')
+const checkLabel: Checker<string> = checker(Label, 'label')
 
-export async function createKey(ctx: Context, label = '', retry?: Retry): Promise<CreatedKey> {
-  checkLabel(label)
-  const now = ctx.clock()
-  const created: CreatedKey = {
-    id: ctx.ids('tok'),
-    token: mintSecret('key', ctx.random),
-    label,
-    createdAt: isoOf(now),
-  }
-  return ctx.store.transaction(async (db) => {
+export const createKey = (ctx: Context, label = '', retry?: Retry): Promise<CreatedKey> =>
+  ctx.store.transaction(async (db) => {
     await requireActiveActor(db, ctx)
-    if (retry) {
-      const seal = deriveSeal(retry.idempotencyKey, retry.apiKey)
-      await dropAnswersBefore(db, ctx.workspaceId, now - RETRY_MS)
-      const sealed = sealAnswer(seal, created, ctx.random)
-      const kept = await keepAnswer(db, ctx.workspaceId, { id: seal.id, sealed, createdAt: now })
-      if (kept !== sealed) return firstAnswer(openAnswer<CreatedKey>(seal, kept), label)
-    }
-    await insertKey(db, {
-      id: created.id,
-      workspace_id: ctx.workspaceId,
-      label,
-      hash: hashSecret(created.token),
-      created_at: now,
-      last_used_at: null,
-      revoked_at: null,
-    })
-    await recordAct(db, ctx, { ...ctx, action: 'key.created', subjectId: created.id })
-    return created
+    const created = newKey(ctx, label)
+    if (!retry) return addKey(db, ctx, created)
+    const seal = deriveSeal(retry.idempotencyKey, retry.apiKey)
+    const now = ctx.clock()
+    await dropAnswersBefore(db, ctx.workspaceId, now - RETRY_MS)
+    const sealed = sealAnswer(seal, created, ctx.random)
+    const kept = await keepAnswer(db, ctx.workspaceId, { id: seal.id, sealed, createdAt: now })
+    return kept === sealed ? addKey(db, ctx, created) : firstAnswer(openAnswer<CreatedKey>(seal, kept), label)
   })
+
+export function newKey(world: World, label: string): CreatedKey {
+  checkLabel(label)
+  return {
+    id: world.ids('tok'),
+    token: mintSecret('key', world.random),
+    label,
+    createdAt: isoOf(world.clock()),
+  }
+}
+
+/** Writes a new key down, as a part of somebody's transaction. */
+export async function addKey(db: Db, ctx: Context, created: CreatedKey): Promise<CreatedKey> {
+  const { workspaceId, actor } = ctx
+  await insertKey(db, {
+    id: created.id,
+    workspace_id: workspaceId,
+    label: created.label,
+    hash: hashSecret(created.token),
+    created_at: Date.parse(created.createdAt),
+    last_used_at: null,
+    revoked_at: null,
+  })
+  await recordAct(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
+  return created
 }
 
 /**
@@ -68,7 +79,7 @@ export async function createKey(ctx: Context, label = '', retry?: Retry): Promis
  */
 async function requireActiveActor(db: Db, { actor, workspaceId }: Context): Promise<void> {
   if (actor.kind !== 'key' || (await holdActiveKey(db, workspaceId, actor.id))) return
-  throw new Fault('unauthorized', { message: 'This API key was revoked. Use another one.' })
+  throw new Fault('unauthorized', { message: KEY_REVOKED })
 }
 
 function firstAnswer(first: CreatedKey, label: string): CreatedKey {
@@ -96,7 +107,7 @@ export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
   }
 }
 
-export const describeKey = (row: KeyRow) => ({
+const describeKey = (row: KeyRow) => ({
   id: row.id,
   label: row.label,
   createdAt: isoOf(row.created_at),
@@ -108,12 +119,17 @@ export const describeKey = (row: KeyRow) => ({
 export async function revoke(ctx: Context, id: string) {
   await ctx.store.transaction(async (db) => {
     await requireActiveActor(db, ctx)
-    if (!(await revokeKey(db, ctx.workspaceId, id, ctx.clock())))
-      throw new Fault('not_found', { message: `There is no active key ${id}.` })
-    await recordAct(db, ctx, { ...ctx, action: 'key.revoked', subjectId: id })
+    const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
+    if (hash === undefined) throw noSuchKey(id)
+    const { workspaceId, actor } = ctx
+    await recordAct(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
+    await tellOfRevocation(db, ctx, { kind: 'key', subjectId: id, hash })
   })
+  ctx.afterRevocation()
   return { id, revoked: true as const }
 }
+
+const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })
 
 /** For the operator: the keys of one workspace, or of all. */
 export async function listEverywhere(world: World, slug?: string) {
@@ -129,6 +145,6 @@ export async function listEverywhere(world: World, slug?: string) {
 /** For the operator, who names a key without its workspace. */
 export async function revokeAnywhere(world: World, actor: Actor, id: string) {
   const key = await findKeyById(world.store.db, id)
-  if (!key) throw new Fault('not_found', { message: `There is no active key ${id}.` })
+  if (!key) throw noSuchKey(id)
   return revoke({ ...world, actor, workspaceId: key.workspace_id }, id)
 }

@@ -2,11 +2,10 @@
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
 import { mergeReport } from '../store/usage.ts'
-import { type Counter, DAY_MS, type TunnelMinute } from '../store/usage-report.ts'
+import { type Counter, DAY_MS, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
 import { findWorkspacesBySlugs } from '../store/workspaces.ts'
 import type { World } from './context.ts'
 import { invalid } from './fault.ts'
-import { startOfDay } from './windows.ts'
 
 const MINUTE_MS = 60_000
 /** Older than that, a day is closed: its counters need not be kept apart for ever. */

@@ -1,7 +1,8 @@
 // Reading usage. Both variants' figures are computed; the answer's schema takes those of the variant that runs.
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import type { Context } from './context.ts'
-import { isoOf, isoOrNull, lastDays } from './windows.ts'
+import { isoOf, isoOrNull } from './instants.ts'
+import { lastDays } from './windows.ts'
 
 const DAYS_DEFAULT = 30
 

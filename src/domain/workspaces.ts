@@ -1,5 +1,6 @@
 // Workspaces: created and provisioned by the operator, read by their keys.
 import { Slug, WorkspaceName } from '../contract/fields.ts'
+import type { Db } from '../store/store.ts'
 import {
   findWorkspaceBySlug,
   getWorkspace,
@@ -11,11 +12,11 @@ import {
 import { recordAct } from './audit.ts'
 import type { Actor, Context, World } from './context.ts'
 import { Fault } from './fault.ts'
-import { checker } from './invalid.ts'
-import { isoOf } from './windows.ts'
+import { isoOf } from './instants.ts'
+import { type Checker, checker } from './invalid.ts'
 
-const checkSlug: ReturnType<typeof checker<typeof Slug>> = checker(Slug, 'slug')
-const checkName: ReturnType<typeof checker<typeof WorkspaceName>> = checker(WorkspaceName, 'name')
+const checkSlug: Checker<string> = checker(Slug, 'slug')
+const checkName: Checker<string> = checker(WorkspaceName, 'name')
 
 export const readWorkspace = (ctx: Context): Promise<WorkspaceView> => getWorkspaceView(ctx, ctx.workspaceId)
 
@@ -41,27 +42,23 @@ export interface NewWorkspace {
 }
 
 /** Returns the row, so that the caller can go on acting in the new workspace. */
-export async function createWorkspace(
+export const createWorkspace = (world: World, actor: Actor, given: NewWorkspace): Promise<WorkspaceRow> =>
+  world.store.transaction((db) => addWorkspace(db, world, actor, given))
+
+/** The same, as a part of somebody's transaction. */
+export async function addWorkspace(
+  db: Db,
   world: World,
   actor: Actor,
-  given: NewWorkspace,
+  { slug, name = slug, provisioned = false }: NewWorkspace,
 ): Promise<WorkspaceRow> {
-  const { slug, name = slug, provisioned = false } = given
   checkSlug(slug)
   checkName(name)
   const now = world.clock()
-  const row = {
-    id: world.ids('ws'),
-    slug,
-    name,
-    created_at: now,
-    provisioned_at: provisioned ? now : null,
-  }
-  await world.store.transaction(async (db) => {
-    if (!(await insertWorkspace(db, row)))
-      throw new Fault('invalid_request', { message: `There is a workspace "${slug}" already.` })
-    await recordAct(db, world, { workspaceId: row.id, actor, action: 'workspace.created', subjectId: row.id })
-  })
+  const row = { id: world.ids('ws'), slug, name, created_at: now, provisioned_at: provisioned ? now : null }
+  if (!(await insertWorkspace(db, row)))
+    throw new Fault('invalid_request', { message: `There is a workspace "${slug}" already.` })
+  await recordAct(db, world, { workspaceId: row.id, actor, action: 'workspace.created', subjectId: row.id })
   return row
 }
 

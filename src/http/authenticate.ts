@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Refusal } from '../directory/directory.ts'
 import { Fault } from '../domain/fault.ts'
+import { KEY_REVOKED } from '../domain/keys.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
 
@@ -15,7 +16,7 @@ export const keyWords: Words = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
   malformed: 'This is not a whole API key: it was mistyped, cut off or is of another kind.',
   unknown: 'This API key is not known here.',
-  revoked: 'This API key was revoked. Use another one.',
+  revoked: KEY_REVOKED,
 }
 
 export const edgeWords: Words = {

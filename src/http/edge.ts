@@ -3,16 +3,19 @@ import type { FastifyInstance } from 'fastify'
 import { EDGE_PREFIX, edgeOperations } from '../contract/edge.ts'
 import { describe } from '../contract/openapi.ts'
 import type { Directory } from '../directory/directory.ts'
+import type { Feed } from '../directory/feed.ts'
 import type { World } from '../domain/context.ts'
 import { Fault } from '../domain/fault.ts'
 import { takeReport } from '../domain/reports.ts'
 import { getWorkspaceView } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
+import { keyChanges } from './key-changes.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface EdgeOptions {
   world: World
   directory: Directory
+  feed: Feed
   baseUrl: string | undefined
 }
 
@@ -22,7 +25,10 @@ interface EdgeCaller {
   visitorKey: string | undefined
 }
 
-export function mountEdge(server: FastifyInstance, { world, directory, baseUrl = '' }: EdgeOptions): void {
+export function mountEdge(
+  server: FastifyInstance,
+  { world, directory, feed, baseUrl = '' }: EdgeOptions,
+): void {
   const admitEdge = createGate(directory.verifyEdge, edgeWords)
   const document = describeEdge(baseUrl)
 
@@ -41,6 +47,8 @@ export function mountEdge(server: FastifyInstance, { world, directory, baseUrl =
       const { slug } = await getWorkspaceView(world, verdict.workspaceId)
       return { 'x-adit-workspace': slug, 'x-adit-key-id': verdict.keyId }
     },
+    'keys.changes': ({ actor }, { 'last-event-id': after }) =>
+      keyChanges(feed, actor.id, after === undefined ? undefined : Number(after)),
     'usage.report': ({ actor }, report) => takeReport(world, actor.id, report),
     'description.read': () => document,
   }

@@ -37,7 +37,7 @@ function translate(error: unknown): Fault {
   if (error instanceof Fault) return error
   const { code, statusCode = 500 } = error as Partial<FastifyError>
   if (statusCode < 400 || statusCode >= 500) return faultOf(error)
-  return refusals[code ?? ''] ?? invalid('', 'this is not a well-formed HTTP request')
+  return refusals[code ?? ''] ?? invalid('', 'this request cannot be met as it stands')
 }
 
 const refusals: Record<string, Fault> = {

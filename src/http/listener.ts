@@ -14,13 +14,18 @@ const REQUEST_TIMEOUT_MS = 15_000
 const TIMEOUT_CHECK_MS = 1_000
 /** Longer than the idle time of common proxies, so that it is they who close first. */
 const KEEP_ALIVE_MS = 75_000
+/** Whoever neither sends nor reads for that long in the middle of something is gone. */
+const SILENT_MAX_MS = 30_000
 /** Without a bound, a client that sends and never reads would fill the memory with answers. */
 const UNANSWERED_MAX = 32
 
-const UNANSWERED = Symbol('unanswered requests')
+type Exchange = [request: http.IncomingMessage, response: http.ServerResponse]
+
+/** What a connection has asked for and not been answered: the first is being worked on, the others wait. */
+const UNANSWERED = Symbol('unanswered')
 const LATEST = Symbol('latest request')
-const REFUSED = Symbol('closed once they are answered')
-type Connection = Socket & { [UNANSWERED]?: number; [LATEST]?: http.IncomingMessage; [REFUSED]?: true }
+const REFUSED = Symbol('closed once the whole requests are answered')
+type Connection = Socket & { [UNANSWERED]?: Exchange[]; [LATEST]?: http.IncomingMessage; [REFUSED]?: true }
 
 export function createListener(handle: http.RequestListener, log: Logger): http.Server {
   const listener = http.createServer({
@@ -35,42 +40,59 @@ export function createListener(handle: http.RequestListener, log: Logger): http.
     joinDuplicateHeaders: true,
   })
 
+  listener.timeout = SILENT_MAX_MS
+
   function take(request: http.IncomingMessage, response: http.ServerResponse): void {
     const connection = request.socket as Connection
-    const unanswered = (connection[UNANSWERED] ?? 0) + 1
-    connection[UNANSWERED] = unanswered
     connection[LATEST] = request
-    if (unanswered > UNANSWERED_MAX) {
-      if (!connection.destroyed)
-        log.warn({ from: connection.remoteAddress }, 'too many requests on one connection')
+    connection[UNANSWERED] ??= []
+    const unanswered = connection[UNANSWERED]
+    unanswered.push([request, response])
+    if (unanswered.length === 1) answer(connection)
+    else if (unanswered.length > UNANSWERED_MAX) {
+      log.warn({ from: connection.remoteAddress }, 'too many requests on one connection')
+      unanswered.length = 0
       connection.destroy()
-      return
     }
-    response.once('close', () => {
-      connection[UNANSWERED] = (connection[UNANSWERED] ?? 1) - 1
-      if (connection[REFUSED] && connection[UNANSWERED] === 0) connection.destroySoon()
-    })
-    handle(request, response)
+  }
+
+  /** One at a time: an answer that nobody reads holds up those after it, instead of all being made and kept. */
+  function answer(connection: Connection): void {
+    const unanswered = connection[UNANSWERED] ?? []
+    const [first] = unanswered
+    if (!connection.writable) unanswered.length = 0
+    else if (first && !(connection[REFUSED] && !first[0].complete)) {
+      first[1].once('close', () => {
+        unanswered.shift()
+        answer(connection)
+      })
+      handle(...first)
+    } else if (connection[REFUSED]) connection.destroySoon()
   }
 
   listener.on('request', take)
   // An expectation that Node does not know is ignored, instead of being answered in Node's own way.
   listener.on('checkExpectation', take)
-  listener.on('connect', (_request, socket) => refuse(socket as Socket, new Fault('not_found')))
+  listener.on('connect', (_request, socket) => refuseNext(socket as Connection, new Fault('not_found')))
   listener.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
     log.info({ code: error.code, from: (socket as Socket).remoteAddress }, 'not a request')
-    const connection = socket as Connection
-    const { [UNANSWERED]: unanswered = 0, [LATEST]: latest } = connection
-    // What came whole before the rubbish is answered first, and nothing after it.
-    if (unanswered > 0 && latest?.complete) connection[REFUSED] = true
-    else if (unanswered > 1) connection.destroy()
-    else refuse(connection, explain(error.code))
+    refuseNext(socket as Connection, explain(error.code))
   })
   return listener
+}
+
+/** What came whole before it is answered first, and nothing after it. */
+function refuseNext(connection: Connection, fault: Fault): void {
+  const { [UNANSWERED]: unanswered = [], [LATEST]: latest } = connection
+  const inTheMiddle = latest !== undefined && !latest.complete
+  if (unanswered.length > (inTheMiddle ? 1 : 0)) connection[REFUSED] = true
+  // In the middle of a request that has its answer already, another one would be taken for the next one's.
+  else if (inTheMiddle && unanswered.length === 0) connection.destroy()
+  else refuse(connection, fault)
 }
 
 function explain(code: string | undefined): Fault {

@@ -90,13 +90,17 @@ export function createServer({ log, isStopping, https }: ServerOptions): Fastify
     )
   })
   server.setErrorHandler(sendFault)
+  // For what a plugin does not find: a file of the documentation.
+  server.setNotFoundHandler((request, reply) => sendFault(new Fault('not_found'), request, reply))
   return server
 }
 
 /** A proxy may send the whole URL where the path belongs, and HTTP asks servers to take it. */
 const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
 
-const isApi = (url: string) => url.startsWith('/api/')
+/** However its letters are written. */
+const isApi = (url: string) =>
+  url.replace(/%[2-7][0-9a-f]/gi, (letter) => decodeURIComponent(letter)).startsWith('/api/')
 
 /** HTTP/1.1 asks for exactly one: with two, a proxy in front might have gone by the other. */
 function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {

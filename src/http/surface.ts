@@ -1,5 +1,6 @@
 // A surface is a loop over its operations: each becomes a route that authenticates, validates, calls one handler and
 // serialises the answer by its schema.
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
 import type { AnswerOf, InputOf, Operation } from '../contract/operation.ts'
@@ -57,7 +58,8 @@ export function mountSurface<C, const O extends readonly Operation[]>(
       url,
       config: { operation },
       ...(operation.bodyBytesMax && { bodyLimit: operation.bodyBytesMax }),
-      schema: { response: answer.asHeaders ? {} : { [answer.status]: answer.schema } },
+      schema: { response: answer.asHeaders || answer.stream ? {} : { [answer.status]: answer.schema } },
+      exposeHeadRoute: !answer.stream,
       onRequest: async (request, reply) => {
         // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
         if (operation.params && Object.values(request.params as object).includes(''))
@@ -67,6 +69,7 @@ export function mountSurface<C, const O extends readonly Operation[]>(
       handler: async (request, reply) => {
         const result = await handle(request.caller as C, read(request))
         reply.code(answer.status)
+        if (answer.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
         if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()
         if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
         reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
@@ -103,6 +106,14 @@ function inputReader({ params, query, headers, body }: Operation) {
   }
 }
 
+/** No cache and no proxy on the way may hold an event back. */
+const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>
+  reply
+    .header('content-type', 'text/event-stream')
+    .header('cache-control', 'no-store')
+    .header('x-accel-buffering', 'no')
+    .send(Readable.from(events))
+
 /** Relative to the server, so that it is right under whatever host name the API is reached. */
 const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
@@ -117,5 +128,6 @@ async function answerUnlessHeld(
   reply.header('etag', etag)
   if (!holds(request.headers['if-none-match'], etag)) return payload
   reply.code(304).removeHeader('content-type')
-  return null
+  // For HEAD the framework itself leaves the body out, and wants to see it first.
+  return request.method === 'HEAD' ? payload : null
 }

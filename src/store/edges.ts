@@ -14,13 +14,14 @@ export const findEdgeByHash = (db: Db, hash: string): Promise<EdgeRow | undefine
 export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
 
-/** False where no such edge is active. */
-export async function revokeEdge(db: Db, id: string, at: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
+/** The hash of its credential; undefined where no such edge is active. */
+export async function revokeEdge(db: Db, id: string, at: number): Promise<string | undefined> {
+  const row = await db
     .updateTable('edges')
     .set({ revoked_at: at })
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
+    .returning('hash')
     .executeTakeFirst()
-  return numUpdatedRows === 1n
+  return row?.hash
 }

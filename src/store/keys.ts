@@ -33,16 +33,22 @@ export function listKeys(db: Db, workspaceId: string, { after, limit }: Page = {
   return query.execute()
 }
 
-/** False where no such key of the workspace is active. */
-export async function revokeKey(db: Db, workspaceId: string, id: string, at: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
+/** The hash of the key; undefined where no such key of the workspace is active. */
+export async function revokeKey(
+  db: Db,
+  workspaceId: string,
+  id: string,
+  at: number,
+): Promise<string | undefined> {
+  const row = await db
     .updateTable('api_keys')
     .set({ revoked_at: at })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where('revoked_at', 'is', null)
+    .returning('hash')
     .executeTakeFirst()
-  return numUpdatedRows === 1n
+  return row?.hash
 }
 
 /**

@@ -14,8 +14,8 @@ import {
 } from 'kysely'
 import { isBusy } from './unavailable.ts'
 
-/** SQLite waits by blocking the whole process, so its own patience is short; ours, below, lets others work. */
-const BUSY_TIMEOUT_MS = 20
+/** SQLite waits by blocking the whole process. A read has next to nothing to wait for; a write waits in its own way. */
+const READ_TIMEOUT_MS = 20
 const BUSY_PATIENCE_MS = 5_000
 const BUSY_PAUSE_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
@@ -29,20 +29,20 @@ export function openSqlite(path: string): { reader: Dialect; writer: Dialect } {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // Made before SQLite would make it: for its owner alone, and so will be the files that SQLite puts beside it.
   closeSync(openSync(path, 'a', 0o600))
-  const writer = connect(path)
-  const reader = connect(path)
+  const writer = connect(path, 0)
+  const reader = connect(path, READ_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
   return { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
 }
 
-function connect(path: string): DatabaseSync {
+function connect(path: string, busyTimeoutMs: number): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS })
   try {
     setAndAssert(database, 'journal_mode', 'wal')
     // FULL: an answer is given after its commit has reached the disk, not only the operating system.
     setAndAssert(database, 'synchronous', 2)
     setAndAssert(database, 'foreign_keys', 1)
-    setAndAssert(database, 'busy_timeout', BUSY_TIMEOUT_MS)
+    setAndAssert(database, 'busy_timeout', busyTimeoutMs)
   } catch (error) {
     database.close()
     throw error

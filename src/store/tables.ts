@@ -47,6 +47,14 @@ export interface Tables {
     sealed: string
     created_at: number
   }
+  key_feed_head: { id: number; number: number }
+  key_feed: {
+    number: number
+    kind: 'key' | 'edge'
+    subject_id: string
+    hash: string
+    at: number
+  }
   usage_counters: {
     workspace_id: string
     day: number

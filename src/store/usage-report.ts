@@ -2,6 +2,9 @@
 
 export const DAY_MS = 86_400_000
 
+/** In UTC, like every time here. */
+export const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
+
 /** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
 export interface Counter {
   workspaceId: string
@@ -48,7 +51,7 @@ function touchedDays(counters: readonly Counter[], tunnels: readonly TunnelMinut
   const days = new Map<string, Day>()
   for (const { workspaceId, day } of counters) days.set(`${day} ${workspaceId}`, { workspaceId, day })
   for (const { workspaceId, minute } of tunnels) {
-    const day = minute - (minute % DAY_MS)
+    const day = startOfDay(minute)
     days.set(`${day} ${workspaceId}`, { workspaceId, day })
   }
   return [...days.values()].sort((a, b) => compare(a.workspaceId, b.workspaceId) || a.day - b.day)

@@ -61,8 +61,10 @@ test('outside the API there is no cross-origin header, and unknown API paths are
   const { url } = await serve(t, { engine })
   for (const path of ['/healthz', '/readyz', '/docs', '/nope'])
     assert.equal((await fetch(url + path)).headers.get('access-control-allow-origin'), null, path)
-  for (const path of ['/api/nope', '/api/v2/workspace', '/api/'])
-    assert.equal(await (await fetch(url + path)).text(), '{"error":"not_found"}')
+  for (const path of ['/api/nope', '/api/v2/workspace', '/api/', '/docs/static/nope.js', '/nope'])
+    assert.equal(await (await fetch(url + path)).text(), '{"error":"not_found"}', path)
+  for (const path of ['/%61pi/v1/nope', '/%61pi/v1/%zz'])
+    assert.equal((await fetch(url + path)).headers.get('access-control-allow-origin'), '*', path)
 })
 
 test('a request id of the caller is kept if it is harmless, and replaced if not', async (t) => {
@@ -110,6 +112,10 @@ test('HEAD is GET without the body', async (t) => {
   assert.equal(head.headers.get('content-length'), get.headers.get('content-length'))
   assert.equal(head.headers.get('etag'), get.headers.get('etag'))
   assert.equal((await call('HEAD', '/workspace', { key: null })).status, 401)
+  const held = await call('HEAD', '/workspace', {
+    headers: { 'if-none-match': get.headers.get('etag') as string },
+  })
+  assert.equal(held.status, 304)
 })
 
 test('browsers are told to stay on https where that is how they came', async (t) => {

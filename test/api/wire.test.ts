@@ -92,16 +92,42 @@ test('a request followed by rubbish is answered, and the rubbish is not', async 
   assert.equal((await call('GET', '/tokens')).json.tokens.length, 2)
 })
 
+test('every request of a connection gets its own answer, and only its own', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
+  const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
+  const mint = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
+  const badChunk = `POST /api/v1/tokens HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\nzz\r\n`
+  const statuses = async (bytes: string) => {
+    const { head, body } = await sendRaw(url, bytes, 1_500)
+    return [...`${head}\r\n\r\n${body}`.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
+  }
+  assert.deepEqual(await statuses(get.repeat(32)), Array(32).fill(200))
+  assert.deepEqual(await statuses(`${get}CONNECT adit:443 HTTP/1.1\r\nHost: adit\r\n\r\n`), [200])
+  assert.equal(
+    (await statuses(`POST /api/v1/nope HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)).length,
+    1,
+  )
+  assert.deepEqual(await statuses(badChunk), [400])
+  const before = (await call('GET', '/tokens')).json.tokens.length
+  assert.deepEqual(await statuses(mint + badChunk), [201])
+  assert.deepEqual(await statuses(mint.repeat(40)), [])
+  const minted = (await call('GET', '/tokens')).json.tokens.length - before
+  assert.ok(minted <= 2, `${minted} minted, one answered`)
+})
+
 test('clients that send without end and read nothing cost little and stop nobody', async (t) => {
   const { url, call } = await serve(t, { engine: 'sqlite' })
   const before = process.memoryUsage().rss
-  const flood = Buffer.from('GET /api/v1/openapi.json HTTP/1.1\r\nHost: adit\r\n\r\n'.repeat(2_000))
+  const one = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'
+  const few = Buffer.from(one.repeat(30))
+  const many = Buffer.from(one.repeat(2_000))
   const { hostname, port } = new URL(url)
-  const sockets = Array.from({ length: 60 }, () => {
+  const sockets = Array.from({ length: 100 }, (_, index) => {
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
     socket.pause()
-    socket.write(flood)
+    socket.write(index % 2 ? few : many)
     return socket
   })
   for (let round = 0; round < 10; round++) {

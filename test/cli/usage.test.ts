@@ -149,6 +149,15 @@ test('a setting that was mistyped is pointed out, and the version is told', asyn
   assert.match((await run(t, ['--version'], {})).stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
+test('--json may stand anywhere', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  for (const words of [
+    ['--json', 'admin', 'workspace', 'list'],
+    ['admin', '--json', 'workspace', 'list'],
+  ])
+    assert.deepEqual(JSON.parse((await run(t, words, env)).stdout), [])
+})
+
 test('whoever stops reading the output early is no failure', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
   const listing = startProcess(t, ['admin', 'workspace', 'list'], env)

@@ -85,6 +85,7 @@ test('the edges’ document passes the same linter, and nothing of it is in the 
   assert.deepEqual(Object.keys(JSON.parse(source).paths), [
     '/keys/verify',
     '/authorize',
+    '/key-changes',
     '/usage',
     '/openapi.json',
   ])

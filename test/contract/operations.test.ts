@@ -49,6 +49,7 @@ const access: Record<string, Operation['access']> = {
   'tokens.revoke': 'key',
   'usage.read': 'key',
   'keys.verify': 'edge',
+  'keys.changes': 'edge',
   'visitors.authorize': 'edge',
   'usage.report': 'edge',
   'description.read': 'anyone',
@@ -89,6 +90,7 @@ for (const [table, operations] of Object.entries(tables)) {
 
   test(`${table}: the examples are what the schemas say`, () => {
     for (const { id, answer } of operations) {
+      if (answer.stream) continue
       const compiled = Compile(answer.schema)
       assert.ok(compiled.Check(answer.example), `${id}: ${JSON.stringify(compiled.Errors(answer.example))}`)
     }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { edgeOperations } from '../../src/contract/edge.ts'
+import type { Operation } from '../../src/contract/operation.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { mintSecret } from '../../src/domain/secret.ts'
 import { engines } from '../support/databases.ts'
@@ -29,7 +30,8 @@ for (const engine of engines) {
       'a good edge': good.token,
     }
     for (const [name, key] of Object.entries(actors))
-      for (const operation of edgeOperations) {
+      for (const operation of edgeOperations as readonly Operation[]) {
+        if (operation.answer.stream && name === 'a good edge') continue // it would not end; its own tests read it
         const body = bodies[operation.id]
         const answer = await good.call(operation.method, operation.path, {
           key: null,

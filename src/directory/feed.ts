@@ -1,0 +1,91 @@
+// Follows the feed of revocations and tells whoever listens. The poll is the truth; being woken only makes it earlier.
+import { type FeedRow as Change, readFeed, readFeedFloor, readFeedHead } from '../store/feed.ts'
+import type { Store } from '../store/store.ts'
+
+export type { Change }
+
+const POLL_EVERY_MS = 250
+
+export interface Feed {
+  /** Looks at once: something was just committed here. */
+  wake(): void
+  /** How long ago the feed was last known to be read to its end, in milliseconds. */
+  ageMs(): number
+  /** Tells of every change after `position`, until the returned function is called. */
+  subscribe(
+    onChange: (change: Change) => void,
+    onEnd: () => void,
+  ): { position: number; unsubscribe: () => void }
+  /** The changes after a position, up to another; undefined where some of them are no longer kept. */
+  backlog(after: number, upTo: number): Promise<Change[] | undefined>
+  stop(): Promise<void>
+}
+
+interface Listener {
+  onChange: (change: Change) => void
+  onEnd: () => void
+}
+
+export async function startFeed(store: Store, onFailure: (error: unknown) => void): Promise<Feed> {
+  const listeners = new Set<Listener>()
+  let position = await readFeedHead(store.db)
+  let readAt = performance.now()
+  let polling: Promise<void> | undefined
+  let again = false
+
+  function endAll(): void {
+    for (const { onEnd } of listeners) onEnd()
+    listeners.clear()
+  }
+
+  async function poll(): Promise<void> {
+    const began = performance.now()
+    try {
+      for (const change of await readFeed(store.db, position)) {
+        // Asleep for longer than changes are kept: whoever listens must start afresh, and be told what that means.
+        if (change.number !== position + 1) endAll()
+        position = change.number
+        for (const { onChange } of listeners) onChange(change)
+      }
+      readAt = began
+    } catch (error) {
+      onFailure(error)
+    }
+  }
+
+  /** One poll at a time; whoever asks during one gets another after it, which sees what they committed. */
+  function wake(): void {
+    if (polling) {
+      again = true
+      return
+    }
+    polling = poll().finally(() => {
+      polling = undefined
+      if (!again) return
+      again = false
+      wake()
+    })
+  }
+
+  const timer = setInterval(wake, POLL_EVERY_MS)
+  timer.unref()
+
+  return {
+    wake,
+    ageMs: () => performance.now() - readAt,
+    subscribe(onChange, onEnd) {
+      const listener = { onChange, onEnd }
+      listeners.add(listener)
+      return { position, unsubscribe: () => listeners.delete(listener) }
+    },
+    async backlog(after, upTo) {
+      if (after > upTo || after < (await readFeedFloor(store.db))) return undefined
+      return readFeed(store.db, after, upTo)
+    },
+    async stop() {
+      clearInterval(timer)
+      endAll()
+      await polling
+    },
+  }
+}

@@ -1,0 +1,5 @@
+// Moments as the wire writes them.
+
+export const isoOf = (ms: number): string => new Date(ms).toISOString()
+
+export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoOf(ms))

@@ -1,0 +1,60 @@
+// The stream of revocations to an edge, as server-sent events.
+import type { Change, Feed } from '../directory/feed.ts'
+
+/** Silence for longer means that something is lost. */
+const COMMENT_EVERY_MS = 5_000
+/** Whoever reads that slowly is better off resuming from where it was. */
+const PENDING_MAX = 10_000
+
+const COMMENT = ': still here\n\n'
+
+/** `after`: the last number that the edge has seen, if it has seen any. Ends when the edge itself is revoked. */
+export async function* keyChanges(
+  feed: Feed,
+  edgeId: string,
+  after: number | undefined,
+): AsyncGenerator<string> {
+  const pending: Change[] = []
+  let wake: () => void = () => {}
+  let ended = false
+  const end = () => {
+    ended = true
+    wake()
+  }
+  const { position, unsubscribe } = feed.subscribe((change) => {
+    pending.push(change)
+    if (pending.length > PENDING_MAX) end()
+    wake()
+  }, end)
+
+  try {
+    const missed = after === undefined ? [] : await feed.backlog(after, position)
+    if (missed) for (const change of missed) yield eventOf(change)
+    // An id without data tells where the edge stands, and is no event.
+    yield missed ? `id: ${position}\n\n` : `id: ${position}\nevent: reset\ndata: {}\n\n`
+
+    while (!ended) {
+      const change = pending.shift()
+      if (change) {
+        if (change.kind === 'edge' && change.subject_id === edgeId) return
+        yield eventOf(change)
+        continue
+      }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      wake = resolve
+      const timer = setTimeout(resolve, COMMENT_EVERY_MS)
+      await promise
+      clearTimeout(timer)
+      // While the feed itself cannot be read, silence is the truth.
+      if (!ended && pending.length === 0 && feed.ageMs() < COMMENT_EVERY_MS) yield COMMENT
+    }
+  } finally {
+    unsubscribe()
+  }
+}
+
+/** Edges learn of keys; that another edge was revoked moves only their number on. */
+function eventOf({ number, kind, subject_id: keyId, hash }: Change): string {
+  if (kind !== 'key') return `id: ${number}\n\n`
+  return `id: ${number}\nevent: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`
+}

@@ -1,0 +1,54 @@
+// The feed of revocations: numbered in the order of their commits, kept for a while.
+import type { Selectable } from 'kysely'
+import type { Db } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type FeedRow = Selectable<Tables['key_feed']>
+
+/** To be called last in its transaction: the row that numbers are taken from is everybody's. */
+export async function appendToFeed(db: Db, change: Omit<FeedRow, 'number'>): Promise<void> {
+  const { number } = await db
+    .updateTable('key_feed_head')
+    .set((row) => ({ number: row('number', '+', 1) }))
+    .where('id', '=', 1)
+    .returning('number')
+    .executeTakeFirstOrThrow()
+  await db
+    .insertInto('key_feed')
+    .values({ ...change, number })
+    .execute()
+}
+
+export async function dropFeedBefore(db: Db, before: number): Promise<void> {
+  await db.deleteFrom('key_feed').where('at', '<', before).execute()
+}
+
+export const readFeed = (db: Db, after: number, upTo = Number.MAX_SAFE_INTEGER): Promise<FeedRow[]> =>
+  db
+    .selectFrom('key_feed')
+    .selectAll()
+    .where('number', '>', after)
+    .where('number', '<=', upTo)
+    .orderBy('number')
+    .execute()
+
+/** The number of the last change ever made. */
+export async function readFeedHead(db: Db): Promise<number> {
+  const { number } = await db
+    .selectFrom('key_feed_head')
+    .select('number')
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
+  return number
+}
+
+/** The number before the oldest change that is still kept: whoever has seen less has missed something. */
+export async function readFeedFloor(db: Db): Promise<number> {
+  const oldest = await db
+    .selectFrom('key_feed')
+    .select('number')
+    .orderBy('number')
+    .limit(1)
+    .executeTakeFirst()
+  return oldest ? oldest.number - 1 : readFeedHead(db)
+}

@@ -1,0 +1,177 @@
+// The stream of revocations, as an edge reads it.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { revoke as revokeEdge } from '../../src/domain/edges.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
+import { hashSecret } from '../../src/domain/secret.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createDatabase, engines } from '../support/databases.ts'
+import { run, startServing } from '../support/process.ts'
+import { addEdge, operator, serve, type TestServer } from '../support/server.ts'
+
+interface Heard {
+  id?: string
+  event?: string
+  data?: string
+  comment?: string
+}
+
+/** Listens and collects; `until` waits for something to be heard, and tells after how many milliseconds it was. */
+async function listen(t: Test, url: string, token: string, lastEventId?: string) {
+  const gone = new AbortController()
+  atEnd(t, () => gone.abort())
+  const response = await fetch(`${url}/edge/v1/key-changes`, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
+    },
+    signal: gone.signal,
+  })
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('content-type'), 'text/event-stream')
+  const heard: Heard[] = []
+  let over = false
+  void (async () => {
+    let text = ''
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      text += Buffer.from(chunk).toString()
+      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+        const fields = text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => line.split(/: ?(.*)/s))
+        heard.push(Object.fromEntries(fields.map(([name, value]) => [name || 'comment', value])))
+        text = text.slice(end + 2)
+      }
+    }
+    over = true
+  })().catch(() => {
+    over = true
+  })
+  const until = async (holds: (heard: Heard[]) => boolean, ms = 3_000) => {
+    const began = performance.now()
+    while (!holds(heard)) {
+      assert.ok(performance.now() - began < ms, `not heard within ${ms} ms: ${JSON.stringify(heard)}`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    return performance.now() - began
+  }
+  await until((list) => list.length > 0)
+  return { heard, until, isOver: () => over, hangUp: () => gone.abort() }
+}
+
+const tellsOf = (key: { id: string; token: string }) => (list: Heard[]) =>
+  list.some(
+    ({ event, data }) =>
+      event === 'revoked' && data === JSON.stringify({ keyId: key.id, hash: hashSecret(key.token) }),
+  )
+
+const mint = (server: TestServer) =>
+  createKey({ ...server.world, actor: operator, workspaceId: server.workspace.id }, '')
+
+for (const engine of engines) {
+  test(`${engine}: a revocation through the API reaches a connected edge within a second`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const stream = await listen(t, server.url, edge.token)
+    const times: number[] = []
+    for (let round = 0; round < 10; round++) {
+      const made = (await server.post('/tokens', {})).json
+      await server.call('DELETE', `/tokens/${made.id}`)
+      times.push(await stream.until(tellsOf(made), 1_000))
+    }
+    const ids = stream.heard.flatMap(({ id, event }) => (event ? [Number(id)] : []))
+    assert.deepEqual(ids, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    t.diagnostic(`heard at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
+  })
+
+  test(`${engine}: one made by the operator in another process reaches it within a second too`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    await json('admin', 'workspace', 'create', 'acme')
+    const key = await json('admin', 'key', 'create', '--workspace', 'acme')
+    const edge = await json('admin', 'edge', 'create', 'fra-1')
+    const serving = await startServing(t, env)
+    const stream = await listen(t, serving.url, edge.token)
+    await json('admin', 'key', 'revoke', key.id)
+    const ms = await stream.until(tellsOf(key), 1_000)
+    t.diagnostic(`heard ${Math.round(ms)} ms after the command had ended`)
+  })
+
+  test(`${engine}: Last-Event-ID resumes without a gap`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const keys = []
+    for (let index = 0; index < 4; index++) keys.push(await mint(server))
+    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const first = await listen(t, server.url, edge.token)
+    await revoke(ctx, keys[0]?.id as string)
+    await first.until(tellsOf(keys[0] as never))
+    const { id } = first.heard.at(-1) as Heard
+    first.hangUp()
+    for (const key of keys.slice(1)) await revoke(ctx, key.id)
+    const second = await listen(t, server.url, edge.token, id)
+    for (const key of keys.slice(1)) await second.until(tellsOf(key))
+    const ids = second.heard.flatMap(({ id, event }) => (event ? [Number(id)] : []))
+    assert.deepEqual(ids, [2, 3, 4])
+  })
+
+  test(`${engine}: a cursor too old, or from another database, is told to forget everything`, async (t) => {
+    let now = Date.now()
+    const server = await serve(t, { engine, clock: () => now })
+    const edge = await addEdge(server)
+    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    await revoke(ctx, (await mint(server)).id)
+    await revoke(ctx, (await mint(server)).id)
+    now += 25 * 3_600_000
+    const last = await mint(server)
+    await revoke(ctx, last.id)
+    // A node that slept through changes which are no longer kept ends its streams, rather than leaving them out.
+    const slept = await listen(t, server.url, edge.token)
+    if (slept.heard[0]?.id !== '3') await slept.until(() => slept.isOver())
+    assert.ok(!slept.heard.some(({ event }) => event))
+    for (const cursor of ['0', '1', '99']) {
+      const stream = await listen(t, server.url, edge.token, cursor)
+      assert.deepEqual(stream.heard[0], { id: '3', event: 'reset', data: '{}' }, cursor)
+    }
+    const resumed = await listen(t, server.url, edge.token, '2')
+    await resumed.until(tellsOf(last))
+    assert.ok(!resumed.heard.some(({ event }) => event === 'reset'))
+  })
+
+  test(`${engine}: when an edge is revoked its stream ends, and the others go on`, async (t) => {
+    const server = await serve(t, { engine })
+    const [gone, stays] = [await addEdge(server, 'gone'), await addEdge(server, 'stays')]
+    const [ends, goesOn] = [await listen(t, server.url, gone.token), await listen(t, server.url, stays.token)]
+    await revokeEdge(server.world, operator, gone.id)
+    await ends.until(() => ends.isOver(), 1_000)
+    const made = (await server.post('/tokens', {})).json
+    await server.call('DELETE', `/tokens/${made.id}`)
+    await goesOn.until(tellsOf(made), 1_000)
+    assert.ok(!JSON.stringify(goesOn.heard).includes(gone.id), 'an edge learns nothing of another')
+    assert.equal((await gone.call('GET', '/key-changes')).status, 401)
+  })
+}
+
+test('a comment comes within 5 seconds, and a stop ends the stream', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
+  const serving = await startServing(t, env)
+  const stream = await listen(t, serving.url, edge.token)
+  await stream.until((list) => list.some(({ comment }) => comment), 6_000)
+  const asked = performance.now()
+  serving.child.kill('SIGTERM')
+  assert.equal((await serving.ended).code, 0)
+  assert.ok(performance.now() - asked < 5_000, 'the stream held up the stop')
+  await stream.until(() => stream.isOver())
+})
+
+test('a Last-Event-ID that is none is 400', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  for (const id of ['', 'abc', '-1', '1.5', '9'.repeat(16)]) {
+    const { status, json } = await edge.call('GET', '/key-changes', { headers: { 'last-event-id': id } })
+    assert.equal(status, 400, id)
+    assert.equal(json.details[0].path, '/headers/last-event-id')
+  }
+})
