@@ -1,0 +1,84 @@
+// kill -9 in the middle of a stream of reports.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createDatabase, engines } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { run, startServing } from '../support/process.ts'
+import { caller } from '../support/server.ts'
+
+const EDGES = 4
+
+for (const engine of engines)
+  test(`${engine}: kill -9 while edges report loses nothing acknowledged and counts nothing twice`, async (t) => {
+    const port = String(await freePort())
+    const env = {
+      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_LOG_LEVEL: 'silent',
+      ADIT_PORT: port,
+    }
+    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    await json('admin', 'workspace', 'create', 'acme')
+    const { token } = await json('admin', 'key', 'create', '--workspace', 'acme')
+    const base = `http://127.0.0.1:${port}`
+    const day = new Date().toISOString().slice(0, 10)
+    let over = false
+
+    /** An edge that counts on whatever happens, and reports its total now and then; it returns what it counted. */
+    const edge = async (name: string) => {
+      const { token: credential } = await json('admin', 'edge', 'create', name)
+      const call = caller(`${base}/edge/v1`, credential)
+      const total = { requests: 0, bytesIn: 0, bytesOut: 0, events: 0 }
+      let acknowledged = 0
+      const report = async () => {
+        const sent = { ...total }
+        const body = JSON.stringify({ epoch: 'e1', counters: [{ workspace: 'acme', day, ...sent }] })
+        const answer = await call('POST', '/usage', { body, headers: { 'content-type': 'application/json' } })
+        assert.equal(answer.status, 200, answer.text)
+        acknowledged = sent.bytesIn
+      }
+      return {
+        total,
+        acknowledged: () => acknowledged,
+        report,
+        async work() {
+          while (!over) {
+            total.requests += 1
+            total.bytesIn += 1 + Math.floor(Math.random() * 1000)
+            total.bytesOut += 7
+            await report().catch((error) => {
+              if (error instanceof assert.AssertionError) throw error
+            })
+            await new Promise((resolve) => setTimeout(resolve, 2))
+          }
+        },
+      }
+    }
+    const edges: Awaited<ReturnType<typeof edge>>[] = []
+    for (let index = 0; index < EDGES; index++) edges.push(await edge(`edge-${index}`))
+    const usage = async () => (await caller(`${base}/api/v1`, token)('GET', '/usage?days=2')).json
+    const sum = (figureOf: (one: (typeof edges)[number]) => number) =>
+      edges.reduce((all, one) => all + figureOf(one), 0)
+
+    let serving = await startServing(t, env)
+    const working = Promise.all(edges.map((one) => one.work()))
+    for (let kill = 0; kill < 3; kill++) {
+      const before = sum((one) => one.total.requests)
+      while (sum((one) => one.total.requests) < before + 80)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      serving.child.kill('SIGKILL')
+      await serving.ended
+      const acknowledged = sum((one) => one.acknowledged())
+      serving = await startServing(t, env)
+      const { totalBytes } = await usage()
+      assert.ok(totalBytes >= acknowledged, `${totalBytes} of ${acknowledged} acknowledged bytes are there`)
+    }
+    over = true
+    await working
+    for (const one of edges) await one.report()
+    const { totalBytes } = await usage()
+    assert.equal(
+      totalBytes,
+      sum((one) => one.total.bytesIn + one.total.bytesOut),
+    )
+    t.diagnostic(`${sum((one) => one.total.requests)} reports over 3 kills, ${totalBytes} bytes, exact`)
+  })
