@@ -45,5 +45,7 @@ const STYLE = `
   .swagger-ui .wrapper { padding: 0 12px }
   .swagger-ui .opblock .opblock-summary { flex-wrap: wrap }
   .swagger-ui table { table-layout: fixed; word-break: break-word }
+  .swagger-ui table .response-col_status { width: 64px; min-width: 64px }
+  .swagger-ui table .response-col_links { display: none }
 }
 `

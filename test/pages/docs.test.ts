@@ -59,6 +59,7 @@ for (const variant of ['A', 'B'] as const)
       assert.match((await page.locator('.live-responses-table').textContent()) ?? '', /"slug": "acme"/)
       await page.screenshot({
         path: join(screenshots, `docs-${variant}-${width}-${colorScheme}-tried.png`),
+        fullPage: true,
       })
       assert.deepEqual(elsewhere, [])
       assert.deepEqual(complaints, [])
