@@ -220,6 +220,32 @@ for (const engine of engines) {
     )
   })
 
+  test(`${engine}: the peak is the largest minute summed over the edges, and midnight belongs to both days`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const [one, two] = [await addEdge(server, 'one'), await addEdge(server, 'two')]
+    const open = (edge: typeof one, ...minutes: [minute: string, open: number][]) =>
+      edge.report({
+        epoch: 'e',
+        tunnels: minutes.map(([minute, count]) => ({
+          workspace: 'acme',
+          minute: `${minute}:00.000Z`,
+          open: count,
+        })),
+      })
+    // Two tunnels stay open across midnight; each edge has its own busiest minute.
+    await open(one, ['2026-02-28T23:59', 2], ['2026-03-01T00:00', 2], ['2026-03-01T08:00', 7])
+    await open(two, ['2026-02-28T23:59', 3], ['2026-03-01T00:00', 1], ['2026-03-01T09:00', 6])
+    const { series, peakTunnels } = (await server.call('GET', '/usage?days=2')).json
+    assert.deepEqual(
+      series.map((day: { peakTunnels: number }) => day.peakTunnels),
+      [5, 7],
+      'not 13, the sum of peaks',
+    )
+    assert.equal(peakTunnels, 7)
+    await open(two, ['2026-03-01T08:00', 4])
+    assert.equal((await server.call('GET', '/usage?days=1')).json.peakTunnels, 11)
+  })
+
   test(`${engine}: a late report changes a past day rightly`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
