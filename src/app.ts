@@ -45,7 +45,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   async function stop(): Promise<void> {
     stopping = true
     // Ends the streams, which would otherwise be requests in flight for ever.
-    await feed.stop()
+    feed.stop()
     await drain(server)
     const { lost } = await uses.stop()
     if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')

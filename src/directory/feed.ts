@@ -18,7 +18,8 @@ export interface Feed {
   ): { position: number; unsubscribe: () => void }
   /** The changes after a position, up to another; undefined where some of them are no longer kept. */
   backlog(after: number, upTo: number): Promise<Change[] | undefined>
-  stop(): Promise<void>
+  /** Ends what listens. A poll under way is not waited for: the database may not answer. */
+  stop(): void
 }
 
 interface Listener {
@@ -30,8 +31,10 @@ export async function startFeed(store: Store, onFailure: (error: unknown) => voi
   const listeners = new Set<Listener>()
   let position = await readFeedHead(store.db)
   let readAt = performance.now()
-  let polling: Promise<void> | undefined
+  let polling = false
   let again = false
+  let stopped = false
+  let failing = false
 
   function endAll(): void {
     for (const { onEnd } of listeners) onEnd()
@@ -48,8 +51,11 @@ export async function startFeed(store: Store, onFailure: (error: unknown) => voi
         for (const { onChange } of listeners) onChange(change)
       }
       readAt = began
+      failing = false
     } catch (error) {
-      onFailure(error)
+      // Once for each outage, not four times a second.
+      if (!failing && !stopped) onFailure(error)
+      failing = true
     }
   }
 
@@ -59,9 +65,10 @@ export async function startFeed(store: Store, onFailure: (error: unknown) => voi
       again = true
       return
     }
-    polling = poll().finally(() => {
-      polling = undefined
-      if (!again) return
+    polling = true
+    void poll().finally(() => {
+      polling = false
+      if (!again || stopped) return
       again = false
       wake()
     })
@@ -82,10 +89,10 @@ export async function startFeed(store: Store, onFailure: (error: unknown) => voi
       if (after > upTo || after < (await readFeedFloor(store.db))) return undefined
       return readFeed(store.db, after, upTo)
     },
-    async stop() {
+    stop() {
+      stopped = true
       clearInterval(timer)
       endAll()
-      await polling
     },
   }
 }
