@@ -21,6 +21,7 @@ export interface EdgeOptions {
 
 interface EdgeCaller {
   actor: { kind: 'edge'; id: string }
+  credential: string
   /** What the visitor of an edge presented, where the edge passes it on. */
   visitorKey: string | undefined
 }
@@ -47,20 +48,29 @@ export function mountEdge(
       const { slug } = await getWorkspaceView(world, verdict.workspaceId)
       return { 'x-adit-workspace': slug, 'x-adit-key-id': verdict.keyId }
     },
-    'keys.changes': ({ actor }, { 'last-event-id': after }) =>
-      keyChanges(feed, actor.id, after === undefined ? undefined : Number(after)),
+    'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
+      keyChanges(feed, {
+        id: actor.id,
+        isStillGood: async () => (await directory.verifyEdge(credential)).valid,
+        after: after === undefined ? undefined : Number(after),
+      }),
     'usage.report': ({ actor }, report) => takeReport(world, actor.id, report),
     'description.read': () => document,
   }
 
   mountSurface(server, edgeOperations, handlers, {
     prefix: EDGE_PREFIX,
-    basePath: baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : '',
+    baseUrl,
     async admit(request): Promise<EdgeCaller> {
-      const own = request.headers['x-adit-edge']
+      const own = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerOf(request)
-      const { edgeId } = await admitEdge(request, typeof own === 'string' ? own : bearer)
-      return { actor: { kind: 'edge', id: edgeId }, visitorKey: own === undefined ? undefined : bearer }
+      const credential = own ?? bearer
+      const { edgeId } = await admitEdge(request, credential)
+      return {
+        actor: { kind: 'edge', id: edgeId },
+        credential: credential as string,
+        visitorKey: own === undefined ? undefined : bearer,
+      }
     },
   })
 }

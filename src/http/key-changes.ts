@@ -8,12 +8,16 @@ const PENDING_MAX = 10_000
 
 const COMMENT = ': still here\n\n'
 
-/** `after`: the last number that the edge has seen, if it has seen any. Ends when the edge itself is revoked. */
-export async function* keyChanges(
-  feed: Feed,
-  edgeId: string,
-  after: number | undefined,
-): AsyncGenerator<string> {
+export interface ListeningEdge {
+  id: string
+  isStillGood: () => Promise<boolean>
+  /** The last number that it has seen, if it has seen any. */
+  after: number | undefined
+}
+
+/** Ends when the edge itself is revoked. */
+export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerator<string> {
+  const { after } = edge
   const pending: Change[] = []
   let wake: () => void = () => {}
   let ended = false
@@ -28,6 +32,8 @@ export async function* keyChanges(
   }, end)
 
   try {
+    // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
+    if (!(await edge.isStillGood())) return
     const missed = after === undefined ? [] : await feed.backlog(after, position)
     if (missed) for (const change of missed) yield eventOf(change)
     // An id without data tells where the edge stands, and is no event.
@@ -36,7 +42,7 @@ export async function* keyChanges(
     while (!ended) {
       const change = pending.shift()
       if (change) {
-        if (change.kind === 'edge' && change.subject_id === edgeId) return
+        if (change.kind === 'edge' && change.subject_id === edge.id) return
         yield eventOf(change)
         continue
       }

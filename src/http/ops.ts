@@ -23,6 +23,6 @@ export function mountOps(server: FastifyInstance, { isStopping, ping }: OpsOptio
         return { status: 'ready' as const }
       },
     },
-    { prefix: '', basePath: '', admit: async () => undefined },
+    { prefix: '', baseUrl: undefined, admit: async () => undefined },
   )
 }

@@ -47,7 +47,7 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
   mountPreflight(server, variants[variant])
   mountSurface(server, variants[variant], handlers, {
     prefix: PUBLIC_PREFIX,
-    basePath: baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : '',
+    baseUrl,
     async admit(request, reply): Promise<KeyContext> {
       const apiKey = bearerOf(request)
       const { keyId, workspaceId } = await admitKey(request, apiKey)

@@ -29,8 +29,8 @@ export type Handlers<C, O extends Operation> = {
 
 export interface SurfaceOptions<C> {
   prefix: string
-  /** What a proxy in front takes off the path before it gets here; links must have it. */
-  basePath: string
+  /** Where people reach the server, if that is known. */
+  baseUrl: string | undefined
   /** Finds out who is asking, or throws; called before anything else is looked at. */
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<C>
 }
@@ -44,8 +44,10 @@ export function mountSurface<C, const O extends readonly Operation[]>(
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
-  { prefix, basePath, admit }: SurfaceOptions<C>,
+  { prefix, baseUrl, admit }: SurfaceOptions<C>,
 ): void {
+  // What a proxy in front takes off the path before it gets here; links must have it.
+  const basePath = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
   for (const operation of operations) {
     const { answer, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler<C>>)[operation.id]

@@ -1,13 +1,15 @@
 // The stream of revocations, as an edge reads it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { startFeed } from '../../src/directory/feed.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
+import { keyChanges } from '../../src/http/key-changes.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
-import { addEdge, operator, serve, type TestServer } from '../support/server.ts'
+import { addEdge, openTestWorld, operator, serve, type TestServer } from '../support/server.ts'
 
 interface Heard {
   id?: string
@@ -152,6 +154,15 @@ for (const engine of engines) {
     assert.equal((await gone.call('GET', '/key-changes')).status, 401)
   })
 }
+
+test('an edge that is revoked while it connects is not left listening', async (t) => {
+  const { world } = await openTestWorld(t, 'sqlite')
+  const feed = await startFeed(world.store, (error) => assert.fail(String(error)))
+  atEnd(t, () => world.store.close())
+  atEnd(t, () => feed.stop())
+  const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: 0 })
+  assert.deepEqual(await events.next(), { value: undefined, done: true })
+})
 
 test('a comment comes within 5 seconds, and a stop ends the stream', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
