@@ -23,7 +23,7 @@ export interface Running {
 
 export async function startServer(config: Config, opened: World, log: Logger): Promise<Running> {
   const { store, clock } = opened
-  const feed = await startFeed(store, (error) =>
+  const feed = await startFeed(store, clock, (error) =>
     log.warn({ err: error }, 'could not read the feed of revocations'),
   )
   const world: World = { ...opened, afterRevocation: feed.wake }

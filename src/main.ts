@@ -1,6 +1,6 @@
 // argv → the command it names → an exit code. Called by bin/adit.js, which has checked the Node version.
 import { CannotStart, wordsOf } from './cannot-start.ts'
-import { type Command, readInput, UsageError } from './cli/command.ts'
+import { type Command, CommandError, readInput, UsageError } from './cli/command.ts'
 import { commands } from './cli/commands.ts'
 import { helpFor, helpOverview } from './cli/help.ts'
 import { createIo, type Io } from './cli/io.ts'
@@ -56,6 +56,10 @@ function explain(error: unknown, io: Io): number {
   }
   if (error instanceof CannotStart) {
     io.fail(error.what, error.message)
+    return EXIT.failed
+  }
+  if (error instanceof CommandError) {
+    io.fail(error.code, error.message)
     return EXIT.failed
   }
   const fault = faultOf(error)

@@ -44,6 +44,17 @@ export class UsageError extends Error {
   override name = 'UsageError'
 }
 
+/** A command could not do what it was asked for; the message says why and what to do. */
+export class CommandError extends Error {
+  override name = 'CommandError'
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
 export const commonOptions: { [name: string]: Option } = {
   json: { summary: 'print JSON: one value on standard output, errors on standard error' },
   help: { summary: 'show this help' },

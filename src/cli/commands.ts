@@ -5,6 +5,12 @@ import { list } from './help.ts'
 
 const workspaceOption = { value: '<slug>', summary: 'the workspace' } as const
 
+const tokensFileOption = {
+  value: '<path>',
+  summary: 'the tokens file; ./tokens.json where not given',
+} as const
+const TOKENS_FILE = 'tokens.json'
+
 const settingsList = Object.entries(settings).map(([name, { summary, fallback }]): [string, string] => [
   name,
   fallback ? `${summary} (${fallback})` : summary,
@@ -91,5 +97,39 @@ export const commands = [
       options: { workspace: { value: '<slug>', summary: 'the workspace; "default" where not given' } },
     },
     async ({ workspace }, io) => (await import('./admin/demo.ts')).demo(workspace ?? 'default', io),
+  ),
+  command(
+    {
+      name: 'tokens-file add',
+      summary: 'mint a key for a self-hosted edge, which has no control plane',
+      details:
+        'The raw key alone goes to standard output, and cannot be shown again; the file holds its SHA-256.\n' +
+        'An edge that uses the file takes the change up within a second.',
+      arguments: ['workspace'],
+      options: {
+        label: { value: '<text>', summary: 'what the key is for, at most 80 characters' },
+        file: tokensFileOption,
+      },
+    },
+    async ({ file = TOKENS_FILE, ...given }, io) =>
+      (await import('./tokens-file.ts')).add({ ...given, file }, io),
+  ),
+  command(
+    {
+      name: 'tokens-file list',
+      summary: 'list the keys of a self-hosted edge',
+      options: { file: tokensFileOption },
+    },
+    async ({ file = TOKENS_FILE }, io) => (await import('./tokens-file.ts')).list(file, io),
+  ),
+  command(
+    {
+      name: 'tokens-file remove',
+      summary: 'remove a key of a self-hosted edge',
+      details: 'An edge that uses the file refuses the key, and closes what it has opened, within a second.',
+      arguments: ['id'],
+      options: { file: tokensFileOption },
+    },
+    async ({ id, file = TOKENS_FILE }, io) => (await import('./tokens-file.ts')).remove(id, file, io),
   ),
 ]

@@ -98,8 +98,10 @@ export const followKeyChanges = operation({
   description:
     'A stream of server-sent events. `revoked` tells that a key is good no more: its data holds `keyId` and `hash`, the ' +
     'SHA-256 of the raw key in hex. `id` numbers the changes; send the last one back in `Last-Event-ID` to go on without ' +
-    'a gap. `reset` says that changes were missed for good: forget every key you remember. A comment comes at least every ' +
-    '5 seconds, so that silence means loss. The stream ends when the edge itself is revoked.',
+    'a gap: what was missed comes first. `reset` says that changes were missed for good: forget every key you remember. ' +
+    'Without that header, and after `reset`, the revocations of the last minute come first, without ids; keep them, and ' +
+    'let no answer to a verification outweigh them. An `id` alone follows: now everything was heard. A comment comes at ' +
+    'least every 5 seconds, so that silence means loss. The stream ends when the edge itself is revoked.',
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({

@@ -1,10 +1,18 @@
 // Follows the feed of revocations and tells whoever listens. The poll is the truth; being woken only makes it earlier.
-import { type FeedRow as Change, readFeed, readFeedFloor, readFeedHead } from '../store/feed.ts'
+import {
+  type FeedRow as Change,
+  readFeed,
+  readFeedFloor,
+  readFeedHead,
+  readFeedSince,
+} from '../store/feed.ts'
 import type { Store } from '../store/store.ts'
 
 export type { Change }
 
 const POLL_EVERY_MS = 250
+/** Far longer than any node can lag behind another, or their clocks differ. */
+const RECENT_MS = 60_000
 
 export interface Feed {
   /** Looks at once: something was just committed here. */
@@ -18,6 +26,8 @@ export interface Feed {
   ): { position: number; unsubscribe: () => void }
   /** The changes after a position, up to another; undefined where some of them are no longer kept. */
   backlog(after: number, upTo: number): Promise<Change[] | undefined>
+  /** The changes of the last minute, up to a position. */
+  recent(upTo: number): Promise<Change[]>
   /** Ends what listens. A poll under way is not waited for: the database may not answer. */
   stop(): void
 }
@@ -27,7 +37,11 @@ interface Listener {
   onEnd: () => void
 }
 
-export async function startFeed(store: Store, onFailure: (error: unknown) => void): Promise<Feed> {
+export async function startFeed(
+  store: Store,
+  clock: () => number,
+  onFailure: (error: unknown) => void,
+): Promise<Feed> {
   const listeners = new Set<Listener>()
   let position = await readFeedHead(store.db)
   let readAt = performance.now()
@@ -89,6 +103,7 @@ export async function startFeed(store: Store, onFailure: (error: unknown) => voi
       if (after > upTo || after < (await readFeedFloor(store.db))) return undefined
       return readFeed(store.db, after, upTo)
     },
+    recent: (upTo) => readFeedSince(store.db, clock() - RECENT_MS, upTo),
     stop() {
       stopped = true
       clearInterval(timer)

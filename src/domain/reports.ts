@@ -1,7 +1,7 @@
 // Reports of edges: times are checked, workspaces found, and what can be taken is merged.
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
-import { mergeReport } from '../store/usage.ts'
+import { mergeReport, TotalTooLarge } from '../store/usage.ts'
 import { type Counter, DAY_MS, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
 import { findWorkspacesBySlugs } from '../store/workspaces.ts'
 import type { World } from './context.ts'
@@ -47,7 +47,12 @@ export async function takeReport(world: World, edgeId: string, given: Given): Pr
     counters: taken('counters', readCounters),
     tunnels: taken('tunnels', readTunnels),
   }
-  await mergeReport(world.store, report)
+  try {
+    await mergeReport(world.store, report)
+  } catch (error) {
+    if (!(error instanceof TotalTooLarge)) throw error
+    throw invalid('/body/counters', 'would make the total of a day larger than 64 bits can hold')
+  }
   return { accepted: report.counters.length + report.tunnels.length, refused }
 }
 

@@ -34,10 +34,17 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
   try {
     // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
     if (!(await edge.isStillGood())) return
-    const missed = after === undefined ? [] : await feed.backlog(after, position)
-    if (missed) for (const change of missed) yield eventOf(change)
-    // An id without data tells where the edge stands, and is no event.
-    yield missed ? `id: ${position}\n\n` : `id: ${position}\nevent: reset\ndata: {}\n\n`
+    const missed = after === undefined ? undefined : await feed.backlog(after, position)
+    if (missed) {
+      for (const change of missed) yield eventOf(change)
+    } else {
+      if (after !== undefined) yield `id: ${position}\nevent: reset\ndata: {}\n\n`
+      // Another node, which lags behind, may still answer that such a key is good: the edge must know better. Without an
+      // id, because they lie before the position.
+      for (const change of await feed.recent(position)) if (change.kind === 'key') yield revoked(change)
+    }
+    // An id without data tells where the edge stands, and is no event: now it has heard everything.
+    yield `id: ${position}\n\n`
 
     while (!ended) {
       const change = pending.shift()
@@ -60,7 +67,7 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
 }
 
 /** Edges learn of keys; that another edge was revoked moves only their number on. */
-function eventOf({ number, kind, subject_id: keyId, hash }: Change): string {
-  if (kind !== 'key') return `id: ${number}\n\n`
-  return `id: ${number}\nevent: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`
-}
+const eventOf = (change: Change) => `id: ${change.number}\n${change.kind === 'key' ? revoked(change) : '\n'}`
+
+const revoked = ({ subject_id: keyId, hash }: Change) =>
+  `event: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`

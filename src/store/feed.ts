@@ -32,6 +32,16 @@ export const readFeed = (db: Db, after: number, upTo = Number.MAX_SAFE_INTEGER):
     .orderBy('number')
     .execute()
 
+/** The changes made since a moment, up to a number. */
+export const readFeedSince = (db: Db, at: number, upTo: number): Promise<FeedRow[]> =>
+  db
+    .selectFrom('key_feed')
+    .selectAll()
+    .where('at', '>=', at)
+    .where('number', '<=', upTo)
+    .orderBy('number')
+    .execute()
+
 /** The number of the last change ever made. */
 export async function readFeedHead(db: Db): Promise<number> {
   const { number } = await db

@@ -17,17 +17,30 @@ export interface DayUsage {
 /** Keeps every statement below the engines' limits on parameters. */
 const ROWS_PER_STATEMENT = 1_000
 
+/** The sum of a day would pass 64 bits: somebody counts what cannot have been. */
+export class TotalTooLarge extends Error {
+  override name = 'TotalTooLarge'
+}
+
 export async function mergeReport(store: Store, report: Report): Promise<void> {
   const { counters, tunnels, days } = normalise(report)
   if (days.length === 0) return
-  await store.transaction(async (db) => {
-    await lockDays(db, days)
-    for (const rows of chunks(counters)) await mergeCounters(db, report, rows)
-    for (const rows of chunks(tunnels)) await mergeMinutes(db, report.edgeId, rows)
-    for (const rows of chunks(days)) await rollUpCounters(db, rows)
-    for (const rows of chunks(tunnels)) await rollUpPeaks(db, rows)
-  })
+  try {
+    await store.transaction(async (db) => {
+      await lockDays(db, days)
+      for (const rows of chunks(counters)) await mergeCounters(db, report, rows)
+      for (const rows of chunks(tunnels)) await mergeMinutes(db, report.edgeId, rows)
+      for (const rows of chunks(days)) await rollUpCounters(db, rows)
+      for (const rows of chunks(tunnels)) await rollUpPeaks(db, rows)
+    })
+  } catch (error) {
+    throw isOverflow(error) ? new TotalTooLarge('a day’s total is too large', { cause: error }) : error
+  }
 }
+
+/** PostgreSQL by its code, SQLite by its words: it has no code of its own for this. */
+const isOverflow = (error: unknown) =>
+  (error as { code?: string }).code === '22003' || (error as Error).message === 'integer overflow'
 
 export async function readDays(db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> {
   const rows = await db

@@ -16,8 +16,9 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     ours: ['contract', 'domain', 'directory'],
     packages: ['fastify', '@fastify/swagger', '@fastify/swagger-ui', 'pino', 'typebox'],
   },
+  edge: { ours: ['contract'], packages: ['typebox'] },
   'cli/admin': { ours: ['cli', 'world', 'config', 'log', 'domain'], packages: [] },
-  cli: { ours: ['cli/admin', 'app', 'world', 'config', 'log', 'domain'], packages: [] },
+  cli: { ours: ['cli/admin', 'app', 'world', 'config', 'log', 'domain', 'edge'], packages: [] },
   config: { ours: ['contract', 'store'], packages: [] },
   'cannot-start': { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
@@ -65,6 +66,15 @@ test('only the configuration reads the environment, and only the HTTP side knows
     const text = readFileSync(join(source, file), 'utf8')
     if (file !== 'config.ts') assert.doesNotMatch(text, /process\.env/, file)
     if (!file.startsWith('http/')) assert.doesNotMatch(text, /node:http/, file)
+  }
+})
+
+test('the edge kit needs no package and no other part when it runs: what it imports of them are types', () => {
+  const source = join(root, 'src/edge')
+  for (const file of globSync('*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm))
+      if (!target.startsWith('./') && !isBuiltin(target)) assert.match(statement, /^import type /, file)
   }
 })
 

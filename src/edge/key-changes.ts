@@ -1,0 +1,97 @@
+// Follows the control plane's stream of revocations, and knows how fresh what it heard is.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ControlPlane } from './control-plane.ts'
+import { createOutage } from './outage.ts'
+
+const RETRY_FIRST_MS = 250
+const RETRY_MAX_MS = 5_000
+
+export interface Revocation {
+  keyId: string
+  hash: string
+}
+
+export interface FollowerOptions {
+  /** Silence for longer is loss. */
+  lossAfterMs: number
+  onRevoked: (revocation: Revocation) => void
+  /** Revocations may have been missed for good. */
+  onReset: () => void
+  /** The stream was lost for longer than the bound, and is back: what was missed has been told. */
+  onRegained: () => void
+  onNotice: (line: string) => void
+}
+
+export interface Follower {
+  /** Whether every revocation up to `lossAfterMs` ago has been heard. */
+  isFresh(): boolean
+  stop(): void
+}
+
+export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOptions): Follower {
+  const { lossAfterMs } = options
+  const outage = createOutage(options.onNotice, 'The control plane tells of revocations again.')
+  const stopping = new AbortController()
+  let lastId: string | undefined
+  let freshAt = Number.NEGATIVE_INFINITY
+
+  const isFresh = () => performance.now() - freshAt <= lossAfterMs
+
+  async function listen(): Promise<void> {
+    const silence = new AbortController()
+    const watchdog = setTimeout(
+      () => silence.abort(new Error(`nothing heard for ${lossAfterMs} ms`)),
+      lossAfterMs,
+    )
+    try {
+      const signal = AbortSignal.any([stopping.signal, silence.signal])
+      let caughtUp = false
+      for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
+        // It lay in a buffer while this process stood still, and tells of the past; a new connection tells of now.
+        if (caughtUp && !isFresh()) throw new Error(`nothing heard for ${lossAfterMs} ms`)
+        watchdog.refresh()
+        if (event === 'reset') options.onReset()
+        else if (event === 'revoked') options.onRevoked(JSON.parse(data ?? '') as Revocation)
+        if (id !== undefined) lastId = id
+        // What was missed comes first, one by one; an id alone ends it.
+        if (id !== undefined && event === undefined && !caughtUp) {
+          caughtUp = true
+          if (!isFresh()) options.onRegained()
+          outage.end()
+        }
+        if (caughtUp) freshAt = performance.now()
+      }
+      throw new Error('the control plane ended it')
+    } catch (error) {
+      throw silence.signal.aborted ? silence.signal.reason : error
+    } finally {
+      clearTimeout(watchdog)
+    }
+  }
+
+  async function follow(): Promise<void> {
+    let retryMs = RETRY_FIRST_MS
+    while (!stopping.signal.aborted) {
+      const began = performance.now()
+      try {
+        await listen()
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        outage.begin(
+          `The stream of revocations is lost (${(error as Error).message.replace(/\.$/, '')}). Keys are remembered for ` +
+            `${lossAfterMs} ms from when it was last heard; then the control plane is asked about each.`,
+        )
+      }
+      // A connection that held was no failed attempt.
+      retryMs = freshAt > began ? RETRY_FIRST_MS : Math.min(retryMs * 2, RETRY_MAX_MS)
+      // Not all edges at the same moment.
+      await sleep(retryMs * (0.5 + Math.random() / 2), undefined, {
+        signal: stopping.signal,
+        ref: false,
+      }).catch(() => {})
+    }
+  }
+
+  void follow()
+  return { isFresh, stop: () => stopping.abort() }
+}

@@ -1,0 +1,68 @@
+// Verifies keys by a tokens file, for an edge without a control plane. The file is looked at again and again, so that an
+// edit is in force at once; one that cannot be read is refused, and the last good one stays in force.
+import { hash as digest } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { createOutage } from './outage.ts'
+import { readTokensFile, type Token } from './tokens-file.ts'
+import type { Verifier } from './verifier.ts'
+
+const LOOK_EVERY_MS = 500
+
+export interface TokensFileOptions {
+  /** The domain under which tunnels live: those of a workspace under `<workspace>.<domain>`. */
+  tunnelDomain: string
+  /** A token was removed: whatever it has opened here is to be closed. */
+  onRevoked?: (keyId: string) => void
+  /** A line for the log: that the file was read again, or is refused. */
+  onNotice?: (line: string) => void
+}
+
+/** Throws a TokensFileError where the file cannot be used from the start. */
+export function openTokensFile(
+  path: string,
+  { tunnelDomain, onRevoked, onNotice = () => {} }: TokensFileOptions,
+): Verifier {
+  let seen = stateOf(path)
+  let tokens = byHash(readTokensFile(path))
+  const refusal = createOutage(onNotice, `The tokens file ${path} is good again.`)
+
+  function look(): void {
+    const state = stateOf(path)
+    if (state === seen) return
+    seen = state
+    try {
+      const before = tokens
+      tokens = byHash(readTokensFile(path))
+      refusal.end()
+      onNotice(`The tokens file ${path} was read again: ${tokens.size} tokens.`)
+      for (const [hash, { id }] of before) if (!tokens.has(hash)) onRevoked?.(id)
+    } catch (error) {
+      refusal.begin(`${(error as Error).message} The ${tokens.size} tokens of before stay in force.`)
+    }
+  }
+
+  const timer = setInterval(look, LOOK_EVERY_MS)
+  timer.unref()
+
+  return {
+    async verify(key) {
+      const token = tokens.get(digest('sha256', key, 'hex'))
+      if (!token) return { valid: false, reason: 'unknown' }
+      const slug = token.workspace
+      return {
+        valid: true,
+        keyId: token.id,
+        workspace: { slug, name: slug, provisioned: true, tunnelBase: `${slug}.${tunnelDomain}` },
+      }
+    },
+    close: () => clearInterval(timer),
+  }
+}
+
+const byHash = (tokens: Token[]) => new Map(tokens.map((token) => [token.hash, token]))
+
+/** Changes whenever the file does, also when another one takes its place. */
+function stateOf(path: string): string {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found ? `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}` : 'absent'
+}

@@ -1,0 +1,64 @@
+// The example edge of the documents, run as it is, between a real application and a real control plane.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { atEnd } from '../support/cleanup.ts'
+import { createFolder } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { root } from '../support/process.ts'
+import { addEdge, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+test('the gate admits a good key, refuses a revoked one, and what went through is in the usage', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const application = createServer((request, response) => {
+    response.setHeader('x-saw-key', String(request.headers.authorization !== undefined))
+    request.pipe(response)
+  }).listen(0, '127.0.0.1')
+  await once(application, 'listening')
+  atEnd(t, () => application.close())
+  const port = String(await freePort())
+  const gate = spawn(process.execPath, [join(root, 'docs/edges/gate.ts')], {
+    env: {
+      ADIT_URL: server.url,
+      ADIT_EDGE_KEY: edge.token,
+      APPLICATION: `http://127.0.0.1:${(application.address() as AddressInfo).port}`,
+      PORT: port,
+      FOLDER: createFolder(t),
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  atEnd(t, () => gate.kill('SIGKILL'))
+  let said = ''
+  gate.stderr.on('data', (text) => {
+    said += text
+  })
+  await until('the gate is open', () => said.includes('is open'))
+  const visit = (key: string) =>
+    fetch(`http://127.0.0.1:${port}/x`, {
+      method: 'POST',
+      body: 'hello',
+      headers: { authorization: `Bearer ${key}` },
+    })
+
+  const through = await visit(server.key.token)
+  assert.equal(through.status, 200)
+  assert.equal(through.headers.get('x-saw-key'), 'false', 'the application does not see the key')
+  assert.equal(await through.text(), 'hello')
+  assert.equal((await visit('adit_nonsense')).status, 401)
+
+  const other = (await server.post('/tokens', {})).json
+  assert.equal((await visit(other.token)).status, 200)
+  await server.call('DELETE', `/tokens/${other.id}`)
+  await until('it is refused', async () => (await visit(other.token)).status === 401, 1_000)
+
+  gate.kill('SIGTERM')
+  assert.deepEqual(await once(gate, 'exit'), [0, null])
+  const usage = (await server.call('GET', '/usage?days=2')).json
+  assert.ok(usage.totalBytes >= 20 && usage.totalBytes % 10 === 0, `${usage.totalBytes} bytes`)
+})

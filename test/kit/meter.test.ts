@@ -1,0 +1,298 @@
+// The edge kit's meter: what was counted arrives once, whatever happens on either side.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createControlPlane, type MeterOptions, startMeter } from 'adit/edge'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createDatabase, createFolder, type Engine, engines } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { root, run, startServing } from '../support/process.ts'
+import { startRelay } from '../support/relay.ts'
+import { addEdge, addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+async function setUp(
+  t: Test,
+  { engine = 'sqlite' as Engine, ...options }: Partial<MeterOptions> & { engine?: Engine } = {},
+) {
+  const server = await serve(t, { engine, ...(options.clock && { clock: options.clock }) })
+  const edge = await addEdge(server)
+  const relay = await startRelay(t, server.url)
+  const controlPlane = createControlPlane({ url: relay.url, credential: edge.token })
+  const folder = createFolder(t)
+  const notices: string[] = []
+  const start = async (more: Partial<MeterOptions> = {}) => {
+    const onNotice = (line: string) => notices.push(line)
+    const meter = await startMeter(controlPlane, {
+      folder,
+      onNotice,
+      reportEveryMs: 100,
+      ...options,
+      ...more,
+    })
+    atEnd(t, meter.stop)
+    return meter
+  }
+  return { server, relay, folder, notices, start }
+}
+
+const usageOf = async (server: TestServer, query = 'days=2') =>
+  (await server.call('GET', `/usage?${query}`)).json
+
+const waiting = (folder: string): string =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join()
+
+for (const engine of engines) {
+  test(`${engine}: what is counted is what the workspace's usage shows`, async (t) => {
+    const { server, folder, notices, start } = await setUp(t, { engine })
+    await addWorkspace(server, 'other')
+    const meter = await start()
+    for (let tunnel = 0; tunnel < 3; tunnel++) meter.opened('acme')
+    meter.opened('other')
+    for (let round = 1; round <= 100; round++) {
+      meter.transferred('acme', { requests: 1, bytesIn: round, bytesOut: 2 * round })
+      meter.transferred('other', { bytesOut: 7 })
+      if (round % 20 === 0) await sleep(30)
+    }
+    meter.closed('acme')
+    meter.closed('acme')
+    meter.refused('acme')
+    const before = Date.now()
+    await meter.stop()
+    const usage = await usageOf(server)
+    assert.equal(usage.totalBytes, 3 * 5050)
+    assert.equal(usage.peakTunnels, 3)
+    assert.equal(usage.eventCount, 6)
+    assert.ok(Math.abs(Date.parse(usage.lastSeen) - before) < 5_000)
+    assert.equal(waiting(folder), '', 'nothing is left to report')
+    assert.deepEqual(notices, [])
+  })
+
+  test(`${engine}: kill -9 of the edge loses nothing that was counted a moment before, and counts nothing twice`, async (t) => {
+    const port = String(await freePort())
+    const env = {
+      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_LOG_LEVEL: 'silent',
+      ADIT_PORT: port,
+    }
+    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    await json('admin', 'workspace', 'create', 'acme')
+    const key = await json('admin', 'key', 'create', '--workspace', 'acme')
+    const edge = await json('admin', 'edge', 'create', 'fra-1')
+    const folder = createFolder(t)
+    const url = `http://127.0.0.1:${port}`
+    const startEdge = () => {
+      const script = join(root, 'test/kit/meter-process.ts')
+      const child = spawn(process.execPath, [script, url, edge.token, folder], {
+        stdio: ['pipe', 'pipe', 'inherit'],
+      })
+      atEnd(t, () => child.kill('SIGKILL'))
+      let counted = 0
+      child.stdout.on('data', (text) => {
+        counted = Number(String(text).trim().split('\n').at(-1))
+      })
+      return {
+        child,
+        async count(bytes: number[]) {
+          const goal = counted + bytes.reduce((sum, one) => sum + one, 0)
+          for (const one of bytes) child.stdin.write(`${one}\n`)
+          await until('it has counted', () => counted === goal)
+          return goal
+        },
+      }
+    }
+    const bytes = Array.from({ length: 50 }, (_, index) => 1 + ((index * 37) % 101))
+    let truth = 0
+    // The first two runs are killed while there is no control plane at all, the third in the middle of reporting.
+    for (let round = 0; round < 3; round++) {
+      if (round === 2) await startServing(t, env)
+      const one = startEdge()
+      truth += await one.count(bytes)
+      await sleep(1_500)
+      one.child.kill('SIGKILL')
+      await once(one.child, 'exit')
+    }
+    const last = startEdge()
+    truth += await last.count(bytes)
+    last.child.stdin.write('stop\n')
+    await once(last.child, 'exit')
+    const usage = (await caller(`${url}/api/v1`, key.token)('GET', '/usage?days=2')).json
+    assert.equal(usage.totalBytes, truth)
+    assert.equal(waiting(folder), '')
+  })
+}
+
+test('a tunnel open across midnight counts on both days, and so does what it carries', async (t) => {
+  let now = Date.parse('2026-11-14T23:59:30.000Z')
+  const { server, start } = await setUp(t, { clock: () => now })
+  const meter = await start()
+  meter.opened('acme')
+  meter.opened('acme')
+  meter.transferred('acme', { bytesIn: 10 })
+  now = Date.parse('2026-11-15T00:00:30.000Z')
+  meter.closed('acme')
+  meter.transferred('acme', { bytesIn: 5 })
+  now = Date.parse('2026-11-15T00:03:00.000Z')
+  await meter.stop()
+  const { series } = await usageOf(server)
+  assert.deepEqual(
+    series.map(({ bytes, peakTunnels }: { bytes: number; peakTunnels: number }) => ({ bytes, peakTunnels })),
+    [
+      { bytes: 10, peakTunnels: 2 },
+      { bytes: 5, peakTunnels: 2 },
+    ],
+  )
+})
+
+test('while the control plane is away everything waits on disk, and arrives when it is back', async (t) => {
+  const { server, relay, folder, notices, start } = await setUp(t)
+  relay.cut()
+  const meter = await start()
+  meter.transferred('acme', { requests: 1, bytesIn: 41 })
+  await until('it is on disk', () => waiting(folder).includes('"bytesIn":41'))
+  meter.transferred('acme', { requests: 1, bytesIn: 1 })
+  await until('what came later too', () => waiting(folder).includes('"bytesIn":42'))
+  relay.mend()
+  await until('it has arrived', async () => (await usageOf(server)).totalBytes === 42)
+  await until('nothing waits any more', () => waiting(folder) === '')
+  assert.equal(notices.length, 2, notices.join('\n'))
+  assert.match(notices[0] as string, /^Usage cannot be reported and waits in .+: http:.+ cannot be reached/)
+  assert.equal(notices[1], 'Usage is reported again.')
+})
+
+test('what is counted while a report hangs is on disk all the same', async (t) => {
+  const { relay, folder, start } = await setUp(t)
+  relay.hold()
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 1 })
+  await sleep(500)
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is on disk', () => waiting(folder).includes('"bytesIn":2'))
+  relay.release()
+})
+
+test('a report whose answer was lost is sent again and counts once', async (t) => {
+  const { server, relay, start } = await setUp(t)
+  const meter = await start()
+  relay.hold()
+  meter.transferred('acme', { bytesIn: 10 })
+  await until('the report has arrived', async () => (await usageOf(server)).totalBytes === 10)
+  relay.cut()
+  meter.transferred('acme', { bytesIn: 5 })
+  relay.release()
+  relay.mend()
+  await until('the rest has arrived', async () => (await usageOf(server)).totalBytes === 15)
+})
+
+test('it stops growing at its bound: peaks and running totals are kept, further workspaces are not counted', async (t) => {
+  let now = Date.parse('2026-11-15T10:00:00.000Z')
+  const { server, relay, notices, start } = await setUp(t, { clock: () => now, itemsMax: 20 })
+  for (let index = 0; index < 30; index++) await addWorkspace(server, `w${index}`)
+  relay.cut()
+  const meter = await start()
+  for (let minute = 0; minute < 100; minute++) {
+    now += 60_000
+    meter.opened('acme')
+    if (minute === 50) for (let more = 0; more < 7; more++) meter.opened('acme')
+    if (minute === 50) for (let more = 0; more < 7; more++) meter.closed('acme')
+    meter.closed('acme')
+    meter.transferred('acme', { bytesIn: 1 })
+  }
+  for (let index = 0; index < 30; index++) meter.transferred(`w${index}`, { bytesIn: 1 })
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is said', () => notices.some((line) => line.startsWith('Too much usage waits')))
+  relay.mend()
+  await meter.stop()
+  const usage = await usageOf(server)
+  assert.equal(usage.totalBytes, 101)
+  assert.equal(usage.peakTunnels, 8)
+  const first = await server.world.store.db
+    .selectFrom('usage_counters')
+    .select((all) => all.fn.countAll<number>().as('rows'))
+    .executeTakeFirstOrThrow()
+  assert.ok(Number(first.rows) <= 20)
+})
+
+test('what the control plane refuses is said once and given up', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const meter = await start()
+  for (let round = 0; round < 3; round++) {
+    meter.transferred('nobody', { bytesIn: 1 })
+    await sleep(150)
+  }
+  await until('it is given up', () => waiting(folder) === '')
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('the rest arrives', async () => (await usageOf(server)).totalBytes === 1)
+  assert.deepEqual(notices, [
+    'The control plane refused part of a usage report: 1 × unknown_workspace.',
+    'The control plane takes all usage again.',
+  ])
+})
+
+test('what is ahead of the control plane’s clock waits for its time', async (t) => {
+  let ahead = 3_600_000
+  const server = await serve(t, { engine: 'sqlite', clock: () => Date.now() - ahead })
+  const edge = await addEdge(server)
+  const folder = createFolder(t)
+  const controlPlane = createControlPlane({ url: server.url, credential: edge.token })
+  const notices: string[] = []
+  const meter = await startMeter(controlPlane, {
+    folder,
+    reportEveryMs: 100,
+    onNotice: (line) => notices.push(line),
+  })
+  atEnd(t, meter.stop)
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is refused', () => notices.some((line) => line.includes('1 × in_future')))
+  await until('it waits', () => waiting(folder).includes('acme'))
+  ahead = 0
+  await until('its time has come', async () => (await usageOf(server)).totalBytes === 1)
+})
+
+test('a file that cannot be read is set aside, and others are sent', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const day = new Date().toISOString().slice(0, 10)
+  const left = [
+    { epoch: 'e1', counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 }] },
+  ]
+  writeFileSync(join(folder, 'usage-a.json'), '[{"epoch":')
+  writeFileSync(join(folder, 'usage-b.json'), JSON.stringify(left))
+  await start()
+  await until('the other is sent', async () => (await usageOf(server)).totalBytes === 3)
+  await until('nothing waits any more', () => waiting(folder) === '')
+  assert.deepEqual(readdirSync(folder), ['usage-a.json.bad'])
+  assert.match(notices[0] as string, /usage-a\.json cannot be read and was set aside as \.bad/)
+})
+
+test('a folder that cannot be written to is refused at the start, and one that is lost later stops nothing', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  writeFileSync(join(folder, 'file'), '')
+  await assert.rejects(start({ folder: join(folder, 'file', 'inside') }), /ENOTDIR/)
+  const doomed = join(folder, 'doomed')
+  const meter = await start({ folder: doomed })
+  rmSync(doomed, { recursive: true })
+  meter.transferred('acme', { bytesIn: 9 })
+  await until('it is reported', async () => (await usageOf(server)).totalBytes === 9)
+  assert.ok(notices.some((line) => line.startsWith(`Usage cannot be written to ${doomed}`)))
+  mkdirSync(doomed)
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is written again', () =>
+    notices.some((line) => line.endsWith(`is written to ${doomed} again.`)),
+  )
+})
+
+test('what cannot be counted is refused at once', async (t) => {
+  const { start } = await setUp(t)
+  const meter = await start()
+  for (const figure of [-1, 0.5, Number.NaN, 2 ** 53])
+    assert.throws(() => meter.transferred('acme', { bytesIn: figure }), /cannot be counted/)
+  for (const slug of ['', 'Not A Slug', 'x'.repeat(64)]) assert.throws(() => meter.opened(slug), /is no slug/)
+  meter.closed('acme')
+})

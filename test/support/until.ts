@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Waits for something to become true, and tells after how many milliseconds it was. */
+export async function until(what: string, holds: () => unknown, ms = 5_000): Promise<number> {
+  const began = performance.now()
+  while (!(await holds())) {
+    assert.ok(performance.now() - began < ms, `not within ${ms} ms: ${what}`)
+    await sleep(5)
+  }
+  return performance.now() - began
+}
