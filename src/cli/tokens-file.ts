@@ -1,6 +1,20 @@
 // `adit tokens-file …`: edits the file by which a self-hosted edge, one without a control plane, knows its keys.
 import { randomBytes } from 'node:crypto'
-import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createIds } from '../domain/ids.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
@@ -35,7 +49,7 @@ export async function add(
 
 export async function list(file: string, io: Io): Promise<void> {
   const tokens = await explained(() => readTokensFile(file))
-  const rows = tokens.map(({ id, workspace, label, createdAt }) => [id, workspace, label, createdAt])
+  const rows = tokens.map(({ id, workspace, label, createdAt }) => [id, workspace, label, createdAt ?? ''])
   io.data(
     tokens.map(({ hash: _hash, ...shown }) => shown),
     table(['ID', 'WORKSPACE', 'LABEL', 'CREATED'], rows),
@@ -63,13 +77,30 @@ async function edit(file: string, change: (tokens: Token[]) => Token[]): Promise
       const found = statSync(path, { throwIfNoEntry: false })
       const tokens = change(found ? readTokensFile(path) : [])
       const text = `${JSON.stringify({ tokens }, undefined, 2)}\n`
-      const draft = `${path}.new`
-      writeFileSync(draft, text, { mode: found ? found.mode & 0o777 : 0o600, flush: true })
-      renameSync(draft, path)
+      replaceFile(path, text, found)
     } finally {
       rmSync(lock, { force: true })
     }
   })
+}
+
+/** Whoever could read the file before can read the new one, and nobody else. */
+function replaceFile(path: string, text: string, before: Stats | undefined): void {
+  const draft = `${path}.new`
+  rmSync(draft, { force: true })
+  const file = openSync(draft, 'wx', 0o600)
+  try {
+    if (before) {
+      if (before.uid !== fstatSync(file).uid || before.gid !== fstatSync(file).gid)
+        fchownSync(file, before.uid, before.gid)
+      fchmodSync(file, before.mode & 0o777)
+    }
+    writeFileSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, path)
 }
 
 async function take(lock: string): Promise<void> {

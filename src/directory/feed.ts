@@ -19,6 +19,8 @@ export interface Feed {
   wake(): void
   /** How long ago the feed was last known to be read to its end, in milliseconds. */
   ageMs(): number
+  /** Reads on at once where the number is still ahead. */
+  reach(number: number): Promise<void>
   /** Tells of every change after `position`, until the returned function is called. */
   subscribe(
     onChange: (change: Change) => void,
@@ -46,6 +48,7 @@ export async function startFeed(
   let position = await readFeedHead(store.db)
   let readAt = performance.now()
   let polling = false
+  let polled: Promise<void> = Promise.resolve()
   let again = false
   let stopped = false
   let failing = false
@@ -80,7 +83,7 @@ export async function startFeed(
       return
     }
     polling = true
-    void poll().finally(() => {
+    polled = poll().finally(() => {
       polling = false
       if (!again || stopped) return
       again = false
@@ -94,7 +97,15 @@ export async function startFeed(
   return {
     wake,
     ageMs: () => performance.now() - readAt,
+    async reach(number) {
+      // One that is under way may have begun too early; the one after it has not.
+      for (let turn = 0; turn < 2 && position < number; turn++) {
+        wake()
+        await polled
+      }
+    },
     subscribe(onChange, onEnd) {
+      if (stopped) onEnd()
       const listener = { onChange, onEnd }
       listeners.add(listener)
       return { position, unsubscribe: () => listeners.delete(listener) }

@@ -61,25 +61,40 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
     throw new ControlPlaneError(await complaintOf(response), response.status)
   }
 
-  async function post<T>(path: string, body: unknown, withinMs: number): Promise<T> {
+  async function post<T>(
+    path: string,
+    body: unknown,
+    withinMs: number,
+    isAnswer: (given: unknown) => given is T,
+  ): Promise<T> {
     const response = await send(path, {
       method: 'POST',
       body: JSON.stringify(body),
       headers: { 'content-type': 'application/json' },
       signal: AbortSignal.timeout(withinMs),
     })
+    let answer: unknown
     try {
-      return (await response.json()) as T
+      answer = await response.json()
     } catch (error) {
-      throw new ControlPlaneError(`The answer of ${base?.origin} broke off: ${reasonOf(error)}.`, 200, error)
+      throw new ControlPlaneError(
+        `The answer of ${base?.origin} cannot be read: ${reasonOf(error)}.`,
+        200,
+        error,
+      )
     }
+    if (isAnswer(answer)) return answer
+    throw new ControlPlaneError(
+      `${base?.origin} gave an answer that no control plane gives.`,
+      response.status,
+    )
   }
 
   return {
-    verify: (key) => post<Verdict>('/keys/verify', { key }, ANSWER_WITHIN_MS),
-    report: (report) => post<Receipt>('/usage', report, REPORT_WITHIN_MS),
+    verify: (key) => post('/keys/verify', { key }, ANSWER_WITHIN_MS, isVerdict),
+    report: (report) => post('/usage', report, REPORT_WITHIN_MS, isReceipt),
     async keyChanges(after, signal) {
-      const headers = after === undefined ? {} : { 'last-event-id': after }
+      const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
       const response = await send('/key-changes', { headers, signal })
       return serverEvents(response.body as AsyncIterable<Uint8Array>)
     },
@@ -88,13 +103,31 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
 
 /** What the control plane says is wrong, in its own words where it has some. */
 async function complaintOf(response: Response): Promise<string> {
-  const said = (await response.json().catch(() => ({}))) as {
-    message?: string
-    details?: { path: string; message: string }[]
-  }
-  const details = said.details?.map(({ path, message }) => `${path} ${message}`).join('; ')
-  return `The control plane answered ${response.status}: ${said.message ?? details ?? response.statusText}`
+  const said = (await response.json().catch(() => undefined)) as Said | null | undefined
+  const details = Array.isArray(said?.details) ? said.details : []
+  const words = details.map((detail) => `${detail?.path} ${detail?.message}`).join('; ')
+  return `The control plane answered ${response.status}: ${said?.message || words || response.statusText}`
 }
+
+interface Said {
+  message?: string
+  details?: ({ path?: string; message?: string } | null)[]
+}
+
+/** What is acted upon is checked; whatever else may come with a later version. */
+function isVerdict(given: unknown): given is Verdict {
+  const { valid, keyId, workspace } = (given ?? {}) as {
+    valid?: unknown
+    keyId?: unknown
+    workspace?: unknown
+  }
+  if (valid === false) return true
+  const { slug } = (workspace ?? {}) as { slug?: unknown }
+  return valid === true && typeof keyId === 'string' && typeof slug === 'string'
+}
+
+const isReceipt = (given: unknown): given is Receipt =>
+  Array.isArray((given as Partial<Receipt> | null)?.refused)
 
 /** The cause of a failed fetch lies one step down, and may be several attempts that have a code and no words. */
 function reasonOf(error: unknown): string {

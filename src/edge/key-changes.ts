@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ControlPlane } from './control-plane.ts'
 import { createOutage } from './outage.ts'
+import { startPulse } from './pulse.ts'
 
 const RETRY_FIRST_MS = 250
 const RETRY_MAX_MS = 5_000
@@ -31,6 +32,7 @@ export interface Follower {
 export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOptions): Follower {
   const { lossAfterMs } = options
   const outage = createOutage(options.onNotice, 'The control plane tells of revocations again.')
+  const pulse = startPulse()
   const stopping = new AbortController()
   let lastId: string | undefined
   let freshAt = Number.NEGATIVE_INFINITY
@@ -39,19 +41,17 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
 
   async function listen(): Promise<void> {
     const silence = new AbortController()
-    const watchdog = setTimeout(
-      () => silence.abort(new Error(`nothing heard for ${lossAfterMs} ms`)),
-      lossAfterMs,
-    )
+    const silent = new Error(`nothing was heard for ${lossAfterMs} ms`)
+    const watchdog = setTimeout(() => silence.abort(silent), lossAfterMs)
     try {
       const signal = AbortSignal.any([stopping.signal, silence.signal])
       let caughtUp = false
       for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
         // It lay in a buffer while this process stood still, and tells of the past; a new connection tells of now.
-        if (caughtUp && !isFresh()) throw new Error(`nothing heard for ${lossAfterMs} ms`)
+        if (caughtUp && !isFresh()) throw silent
         watchdog.refresh()
         if (event === 'reset') options.onReset()
-        else if (event === 'revoked') options.onRevoked(JSON.parse(data ?? '') as Revocation)
+        else if (event === 'revoked') options.onRevoked(readRevocation(data))
         if (id !== undefined) lastId = id
         // What was missed comes first, one by one; an id alone ends it.
         if (id !== undefined && event === undefined && !caughtUp) {
@@ -59,11 +59,11 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
           if (!isFresh()) options.onRegained()
           outage.end()
         }
-        if (caughtUp) freshAt = performance.now()
+        if (caughtUp) freshAt = Math.max(freshAt, pulse.readingSince())
       }
       throw new Error('the control plane ended it')
     } catch (error) {
-      throw silence.signal.aborted ? silence.signal.reason : error
+      throw silence.signal.aborted ? silent : error
     } finally {
       clearTimeout(watchdog)
     }
@@ -77,21 +77,33 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
         await listen()
       } catch (error) {
         if (stopping.signal.aborted) return
+        const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
         outage.begin(
-          `The stream of revocations is lost (${(error as Error).message.replace(/\.$/, '')}). Keys are remembered for ` +
-            `${lossAfterMs} ms from when it was last heard; then the control plane is asked about each.`,
+          `Revocations cannot be followed: ${reason}. Keys are remembered for ${lossAfterMs} ms from when they last ` +
+            'could be; then the control plane is asked about each.',
         )
       }
       // A connection that held was no failed attempt.
       retryMs = freshAt > began ? RETRY_FIRST_MS : Math.min(retryMs * 2, RETRY_MAX_MS)
       // Not all edges at the same moment.
-      await sleep(retryMs * (0.5 + Math.random() / 2), undefined, {
-        signal: stopping.signal,
-        ref: false,
-      }).catch(() => {})
+      const pause = retryMs * (0.5 + Math.random() / 2)
+      await sleep(pause, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
 
   void follow()
-  return { isFresh, stop: () => stopping.abort() }
+  return {
+    isFresh,
+    stop() {
+      stopping.abort()
+      pulse.stop()
+    },
+  }
+}
+
+function readRevocation(data = ''): Revocation {
+  const { keyId, hash } = JSON.parse(data) as Partial<Revocation>
+  if (typeof keyId !== 'string' || typeof hash !== 'string')
+    throw new Error('the control plane told of a revocation without saying of which key')
+  return { keyId, hash }
 }

@@ -1,17 +1,19 @@
 // The usage meter of an edge. It counts in memory, writes what is not reported yet to disk every second, and reports it
 // every few. Totals run on within an epoch, so whatever is sent twice, late or not at all counts once.
 import { randomUUID } from 'node:crypto'
-import type { ControlPlane, Receipt, Report } from './control-plane.ts'
+import { guarded } from './callbacks.ts'
+import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
 import { createOutage } from './outage.ts'
-import { openSpool } from './spool.ts'
+import { type Leftover, openSpool } from './spool.ts'
 import { type Batch, createTally, type Tally, type Transfer } from './tally.ts'
 
 export type { Transfer }
 
 const SPOOL_EVERY_MS = 1_000
+const STOP_WITHIN_MS = 5_000
 
 export interface Meter extends Pick<Tally, 'opened' | 'closed' | 'refused' | 'transferred'> {
-  /** Writes and reports what is left. What the control plane does not take stays on disk for the next run. */
+  /** Writes what is left and tries to report it. What is not taken within seconds stays on disk for the next run. */
   stop(): Promise<void>
 }
 
@@ -30,16 +32,16 @@ export interface MeterOptions {
 /** Throws where the folder cannot be written to: an edge that could not keep its counts should not begin to count. */
 export async function startMeter(
   controlPlane: ControlPlane,
-  { folder, onNotice = () => {}, reportEveryMs = 5_000, itemsMax = 50_000, clock = Date.now }: MeterOptions,
+  { folder, reportEveryMs = 5_000, itemsMax = 50_000, clock = Date.now, ...callbacks }: MeterOptions,
 ): Promise<Meter> {
-  const epoch = randomUUID()
-  const spool = await openSpool(folder, epoch, onNotice)
-  const tally = createTally(clock, itemsMax)
+  const onNotice = guarded(callbacks.onNotice)
+  const run = randomUUID()
+  const spool = await openSpool(folder, run, onNotice)
+  const tally = createTally(run, clock, itemsMax)
   const diskOutage = createOutage(onNotice, `Usage is written to ${folder} again.`)
   const reportOutage = createOutage(onNotice, 'Usage is reported again.')
   const refusal = createOutage(onNotice, 'The control plane takes all usage again.')
   const fullness = createOutage(onNotice, 'All usage is counted again.')
-  const withEpoch = ({ report }: Batch): Report => ({ epoch, ...report })
   let lostBefore = 0
   let writing: Promise<unknown> = Promise.resolve()
 
@@ -49,7 +51,7 @@ export async function startMeter(
       tally.tick()
       const batches = tally.unsent()
       try {
-        await spool.write(batches.map(withEpoch))
+        await spool.write(batches.map(({ report }) => report))
         diskOutage.end()
       } catch (error) {
         // Sent all the same: a full disk is no reason to lose more.
@@ -61,35 +63,54 @@ export async function startMeter(
     return kept
   }
 
+  /** What does not get through does not hold up what comes after it. */
   async function report(): Promise<void> {
-    try {
-      for await (const { reports, discard } of spool.leftovers()) {
-        const receipts = []
-        for (const left of reports) receipts.push(await send(left))
-        // Ahead of the control plane's clock: its time will come.
-        const isEarly = receipts.some(({ refused }) => refused.some(({ reason }) => reason === 'in_future'))
-        if (!isEarly) await discard()
-      }
-      const batches = await keep()
-      for (const batch of batches) batch.acknowledge(await send(withEpoch(batch)))
-      if (batches.length > 0) await keep()
-      reportOutage.end()
-    } catch (error) {
-      reportOutage.begin(`Usage cannot be reported and waits in ${folder}: ${(error as Error).message}`)
+    const refused: Receipt['refused'] = []
+    const failures: unknown[] = []
+    const send = async (one: Report) => {
+      const receipt = await controlPlane.report(one)
+      refused.push(...receipt.refused)
+      return receipt
     }
+    const batches = await keep()
+    for (const { report, acknowledge } of batches)
+      await send(report).then(acknowledge, (error) => failures.push(error))
+    if (batches.length > 0) await keep()
+    try {
+      for await (const leftover of spool.leftovers()) await sendLeftover(leftover, send)
+    } catch (error) {
+      failures.push(error)
+    }
+    tell(refused, failures)
+  }
+
+  async function sendLeftover(
+    { reports, discard, setAside }: Leftover,
+    send: (report: Report) => Promise<Receipt>,
+  ): Promise<void> {
+    try {
+      const receipts = []
+      for (const report of reports) receipts.push(await send(report))
+      // Ahead of the control plane's clock: its time will come.
+      const isEarly = receipts.some(({ refused }) => refused.some(({ reason }) => reason === 'in_future'))
+      if (!isEarly) await discard()
+    } catch (error) {
+      if (!(error instanceof ControlPlaneError && error.status === 400)) throw error
+      await setAside(error.message)
+    }
+  }
+
+  function tell(refused: Receipt['refused'], failures: unknown[]): void {
+    const [failure] = failures
+    if (failure === undefined) reportOutage.end()
+    else reportOutage.begin(`Usage cannot be reported and waits in ${folder}: ${(failure as Error).message}`)
+    const reasons = [...new Set(refused.map(({ reason }) => reason))].sort().join(', ')
+    if (reasons) refusal.begin(`The control plane refuses part of the usage: ${reasons}.`)
+    else if (failure === undefined) refusal.end()
     if (tally.lost() > lostBefore)
       fullness.begin('Too much usage waits to be reported: what further workspaces use is not counted.')
     else fullness.end()
     lostBefore = tally.lost()
-  }
-
-  async function send(one: Report): Promise<Receipt> {
-    const receipt = await controlPlane.report(one)
-    const reasons = [...Map.groupBy(receipt.refused, ({ reason }) => reason)]
-    const list = reasons.map(([reason, items]) => `${items.length} × ${reason}`).join(', ')
-    if (list) refusal.begin(`The control plane refused part of a usage report: ${list}.`)
-    else refusal.end()
-    return receipt
   }
 
   let reporting: Promise<void> | undefined
@@ -112,8 +133,17 @@ export async function startMeter(
     transferred: tally.transferred,
     async stop() {
       for (const timer of timers) clearInterval(timer)
-      await reporting
-      await reportOnce()
+      await keep()
+      const last = (async () => {
+        await reporting
+        await reportOnce()
+      })()
+      let patience: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => {
+        patience = setTimeout(resolve, STOP_WITHIN_MS)
+      })
+      await Promise.race([last, late])
+      clearTimeout(patience)
     },
   }
 }

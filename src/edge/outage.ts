@@ -1,19 +1,19 @@
-// Something that fails again and again is said once, and once more when it is over.
+// Something that fails again and again is said once, once more when the reason changes, and when it is over.
 export interface Outage {
   begin(line: string): void
   end(): void
 }
 
 export function createOutage(onNotice: (line: string) => void, overLine: string): Outage {
-  let lasts = false
+  let said: string | undefined
   return {
     begin(line) {
-      if (!lasts) onNotice(line)
-      lasts = true
+      if (line !== said) onNotice(line)
+      said = line
     },
     end() {
-      if (lasts) onNotice(overLine)
-      lasts = false
+      if (said !== undefined) onNotice(overLine)
+      said = undefined
     },
   }
 }

@@ -6,12 +6,15 @@ import type { Report } from './control-plane.ts'
 
 /** What earlier runs left behind, all together; beyond it the oldest is given up. */
 const LEFT_BEHIND_BYTES_MAX = 64 * 1024 * 1024
+const DRAFT = /^usage-.*\.json\.new$/
 const NAME = /^usage-([\x21-\x2e\x30-\x7e]{1,64})\.json$/
 
 export interface Leftover {
   reports: Report[]
   /** It is with the control plane: gone from disk. */
   discard(): Promise<void>
+  /** It will never be taken: kept for whoever wants to look, and not tried again. */
+  setAside(reason: string): Promise<void>
 }
 
 export interface Spool {
@@ -31,6 +34,8 @@ export async function openSpool(
   let onDisk = '[]'
   // Tried at once: an edge that could not keep its counts should not begin to count.
   await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const name of await readdir(folder))
+    if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
   await write([{ epoch }])
   await write([])
   await giveUpBeyondBound()
@@ -48,6 +53,10 @@ export async function openSpool(
     try {
       await file.writeFile(text)
       await file.sync()
+    } catch (error) {
+      // On a full disk half a draft would only take more of it.
+      await rm(draft, { force: true })
+      throw error
     } finally {
       await file.close()
     }
@@ -80,17 +89,23 @@ export async function openSpool(
     write,
     async *leftovers() {
       for (const { path } of (await leftFiles()).reverse()) {
-        let reports: Report[]
-        try {
-          reports = JSON.parse(await readFile(path, 'utf8'))
-          if (!Array.isArray(reports)) throw new Error('it holds no list')
-        } catch (error) {
+        const setAside = async (reason: string) => {
           await rename(path, `${path}.bad`)
-          onNotice(`${path} cannot be read and was set aside as .bad: ${(error as Error).message}`)
-          continue
+          onNotice(`${path} was set aside as .bad: ${reason}`)
         }
-        yield { reports, discard: () => rm(path, { force: true }) }
+        const reports = readReports(await readFile(path, 'utf8'))
+        if (reports) yield { reports, discard: () => rm(path, { force: true }), setAside }
+        else await setAside('it holds no reports.')
       }
     },
+  }
+}
+
+function readReports(text: string): Report[] | undefined {
+  try {
+    const given: unknown = JSON.parse(text)
+    return Array.isArray(given) ? given : undefined
+  } catch {
+    return undefined
   }
 }

@@ -5,18 +5,18 @@ import type { Receipt, Report } from './control-plane.ts'
 type CounterItem = NonNullable<Report['counters']>[number]
 type MinuteItem = NonNullable<Report['tunnels']>[number]
 
-export const MINUTE_MS = 60_000
+const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
-/** A day's totals are kept that long after they were sent: should the clock be set back, counting goes on from them. */
-const TOTALS_KEPT_MS = 2 * DAY_MS
-/** What the control plane takes in one report. */
+/** What the control plane takes in one report, and at the most in one item. */
 const REPORT_ITEMS_MAX = 5_000
+const OPEN_MAX = 1_000_000
 /** The form of a workspace's slug; whatever has another would have the whole report refused. */
 const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** What is counted, and which state of it the control plane has acknowledged. */
+/** What is counted, under which epoch, and which state of it the control plane has acknowledged. */
 interface Counted<T> {
   readonly item: T
+  readonly epoch: string
   /** The first moment that the item speaks of. */
   readonly from: number
   changes: number
@@ -31,7 +31,7 @@ export interface Transfer {
 
 /** Part of what is still to be sent, as it stood when it was taken. */
 export interface Batch {
-  readonly report: Omit<Report, 'epoch'>
+  readonly report: Report
   /** To be called with the answer: what was taken is over and done with. */
   acknowledge(receipt: Receipt): void
 }
@@ -49,12 +49,17 @@ export interface Tally {
   lost(): number
 }
 
-export function createTally(clock: () => number, itemsMax: number): Tally {
+export function createTally(run: string, clock: () => number, itemsMax: number): Tally {
   const counters = new Map<string, Counted<CounterItem>>()
   const minutes = new Map<string, Counted<MinuteItem>>()
   const open = new Map<string, number>()
   let lost = 0
+  /** Totals that were forgotten must not begin anew under the same epoch: the larger of two is kept, not their sum. */
+  let forgotten = 0
+  /** When it was last seen that nothing could be forgotten, and no acknowledgement came since. */
+  let fullAt: number | undefined
 
+  const epoch = () => (forgotten === 0 ? run : `${run}.${forgotten}`)
   const isFull = () => counters.size + minutes.size >= itemsMax
 
   /** Finds or begins what is counted under a name; undefined where there is no room left. */
@@ -68,15 +73,21 @@ export function createTally(clock: () => number, itemsMax: number): Tally {
       lost += 1
       return undefined
     }
-    const begun: Counted<T> = { item: item(), from, changes: 0, acknowledged: 0 }
+    const begun: Counted<T> = { item: item(), epoch: epoch(), from, changes: 0, acknowledged: 0 }
     counted.set(name, begun)
     return begun
   }
 
-  /** Acknowledged minutes go first, then those that are not the peak of their day, the smallest first. */
+  /** What is acknowledged goes first, then minutes that are not the peak of their day, the smallest first. */
   function makeRoom(): void {
-    forgetSettled(0)
-    if (!isFull()) return
+    const minute = startOf(clock(), MINUTE_MS)
+    if (fullAt === minute) return
+    forgetSettled(Number.POSITIVE_INFINITY)
+    if (isFull()) thinMinutes()
+    fullAt = isFull() ? minute : undefined
+  }
+
+  function thinMinutes(): void {
     const peaks = new Map<string, Counted<MinuteItem>>()
     for (const minute of minutes.values()) {
       const day = `${startOf(minute.from, DAY_MS)} ${minute.item.workspace}`
@@ -88,14 +99,16 @@ export function createTally(clock: () => number, itemsMax: number): Tally {
     for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
   }
 
-  function forgetSettled(minutesKeptMs: number): void {
-    const now = clock()
+  /** Forgets what was acknowledged: all minutes, because a maximum may begin anew, and totals from before a moment. */
+  function forgetSettled(before: number): void {
     const drop = (counted: Map<string, Counted<unknown>>, before: number) => {
+      const present = counted.size
       for (const [name, one] of counted)
         if (one.changes === one.acknowledged && one.from < before) counted.delete(name)
+      return counted.size < present
     }
-    drop(counters, startOf(now, DAY_MS) - TOTALS_KEPT_MS)
-    drop(minutes, startOf(now, MINUTE_MS) - minutesKeptMs)
+    drop(minutes, Number.POSITIVE_INFINITY)
+    if (drop(counters, before)) forgotten += 1
   }
 
   function count(workspace: string, add: (totals: CounterItem, now: number) => void): void {
@@ -115,7 +128,7 @@ export function createTally(clock: () => number, itemsMax: number): Tally {
   }
 
   function noteOpen(workspace: string): void {
-    const tunnels = open.get(workspace) ?? 0
+    const tunnels = Math.min(open.get(workspace) ?? 0, OPEN_MAX)
     const from = startOf(clock(), MINUTE_MS)
     const minute = at(minutes, workspace, from, () => ({
       workspace,
@@ -129,7 +142,7 @@ export function createTally(clock: () => number, itemsMax: number): Tally {
 
   const event = (workspace: string) =>
     count(workspace, (totals) => {
-      totals.events += 1
+      totals.events = sum(totals.events, 1)
     })
 
   return {
@@ -151,9 +164,9 @@ export function createTally(clock: () => number, itemsMax: number): Tally {
         if (!Number.isSafeInteger(figure) || figure < 0)
           throw new RangeError(`${figure} cannot be counted: it must be a whole number, 0 or more.`)
       count(workspace, (totals, now) => {
-        totals.requests += requests
-        totals.bytesIn += bytesIn
-        totals.bytesOut += bytesOut
+        totals.requests = sum(totals.requests, requests)
+        totals.bytesIn = sum(totals.bytesIn, bytesIn)
+        totals.bytesOut = sum(totals.bytesOut, bytesOut)
         totals.lastSeen = new Date(now).toISOString()
       })
     },
@@ -161,12 +174,14 @@ export function createTally(clock: () => number, itemsMax: number): Tally {
       for (const workspace of open.keys()) noteOpen(workspace)
     },
     unsent() {
-      forgetSettled(10 * MINUTE_MS)
+      forgetSettled(startOf(clock(), DAY_MS))
       const pending = [...pendingOf('counters', counters.values()), ...pendingOf('tunnels', minutes.values())]
-      const batches: Batch[] = []
-      for (let start = 0; start < pending.length; start += REPORT_ITEMS_MAX)
-        batches.push(batchOf(pending.slice(start, start + REPORT_ITEMS_MAX)))
-      return batches
+      const onAcknowledged = () => {
+        fullAt = undefined
+      }
+      return [...Map.groupBy(pending, ({ counted }) => counted.epoch)].flatMap(([epoch, items]) =>
+        chunks(items).map((chunk) => batchOf(epoch, chunk, onAcknowledged)),
+      )
     },
     lost: () => lost,
   }
@@ -186,11 +201,12 @@ function* pendingOf(list: Pending['list'], counted: Iterable<Counted<object>>): 
       yield { list, counted: one, item: { ...one.item }, changes: one.changes }
 }
 
-function batchOf(pending: Pending[]): Batch {
+function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void): Batch {
   const lists = { counters: [] as Pending[], tunnels: [] as Pending[] }
   for (const one of pending) lists[one.list].push(one)
   return {
     report: {
+      epoch,
       counters: lists.counters.map(({ item }) => item as CounterItem),
       tunnels: lists.tunnels.map(({ item }) => item as MinuteItem),
     },
@@ -200,8 +216,19 @@ function batchOf(pending: Pending[]): Batch {
         refused.flatMap(({ list, index, reason }) => (reason === 'in_future' ? [lists[list][index]] : [])),
       )
       for (const one of pending) if (!early.has(one)) one.counted.acknowledged = one.changes
+      onAcknowledged()
     },
   }
 }
+
+function chunks<T>(items: T[]): T[][] {
+  const parts = []
+  for (let start = 0; start < items.length; start += REPORT_ITEMS_MAX)
+    parts.push(items.slice(start, start + REPORT_ITEMS_MAX))
+  return parts
+}
+
+/** Past what is exact, a total stands still: the control plane would refuse the whole report. */
+const sum = (total: number, more: number) => Math.min(total + more, Number.MAX_SAFE_INTEGER)
 
 const startOf = (moment: number, unitMs: number) => moment - (moment % unitMs)

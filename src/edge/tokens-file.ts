@@ -9,7 +9,7 @@ export interface Token {
   readonly hash: string
   readonly workspace: string
   readonly label: string
-  readonly createdAt: string
+  readonly createdAt: string | undefined
 }
 
 const FILE_BYTES_MAX = 16 * 1024 * 1024
@@ -45,7 +45,7 @@ function parseTokens(path: string, text: string): Token[] {
   try {
     given = JSON.parse(text)
   } catch (error) {
-    return refuse((error as Error).message)
+    return refuse(`it is no valid JSON${placeOf(error as Error, text)}`)
   }
   const list = given?.tokens
   if (!Array.isArray(list)) return refuse('it must be an object with a list "tokens"')
@@ -53,26 +53,34 @@ function parseTokens(path: string, text: string): Token[] {
   return list.map((token, index) => {
     const flaw = flawOf(token)
     if (flaw) refuse(`tokens[${index}].${flaw}`)
-    const { id, hash, workspace, label, createdAt } = token as Token
-    for (const unique of [id, hash]) {
-      if (seen.has(unique)) refuse(`tokens[${index}] is there twice`)
-      seen.add(unique)
+    const { id, hash, workspace, label = '', createdAt } = token as Token
+    for (const [member, value] of Object.entries({ id, hash })) {
+      if (seen.has(value)) refuse(`tokens[${index}].${member} is there twice`)
+      seen.add(value)
     }
     return { id, hash, workspace, label, createdAt }
   })
 }
 
+/** Where the JSON breaks off, without its words: they would quote what stands there. */
+function placeOf({ message }: Error, text: string): string {
+  const [, position] = /position (\d+)/.exec(message) ?? []
+  if (position === undefined) return text.trim() === '' ? ': it is empty' : ''
+  return `, in line ${text.slice(0, Number(position)).split('\n').length}`
+}
+
 /** What is wrong with a token, if anything: its member and what that must be. */
 export function flawOf(token: unknown): string | undefined {
   const given = (token ?? {}) as Record<string, unknown>
-  for (const [member, { form, words }] of Object.entries(forms)) {
+  for (const [member, { form, words, optional }] of Object.entries(forms)) {
     const value = given[member]
+    if (value === undefined && optional) continue
     if (typeof value !== 'string' || !form.test(value)) return `${member} must be ${words}`
   }
   return undefined
 }
 
-const forms: Record<keyof Token, { form: RegExp; words: string }> = {
+const forms: Record<keyof Token, { form: RegExp; words: string; optional?: true }> = {
   id: { form: /^[\x21-\x7e]{1,100}$/, words: 'text of 1 to 100 characters without spaces' },
   hash: { form: /^[0-9a-f]{64}$/, words: 'the SHA-256 of a key, 64 characters in lower-case hex' },
   workspace: {
@@ -82,6 +90,11 @@ const forms: Record<keyof Token, { form: RegExp; words: string }> = {
   label: {
     form: /^[^\p{Cc}\p{Cs}]{0,80}$/u,
     words: 'text of at most 80 characters without control characters',
+    optional: true,
   },
-  createdAt: { form: /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/, words: 'a moment such as 2026-11-15T10:02:11.000Z' },
+  createdAt: {
+    form: /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/,
+    words: 'a moment such as 2026-11-15T10:02:11.000Z',
+    optional: true,
+  },
 }

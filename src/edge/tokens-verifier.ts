@@ -2,6 +2,7 @@
 // edit is in force at once; one that cannot be read is refused, and the last good one stays in force.
 import { hash as digest } from 'node:crypto'
 import { statSync } from 'node:fs'
+import { guarded } from './callbacks.ts'
 import { createOutage } from './outage.ts'
 import { readTokensFile, type Token } from './tokens-file.ts'
 import type { Verifier } from './verifier.ts'
@@ -18,10 +19,9 @@ export interface TokensFileOptions {
 }
 
 /** Throws a TokensFileError where the file cannot be used from the start. */
-export function openTokensFile(
-  path: string,
-  { tunnelDomain, onRevoked, onNotice = () => {} }: TokensFileOptions,
-): Verifier {
+export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: TokensFileOptions): Verifier {
+  const onRevoked = guarded(callbacks.onRevoked)
+  const onNotice = guarded(callbacks.onNotice)
   let seen = stateOf(path)
   let tokens = byHash(readTokensFile(path))
   const refusal = createOutage(onNotice, `The tokens file ${path} is good again.`)
@@ -34,10 +34,13 @@ export function openTokensFile(
       const before = tokens
       tokens = byHash(readTokensFile(path))
       refusal.end()
-      onNotice(`The tokens file ${path} was read again: ${tokens.size} tokens.`)
-      for (const [hash, { id }] of before) if (!tokens.has(hash)) onRevoked?.(id)
+      onNotice(`The tokens file ${path} was read again and holds ${amount(tokens)}.`)
+      for (const [hash, { id, workspace }] of before) {
+        const after = tokens.get(hash)
+        if (after?.id !== id || after.workspace !== workspace) onRevoked(id)
+      }
     } catch (error) {
-      refusal.begin(`${(error as Error).message} The ${tokens.size} tokens of before stay in force.`)
+      refusal.begin(`${(error as Error).message} What it held before stays in force: ${amount(tokens)}.`)
     }
   }
 
@@ -59,10 +62,16 @@ export function openTokensFile(
   }
 }
 
+const amount = ({ size }: { size: number }) => (size === 1 ? '1 token' : `${size} tokens`)
+
 const byHash = (tokens: Token[]) => new Map(tokens.map((token) => [token.hash, token]))
 
 /** Changes whenever the file does, also when another one takes its place. */
 function stateOf(path: string): string {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found ? `${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}` : 'absent'
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code)
+  }
 }

@@ -1,5 +1,6 @@
 // Is this key good, and whose is it? Answered from memory where that is safe: as long as revocations are heard.
 import { hash as digest } from 'node:crypto'
+import { guarded } from './callbacks.ts'
 import { type ControlPlane, ControlPlaneError, type Verdict } from './control-plane.ts'
 import { followKeyChanges } from './key-changes.ts'
 
@@ -27,9 +28,8 @@ export interface VerifierOptions {
 const ASKING_MAX = 1_000
 const KEY_CHARS_MAX = 200
 
-type Good = Extract<Verdict, { valid: true }>
 interface Remembered {
-  verdict: Good
+  verdict: Verdict
   askedAt: number
 }
 
@@ -37,10 +37,14 @@ const UNKNOWN: Verdict = { valid: false, reason: 'unknown' }
 const REVOKED: Verdict = { valid: false, reason: 'revoked' }
 
 export function startVerifier(controlPlane: ControlPlane, options: VerifierOptions = {}): Verifier {
-  const { lossAfterMs = 10_000, askAgainAfterMs = 60_000, keysMax = 100_000, onNotice = () => {} } = options
-  const good = new Map<string, Remembered>()
-  /** Revocation is for good, and outweighs every answer, also one that a node gives which has not heard of it yet. */
+  const { lossAfterMs = 10_000, askAgainAfterMs = 60_000, keysMax = 100_000 } = options
+  const onRevoked = guarded(options.onRevoked)
+  const onReset = guarded(options.onReset)
+  const known = new Map<string, Remembered>()
+  /** Heard, and for good: it outweighs every answer, also that of a node which has not heard of it yet. */
   const revoked = new Set<string>()
+  /** How many of these had to be forgotten again: an answer from before one of those was may be about just that key. */
+  let unheard = 0
   const asking = new Map<string, Promise<Verdict>>()
   /** Goes up when everything is forgotten: an answer to a question from before is not remembered. */
   let generation = 0
@@ -48,27 +52,27 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
 
   function forget(): void {
     generation += 1
-    good.clear()
+    known.clear()
     asking.clear()
   }
 
-  function bury(hash: string): void {
-    good.delete(hash)
-    revoked.add(hash)
-    dropOldest(revoked, keysMax)
+  function remember(hash: string, verdict: Verdict, askedAt: number): void {
+    known.set(hash, { verdict, askedAt })
+    dropOldest(known, keysMax)
   }
 
   const follower = followKeyChanges(controlPlane, {
     lossAfterMs,
-    onNotice,
+    onNotice: guarded(options.onNotice),
     onRevoked({ keyId, hash }) {
-      bury(hash)
-      options.onRevoked?.(keyId)
+      known.delete(hash)
+      revoked.add(hash)
+      if (dropOldest(revoked, keysMax)) unheard += 1
+      onRevoked(keyId)
     },
     onReset() {
       forget()
-      revoked.clear()
-      options.onReset?.()
+      onReset()
     },
     onRegained: forget,
   })
@@ -77,18 +81,17 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
     if (questions >= ASKING_MAX)
       throw new ControlPlaneError(`${ASKING_MAX} keys are being verified at this moment. Try again shortly.`)
     questions += 1
-    const asked = { at: performance.now(), generation, fresh: follower.isFresh() }
+    const asked = { at: performance.now(), generation, unheard, fresh: follower.isFresh() }
     try {
       const verdict = await controlPlane.verify(key)
       // Heard while the answer was under way.
       if (revoked.has(hash)) return REVOKED
-      if (!verdict.valid) {
-        good.delete(hash)
-        if (verdict.reason === 'revoked') bury(hash)
-      } else if (asked.fresh && follower.isFresh() && asked.generation === generation) {
-        good.set(hash, { verdict, askedAt: asked.at })
-        dropOldest(good, keysMax)
-      }
+      if (asked.unheard !== unheard)
+        throw new ControlPlaneError('Too many keys are being revoked at this moment. Try again shortly.')
+      known.delete(hash)
+      const isSafe = asked.fresh && follower.isFresh() && asked.generation === generation
+      // Not unknown ones: anybody can make those up.
+      if (isSafe && (verdict.valid || verdict.reason === 'revoked')) remember(hash, verdict, asked.at)
       return verdict
     } finally {
       questions -= 1
@@ -115,15 +118,15 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
         forget()
         return ask(key, hash)
       }
-      const known = good.get(hash)
-      if (!known) return askTogether(key, hash)
+      const found = known.get(hash)
+      if (!found) return askTogether(key, hash)
       // To the end of the line: it is the one used last.
-      good.delete(hash)
-      good.set(hash, known)
-      if (performance.now() - known.askedAt <= askAgainAfterMs) return known.verdict
+      known.delete(hash)
+      known.set(hash, found)
+      if (performance.now() - found.askedAt <= askAgainAfterMs) return found.verdict
       return askTogether(key, hash).catch((error: ControlPlaneError) => {
         // That the key is good is known as long as revocations are heard; only what else is known grows old.
-        const still = follower.isFresh() && good.get(hash)
+        const still = follower.isFresh() && known.get(hash)
         if (!still || error.status === 401) throw error
         return still.verdict
       })
@@ -132,8 +135,9 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
   }
 }
 
-function dropOldest(known: Map<string, unknown> | Set<string>, most: number): void {
-  if (known.size <= most) return
-  const [oldest] = known.keys()
-  known.delete(oldest as string)
+/** Whether there was one too many. */
+function dropOldest(all: Map<string, unknown> | Set<string>, most: number): boolean {
+  if (all.size <= most) return false
+  const [oldest] = all.keys()
+  return all.delete(oldest as string)
 }

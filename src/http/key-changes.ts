@@ -25,6 +25,8 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
     ended = true
     wake()
   }
+  // An edge that comes from a node which is ahead of this one has missed nothing.
+  if (after !== undefined) await feed.reach(after)
   const { position, unsubscribe } = feed.subscribe((change) => {
     pending.push(change)
     if (pending.length > PENDING_MAX) end()
@@ -38,7 +40,7 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
     if (missed) {
       for (const change of missed) yield eventOf(change)
     } else {
-      if (after !== undefined) yield `id: ${position}\nevent: reset\ndata: {}\n\n`
+      if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // Another node, which lags behind, may still answer that such a key is good: the edge must know better. Without an
       // id, because they lie before the position.
       for (const change of await feed.recent(position)) if (change.kind === 'key') yield revoked(change)

@@ -80,7 +80,8 @@ test('a bad file is refused with a line that says where, and the last good one s
   const { tokens } = JSON.parse(good)
   const verifier = open()
   const bad: [text: string, says: RegExp][] = [
-    ['{"tokens": [', /is refused: .*JSON/],
+    ['{"tokens": [\n "adit_secret" x', /is refused: it is no valid JSON, in line 2\./],
+    ['', /no valid JSON: it is empty/],
     ['[]', /must be an object with a list "tokens"/],
     ['null', /must be an object/],
     [JSON.stringify({ tokens: [{ ...tokens[0], hash: 'ABC' }] }), /tokens\[0\]\.hash must be the SHA-256/],
@@ -89,7 +90,7 @@ test('a bad file is refused with a line that says where, and the last good one s
       /tokens\[0\]\.workspace must be lower-case/,
     ],
     [JSON.stringify({ tokens: [null] }), /tokens\[0\]\.id must be/],
-    [JSON.stringify({ tokens: [tokens[0], tokens[0]] }), /tokens\[1\] is there twice/],
+    [JSON.stringify({ tokens: [tokens[0], tokens[0]] }), /tokens\[1\]\.id is there twice/],
   ]
   for (const [text, says] of bad) {
     notices.length = 0
@@ -97,10 +98,12 @@ test('a bad file is refused with a line that says where, and the last good one s
     renameSync(`${file}.tmp`, file)
     await until(`it is refused: ${text}`, () => notices.length > 0)
     assert.match(notices[0] as string, says)
-    assert.match(notices[0] as string, /The 1 tokens of before stay in force\.$/)
+    assert.match(notices[0] as string, /What it held before stays in force: 1 token\.$/)
     assert.equal((await verifier.verify(key)).valid, true)
     writeFileSync(file, good)
-    await until('it is good again', () => notices.some((line) => line.includes('read again: 1 tokens')))
+    await until('it is good again', () =>
+      notices.some((line) => line.includes('read again and holds 1 token.')),
+    )
   }
   notices.length = 0
   rmSync(file)
@@ -119,6 +122,28 @@ test('a file that is bad or missing from the start cannot be opened', (t) => {
   )
   mkdirSync(file)
   assert.throws(open, /cannot be read: it is no file/)
+})
+
+test('a folder that cannot be looked into is a bad file, not the end of the edge', async (t) => {
+  const { file, add, open, notices } = setUp(t)
+  const key = await add('acme')
+  const verifier = open()
+  rmSync(file)
+  symlinkSync(file, file)
+  await until('it is said', () => notices.some((line) => line.includes('cannot be read')))
+  assert.equal((await verifier.verify(key)).valid, true)
+})
+
+test('a token that changes hands is told as gone', async (t) => {
+  const { file, add, open, gone } = setUp(t)
+  const key = await add('acme')
+  const verifier = open()
+  const { tokens } = JSON.parse(readFileSync(file, 'utf8'))
+  const { id, hash } = tokens[0]
+  writeFileSync(file, JSON.stringify({ tokens: [{ id, hash, workspace: 'other' }] }))
+  await until('it is told', () => gone.includes(id))
+  const verdict = await verifier.verify(key)
+  assert.equal(verdict.valid && verdict.workspace.slug, 'other')
 })
 
 test('many edits at once are all there', async (t) => {
