@@ -1,5 +1,7 @@
 // The composition root: world → directory → HTTP. Only this file and world.ts construct; all others are given.
 import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { CannotStart } from './cannot-start.ts'
 import type { Config } from './config.ts'
@@ -7,12 +9,18 @@ import { createDirectory } from './directory/directory.ts'
 import { startFeed } from './directory/feed.ts'
 import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
+import { mountDashboard } from './http/dashboard.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
 import { mountEdge } from './http/edge.ts'
 import { mountOps } from './http/ops.ts'
+import { mountPage } from './http/page.ts'
 import { describePublic, mountPublic } from './http/public.ts'
 import { createServer } from './http/server.ts'
+import { createMail } from './mail.ts'
+import { serverSecret } from './server-secret.ts'
+
+const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 
 export interface Running {
   /** Where it listens. */
@@ -23,6 +31,7 @@ export interface Running {
 
 export async function startServer(config: Config, opened: World, log: Logger): Promise<Running> {
   const { store, clock } = opened
+  const secret = await secretOrClose(config, store)
   const feed = await startFeed(store, clock, (error) =>
     log.warn({ err: error }, 'could not read the feed of revocations'),
   )
@@ -34,13 +43,30 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   let stopping = false
 
   const isStopping = () => stopping
-  const server = createServer({ log, isStopping, https: config.baseUrl?.startsWith('https:') ?? false })
+  const https = config.baseUrl?.startsWith('https:') ?? false
+  const server = createServer({ log, isStopping, https, trustedProxies: config.trustedProxies })
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
   const { variant, baseUrl, requestsPerMinute } = config
   mountPublic(server, { world, directory, document, variant, baseUrl, requestsPerMinute })
   mountEdge(server, { world, directory, feed, baseUrl: config.baseUrl })
+  const address = () => config.baseUrl ?? urlOf(config, server)
+  const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
+  const { sso } = config
+  mountDashboard(server, {
+    world,
+    variant,
+    baseUrl,
+    address,
+    auth: lazily(async () => (await import('./auth/auth.ts')).createAuth(authSettings())),
+    sso: sso && {
+      host: new URL(sso.issuer).host,
+      open: lazily(async () => (await import('./auth/sso.ts')).createSso(authSettings(), sso)),
+    },
+    sendMail: config.mail && createMail(config.mail),
+  })
   await mountDocs(server, document, config.baseUrl)
+  await mountPage(server, PAGE_FOLDER, config.baseUrl)
 
   async function stop(): Promise<void> {
     stopping = true
@@ -58,8 +84,35 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     await stop()
     throw new CannotStart('address', explain(config, error as NodeJS.ErrnoException), error)
   }
+  return { url: urlOf(config, server), stop }
+}
+
+async function secretOrClose(config: Config, store: World['store']): Promise<string> {
+  try {
+    return serverSecret(config)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** Signing in is loaded when somebody first does: a server that only answers keys need not know how. */
+function lazily<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined
+  return () => {
+    loaded ??= load()
+    return loaded
+  }
+}
+
+const tellOfAuth = (log: Logger) => (level: string, message: string) => {
+  if (level === 'error') log.error({ from: 'better-auth' }, message)
+  else if (level === 'warn') log.warn({ from: 'better-auth' }, message)
+}
+
+function urlOf(config: Config, server: FastifyInstance): string {
   const { port } = server.server.address() as AddressInfo
-  return { url: `http://${printable(config.host)}:${port}`, stop }
+  return `http://${printable(config.host)}:${port}`
 }
 
 function explain({ host, port }: Config, error: NodeJS.ErrnoException): string {

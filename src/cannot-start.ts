@@ -2,9 +2,9 @@
 
 export class CannotStart extends Error {
   override name = 'CannotStart'
-  readonly what: 'database' | 'address'
+  readonly what: 'database' | 'address' | 'secret'
 
-  constructor(what: 'database' | 'address', message: string, cause: unknown) {
+  constructor(what: CannotStart['what'], message: string, cause: unknown) {
     super(message, { cause })
     this.what = what
   }

@@ -1,4 +1,5 @@
 // The settings. This file alone reads the environment; it reports every mistake at once, then the result is frozen.
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import type { Variant } from './contract/variants.ts'
 import type { Target } from './store/store.ts'
@@ -12,6 +13,12 @@ export interface Config {
   readonly tunnelDomain: string
   readonly variant: Variant
   readonly requestsPerMinute: number | undefined
+  /** Signs sessions and encrypts second factors; undefined where it is to be kept beside the database. */
+  readonly secret: string | undefined
+  readonly trustedProxies: readonly string[]
+  /** Another identity provider to sign in at. */
+  readonly sso: { issuer: string; clientId: string; clientSecret: string } | undefined
+  readonly mail: { url: string; from: string } | undefined
   readonly logLevel: string
 }
 
@@ -53,11 +60,42 @@ export const settings = {
   ADIT_RATE_LIMIT: setting('requests per API key and minute, on each node; empty for no limit', '', (text) =>
     text === '' ? undefined : wholeNumber(text, 1, 1_000_000),
   ),
+  ADIT_SECRET: setting(
+    'signs sessions, the same on every node; needed with PostgreSQL, else kept beside the database',
+    '',
+    (text) => {
+      if (text !== '' && text.length < 32)
+        throw new Error('must have 32 characters or more, chosen at random')
+      return text || undefined
+    },
+  ),
+  ADIT_TRUSTED_PROXIES: setting(
+    'addresses of proxies whose X-Forwarded-For counts, with commas between',
+    '',
+    readAddresses,
+  ),
+  ADIT_OIDC_ISSUER: setting('identity provider to sign in at, by OpenID Connect', '', readBaseUrl),
+  ADIT_OIDC_CLIENT_ID: setting('what this server is called there', '', (text) => text || undefined),
+  ADIT_OIDC_CLIENT_SECRET: setting('what it proves that with', '', (text) => text || undefined),
+  ADIT_SMTP_URL: setting('for mail with links: smtp://user:password@host:port', '', readSmtpUrl),
+  ADIT_MAIL_FROM: setting(
+    'who such mail is from, e.g. Adit <adit@example.com>',
+    '',
+    (text) => text || undefined,
+  ),
   ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
     if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
     return text
   }),
 }
+
+/** Those that are text, or absent. */
+type Together =
+  | 'ADIT_OIDC_ISSUER'
+  | 'ADIT_OIDC_CLIENT_ID'
+  | 'ADIT_OIDC_CLIENT_SECRET'
+  | 'ADIT_SMTP_URL'
+  | 'ADIT_MAIL_FROM'
 
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const mistakes: string[] = []
@@ -69,6 +107,19 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
       return undefined as T
     }
   }
+  /** Settings that make sense only together: all of them, or none. */
+  const together = <N extends string>(names: Record<N, Together>): Record<N, string> | undefined => {
+    const all = Object.values<Together>(names)
+    const missing = all.filter((name) => !environment[name]?.trim())
+    if (missing.length === all.length) return undefined
+    const present = all.find((name) => !missing.includes(name))
+    if (missing.length > 0) mistakes.push(`${missing.join(' and ')} must be set too, because ${present} is`)
+    const values = Object.entries<Together>(names).map(([part, name]) => [
+      part,
+      read<string | undefined>(name, settings[name]),
+    ])
+    return Object.fromEntries(values)
+  }
   const config: Config = {
     host: read('ADIT_HOST', settings.ADIT_HOST),
     port: read('ADIT_PORT', settings.ADIT_PORT),
@@ -77,6 +128,14 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
     variant: read('ADIT_API_VARIANT', settings.ADIT_API_VARIANT),
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
+    secret: read('ADIT_SECRET', settings.ADIT_SECRET),
+    trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
+    sso: together({
+      issuer: 'ADIT_OIDC_ISSUER',
+      clientId: 'ADIT_OIDC_CLIENT_ID',
+      clientSecret: 'ADIT_OIDC_CLIENT_SECRET',
+    }),
+    mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
   if (mistakes.length > 0)
@@ -119,6 +178,22 @@ function readDatabaseUrl(text: string): Target {
   // A socket's folder is named by a parameter instead of a host.
   if (url && (url.hostname || url.searchParams.has('host'))) return { engine: 'postgres', url: text }
   throw new Error('must be sqlite:<path> or postgres://user:password@host:port/database')
+}
+
+function readSmtpUrl(text: string): string | undefined {
+  if (text === '') return undefined
+  const url = URL.parse(text)
+  if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname)
+    throw new Error('must be smtp://host:port or smtps://host:port, with user:password@ where needed')
+  return text
+}
+
+function readAddresses(text: string): string[] {
+  const addresses = text.split(',').flatMap((address) => address.trim() || [])
+  for (const address of addresses)
+    if (!isIP(address.split('/', 1)[0] as string))
+      throw new Error('must be IP addresses, or networks such as 10.0.0.0/8, with commas between')
+  return addresses
 }
 
 function readDomain(text: string): string {

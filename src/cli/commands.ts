@@ -90,6 +90,45 @@ export const commands = [
   ),
   command(
     {
+      name: 'admin user create',
+      summary: 'make a link by which somebody joins a workspace',
+      details:
+        'The link alone goes to standard output. Whoever opens it chooses a name and a password; it works once and for 24\n' +
+        'hours. It leads to ADIT_BASE_URL, or to where the server listens where that is not set.',
+      arguments: ['email'],
+      options: {
+        workspace: { ...workspaceOption, required: true },
+        role: { value: '<role>', summary: 'owner, admin or member', required: true },
+      },
+    },
+    async (input, io) => (await import('./admin/users.ts')).create(input, io),
+  ),
+  command({ name: 'admin user list', summary: 'list all people' }, async (_input, io) =>
+    (await import('./admin/users.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'admin user reset',
+      summary: 'make a link by which somebody sets another password',
+      details: 'The link alone goes to standard output; it works once and for 24 hours.',
+      arguments: ['email'],
+    },
+    async ({ email }, io) => (await import('./admin/users.ts')).reset(email, io),
+  ),
+  command(
+    {
+      name: 'admin user revoke',
+      summary: 'sign somebody out everywhere and let them in no more',
+      arguments: ['email'],
+    },
+    async ({ email }, io) => (await import('./admin/users.ts')).revoke(email, io),
+  ),
+  command(
+    { name: 'admin user restore', summary: 'let somebody in again who was revoked', arguments: ['email'] },
+    async ({ email }, io) => (await import('./admin/users.ts')).restore(email, io),
+  ),
+  command(
+    {
       name: 'admin demo',
       summary: 'fill a workspace with a year of invented usage, to have something to look at',
       details:

@@ -1,9 +1,12 @@
 // `adit serve`: starts the server, tells where it is and, the very first time, hands out a key to try it with.
 import { startServer } from '../app.ts'
 import { type Config, isStartedByNpm, readConfig, unknownSettings } from '../config.ts'
+import { hasPeople } from '../domain/accounts.ts'
 import type { World } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
+import { linkAddress } from '../domain/links.ts'
 import { createLog, flushLog } from '../log.ts'
+import { requireSecret } from '../server-secret.ts'
 import { openWorld } from '../world.ts'
 import type { Io } from './io.ts'
 
@@ -15,6 +18,7 @@ const LEAVE_AFTER_MS = 500
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
+  requireSecret(config)
   const log = createLog(config.logLevel)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
@@ -36,12 +40,12 @@ export async function serve(io: Io): Promise<void> {
 }
 
 /** What the person who started it can begin with. */
-type Access = FirstRun | 'keys are there' | 'nothing is there'
+type Access = FirstRun | 'people are there' | 'keys are there' | 'nothing is there'
 
 async function findAccess(world: World): Promise<Access> {
   // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
   if (world.store.engine === 'postgres' && (await isEmpty(world))) return 'nothing is there'
-  return (await prepareFirstRun(world)) ?? 'keys are there'
+  return (await prepareFirstRun(world)) ?? ((await hasPeople(world)) ? 'people are there' : 'keys are there')
 }
 
 /**
@@ -72,13 +76,22 @@ function greet(io: Io, config: Config, url: string, access: Access): void {
   const facts = { url, api: `${url}/api/v1`, docs: `${url}/docs`, variant: config.variant, pid: process.pid }
   const lines = [
     '',
-    `Adit is serving the API (variant ${facts.variant}).`,
+    `Adit is serving (variant ${facts.variant} of the API).`,
     '',
+    `  Dashboard      ${url}`,
     `  API            ${facts.api}`,
     `  Documentation  ${facts.docs}`,
   ]
-  if (access === 'keys are there') {
+  if (access === 'people are there') {
     lines.push('  A new key      npx adit admin key create --workspace <slug>')
+  } else if (access === 'keys are there') {
+    lines.push(
+      '  A new key      npx adit admin key create --workspace <slug>',
+      '',
+      'Nobody can sign in to the dashboard yet. Make a link for its first owner:',
+      '',
+      '  npx adit admin user create <e-mail> --workspace <slug> --role owner',
+    )
   } else if (access === 'nothing is there') {
     lines.push(
       '',
@@ -86,6 +99,7 @@ function greet(io: Io, config: Config, url: string, access: Access): void {
       '',
       '  npx adit admin workspace create <slug> --provisioned',
       '  npx adit admin key create --workspace <slug>',
+      '  npx adit admin user create <e-mail> --workspace <slug> --role owner',
     )
   } else {
     lines.push(
@@ -94,8 +108,16 @@ function greet(io: Io, config: Config, url: string, access: Access): void {
       `That is the key of the new workspace "${access.workspace.slug}". It is shown this once; try it:`,
       '',
       `  curl -H "Authorization: Bearer ${access.key.token}" ${facts.api}/workspace`,
+      '',
+      'To sign in to the dashboard, become its first owner with this link, once and within 24 hours:',
+      '',
+      `  ${linkAddress(url, access.link.secret)}`,
     )
   }
-  const first = typeof access === 'object' && { workspace: access.workspace.slug, token: access.key.token }
+  const first = typeof access === 'object' && {
+    workspace: access.workspace.slug,
+    token: access.key.token,
+    setupLink: linkAddress(url, access.link.secret),
+  }
   io.data({ ...facts, ...first }, [...lines, ''].join('\n'))
 }

@@ -28,15 +28,27 @@ export const faults = {
   },
   unauthorized: {
     status: 401,
-    description: 'The API key is missing, unknown or revoked.',
+    description: 'The API key is missing, unknown or revoked; or nobody is signed in.',
     schema: body('Unauthorized', 'unauthorized', { message }),
     example: { error: 'unauthorized', message: 'This API key was revoked. Use another one.' },
+  },
+  forbidden: {
+    status: 403,
+    description: 'Whoever is signed in may not do this, or it was asked from another site.',
+    schema: body('Forbidden', 'forbidden', { message }),
+    example: { error: 'forbidden', message: 'Only admins and owners of this workspace may do this.' },
   },
   not_found: {
     status: 404,
     description: 'There is no such route or resource in this workspace.',
     schema: body('NotFound', 'not_found', {}),
     example: { error: 'not_found' },
+  },
+  conflict: {
+    status: 409,
+    description: 'It cannot be done as things stand.',
+    schema: body('Conflict', 'conflict', { message }),
+    example: { error: 'conflict', message: 'A workspace needs an owner. Make somebody else one first.' },
   },
   idempotency_mismatch: {
     status: 422,
@@ -49,7 +61,7 @@ export const faults = {
   },
   rate_limited: {
     status: 429,
-    description: 'This API key has made too many requests; `Retry-After` says when to go on.',
+    description: 'Too many requests, or too many failed attempts; `Retry-After` says when to go on.',
     schema: body('RateLimited', 'rate_limited', { message }),
     example: { error: 'rate_limited', message: 'Too many requests with this API key. Try again in 12 s.' },
   },

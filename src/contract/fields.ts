@@ -55,6 +55,20 @@ export const EdgeName = PlainText({
   examples: ['fra-1'],
 })
 
+export const PersonName = PlainText({
+  minLength: 1,
+  description: 'What a person wants to be called.',
+  examples: ['Ann Example'],
+})
+
+export const Email = Type.String({
+  maxLength: 254,
+  pattern: '^[^\\s@\\p{Cc}\\p{Cs}]+@[^\\s@\\p{Cc}\\p{Cs}.]+(\\.[^\\s@\\p{Cc}\\p{Cs}.]+)*$',
+  description: 'An e-mail address; upper and lower case are the same.',
+  examples: ['ann@example.com'],
+  ...rule('must be an e-mail address'),
+})
+
 /** A slug is a label of a host name (RFC 1123), because tunnels live under it. */
 export const Slug = Type.String({
   minLength: 1,

@@ -12,8 +12,9 @@ export interface Surface {
   /** Where the operations' paths begin, e.g. `https://api.example.com/api/v1`. */
   serverUrl: string
   operations: readonly Operation[]
-  /** What callers authenticate with. */
+  /** What callers authenticate with: in the Authorization header, or in a cookie of that name. */
   credential: string
+  cookie?: string
   /** Whether any web page may read the answers. */
   crossOrigin: boolean
   /** What the groups of operations are about, by the first part of their ids. */
@@ -57,8 +58,8 @@ export function describe(surface: Surface): Json {
   }
   const limits = () => ({ RateLimit: header('RateLimit'), 'RateLimit-Policy': header('RateLimitPolicy') })
   const faultHeaders: { [code in FaultCode]?: () => Json } = {
-    unauthorized: () => ({ 'WWW-Authenticate': header('Challenge') }),
-    rate_limited: () => ({ 'Retry-After': header('RetryAfter'), ...limits() }),
+    unauthorized: () => (surface.cookie ? {} : { 'WWW-Authenticate': header('Challenge') }),
+    rate_limited: () => ({ 'Retry-After': header('RetryAfter'), ...(!surface.cookie && limits()) }),
     unavailable: () => ({ 'Retry-After': header('RetryAfter') }),
   }
   const everyAnswer = {
@@ -130,7 +131,7 @@ export function describe(surface: Surface): Json {
         summary: operation.summary,
         description: operation.description,
         tags: [groupOf(operation)],
-        ...(operation.access === 'anyone' && { security: [] }),
+        ...((operation.access === 'anyone' || operation.access === 'visitor') && { security: [] }),
         ...(given.length > 0 && { parameters: given }),
         ...(operation.body && {
           requestBody: {
@@ -173,8 +174,9 @@ export function describe(surface: Surface): Json {
     components: {
       securitySchemes: {
         credential: {
-          type: 'http',
-          scheme: 'bearer',
+          ...(surface.cookie
+            ? { type: 'apiKey', in: 'cookie', name: surface.cookie }
+            : { type: 'http', scheme: 'bearer' }),
           description: surface.credential,
         },
       },

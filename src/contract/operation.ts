@@ -3,8 +3,15 @@
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
-/** Who may call: anybody, the holder of a workspace's API key, or an edge. */
-export type Access = 'anyone' | 'key' | 'edge'
+/**
+ * Who may call: anybody; the holder of a workspace's API key; an edge; and of people anybody at a browser of ours, whoever
+ * is signed in, or a member of the workspace in the path whose role is at least that.
+ */
+export type Access = 'anyone' | 'key' | 'edge' | 'visitor' | 'person' | Role
+
+/** What people are in a workspace, each including the ones before. */
+export const roles = ['member', 'admin', 'owner'] as const
+export type Role = (typeof roles)[number]
 
 export interface Operation {
   readonly id: string
@@ -26,7 +33,7 @@ export interface Operation {
 }
 
 export interface Answer {
-  readonly status: 200 | 201 | 204
+  readonly status: 200 | 201 | 204 | 302
   readonly description: string
   readonly schema: TSchema
   readonly example: unknown
@@ -63,6 +70,11 @@ export function faultsOf(operation: Operation): FaultCode[] {
     anyone: [],
     key: ['unauthorized', 'rate_limited', 'unavailable'],
     edge: ['unauthorized', 'unavailable'],
+    visitor: ['forbidden', 'unavailable'],
+    person: ['unauthorized', 'forbidden', 'unavailable'],
+    member: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
+    admin: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
+    owner: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
   }
   return [...new Set([...anyRequest, ...admission[operation.access], ...operation.faults])]
 }

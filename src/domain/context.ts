@@ -1,4 +1,6 @@
 // What every verb of the domain is given: the world it acts in and, where it acts for somebody, who that is.
+
+import type { Role } from '../store/people.ts'
 import type { Store } from '../store/store.ts'
 import type { Ids } from './ids.ts'
 
@@ -14,7 +16,15 @@ export interface World {
   afterRevocation: () => void
 }
 
-export type Actor = { kind: 'key'; id: string } | { kind: 'operator'; id: string }
+export type Actor = { kind: 'key'; id: string } | { kind: 'operator'; id: string } | PersonActor
+
+export interface PersonActor {
+  kind: 'person'
+  id: string
+  name: string
+  /** In which session, and what role what is being done asks for at the least; absent where a link lets somebody in. */
+  session?: { id: string; needs: Role }
+}
 
 /** Acting within one workspace, for somebody whom the audit log will name. */
 export interface Context extends World {

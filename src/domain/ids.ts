@@ -5,7 +5,9 @@ const TIME_CHARS = 10
 const CHANCE_BITS = 80n
 const CHANCE_CHARS = 16
 
-export type Ids = (prefix: 'tok' | 'ws' | 'edge' | 'aud') => string
+export type Ids = (
+  prefix: 'tok' | 'ws' | 'edge' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa',
+) => string
 
 export function createIds(clock: () => number, random: (bytes: number) => Uint8Array): Ids {
   let lastMs = -1

@@ -1,15 +1,17 @@
 // API keys: minted, listed, revoked. A raw key exists in the answer of its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
-import { findKeyById, holdActiveKey, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
+import { findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import type { Db } from '../store/store.ts'
 import { listWorkspaces } from '../store/workspaces.ts'
+import { requireStillAllowed } from './actors.ts'
 import { recordAct } from './audit.ts'
 import type { Actor, Context, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { deriveSeal, openAnswer, sealAnswer } from './idempotency.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
+import { pageOf } from './pages.ts'
 import { tellOfRevocation } from './revocations.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 import { getBySlug } from './workspaces.ts'
@@ -27,16 +29,13 @@ export interface Retry {
   apiKey: string
 }
 
-/** Said at the door, and to a key that is revoked while its request is under way. */
-export const KEY_REVOKED = 'This API key was revoked. Use another one.'
-
 const RETRY_MS = 24 * 60 * 60 * 1000
 
 const checkLabel: Checker<string> = checker(Label, 'label')
 
 export const createKey = (ctx: Context, label = '', retry?: Retry): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
-    await requireActiveActor(db, ctx)
+    await requireStillAllowed(db, ctx)
     const created = newKey(ctx, label)
     if (!retry) return addKey(db, ctx, created)
     const seal = deriveSeal(retry.idempotencyKey, retry.apiKey)
@@ -68,18 +67,10 @@ export async function addKey(db: Db, ctx: Context, created: CreatedKey): Promise
     created_at: Date.parse(created.createdAt),
     last_used_at: null,
     revoked_at: null,
+    created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
   })
   await recordAct(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
   return created
-}
-
-/**
- * A key that acts on keys must still be active when it does. Without this, whoever holds a leaked key could begin a
- * request, take seconds to send its body, and mint a replacement after the revocation was acknowledged.
- */
-async function requireActiveActor(db: Db, { actor, workspaceId }: Context): Promise<void> {
-  if (actor.kind !== 'key' || (await holdActiveKey(db, workspaceId, actor.id))) return
-  throw new Fault('unauthorized', { message: KEY_REVOKED })
 }
 
 function firstAnswer(first: CreatedKey, label: string): CreatedKey {
@@ -95,16 +86,25 @@ export interface KeyPage {
 }
 
 export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
-  // One more than asked for tells whether there is a next page.
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, {
     after: cursor,
     limit: limit === undefined ? undefined : limit + 1,
   })
-  const page = limit === undefined ? rows : rows.slice(0, limit)
+  const { page, next } = pageOf(rows, limit ?? rows.length)
   return {
     tokens: page.map(describeKey),
-    next: page.length < rows.length ? { limit: String(limit), cursor: page.at(-1)?.id as string } : undefined,
+    next: next === null ? undefined : { limit: String(limit), cursor: next },
   }
+}
+
+/** For people: a page of the keys in one state or in any, with who made them. */
+export async function listForPeople(
+  ctx: Context,
+  { state, limit = 50, cursor }: KeyPage & { state?: 'active' | 'revoked' | undefined },
+) {
+  const rows = await listKeys(ctx.store.db, ctx.workspaceId, { state, after: cursor, limit: limit + 1 })
+  const { page, next } = pageOf(rows, limit)
+  return { keys: page.map((row) => ({ ...describeKey(row), createdBy: row.created_by })), next }
 }
 
 const describeKey = (row: KeyRow) => ({
@@ -118,7 +118,7 @@ const describeKey = (row: KeyRow) => ({
 /** Somebody else's key, one that never was and one already revoked all look the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   await ctx.store.transaction(async (db) => {
-    await requireActiveActor(db, ctx)
+    await requireStillAllowed(db, ctx)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) throw noSuchKey(id)
     const { workspaceId, actor } = ctx

@@ -1,4 +1,5 @@
-// Reading usage. Both variants' figures are computed; the answer's schema takes those of the variant that runs.
+// Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
+// dashboard.
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import type { Context } from './context.ts'
 import { isoOf, isoOrNull } from './instants.ts'
@@ -31,6 +32,7 @@ export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
       bytesOut,
       bytes,
       totalBytes: bytes,
+      events,
       peakTunnels: BigInt(peakTunnels),
     }
   })
@@ -41,6 +43,7 @@ export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
     totalBytes: total.bytesIn + total.bytesOut,
     peakTunnels: BigInt(total.peakTunnels),
     eventCount: total.events,
+    events: total.events,
     lastSeen: isoOrNull(lastSeen),
     series,
   }

@@ -67,7 +67,9 @@ export async function startMeter(
   async function report(): Promise<void> {
     const refused: Receipt['refused'] = []
     const failures: unknown[] = []
+    let sent = 0
     const send = async (one: Report) => {
+      sent += 1
       const receipt = await controlPlane.report(one)
       refused.push(...receipt.refused)
       return receipt
@@ -81,7 +83,7 @@ export async function startMeter(
     } catch (error) {
       failures.push(error)
     }
-    tell(refused, failures)
+    tell({ sent, refused, failures })
   }
 
   async function sendLeftover(
@@ -100,13 +102,21 @@ export async function startMeter(
     }
   }
 
-  function tell(refused: Receipt['refused'], failures: unknown[]): void {
+  function tell({
+    sent,
+    refused,
+    failures,
+  }: {
+    sent: number
+    refused: Receipt['refused']
+    failures: unknown[]
+  }) {
     const [failure] = failures
     if (failure === undefined) reportOutage.end()
     else reportOutage.begin(`Usage cannot be reported and waits in ${folder}: ${(failure as Error).message}`)
     const reasons = [...new Set(refused.map(({ reason }) => reason))].sort().join(', ')
     if (reasons) refusal.begin(`The control plane refuses part of the usage: ${reasons}.`)
-    else if (failure === undefined) refusal.end()
+    else if (sent > 0 && failure === undefined) refusal.end()
     if (tally.lost() > lostBefore)
       fullness.begin('Too much usage waits to be reported: what further workspaces use is not counted.')
     else fullness.end()

@@ -1,8 +1,8 @@
 // Who is asking. A secret comes in a header and nowhere else.
 import type { FastifyRequest } from 'fastify'
 import type { Refusal } from '../directory/directory.ts'
+import { KEY_REVOKED } from '../domain/actors.ts'
 import { Fault } from '../domain/fault.ts'
-import { KEY_REVOKED } from '../domain/keys.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
 

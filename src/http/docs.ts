@@ -30,7 +30,6 @@ export async function mountDocs(server: FastifyInstance, document: object, baseU
     theme: { title: 'Adit API', css: [{ filename: 'adit.css', content: STYLE }] },
     uiConfig: { deepLinking: true, tryItOutEnabled: true, persistAuthorization: false, docExpansion: 'list' },
   })
-  server.get('/', (_request, reply) => reply.redirect(`${pathname}docs`))
 }
 
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" width="96" height="32" viewBox="0 0 96 32">

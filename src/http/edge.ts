@@ -2,10 +2,9 @@
 import type { FastifyInstance } from 'fastify'
 import { EDGE_PREFIX, edgeOperations } from '../contract/edge.ts'
 import { describe } from '../contract/openapi.ts'
-import type { Directory } from '../directory/directory.ts'
+import type { Directory, GoodKey } from '../directory/directory.ts'
 import type { Feed } from '../directory/feed.ts'
 import type { World } from '../domain/context.ts'
-import { Fault } from '../domain/fault.ts'
 import { takeReport } from '../domain/reports.ts'
 import { getWorkspaceView } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
@@ -22,8 +21,8 @@ export interface EdgeOptions {
 interface EdgeCaller {
   actor: { kind: 'edge'; id: string }
   credential: string
-  /** What the visitor of an edge presented, where the edge passes it on. */
-  visitorKey: string | undefined
+  /** Lets in whom the edge passes on, by the key that they presented. */
+  admitVisitor: () => Promise<GoodKey>
 }
 
 export function mountEdge(
@@ -31,9 +30,10 @@ export function mountEdge(
   { world, directory, feed, baseUrl = '' }: EdgeOptions,
 ): void {
   const admitEdge = createGate(directory.verifyEdge, edgeWords)
+  const admitKey = createGate(directory.verifyKey, keyWords)
   const document = describeEdge(baseUrl)
 
-  const handlers: Handlers<EdgeCaller, (typeof edgeOperations)[number]> = {
+  const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
     'keys.verify': async (_caller, { key }) => {
       const verdict = await directory.verifyKey(key)
       if (!verdict.valid)
@@ -41,12 +41,10 @@ export function mountEdge(
       const workspace = await getWorkspaceView(world, verdict.workspaceId)
       return { valid: true as const, keyId: verdict.keyId, workspace }
     },
-    'visitors.authorize': async ({ visitorKey }) => {
-      const verdict = await directory.verifyKey(visitorKey ?? '')
-      if (!verdict.valid)
-        throw new Fault('unauthorized', { message: keyWords[visitorKey ? verdict.reason : 'missing'] })
-      const { slug } = await getWorkspaceView(world, verdict.workspaceId)
-      return { 'x-adit-workspace': slug, 'x-adit-key-id': verdict.keyId }
+    'visitors.authorize': async ({ admitVisitor }) => {
+      const { keyId, workspaceId } = await admitVisitor()
+      const { slug } = await getWorkspaceView(world, workspaceId)
+      return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
     'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
       keyChanges(feed, {
@@ -69,7 +67,7 @@ export function mountEdge(
       return {
         actor: { kind: 'edge', id: edgeId },
         credential: credential as string,
-        visitorKey: own === undefined ? undefined : bearer,
+        admitVisitor: () => admitKey(request, own === undefined ? undefined : bearer),
       }
     },
   })

@@ -11,6 +11,8 @@ export function bodyOf(fault: Fault): object {
     case 'internal':
       return { error: fault.code }
     case 'unauthorized':
+    case 'forbidden':
+    case 'conflict':
     case 'idempotency_mismatch':
     case 'rate_limited':
     case 'unavailable':
@@ -22,7 +24,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
   const fault = translate(error)
   if (fault.code === 'internal') request.log.error({ err: fault.cause }, 'request failed')
   if (fault.code === 'unavailable') request.log.warn({ err: fault.cause }, 'database unavailable')
-  if (fault.code === 'unauthorized') reply.header('www-authenticate', 'Bearer')
+  if (fault.code === 'unauthorized' && asksForBearer(request)) reply.header('www-authenticate', 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
   return reply
     .code(faults[fault.code].status)
@@ -30,6 +32,12 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)
     .send(bodyOf(fault))
+}
+
+/** A person signs in; everybody else sends a header. */
+function asksForBearer({ routeOptions }: FastifyRequest): boolean {
+  const access = routeOptions.config.operation?.access
+  return access === undefined || access === 'key' || access === 'edge'
 }
 
 /** What the framework refuses by itself (too large, a bad path, …) is a request that failed validation. */

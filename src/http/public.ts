@@ -34,7 +34,7 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
   const admitKey = createGate(directory.verifyKey, keyWords)
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, world.clock) : undefined
 
-  const handlers: Handlers<KeyContext, (typeof variants)[Variant][number]> = {
+  const handlers: Handlers<{ anyone: undefined; key: KeyContext }, (typeof variants)[Variant][number]> = {
     'workspace.read': (ctx) => readWorkspace(ctx),
     'tokens.list': (ctx, page) => keys.listPage(ctx, page),
     'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>

@@ -21,14 +21,17 @@ export interface ServerOptions {
   isStopping: () => boolean
   /** Browsers are told to stay on https where that is how they came. */
   https: boolean
+  /** Whose word on where a request came from is taken; nobody's where the list is empty. */
+  trustedProxies: readonly string[]
 }
 
-export function createServer({ log, isStopping, https }: ServerOptions): FastifyInstance {
+export function createServer({ log, isStopping, https, trustedProxies }: ServerOptions): FastifyInstance {
   const server = fastify({
     loggerInstance: log,
     // One line a request, written below, instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     serverFactory: (handle) => createListener(handle, log),
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,

@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import type { AnswerOf, InputOf, Operation } from '../contract/operation.ts'
+import type { Access, AnswerOf, InputOf, Operation } from '../contract/operation.ts'
 import { Fault } from '../domain/fault.ts'
 import { checker } from '../domain/invalid.ts'
 import { etagOf, holds } from './etag.ts'
@@ -19,28 +19,28 @@ declare module 'fastify' {
   }
 }
 
+/** What is known of a caller, by the access that an operation asks for. */
+type Callers = { [A in Access]?: unknown }
+
 /** One handler for each operation, by its id; it is given the caller, if it asks for one, and what the caller sent. */
-export type Handlers<C, O extends Operation> = {
-  [P in O as P['id']]: (
-    caller: P['access'] extends 'anyone' ? undefined : C,
-    input: InputOf<P>,
-  ) => Promise<AnswerOf<P>> | AnswerOf<P>
+export type Handlers<C extends Callers, O extends Operation> = {
+  [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => Promise<AnswerOf<P>> | AnswerOf<P>
 }
 
-export interface SurfaceOptions<C> {
+export interface SurfaceOptions<C extends Callers> {
   prefix: string
   /** Where people reach the server, if that is known. */
   baseUrl: string | undefined
   /** Finds out who is asking, or throws; called before anything else is looked at. */
-  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<C>
+  admit: (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<C[Access]>
 }
 
-type AnyHandler<C> = (
-  caller: C | undefined,
+type AnyHandler = (
+  caller: unknown,
   input: Record<string, unknown>,
 ) => Promise<{ next?: Record<string, string> }>
 
-export function mountSurface<C, const O extends readonly Operation[]>(
+export function mountSurface<C extends Callers, const O extends readonly Operation[]>(
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
@@ -50,7 +50,7 @@ export function mountSurface<C, const O extends readonly Operation[]>(
   const basePath = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
   for (const operation of operations) {
     const { answer, method } = operation
-    const handle = (handlers as unknown as Record<string, AnyHandler<C>>)[operation.id]
+    const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
     const read = inputReader(operation)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -66,10 +66,10 @@ export function mountSurface<C, const O extends readonly Operation[]>(
         // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
         if (operation.params && Object.values(request.params as object).includes(''))
           throw new Fault('not_found')
-        if (operation.access !== 'anyone') request.caller = await admit(request, reply)
+        if (operation.access !== 'anyone') request.caller = await admit(request, reply, operation.access)
       },
       handler: async (request, reply) => {
-        const result = await handle(request.caller as C, read(request))
+        const result = await handle(request.caller, read(request))
         reply.code(answer.status)
         if (answer.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
         if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()

@@ -22,7 +22,11 @@ export interface Page {
 }
 
 /** Newest first: ids sort by time of creation. */
-export function listKeys(db: Db, workspaceId: string, { after, limit }: Page = {}): Promise<KeyRow[]> {
+export function listKeys(
+  db: Db,
+  workspaceId: string,
+  { after, limit, state }: Page & { state?: 'active' | 'revoked' | undefined } = {},
+): Promise<KeyRow[]> {
   let query = db
     .selectFrom('api_keys')
     .selectAll()
@@ -30,6 +34,7 @@ export function listKeys(db: Db, workspaceId: string, { after, limit }: Page = {
     .orderBy('id', 'desc')
   if (after !== undefined) query = query.where('id', '<', after)
   if (limit !== undefined) query = query.limit(limit)
+  if (state !== undefined) query = query.where('revoked_at', state === 'active' ? 'is' : 'is not', null)
   return query.execute()
 }
 

@@ -23,6 +23,88 @@ export interface Tables {
     created_at: number
     last_used_at: number | null
     revoked_at: number | null
+    /** Who made it, in words; null for keys from before that was kept. */
+    created_by: string | null
+  }
+  users: {
+    id: string
+    name: string
+    email: string
+    /** 0 or 1, because better-auth asks for a flag; so are the other two like it. */
+    email_verified: number
+    image: string | null
+    two_factor_enabled: number | null
+    created_at: number
+    updated_at: number
+    disabled_at: number | null
+  }
+  /** How somebody can prove to be a user: by password (`credential`) or at another identity provider. */
+  identities: {
+    id: string
+    user_id: string
+    provider_id: string
+    account_id: string
+    password: string | null
+    access_token: string | null
+    refresh_token: string | null
+    id_token: string | null
+    access_token_expires_at: number | null
+    refresh_token_expires_at: number | null
+    scope: string | null
+    created_at: number
+    updated_at: number
+  }
+  sessions: {
+    id: string
+    user_id: string
+    /** SHA-256 of what the cookie holds. */
+    token: string
+    ip_address: string | null
+    user_agent: string | null
+    created_at: number
+    updated_at: number
+    expires_at: number
+  }
+  verifications: {
+    id: string
+    identifier: string
+    value: string
+    created_at: number
+    updated_at: number
+    expires_at: number
+  }
+  two_factors: {
+    id: string
+    user_id: string
+    secret: string
+    backup_codes: string
+    verified: number | null
+    failed_verification_count: number | null
+    locked_until: number | null
+  }
+  used_codes: { user_id: string; hash: string; at: number }
+  members: {
+    workspace_id: string
+    user_id: string
+    role: 'member' | 'admin' | 'owner'
+    created_at: number
+  }
+  /** Links that let somebody in: to join a workspace, or to set a password anew. */
+  links: {
+    id: string
+    hash: string
+    purpose: 'join' | 'reset'
+    /** Null where whoever opens it says who they are. */
+    email: string | null
+    /** 1 where only the owner of the address can have it, or the operator vouches for them. */
+    proves_email: number
+    workspace_id: string | null
+    role: 'member' | 'admin' | 'owner' | null
+    created_by: string
+    created_at: number
+    expires_at: number
+    /** Used or revoked. */
+    ended_at: number | null
   }
   edges: {
     id: string
@@ -40,6 +122,9 @@ export interface Tables {
     actor_id: string
     action: string
     subject_id: string
+    /** The names of then, where they are not kept elsewhere. */
+    actor_name: string | null
+    subject_name: string | null
   }
   idempotent_answers: {
     workspace_id: string

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { commands } from '../../src/cli/commands.ts'
 import { settings } from '../../src/config.ts'
-import { createDatabase } from '../support/databases.ts'
+import { createDatabase, SECRET } from '../support/databases.ts'
 import { root, run, startProcess } from '../support/process.ts'
 
 test('help lists every command, and every command explains itself', async (t) => {
@@ -94,11 +94,25 @@ test('every mistake in the configuration is reported at once, without the passwo
     ADIT_TUNNEL_DOMAIN: 'Tunnels_Example',
     ADIT_RATE_LIMIT: '-1',
     ADIT_LOG_LEVEL: 'loud',
+    ADIT_SECRET: 'too-short',
+    ADIT_TRUSTED_PROXIES: 'localhost',
+    ADIT_OIDC_ISSUER: 'https://id.example.com',
+    ADIT_SMTP_URL: 'mail.example.com',
   })
   assert.equal(code, 2)
   for (const name of Object.keys(settings).filter((name) => name !== 'ADIT_HOST'))
     assert.ok(stderr.includes(name), name)
   assert.ok(!stderr.includes('hunter2'))
+  assert.match(
+    stderr,
+    /ADIT_OIDC_CLIENT_ID and ADIT_OIDC_CLIENT_SECRET must be set too, because ADIT_OIDC_ISSUER is/,
+  )
+})
+
+test('PostgreSQL asks for a secret before anything else, and says how to make one', async (t) => {
+  const { code, stderr } = await run(t, ['serve'], { ADIT_DATABASE_URL: 'postgres://127.0.0.1:1/adit' })
+  assert.equal(code, 2)
+  assert.match(stderr, /^adit: ADIT_SECRET must be set with PostgreSQL.+openssl rand -base64 32\n$/)
 })
 
 test('a port that is taken, and a database that cannot be reached, are said in one line', async (t) => {
@@ -134,6 +148,7 @@ test('a PostgreSQL that refuses us is reported at once, with what to do', async 
   const { code, stderr } = await run(t, ['serve'], {
     ADIT_DATABASE_URL: server.href,
     ADIT_LOG_LEVEL: 'silent',
+    ADIT_SECRET: SECRET,
   })
   assert.equal(code, 1)
   assert.match(

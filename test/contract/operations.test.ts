@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { edgeOperations } from '../../src/contract/edge.ts'
 import { faults } from '../../src/contract/faults.ts'
 import type { Operation } from '../../src/contract/operation.ts'
@@ -13,6 +14,7 @@ const tables: Record<string, readonly Operation[]> = {
   B: variants.B,
   edge: edgeOperations,
   ops: opsOperations,
+  dashboard: dashboardOperations,
 }
 
 interface Bounds {
@@ -41,8 +43,41 @@ function isBounded({ type, maxLength, maximum, maxItems, pattern, items, propert
   }
 }
 
-/** Every id that the API has, with who may call it: a new operation is not complete before it stands here too. */
-const access: Record<string, Operation['access']> = {
+/** Every id that a surface has, with who may call it: a new operation is not complete before it stands here too. */
+const forPeople: Record<string, Operation['access']> = {
+  'sign-in.options': 'visitor',
+  'sign-in.password': 'visitor',
+  'sign-in.code': 'visitor',
+  'sign-in.sso': 'visitor',
+  'sign-in.return': 'visitor',
+  'sign-in.forgotten': 'visitor',
+  'links.read': 'visitor',
+  'links.use': 'visitor',
+  'session.read': 'person',
+  'session.end': 'person',
+  'session.end-all': 'person',
+  'account.rename': 'person',
+  'account.password': 'person',
+  'account.sessions': 'person',
+  'account.end-session': 'person',
+  'second-factor.begin': 'person',
+  'second-factor.confirm': 'person',
+  'second-factor.remove': 'person',
+  'workspace.read': 'member',
+  'keys.list': 'member',
+  'keys.create': 'admin',
+  'keys.revoke': 'admin',
+  'usage.read': 'member',
+  'audit.list': 'member',
+  'people.list': 'member',
+  'people.set-role': 'admin',
+  'people.remove': 'admin',
+  'people.leave': 'member',
+  'invitations.create': 'admin',
+  'invitations.revoke': 'admin',
+  'description.read': 'anyone',
+}
+const forPrograms: Record<string, Operation['access']> = {
   'workspace.read': 'key',
   'tokens.list': 'key',
   'tokens.create': 'key',
@@ -59,7 +94,8 @@ const access: Record<string, Operation['access']> = {
 
 for (const [table, operations] of Object.entries(tables)) {
   test(`${table}: every operation declares its access, and it is the one decided upon`, () => {
-    for (const operation of operations) assert.equal(operation.access, access[operation.id], operation.id)
+    const decided = table === 'dashboard' ? forPeople : forPrograms
+    for (const operation of operations) assert.equal(operation.access, decided[operation.id], operation.id)
   })
 
   test(`${table}: ids and routes are unique, and so are the names of what an operation takes`, () => {

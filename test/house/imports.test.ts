@@ -10,20 +10,29 @@ import { root } from '../support/process.ts'
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
   contract: { ours: [], packages: ['typebox'] },
   store: { ours: [], packages: ['kysely', 'pg'] },
-  domain: { ours: ['contract', 'store'], packages: ['typebox'] },
+  domain: { ours: ['contract', 'store'], packages: ['typebox', '@zxcvbn-ts/language-common'] },
   directory: { ours: ['domain', 'store'], packages: [] },
+  auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'kysely'] },
   http: {
-    ours: ['contract', 'domain', 'directory'],
-    packages: ['fastify', '@fastify/swagger', '@fastify/swagger-ui', 'pino', 'typebox'],
+    ours: ['auth', 'contract', 'domain', 'directory'],
+    packages: ['fastify', '@fastify/static', '@fastify/swagger', '@fastify/swagger-ui', 'pino', 'typebox'],
   },
   edge: { ours: ['contract'], packages: ['typebox'] },
-  'cli/admin': { ours: ['cli', 'world', 'config', 'log', 'domain'], packages: [] },
-  cli: { ours: ['cli/admin', 'app', 'world', 'config', 'log', 'domain', 'edge'], packages: [] },
+  'cli/admin': { ours: ['cli', 'contract', 'world', 'config', 'log', 'domain'], packages: [] },
+  cli: {
+    ours: ['cli/admin', 'app', 'server-secret', 'world', 'config', 'log', 'domain', 'edge'],
+    packages: [],
+  },
   config: { ours: ['contract', 'store'], packages: [] },
   'cannot-start': { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
   world: { ours: ['cannot-start', 'config', 'domain', 'store'], packages: ['pino'] },
-  app: { ours: ['cannot-start', 'config', 'directory', 'domain', 'http'], packages: ['pino'] },
+  mail: { ours: [], packages: ['nodemailer'] },
+  'server-secret': { ours: ['cannot-start', 'config'], packages: [] },
+  app: {
+    ours: ['auth', 'cannot-start', 'config', 'directory', 'domain', 'http', 'mail', 'server-secret'],
+    packages: ['fastify', 'pino'],
+  },
   main: { ours: ['cannot-start', 'cli', 'config', 'domain'], packages: [] },
 }
 

@@ -167,7 +167,7 @@ test('while the control plane is away everything waits on disk, and arrives when
   relay.mend()
   await until('it has arrived', async () => (await usageOf(server)).totalBytes === 42)
   await until('nothing waits any more', () => waiting(folder) === '')
-  assert.equal(notices.length, 2, notices.join('\n'))
+  await until('it is over', () => notices.length === 2)
   assert.match(notices[0] as string, /^Usage cannot be reported and waits in .+: http:.+ cannot be reached/)
   assert.equal(notices[1], 'Usage is reported again.')
 })

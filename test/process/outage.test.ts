@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
+import { SECRET } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { run, serving, startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
@@ -99,7 +100,7 @@ test('a PostgreSQL that hangs is 503 in time, and a stop does not wait for it', 
 test('a server that starts before its PostgreSQL waits for it and says so', async (t) => {
   const cluster = await createCluster()
   atEnd(t, () => cluster.remove())
-  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0' }
+  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0', ADIT_SECRET: SECRET }
   const starting = startProcess(t, ['serve', '--json'], env)
   await starting.says(/waiting for the database/, 'stderr')
   await cluster.start()

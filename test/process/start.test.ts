@@ -5,10 +5,11 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { test } from 'node:test'
 import { createDatabase } from '../support/databases.ts'
+import { openBrowser, PASSWORD } from '../support/people.ts'
 import { startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 
-test('an empty SQLite database is given a workspace and a key, shown once, with a curl line that works', async (t) => {
+test('an empty SQLite database is given a workspace, a key and a link, shown once, which work when pasted', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const env = { ADIT_DATABASE_URL: database, ADIT_PORT: '0' }
   const first = startProcess(t, ['serve'], env)
@@ -25,16 +26,23 @@ test('an empty SQLite database is given a workspace and a key, shown once, with 
     tunnelBase: 'default.localhost',
   })
   assert.equal((await fetch(docs)).status, 200)
+  const [, url = '', link = ''] = await first.says(/^ {2}(http\S+)\/link#([\w-]{43})$/m)
+  const owner = openBrowser(url)
+  const use = { link, email: 'ann@example.com', name: 'Ann', password: PASSWORD }
+  assert.deepEqual((await owner.post('/links/read', { link })).json.step, 'choose')
+  assert.equal((await owner.post('/links/use', use)).status, 200)
+  assert.equal((await owner.get('/workspaces/default')).json.role, 'owner')
   first.child.kill('SIGTERM')
   const ended = await first.ended
   assert.equal(ended.code, 0)
-  assert.ok(!ended.stderr.includes(key), 'the log holds the key')
+  for (const secret of [key, link, PASSWORD])
+    assert.ok(!ended.stderr.includes(secret), 'the log holds a secret')
 
   const second = startProcess(t, ['serve'], env)
   await second.says(/Documentation/)
   second.child.kill('SIGTERM')
   const { stdout } = await second.ended
-  assert.ok(!/adit_\w{20}/.test(stdout), 'shown a second time')
+  assert.ok(!/adit_\w{20}|link#/.test(stdout), 'shown a second time')
   assert.match(stdout, /admin key create/)
 })
 
@@ -43,14 +51,14 @@ test('an empty PostgreSQL is left to the operator', async (t) => {
   assert.equal(serving.token, undefined)
 })
 
-test('the database and its folder are made for their owner alone', async (t) => {
+test('the database, its folder and the secret beside it are made for their owner alone', async (t) => {
   const path = (await createDatabase(t, 'sqlite'))
     .replace('sqlite:', '')
     .replace('adit.db', 'new/folder/adit.db')
-  await startServing(t, { ADIT_DATABASE_URL: `sqlite:${path}` })
+  await startServing(t, { ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: '' })
   assert.ok(existsSync(path))
   assert.equal(statSync(dirname(path)).mode & 0o777, 0o700)
-  for (const file of [path, `${path}-wal`, `${path}-shm`])
+  for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}.secret`])
     assert.equal(statSync(file).mode & 0o777, 0o600, file)
 })
 

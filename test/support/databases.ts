@@ -9,6 +9,9 @@ import { atEnd, type Test } from './cleanup.ts'
 export const engines = ['sqlite', 'postgres'] as const
 export type Engine = (typeof engines)[number]
 
+/** For every server of the tests; PostgreSQL asks for one. */
+export const SECRET = 'only-for-tests-0123456789abcdefghijklmn'
+
 /** The value for ADIT_DATABASE_URL. */
 export async function createDatabase(t: Test, engine: Engine): Promise<string> {
   if (engine === 'sqlite') return `sqlite:${join(createFolder(t), 'adit.db')}`

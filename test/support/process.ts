@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { atEnd, type Test } from './cleanup.ts'
+import { SECRET } from './databases.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 const launcher = fileURLToPath(new URL('../../bin/adit.js', import.meta.url))
@@ -68,7 +69,7 @@ export interface ServeFacts {
 
 /** `adit serve --json`, once it has said where it is. */
 export const startServing = (t: Test, env: Record<string, string>) =>
-  serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ...env }))
+  serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...env }))
 
 export async function serving(running: RunningProcess) {
   const [line] = await running.says(/^\{.*\}$/m)

@@ -23,3 +23,16 @@ export async function sendRaw(url: string, bytes: string | Buffer, waitMs = 5_00
   const [head = '', ...body] = received.split('\r\n\r\n')
   return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, body: body.join('\r\n\r\n') }
 }
+
+/** A connection to write to bit by bit; the answer is there when the server has closed it. */
+export function connectRaw(url: string) {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.setTimeout(10_000, () => socket.destroy())
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk
+  })
+  socket.on('error', () => {})
+  return { write: (bytes: string) => socket.write(bytes), answer: once(socket, 'close').then(() => received) }
+}

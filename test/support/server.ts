@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.ts'
 import type { WorkspaceRow } from '../../src/store/workspaces.ts'
 import { openWorld } from '../../src/world.ts'
 import { atEnd, type Test } from './cleanup.ts'
-import { createDatabase, type Engine } from './databases.ts'
+import { createDatabase, type Engine, SECRET } from './databases.ts'
 
 export const operator: Actor = { kind: 'operator', id: 'test' }
 
@@ -45,7 +45,13 @@ export interface TestServerOptions {
 
 export async function openTestWorld(t: Test, engine: Engine, env = {}) {
   const database = await createDatabase(t, engine)
-  const config = readConfig({ ADIT_PORT: '0', ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent', ...env })
+  const config = readConfig({
+    ADIT_PORT: '0',
+    ADIT_DATABASE_URL: database,
+    ADIT_LOG_LEVEL: 'silent',
+    ADIT_SECRET: SECRET,
+    ...env,
+  })
   const world = await openWorld(config, createLog(config.logLevel), 10_000)
   return { config, world, database }
 }

@@ -1,0 +1,135 @@
+// How better-auth is set up: which of it is used, what its tables are called here, and what its cookies look like.
+import type { BetterAuthOptions } from 'better-auth'
+import { APIError } from 'better-auth/api'
+import { twoFactor } from 'better-auth/plugins/two-factor'
+import { PASSWORD_CHARS } from '../contract/dashboard/sign-in.ts'
+import type { World } from '../domain/context.ts'
+import { findUser } from '../store/people.ts'
+import { storeAdapter } from './adapter.ts'
+import { ADDRESS_HEADER } from './browser.ts'
+
+export interface AuthSettings {
+  world: World
+  /** Signs cookies and encrypts second factors; the same on every node. */
+  secret: string
+  /** Where people reach the server. */
+  baseUrl: string
+  onTrouble: (level: string, message: string) => void
+}
+
+/** Without a request for that long, a session is over. */
+const IDLE_S = 24 * 60 * 60
+/** How often at the most a session in use is written to. */
+const TOUCH_EVERY_S = 5 * 60
+/** Between the password and the code. */
+const CODE_WITHIN_S = 10 * 60
+
+const COOKIES = [
+  'session_token',
+  'two_factor',
+  'dont_remember',
+  'trust_device',
+  'state',
+  'oauth_state',
+  'session_data',
+  'account_data',
+]
+
+const snake = (...names: string[]) =>
+  Object.fromEntries(
+    names.map((name) => [name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
+  )
+
+export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings) {
+  const { origin, pathname, protocol } = new URL(baseUrl)
+  const isHttps = protocol === 'https:'
+  const prefix = pathname.replace(/\/$/, '')
+  return {
+    appName: 'Adit',
+    secret,
+    baseURL: origin,
+    basePath: `${prefix}/dashboard/api/auth`,
+    trustedOrigins: [origin],
+    telemetry: { enabled: false },
+    logger: { log: (level: string, message: string) => onTrouble(level, message) },
+    database: storeAdapter(world.store),
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: true,
+      minPasswordLength: PASSWORD_CHARS.least,
+      maxPasswordLength: PASSWORD_CHARS.most,
+    },
+    user: { modelName: 'users', fields: snake('emailVerified', 'createdAt', 'updatedAt') },
+    session: {
+      modelName: 'sessions',
+      fields: snake('expiresAt', 'createdAt', 'updatedAt', 'ipAddress', 'userAgent', 'userId'),
+      expiresIn: IDLE_S,
+      updateAge: TOUCH_EVERY_S,
+      cookieCache: { enabled: false },
+    },
+    account: {
+      modelName: 'identities',
+      fields: snake(
+        'accountId',
+        'providerId',
+        'userId',
+        'accessToken',
+        'refreshToken',
+        'idToken',
+        'accessTokenExpiresAt',
+        'refreshTokenExpiresAt',
+        'createdAt',
+        'updatedAt',
+      ),
+      accountLinking: { enabled: true, requireLocalEmailVerified: true },
+      encryptOAuthTokens: true,
+    },
+    verification: {
+      modelName: 'verifications',
+      fields: snake('expiresAt', 'createdAt', 'updatedAt'),
+      storeIdentifier: 'hashed',
+    },
+    // Ours counts failures by address and network, before better-auth is asked.
+    rateLimit: { enabled: false },
+    databaseHooks: {
+      session: {
+        create: {
+          before: async ({ userId }: { userId: string }) => {
+            const user = await findUser(world.store.db, userId)
+            if (!user || user.disabled_at !== null) throw new APIError('UNAUTHORIZED')
+          },
+        },
+      },
+    },
+    advanced: {
+      // It would put a prefix of its own before ours.
+      useSecureCookies: false,
+      defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: 'lax', path: '/' },
+      cookies: Object.fromEntries(
+        COOKIES.map((name) => [name, { name: `${isHttps ? '__Host-' : ''}adit.${name}` }]),
+      ),
+      database: { generateId: ({ model }: { model: string }) => world.ids(idPrefixes[model] ?? 'vrf') },
+      ipAddress: { ipAddressHeaders: [ADDRESS_HEADER] },
+    },
+    plugins: [
+      twoFactor({
+        issuer: 'Adit',
+        twoFactorCookieMaxAge: CODE_WITHIN_S,
+        schema: {
+          user: { fields: snake('twoFactorEnabled') },
+          twoFactor: {
+            modelName: 'two_factors',
+            fields: snake('backupCodes', 'userId', 'failedVerificationCount', 'lockedUntil'),
+          },
+        },
+      }),
+    ],
+  } satisfies BetterAuthOptions
+}
+
+const idPrefixes: Record<string, 'usr' | 'ses' | 'idn' | 'tfa'> = {
+  user: 'usr',
+  session: 'ses',
+  account: 'idn',
+  twoFactor: 'tfa',
+}

@@ -1,0 +1,63 @@
+import { readConfig } from '../../config.ts'
+import { type Role, roles } from '../../contract/operation.ts'
+import {
+  getUserByEmail,
+  inviteByOperator,
+  listEverybody,
+  makeResetLink,
+  setDisabled,
+} from '../../domain/accounts.ts'
+import { type LinkMade, linkAddress } from '../../domain/links.ts'
+import { UsageError } from '../command.ts'
+import { type Io, table } from '../io.ts'
+import { withWorld } from './with-world.ts'
+
+export async function create(
+  { email, workspace, role }: { email: string; workspace: string; role: string },
+  io: Io,
+): Promise<void> {
+  if (!(roles as readonly string[]).includes(role))
+    throw new UsageError(`--role must be one of ${roles.join(', ')}, not "${role}".`)
+  const given = { email, workspace, role: role as Role }
+  const made = await withWorld(io, (world, actor) => inviteByOperator(world, actor, given))
+  io.say(
+    `With this link ${made.email} joins the workspace "${workspace}" as ${role}, once and within 24 hours:`,
+  )
+  printLink(made, { workspace, role }, io)
+}
+
+export async function reset(email: string, io: Io): Promise<void> {
+  const made = await withWorld(io, async (world, actor) =>
+    makeResetLink(world, actor, await getUserByEmail(world, email)),
+  )
+  io.say(`With this link ${made.email} sets another password, once and within 24 hours:`)
+  printLink(made, {}, io)
+}
+
+function printLink({ email, secret, expiresAt }: LinkMade, more: object, io: Io): void {
+  const { baseUrl, host, port } = readConfig()
+  const link = linkAddress(baseUrl ?? `http://${host}:${port}`, secret)
+  io.data({ email, ...more, link, expiresAt }, link)
+}
+
+export async function list(io: Io): Promise<void> {
+  const everybody = await withWorld(io, listEverybody)
+  const rows = everybody.map((one) => [
+    one.email,
+    one.name,
+    one.workspaces.map(({ slug, role }) => `${slug} (${role})`).join(', ') || '(none)',
+    one.createdAt,
+    one.disabledAt ? `revoked ${one.disabledAt}` : 'active',
+  ])
+  io.data(everybody, table(['E-MAIL', 'NAME', 'WORKSPACES', 'CREATED', 'STATE'], rows))
+}
+
+export async function revoke(email: string, io: Io): Promise<void> {
+  const done = await withWorld(io, (world, actor) => setDisabled(world, actor, email, true))
+  io.data(done, `${done.email} is signed out everywhere and cannot sign in any more.`)
+}
+
+export async function restore(email: string, io: Io): Promise<void> {
+  const done = await withWorld(io, (world, actor) => setDisabled(world, actor, email, false))
+  io.data(done, `${done.email} can sign in again.`)
+}

@@ -1,0 +1,16 @@
+// The dashboard's own API, for the page that people look at. A session's cookie opens it, and nothing else does.
+import { readDescription } from '../description.ts'
+import { accountOperations } from './account.ts'
+import { peopleOperations } from './people.ts'
+import { signInOperations } from './sign-in.ts'
+import { workspaceOperations } from './workspace.ts'
+
+export const DASHBOARD_PREFIX = '/dashboard/api'
+
+export const dashboardOperations = [
+  ...signInOperations,
+  ...accountOperations,
+  ...workspaceOperations,
+  ...peopleOperations,
+  readDescription,
+] as const

@@ -1,0 +1,241 @@
+// Links that let somebody in: to join a workspace, or to set another password. A link works once and for 24 hours; the
+// database has its hash only.
+import { hash } from 'node:crypto'
+import { endLink, endLinksFor, findLink, insertLink, type LinkRow, listLinksTo } from '../store/links.ts'
+import {
+  findUser,
+  findUserByEmail,
+  insertMember,
+  insertUser,
+  type Role,
+  setPassword,
+  type UserRow,
+  verifyEmail,
+} from '../store/people.ts'
+import { deleteSessions } from '../store/sessions.ts'
+import type { Db } from '../store/store.ts'
+import { getWorkspace } from '../store/workspaces.ts'
+import { type Act, recordAct } from './audit.ts'
+import type { World } from './context.ts'
+import { Fault, invalid } from './fault.ts'
+import { isoOf } from './instants.ts'
+import { requireGoodPassword } from './passwords.ts'
+
+const LINK_MS = 24 * 60 * 60 * 1000
+const SECRET_BYTES = 32
+
+export interface LinkMade {
+  id: string
+  email: string | null
+  role: Role | null
+  /** What makes the link work; it exists in this answer and nowhere else. */
+  secret: string
+  invitedBy: string
+  createdAt: string
+  expiresAt: string
+}
+
+interface NewLink {
+  purpose: LinkRow['purpose']
+  email: string | null
+  workspaceId: string | null
+  role: Role | null
+  createdBy: string
+  /** Whether only the owner of the address can have it, or the operator vouches for them. */
+  provesEmail: boolean
+}
+
+/** The address of a link. The secret follows `#`, so that no server and no log on the way sees it. */
+export const linkAddress = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
+
+/** As a part of somebody's transaction. What was made for the same before works no more. */
+export async function makeLink(db: Db, world: World, given: NewLink): Promise<LinkMade> {
+  const now = world.clock()
+  const secret = Buffer.from(world.random(SECRET_BYTES)).toString('base64url')
+  if (given.email !== null) await endLinksFor(db, given.email, given.purpose, given.workspaceId, now)
+  const row: LinkRow = {
+    id: world.ids('lnk'),
+    hash: hashOf(secret),
+    purpose: given.purpose,
+    email: given.email,
+    proves_email: given.provesEmail ? 1 : 0,
+    workspace_id: given.workspaceId,
+    role: given.role,
+    created_by: given.createdBy,
+    created_at: now,
+    expires_at: now + LINK_MS,
+    ended_at: null,
+  }
+  await insertLink(db, row)
+  return {
+    id: row.id,
+    email: row.email,
+    role: row.role,
+    secret,
+    invitedBy: row.created_by,
+    createdAt: isoOf(now),
+    expiresAt: isoOf(row.expires_at),
+  }
+}
+
+const hashOf = (secret: string) => hash('sha256', secret, 'hex')
+
+/** Who opens a link, if they are signed in. */
+export type Opener = { id: string; email: string } | undefined
+
+export async function readLink(world: World, secret: string, opener: Opener) {
+  const { db } = world.store
+  const row = await findLink(db, hashOf(secret), world.clock())
+  if (!row) throw linkIsOver()
+  const user = row.email === null ? undefined : await findUserByEmail(db, row.email)
+  const workspace = row.workspace_id === null ? null : await getWorkspace(db, row.workspace_id)
+  return {
+    purpose: row.purpose,
+    email: row.email,
+    workspace: workspace && { slug: workspace.slug, name: workspace.name },
+    role: row.role,
+    step: stepOf(row, user, opener),
+    isNew: row.purpose === 'join' && !user,
+  }
+}
+
+/** To reset a password, or to become somebody, one chooses; whoever is somebody already accepts as that one. */
+function stepOf(row: LinkRow, user: UserRow | undefined, opener: Opener): 'choose' | 'sign_in' | 'accept' {
+  if (row.purpose === 'reset') return 'choose'
+  if (opener && (row.email === null || row.email === opener.email)) return 'accept'
+  return user ? 'sign_in' : 'choose'
+}
+
+export interface LinkUse {
+  link: string
+  email?: string | undefined
+  name?: string | undefined
+  password?: string | undefined
+}
+
+/** Uses the link up. Answers with whom to sign in now, or undefined where whoever accepted is signed in already. */
+export async function applyLink(
+  world: World,
+  given: LinkUse,
+  opener: Opener,
+  hashPassword: (password: string) => Promise<string>,
+): Promise<{ email: string; password: string } | undefined> {
+  const { step, email: named, isNew } = await readLink(world, given.link, opener)
+  if (step === 'sign_in')
+    throw new Fault('unauthorized', { message: `Sign in as ${named} to accept this invitation.` })
+  if (step === 'accept') {
+    await world.store.transaction((db) => accept(db, world, given.link, opener as NonNullable<Opener>))
+    return undefined
+  }
+  const email = (named ?? require(given.email, 'email')).toLowerCase()
+  const password = require(given.password, 'password')
+  const name = isNew ? require(given.name, 'name') : ''
+  await requireGoodPassword(password, email)
+  // Slow on purpose, so done before anything is held.
+  const hashed = await hashPassword(password)
+  await world.store.transaction((db) => choose(db, world, given.link, { email, name, hashed }))
+  return { email, password }
+}
+
+async function accept(db: Db, world: World, secret: string, opener: NonNullable<Opener>): Promise<void> {
+  const row = await takeLink(db, world, secret)
+  const user = await findUserByEmail(db, opener.email)
+  if (!user) throw linkIsOver()
+  await join(db, world, row, user)
+}
+
+async function choose(
+  db: Db,
+  world: World,
+  secret: string,
+  { email, name, hashed }: { email: string; name: string; hashed: string },
+): Promise<void> {
+  const row = await takeLink(db, world, secret)
+  const now = world.clock()
+  let user = await findUserByEmail(db, email)
+  // An account that came to be meanwhile must not be taken over by an invitation.
+  if (user && row.purpose === 'join')
+    throw new Fault('conflict', {
+      message: `${email} has an account here. Sign in first, then open the link again.`,
+    })
+  if (!user && row.purpose === 'reset') throw linkIsOver()
+  if (!user) {
+    user = newUser(world, { email, name, verified: row.proves_email === 1 })
+    await insertUser(db, user)
+  }
+  await setPassword(db, { id: world.ids('idn'), userId: user.id, password: hashed, at: now })
+  if (row.purpose === 'join') return join(db, world, row, user)
+  if (row.proves_email === 1) await verifyEmail(db, user.id)
+  // Whoever knew the old password is out.
+  await deleteSessions(db, user.id)
+  await recordOwnAct(db, world, user, null, 'person.password-reset')
+}
+
+/** What somebody does who is let in by a link, and is not signed in yet. */
+const recordOwnAct = (db: Db, world: World, user: UserRow, workspaceId: string | null, action: Act) =>
+  recordAct(db, world, {
+    workspaceId,
+    actor: { kind: 'person', id: user.id, name: user.name },
+    action,
+    subjectId: user.id,
+    subjectName: user.name,
+  })
+
+const newUser = (
+  world: World,
+  { email, name, verified }: { email: string; name: string; verified: boolean },
+): UserRow => ({
+  id: world.ids('usr'),
+  name,
+  email,
+  email_verified: verified ? 1 : 0,
+  image: null,
+  two_factor_enabled: 0,
+  created_at: world.clock(),
+  updated_at: world.clock(),
+  disabled_at: null,
+})
+
+/** What a link to join promises: the person belongs to the workspace from here on. */
+async function join(db: Db, world: World, row: LinkRow, user: UserRow): Promise<void> {
+  if (row.workspace_id === null || row.role === null) throw linkIsOver()
+  const workspaceId = row.workspace_id
+  const isNew = await insertMember(db, {
+    workspace_id: workspaceId,
+    user_id: user.id,
+    role: row.role,
+    created_at: world.clock(),
+  })
+  if (!isNew) throw new Fault('conflict', { message: 'You belong to this workspace already.' })
+  await recordOwnAct(db, world, user, workspaceId, 'person.joined')
+}
+
+/** Whether somebody with that address, which is proven, was invited anywhere. */
+export async function isInvited(world: World, email: string): Promise<boolean> {
+  return (await listLinksTo(world.store.db, email.toLowerCase(), world.clock())).length > 0
+}
+
+/** Somebody who came by another way than the link, but at the address that it was for. */
+export const joinAsInvited = (world: World, userId: string): Promise<void> =>
+  world.store.transaction(async (db) => {
+    const user = await findUser(db, userId)
+    if (!user) return
+    for (const row of await listLinksTo(db, user.email, world.clock()))
+      if (await endLink(db, row.hash, world.clock())) await join(db, world, row, user)
+  })
+
+async function takeLink(db: Db, world: World, secret: string): Promise<LinkRow> {
+  const row = await endLink(db, hashOf(secret), world.clock())
+  if (!row) throw linkIsOver()
+  return row
+}
+
+const linkIsOver = () =>
+  new Fault('not_found', {
+    message: 'This link works no more: it was used, revoked or is older than 24 hours. Ask for a new one.',
+  })
+
+function require(value: string | undefined, member: string): string {
+  if (value === undefined) throw invalid(`/body/${member}`, 'is missing')
+  return value
+}

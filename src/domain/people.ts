@@ -1,0 +1,169 @@
+// People in a workspace: who they are, what they may do, and how they come and go. At least one owner always remains.
+
+import { listInvitations, revokeInvitation as revokeInvitationOf } from '../store/links.ts'
+import {
+  deleteMember,
+  findMembership,
+  findUserByEmail,
+  holdMembers,
+  listMembers,
+  listMemberships,
+  type Role,
+  setRole as setRoleOf,
+} from '../store/people.ts'
+import type { Db } from '../store/store.ts'
+import { isAtLeast, requireRole, requireStillAllowed } from './actors.ts'
+import { type Act, recordAct } from './audit.ts'
+import type { Context, PersonActor, World } from './context.ts'
+import { Fault } from './fault.ts'
+import { isoOf } from './instants.ts'
+import { type LinkMade, makeLink } from './links.ts'
+
+/** A person acting in a workspace. */
+export interface PersonContext extends Context {
+  actor: PersonActor
+  role: Role
+}
+
+export async function requireMembership(world: World, slug: string, userId: string, needed: Role) {
+  const found = await findMembership(world.store.db, slug, userId)
+  requireRole(found?.role, needed)
+  return found as NonNullable<typeof found>
+}
+
+export const membershipsOf = (world: World, userId: string) => listMemberships(world.store.db, userId)
+
+const order: Role[] = ['owner', 'admin', 'member']
+
+export async function listPeople(ctx: PersonContext) {
+  const { db } = ctx.store
+  const [people, invitations] = await Promise.all([
+    listMembers(db, ctx.workspaceId),
+    listInvitations(db, ctx.workspaceId, ctx.clock()),
+  ])
+  people.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
+  return {
+    people: people.map((person) => describePerson(ctx, person)),
+    invitations: invitations.flatMap((row) =>
+      // The set-up link of a new workspace is for whoever opens it, and no invitation of somebody.
+      row.email === null
+        ? []
+        : [
+            {
+              id: row.id,
+              email: row.email,
+              role: row.role as Role,
+              invitedBy: row.created_by,
+              createdAt: isoOf(row.created_at),
+              expiresAt: isoOf(row.expires_at),
+            },
+          ],
+    ),
+  }
+}
+
+const describePerson = (ctx: PersonContext, person: Awaited<ReturnType<typeof listMembers>>[number]) => ({
+  id: person.id,
+  name: person.name,
+  email: person.email,
+  role: person.role,
+  joinedAt: isoOf(person.joinedAt),
+  isYou: person.id === ctx.actor.id,
+})
+
+/** `mails` tells whether the link goes to its address alone, and so proves that whoever has it owns the address. */
+export async function invite(
+  ctx: PersonContext,
+  given: { email: string; role: Role },
+  { mails }: { mails: boolean },
+): Promise<LinkMade> {
+  const email = given.email.toLowerCase()
+  return ctx.store.transaction(async (db) => {
+    await requireStillAllowed(db, ctx)
+    requireMayGrant(ctx, given.role)
+    const user = await findUserByEmail(db, email)
+    const members = await listMembers(db, ctx.workspaceId)
+    if (user && members.some(({ id }) => id === user.id))
+      throw new Fault('conflict', { message: `${email} belongs to this workspace already.` })
+    const made = await makeLink(db, ctx, {
+      purpose: 'join',
+      email,
+      workspaceId: ctx.workspaceId,
+      role: given.role,
+      createdBy: ctx.actor.name,
+      provesEmail: mails,
+    })
+    await record(db, ctx, 'person.invited', { id: made.id, name: email })
+    return made
+  })
+}
+
+export async function revokeInvitation(ctx: PersonContext, id: string) {
+  await ctx.store.transaction(async (db) => {
+    await requireStillAllowed(db, ctx)
+    const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
+    if (!row || row.email === null) throw new Fault('not_found')
+    requireMayGrant(ctx, row.role as Role)
+    await record(db, ctx, 'invitation.revoked', { id, name: row.email })
+  })
+  return { id, revoked: true as const }
+}
+
+export async function setRole(ctx: PersonContext, id: string, role: Role) {
+  await ctx.store.transaction(async (db) => {
+    await requireStillAllowed(db, ctx)
+    const person = await requireMayTouch(db, ctx, id)
+    requireMayGrant(ctx, role)
+    if (person.role === role) return
+    if (person.role === 'owner') requireAnotherOwner(person.others)
+    await setRoleOf(db, ctx.workspaceId, id, role)
+    await record(db, ctx, `person.made-${role}`, person)
+  })
+  const person = (await listMembers(ctx.store.db, ctx.workspaceId)).find((one) => one.id === id)
+  if (!person) throw new Fault('not_found')
+  return describePerson(ctx, person)
+}
+
+export async function removePerson(ctx: PersonContext, id: string) {
+  await ctx.store.transaction(async (db) => {
+    await requireStillAllowed(db, ctx)
+    const person = await requireMayTouch(db, ctx, id)
+    if (person.role === 'owner') requireAnotherOwner(person.others)
+    await deleteMember(db, ctx.workspaceId, id)
+    await record(db, ctx, id === ctx.actor.id ? 'person.left' : 'person.removed', person)
+  })
+  return { id, removed: true as const }
+}
+
+/** One may always go, and touch those below; an owner touches everybody. The members are held until the end. */
+async function requireMayTouch(db: Db, ctx: PersonContext, id: string) {
+  const held = await holdMembers(db, ctx.workspaceId)
+  const found = (await listMembers(db, ctx.workspaceId)).find((one) => one.id === id)
+  if (!found) throw new Fault('not_found')
+  const isSelf = id === ctx.actor.id
+  if (!isSelf && found.role === 'owner' && ctx.role !== 'owner')
+    throw new Fault('forbidden', { message: 'Only owners of this workspace may change or remove an owner.' })
+  return { ...found, others: held.filter(({ userId }) => userId !== id) }
+}
+
+/** Nobody hands out, or takes back, more than they have. */
+function requireMayGrant(ctx: PersonContext, role: Role): void {
+  if (isAtLeast(ctx.role, role)) return
+  throw new Fault('forbidden', { message: 'Only owners of this workspace may make somebody an owner.' })
+}
+
+function requireAnotherOwner(others: { role: Role }[]): void {
+  if (others.some(({ role }) => role === 'owner')) return
+  throw new Fault('conflict', {
+    message: 'A workspace needs an owner, and this is the last one. Make somebody else an owner first.',
+  })
+}
+
+const record = (db: Db, ctx: PersonContext, action: Act, subject: { id: string; name: string }) =>
+  recordAct(db, ctx, {
+    workspaceId: ctx.workspaceId,
+    actor: ctx.actor,
+    action,
+    subjectId: subject.id,
+    subjectName: subject.name,
+  })

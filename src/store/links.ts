@@ -1,0 +1,88 @@
+// Links that let somebody in. Kept by the hash of what makes them work.
+import type { Selectable } from 'kysely'
+import type { Db } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type LinkRow = Selectable<Tables['links']>
+
+export async function insertLink(db: Db, row: LinkRow): Promise<void> {
+  await db.insertInto('links').values(row).execute()
+}
+
+/** Only one that still works. */
+export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
+  db
+    .selectFrom('links')
+    .selectAll()
+    .where('hash', '=', hash)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+
+/** Uses it up; undefined where somebody was quicker, or it works no more. */
+export const endLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
+  db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('hash', '=', hash)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returningAll()
+    .executeTakeFirst()
+
+/** The open invitations to a workspace. */
+export const listInvitations = (db: Db, workspaceId: string, now: number): Promise<LinkRow[]> =>
+  db
+    .selectFrom('links')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .orderBy('id', 'desc')
+    .execute()
+
+/** The open invitations of an address, to whichever workspace. */
+export const listLinksTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
+  db
+    .selectFrom('links')
+    .selectAll()
+    .where('purpose', '=', 'join')
+    .where('email', '=', email)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .execute()
+
+/** The invitation; undefined where the workspace has no such one open. */
+export const revokeInvitation = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  now: number,
+): Promise<LinkRow | undefined> =>
+  db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returningAll()
+    .executeTakeFirst()
+
+/** Whatever was sent to the address before works no more. */
+export async function endLinksFor(
+  db: Db,
+  email: string,
+  purpose: LinkRow['purpose'],
+  workspaceId: string | null,
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('email', '=', email)
+    .where('purpose', '=', purpose)
+    .where('workspace_id', workspaceId === null ? 'is' : '=', workspaceId)
+    .where('ended_at', 'is', null)
+    .execute()
+}

@@ -1,0 +1,106 @@
+import type { Migration } from './migration.ts'
+
+/**
+ * People: who they are and how they sign in (users, identities, sessions, verifications, two_factors: the shape is what
+ * better-auth expects), what they may do where (members), and the links that let them in.
+ */
+export const people: Migration = ({ int64, strict }) => [
+  `create table users (
+     id text primary key,
+     name text not null,
+     email text not null unique,
+     email_verified ${int64} not null,
+     image text,
+     two_factor_enabled ${int64},
+     created_at ${int64} not null,
+     updated_at ${int64} not null,
+     disabled_at ${int64}
+   )${strict}`,
+
+  `create table identities (
+     id text primary key,
+     user_id text not null references users (id),
+     provider_id text not null,
+     account_id text not null,
+     password text,
+     access_token text,
+     refresh_token text,
+     id_token text,
+     access_token_expires_at ${int64},
+     refresh_token_expires_at ${int64},
+     scope text,
+     created_at ${int64} not null,
+     updated_at ${int64} not null,
+     unique (provider_id, account_id)
+   )${strict}`,
+  'create index identities_by_user on identities (user_id)',
+
+  `create table sessions (
+     id text primary key,
+     user_id text not null references users (id),
+     token text not null unique,
+     ip_address text,
+     user_agent text,
+     created_at ${int64} not null,
+     updated_at ${int64} not null,
+     expires_at ${int64} not null
+   )${strict}`,
+  'create index sessions_by_user on sessions (user_id)',
+
+  `create table verifications (
+     id text primary key,
+     identifier text not null,
+     value text not null,
+     created_at ${int64} not null,
+     updated_at ${int64} not null,
+     expires_at ${int64} not null
+   )${strict}`,
+  'create index verifications_by_identifier on verifications (identifier)',
+
+  `create table two_factors (
+     id text primary key,
+     user_id text not null unique references users (id),
+     secret text not null,
+     backup_codes text not null,
+     verified ${int64},
+     failed_verification_count ${int64},
+     locked_until ${int64}
+   )${strict}`,
+
+  // A code of an authenticator is good for a minute and more; who looks over a shoulder must not use it again.
+  `create table used_codes (
+     user_id text not null references users (id),
+     hash text not null,
+     at ${int64} not null,
+     primary key (user_id, hash)
+   )${strict}`,
+
+  `create table members (
+     workspace_id text not null references workspaces (id),
+     user_id text not null references users (id),
+     role text not null,
+     created_at ${int64} not null,
+     primary key (workspace_id, user_id)
+   )${strict}`,
+  'create index members_by_user on members (user_id)',
+
+  `create table links (
+     id text primary key,
+     hash text not null unique,
+     purpose text not null,
+     email text,
+     proves_email ${int64} not null,
+     workspace_id text references workspaces (id),
+     role text,
+     created_by text not null,
+     created_at ${int64} not null,
+     expires_at ${int64} not null,
+     ended_at ${int64}
+   )${strict}`,
+  'create index links_by_workspace on links (workspace_id, id)',
+
+  // Names as they were then: whoever leaves or is renamed stays readable.
+  'alter table audit_log add column actor_name text',
+  'alter table audit_log add column subject_name text',
+  'alter table api_keys add column created_by text',
+]

@@ -1,0 +1,173 @@
+// People, and what they are in which workspace.
+import type { Selectable } from 'kysely'
+import type { Db } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type UserRow = Selectable<Tables['users']>
+export type Role = Tables['members']['role']
+
+export async function insertUser(db: Db, row: UserRow): Promise<void> {
+  await db.insertInto('users').values(row).execute()
+}
+
+export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
+  db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+
+/** The address in lower case. */
+export const findUserByEmail = (db: Db, email: string): Promise<UserRow | undefined> =>
+  db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
+
+export const listUsers = (db: Db) =>
+  db
+    .selectFrom('users')
+    .leftJoin('members', 'members.user_id', 'users.id')
+    .leftJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select([
+      'users.id',
+      'users.name',
+      'users.email',
+      'users.created_at',
+      'users.disabled_at',
+      'workspaces.slug',
+      'members.role',
+    ])
+    .orderBy('users.email')
+    .orderBy('workspaces.slug')
+    .execute()
+
+export async function renameUser(db: Db, id: string, name: string, at: number): Promise<void> {
+  await db.updateTable('users').set({ name, updated_at: at }).where('id', '=', id).execute()
+}
+
+export async function verifyEmail(db: Db, id: string): Promise<void> {
+  await db.updateTable('users').set({ email_verified: 1 }).where('id', '=', id).execute()
+}
+
+/** False where there was nothing to change: disabled already. */
+export async function disableUser(db: Db, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('users')
+    .set({ disabled_at: at })
+    .where('id', '=', id)
+    .where('disabled_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+export async function enableUser(db: Db, id: string): Promise<void> {
+  await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
+}
+
+/** What better-auth calls an account of the provider "credential". */
+const PASSWORD = 'credential'
+
+export async function setPassword(
+  db: Db,
+  { id, userId, password, at }: { id: string; userId: string; password: string; at: number },
+): Promise<void> {
+  await db
+    .insertInto('identities')
+    .values({
+      id,
+      user_id: userId,
+      provider_id: PASSWORD,
+      account_id: userId,
+      password,
+      created_at: at,
+      updated_at: at,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['provider_id', 'account_id']).doUpdateSet({ password, updated_at: at }),
+    )
+    .execute()
+}
+
+export async function hasPassword(db: Db, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('identities')
+    .select('id')
+    .where('provider_id', '=', PASSWORD)
+    .where('account_id', '=', userId)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** The role, which stays what it is until the transaction ends. (Written to itself, which locks it on every engine.) */
+export async function holdRole(db: Db, workspaceId: string, userId: string): Promise<Role | undefined> {
+  const row = await db
+    .updateTable('members')
+    .set((member) => ({ role: member.ref('role') }))
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .returning('role')
+    .executeTakeFirst()
+  return row?.role
+}
+
+/** The workspace and the role that somebody has in it, if any. */
+export const findMembership = (db: Db, slug: string, userId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['workspaces.id as workspaceId', 'members.role'])
+    .where('workspaces.slug', '=', slug)
+    .where('members.user_id', '=', userId)
+    .executeTakeFirst()
+
+export const listMemberships = (db: Db, userId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['workspaces.slug', 'workspaces.name', 'members.role'])
+    .where('members.user_id', '=', userId)
+    .orderBy('workspaces.name')
+    .execute()
+
+export const listMembers = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select(['users.id', 'users.name', 'users.email', 'members.role', 'members.created_at as joinedAt'])
+    .where('members.workspace_id', '=', workspaceId)
+    .orderBy('users.name')
+    .orderBy('users.id')
+    .execute()
+
+/** False where the person belongs to it already. */
+export async function insertMember(db: Db, row: Selectable<Tables['members']>): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('members')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'user_id']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+export async function setRole(db: Db, workspaceId: string, userId: string, role: Role): Promise<void> {
+  await db
+    .updateTable('members')
+    .set({ role })
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+export async function deleteMember(db: Db, workspaceId: string, userId: string): Promise<void> {
+  await db
+    .deleteFrom('members')
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+/**
+ * The people of the workspace, held until the transaction ends: two owners who leave at once take turns. (Written to
+ * themselves, which locks them on every engine.)
+ */
+export const holdMembers = (db: Db, workspaceId: string) =>
+  db
+    .updateTable('members')
+    .set((row) => ({ role: row.ref('role') }))
+    .where('workspace_id', '=', workspaceId)
+    .returning(['user_id as userId', 'role'])
+    .execute()

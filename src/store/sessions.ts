@@ -1,0 +1,61 @@
+// Sessions of people, and the codes of second factors that were used.
+import type { Selectable } from 'kysely'
+import type { Db } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type SessionRow = Selectable<Tables['sessions']>
+
+export const listSessions = (db: Db, userId: string, now: number): Promise<SessionRow[]> =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('expires_at', '>', now)
+    .orderBy('created_at', 'desc')
+    .execute()
+
+/** Whether the session is there, and if so, it stays until the transaction ends. (Written to itself.) */
+export async function holdSession(db: Db, userId: string, id: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('sessions')
+    .set((session) => ({ user_id: session.ref('user_id') }))
+    .where('user_id', '=', userId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** False where the person has no such session. */
+export async function deleteSession(db: Db, userId: string, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('sessions')
+    .where('user_id', '=', userId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return numDeletedRows === 1n
+}
+
+/** All of a person's sessions, or all but one. */
+export async function deleteSessions(db: Db, userId: string, except?: string): Promise<void> {
+  let query = db.deleteFrom('sessions').where('user_id', '=', userId)
+  if (except !== undefined) query = query.where('id', '!=', except)
+  await query.execute()
+}
+
+export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
+  await db.deleteFrom('sessions').where('expires_at', '<=', now).execute()
+}
+
+/** False where the person has used the code before; codes from before a moment are forgotten. */
+export async function useCode(
+  db: Db,
+  { userId, hash, at, forgetBefore }: { userId: string; hash: string; at: number; forgetBefore: number },
+): Promise<boolean> {
+  await db.deleteFrom('used_codes').where('user_id', '=', userId).where('at', '<', forgetBefore).execute()
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('used_codes')
+    .values({ user_id: userId, hash, at })
+    .onConflict((conflict) => conflict.columns(['user_id', 'hash']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}

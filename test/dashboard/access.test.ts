@@ -1,0 +1,88 @@
+// Operations × people, made from the table: whoever adds an operation finds it here.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
+import { type Operation, type Role, roles } from '../../src/contract/operation.ts'
+import { engines } from '../support/databases.ts'
+import { createJudge } from '../support/openapi.ts'
+import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
+import { addEdge, addWorkspace, serve } from '../support/server.ts'
+
+/** A body that is in order, so that nothing but access decides. */
+const bodies: Record<string, object> = {
+  'sign-in.password': { email: 'nobody@example.com', password: PASSWORD },
+  'sign-in.code': { code: '000000' },
+  'sign-in.forgotten': { email: 'nobody@example.com' },
+  'links.read': { link: 'x'.repeat(43) },
+  'links.use': { link: 'x'.repeat(43) },
+  'account.rename': { name: 'Same' },
+  'account.password': { current: 'wrong password', password: 'another good password' },
+  'second-factor.begin': { password: 'wrong password' },
+  'second-factor.confirm': { code: '000000' },
+  'second-factor.remove': { password: 'wrong password' },
+  'keys.create': { label: 'x' },
+  'invitations.create': { email: 'somebody@example.com', role: 'member' },
+  'people.set-role': { role: 'member' },
+}
+/** They would end what the test goes on with. */
+const ending = new Set(['session.end', 'session.end-all', 'people.leave'])
+
+const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
+
+for (const engine of engines)
+  test(`${engine}: every operation admits whom its access names, and nobody else`, async (t) => {
+    const server = await serve(t, { engine })
+    await addWorkspace(server, 'elsewhere')
+    const edge = await addEdge(server)
+    const judge = createJudge((await openBrowser(server.url).get('/openapi.json')).json)
+    const people = {
+      nobody: openBrowser(server.url),
+      'an owner of another workspace': (await addPerson(server, 'Eve', 'owner', 'elsewhere')).browser,
+      member: (await addPerson(server, 'Mia', 'member')).browser,
+      admin: (await addPerson(server, 'Adam', 'admin')).browser,
+      owner: (await addPerson(server, 'Olga', 'owner')).browser,
+    }
+    for (const [name, browser] of Object.entries(people))
+      for (const operation of dashboardOperations as readonly Operation[]) {
+        const { id, access, method } = operation
+        if (ending.has(id) && name !== 'nobody') continue
+        const path = operation.path.replace('{workspace}', 'acme').replace('{id}', 'usr_none')
+        const answer = await browser.call(method, path, method === 'POST' ? (bodies[id] ?? {}) : undefined)
+        const what = `${name}: ${id} → ${answer.status} ${answer.text}`
+        judge(operation.path, method, answer)
+        assert.equal(answer.headers.get('access-control-allow-origin'), null)
+        if (access === 'anyone' || access === 'visitor') assert.notEqual(answer.status, 403, what)
+        else if (name === 'nobody') assert.equal(answer.status, 401, what)
+        else if (isRole(access) && !(name in { member: 1, admin: 1, owner: 1 }))
+          assert.deepEqual([answer.status, answer.text], [404, '{"error":"not_found"}'], what)
+        else if (isRole(access)) {
+          const allowed = roles.indexOf(name as Role) >= roles.indexOf(access)
+          assert.equal(answer.status === 403, !allowed, what)
+          assert.notEqual(answer.status, 401, what)
+        } else assert.notEqual(answer.status, 401, what)
+        // Neither a key nor an edge's credential opens anything here.
+        if (name === 'nobody' && access !== 'anyone' && access !== 'visitor')
+          for (const token of [server.key.token, edge.token]) {
+            const headers = { authorization: `Bearer ${token}` }
+            assert.equal(
+              (await browser.call(method, path, undefined, headers)).status,
+              401,
+              `${id} with a token`,
+            )
+          }
+      }
+  })
+
+test('a session opens neither the public API nor the edges’ side', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { cookies } = await addPerson(server, 'Olga', 'owner')
+  const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') }
+  for (const path of ['/api/v1/workspace', '/edge/v1/authorize'])
+    assert.equal((await fetch(server.url + path, { headers })).status, 401, path)
+})
+
+test('what is no path of the dashboard’s API is 404 in JSON', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  for (const path of ['/dashboard/api', '/dashboard/api/nope', '/api/nope', '/api', '/edge/nope'])
+    assert.equal(await (await fetch(server.url + path)).text(), '{"error":"not_found"}', path)
+})

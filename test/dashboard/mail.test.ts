@@ -1,0 +1,115 @@
+// Letters: through a real mail server, to nobody but their address.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { SMTPServer } from 'smtp-server'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { addPerson, openBrowser, signIn } from '../support/people.ts'
+import { freePort } from '../support/ports.ts'
+import { serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+async function startMailServer(t: Test) {
+  const letters: { to: string; text: string }[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, session, done) {
+      let text = ''
+      stream.on('data', (chunk) => {
+        text += chunk
+      })
+      stream.on('end', () => {
+        letters.push({
+          to: session.envelope.rcptTo.map(({ address }) => address).join(),
+          text: readable(text),
+        })
+        done()
+      })
+    },
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  atEnd(t, () => new Promise<void>((resolve) => server.close(resolve)))
+  const { port } = server.server.address() as AddressInfo
+  return { letters, env: mailTo(port) }
+}
+
+const mailTo = (port: number) => ({
+  ADIT_SMTP_URL: `smtp://127.0.0.1:${port}`,
+  ADIT_MAIL_FROM: 'Adit <adit@example.com>',
+})
+
+/** Quoted-printable, as long lines are sent. */
+const readable = (text: string) => text.replaceAll('=\r\n', '').replaceAll('=3D', '=')
+
+const linkIn = (text: string) => /\/link#([\w-]{43})/.exec(text)?.[1] as string
+
+test('an invitation is sent to its address and shown to nobody else', async (t) => {
+  const { letters, env } = await startMailServer(t)
+  const server = await serve(t, {
+    engine: 'sqlite',
+    env: { ...env, ADIT_BASE_URL: 'https://adit.example.com' },
+  })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const { status, json } = await ann.post('/workspaces/acme/invitations', {
+    email: 'bob@example.com',
+    role: 'member',
+  })
+  assert.deepEqual([status, json.link], [201, null])
+  const [letter] = letters
+  assert.equal(letter?.to, 'bob@example.com')
+  assert.match(letter?.text as string, /Subject: Ann invites you to Acme on Adit/)
+  assert.match(letter?.text as string, /https:\/\/adit\.example\.com\/link#/)
+  const bob = openBrowser(server.url, 'https://adit.example.com')
+  const used = await bob.post('/links/use', {
+    link: linkIn(letter?.text as string),
+    name: 'Bob',
+    password: 'a good password of Bob',
+  })
+  assert.equal(used.status, 200)
+})
+
+test('a forgotten password is reset by mail; an unknown address is answered the same and sent nothing', async (t) => {
+  const { letters, env } = await startMailServer(t)
+  const server = await serve(t, { engine: 'sqlite', env })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const browser = openBrowser(server.url)
+  assert.deepEqual((await browser.get('/sign-in')).json, { sso: null, resetByMail: true })
+  const [known, unknown] = [
+    await browser.post('/sign-in/forgotten', { email }),
+    await browser.post('/sign-in/forgotten', { email: 'nobody@example.com' }),
+  ]
+  assert.deepEqual([known.status, known.text], [unknown.status, unknown.text])
+  await until('the letter', () => letters.length > 0)
+  assert.deepEqual(
+    letters.map(({ to }) => to),
+    [email],
+  )
+  const link = linkIn(letters[0]?.text as string)
+  assert.equal((await browser.post('/links/use', { link, password: 'remembered this time' })).status, 200)
+  assert.equal((await signIn(openBrowser(server.url), email, 'remembered this time')).status, 200)
+  for (let round = 0; round < 2; round++) await browser.post('/sign-in/forgotten', { email })
+  assert.equal(
+    (await browser.post('/sign-in/forgotten', { email })).status,
+    429,
+    'nobody is flooded with mail',
+  )
+})
+
+test('without a mail server there is no reset by mail; one that does not answer is said', async (t) => {
+  const without = await serve(t, { engine: 'sqlite' })
+  assert.equal(
+    (await openBrowser(without.url).post('/sign-in/forgotten', { email: 'a@example.com' })).status,
+    404,
+  )
+  const server = await serve(t, { engine: 'sqlite', env: mailTo(await freePort()) })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const { status, json } = await ann.post('/workspaces/acme/invitations', {
+    email: 'b@example.com',
+    role: 'member',
+  })
+  assert.equal(status, 503)
+  assert.match(json.message, /could not be sent by mail/)
+})

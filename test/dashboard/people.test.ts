@@ -1,0 +1,298 @@
+// Roles, invitations and links: who may do what to whom, and how people come and go.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeResetLink } from '../../src/domain/accounts.ts'
+import { setRole } from '../../src/store/people.ts'
+import { engines } from '../support/databases.ts'
+import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { connectRaw } from '../support/raw.ts'
+import { addWorkspace, operator, rename, serve } from '../support/server.ts'
+
+for (const engine of engines) {
+  test(`${engine}: an invitation lets in once, with its role, and is in nobody's list afterwards`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const invited = await ann.post('/workspaces/acme/invitations', {
+      email: 'Bob@Example.com',
+      role: 'admin',
+    })
+    assert.equal(invited.status, 201)
+    assert.equal(invited.headers.get('cache-control'), 'no-store')
+    assert.match(invited.json.link, new RegExp(`^${server.url}/link#[\\w-]{43}$`))
+    const { invitations } = (await ann.get('/workspaces/acme/people')).json
+    assert.deepEqual(
+      invitations.map(({ email, role, invitedBy }: Record<string, string>) => [email, role, invitedBy]),
+      [['bob@example.com', 'admin', 'Ann']],
+    )
+    const link = invited.json.link.split('#')[1]
+    const bob = openBrowser(server.url)
+    assert.deepEqual((await bob.post('/links/read', { link })).json, {
+      purpose: 'join',
+      email: 'bob@example.com',
+      workspace: { slug: 'acme', name: 'Acme' },
+      role: 'admin',
+      step: 'choose',
+      isNew: true,
+    })
+    for (const [body, path] of [
+      [{ link, password: PASSWORD }, '/body/name'],
+      [{ link, name: 'Bob' }, '/body/password'],
+      [{ link, name: 'Bob', password: 'letmein123' }, '/body/password'],
+    ] as const) {
+      const { status, json } = await bob.post('/links/use', body)
+      assert.deepEqual([status, json.details[0].path], [400, path])
+    }
+    assert.deepEqual((await bob.post('/links/use', { link, name: 'Bob', password: PASSWORD })).json, {
+      next: 'signed_in',
+    })
+    assert.equal((await bob.get('/workspaces/acme')).json.role, 'admin')
+    for (const path of ['/links/read', '/links/use'])
+      assert.equal((await bob.post(path, { link, name: 'Bob', password: PASSWORD })).status, 404)
+    const { people, invitations: left } = (await ann.get('/workspaces/acme/people')).json
+    assert.deepEqual(left, [])
+    assert.deepEqual(
+      people.map(({ name, role, isYou }: Record<string, unknown>) => [name, role, isYou]),
+      [
+        ['Ann', 'owner', true],
+        ['Bob', 'admin', false],
+      ],
+    )
+    const { entries } = (await ann.get('/workspaces/acme/audit')).json
+    assert.deepEqual(
+      entries
+        .slice(0, 2)
+        .map((entry: { actor: { name: string }; action: string; subject: { name: string } }) => [
+          entry.actor.name,
+          entry.action,
+          entry.subject.name,
+        ]),
+      [
+        ['Bob', 'person.joined', 'Bob'],
+        ['Ann', 'person.invited', 'bob@example.com'],
+      ],
+    )
+  })
+
+  test(`${engine}: two who use one link at once: one gets in`, async (t) => {
+    const server = await serve(t, { engine })
+    const link = await linkFor(server, 'ann@example.com', 'owner')
+    const use = () => openBrowser(server.url).post('/links/use', { link, name: 'Ann', password: PASSWORD })
+    const statuses = (await Promise.all([use(), use(), use()])).map(({ status }) => status)
+    assert.deepEqual(statuses.sort(), [200, 404, 404])
+  })
+
+  test(`${engine}: a revoked invitation and one older than 24 hours let nobody in`, async (t) => {
+    let now = Date.now()
+    const server = await serve(t, { engine, clock: () => now })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const invite = async () =>
+      (await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })).json
+    const revoked = await invite()
+    assert.equal((await ann.remove(`/workspaces/acme/invitations/${revoked.id}`)).status, 200)
+    assert.equal((await ann.remove(`/workspaces/acme/invitations/${revoked.id}`)).status, 404)
+    const replaced = await invite()
+    const old = await invite()
+    now += 24 * 3_600_000 - 60_000
+    const read = async ({ link }: { link: string }) =>
+      (await openBrowser(server.url).post('/links/read', { link: link.split('#')[1] })).status
+    assert.deepEqual([await read(revoked), await read(replaced), await read(old)], [404, 404, 200])
+    now += 120_000
+    assert.equal(await read(old), 404)
+  })
+
+  test(`${engine}: whoever has an account accepts as that person, and an invitation cannot take an account over`, async (t) => {
+    const server = await serve(t, { engine })
+    await addWorkspace(server, 'elsewhere')
+    const bob = await addPerson(server, 'Bob', 'member', 'elsewhere')
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const invited = await ann.post('/workspaces/acme/invitations', { email: bob.email, role: 'member' })
+    const link = invited.json.link.split('#')[1]
+    const stranger = openBrowser(server.url)
+    assert.equal((await stranger.post('/links/read', { link })).json.step, 'sign_in')
+    const theft = await stranger.post('/links/use', {
+      link,
+      name: 'Mallory',
+      password: 'a password of theirs',
+    })
+    assert.equal(theft.status, 401)
+    assert.match(theft.json.message, /Sign in as bob@example\.com/)
+    assert.equal((await ann.post('/links/use', { link })).status, 401, 'nor can somebody else accept it')
+    assert.equal((await signIn(openBrowser(server.url), bob.email, 'a password of theirs')).status, 401)
+    assert.equal((await bob.post('/links/read', { link })).json.step, 'accept')
+    assert.equal((await bob.post('/links/use', { link })).status, 200)
+    const { workspaces } = (await bob.get('/session')).json
+    assert.deepEqual(
+      workspaces.map(({ slug }: { slug: string }) => slug),
+      ['acme', 'elsewhere'],
+    )
+    const again = await ann.post('/workspaces/acme/invitations', { email: bob.email, role: 'member' })
+    assert.equal(again.status, 409)
+  })
+
+  test(`${engine}: an admin cannot touch an owner or make one, and nobody hands out more than they have`, async (t) => {
+    const server = await serve(t, { engine })
+    const owner = await addPerson(server, 'Olga', 'owner')
+    const admin = await addPerson(server, 'Adam', 'admin')
+    const member = await addPerson(server, 'Mia', 'member')
+    const people = '/workspaces/acme/people'
+    for (const [answer, status] of [
+      [await admin.post(`${people}/${owner.id}`, { role: 'member' }), 403],
+      [await admin.remove(`${people}/${owner.id}`), 403],
+      [await admin.post(`${people}/${member.id}`, { role: 'owner' }), 403],
+      [await admin.post(`${people}/${admin.id}`, { role: 'owner' }), 403],
+      [await admin.post('/workspaces/acme/invitations', { email: 'x@example.com', role: 'owner' }), 403],
+      [await member.post(`${people}/${member.id}`, { role: 'admin' }), 403],
+      [await member.remove(`${people}/${admin.id}`), 403],
+      [await admin.post(`${people}/usr_none`, { role: 'member' }), 404],
+      [await admin.post(`${people}/${member.id}`, { role: 'admin' }), 200],
+      [await owner.post(`${people}/${admin.id}`, { role: 'member' }), 200],
+      [await owner.remove(`${people}/${admin.id}`), 200],
+    ] as const)
+      assert.equal(answer.status, status, answer.text)
+    const forOwner = await owner.post('/workspaces/acme/invitations', {
+      email: 'x@example.com',
+      role: 'owner',
+    })
+    assert.equal((await member.remove(`/workspaces/acme/invitations/${forOwner.json.id}`)).status, 403)
+    assert.equal((await admin.get('/workspaces/acme')).status, 404, 'whoever was removed is out at once')
+  })
+
+  test(`${engine}: the last owner cannot leave, step down or be removed, not even two at once`, async (t) => {
+    const server = await serve(t, { engine })
+    const [ann, bob] = [await addPerson(server, 'Ann', 'owner'), await addPerson(server, 'Bob', 'owner')]
+    const leave = (person: typeof ann) => person.remove('/workspaces/acme/membership')
+    const statuses = (await Promise.all([leave(ann), leave(bob)])).map(({ status }) => status)
+    assert.deepEqual(statuses.sort(), [200, 409])
+    const stays = (await ann.get('/workspaces/acme')).status === 200 ? ann : bob
+    const refused = await leave(stays)
+    assert.equal(refused.status, 409)
+    assert.match(refused.json.message, /Make somebody else an owner first/)
+    for (const answer of [
+      await stays.post(`/workspaces/acme/people/${stays.id}`, { role: 'member' }),
+      await stays.remove(`/workspaces/acme/people/${stays.id}`),
+    ])
+      assert.equal(answer.status, 409)
+  })
+
+  test(`${engine}: a lowered role counts in the very request that is under way`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'admin')
+    const cookie = [...ann.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const slow = (path: string, body: string) => {
+      const socket = connectRaw(server.url)
+      socket.write(
+        `POST /dashboard/api${path} HTTP/1.1\r\nhost: ${new URL(server.url).host}\r\norigin: ${server.url}\r\n` +
+          `cookie: ${cookie}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n` +
+          'connection: close\r\n\r\n',
+      )
+      return { ...socket, finish: () => socket.write(body) }
+    }
+    const keys = async () =>
+      (
+        await server.world.store.db
+          .selectFrom('api_keys')
+          .select('id')
+          .where('created_by', '=', 'Ann')
+          .execute()
+      ).length
+    const lowered = slow('/workspaces/acme/keys', '{"label":"late"}')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    await server.world.store.transaction((db) => setRole(db, server.workspace.id, ann.id, 'member'))
+    lowered.finish()
+    assert.match(await lowered.answer, /^HTTP\/1\.1 403 /)
+    await server.world.store.transaction((db) => setRole(db, server.workspace.id, ann.id, 'admin'))
+    const signedOut = slow('/workspaces/acme/keys', '{"label":"late"}')
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    await ann.post('/sign-out/everywhere')
+    signedOut.finish()
+    assert.match(await signedOut.answer, /^HTTP\/1\.1 401 /)
+    assert.equal(await keys(), 0)
+  })
+
+  test(`${engine}: no audit, no act: whatever people do is undone where it cannot be written down`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const bob = await addPerson(server, 'Bob', 'member')
+    const { id: keyId } = (await ann.post('/workspaces/acme/keys', { label: 'stays' })).json
+    const before = (await ann.get('/workspaces/acme/people')).text
+    await rename(server, 'audit_log', 'audit_log_away')
+    for (const attempt of [
+      () => ann.post('/workspaces/acme/keys', { label: 'x' }),
+      () => ann.remove(`/workspaces/acme/keys/${keyId}`),
+      () => ann.post('/workspaces/acme/invitations', { email: 'x@example.com', role: 'member' }),
+      () => ann.post(`/workspaces/acme/people/${bob.id}`, { role: 'admin' }),
+      () => ann.remove(`/workspaces/acme/people/${bob.id}`),
+      () => bob.remove('/workspaces/acme/membership'),
+      () => ann.post('/account/name', { name: 'Anna' }),
+      () => ann.post('/account/password', { current: PASSWORD, password: 'another good password' }),
+      () => ann.post('/account/second-factor', { password: PASSWORD }),
+      () => ann.post('/sign-out/everywhere'),
+    ])
+      assert.equal((await attempt()).status, 500, attempt.toString())
+    await rename(server, 'audit_log_away', 'audit_log')
+    assert.equal((await ann.get('/workspaces/acme/people')).text, before)
+    assert.equal((await ann.get('/workspaces/acme/keys?state=active')).json.keys.length, 2)
+    assert.equal((await signIn(openBrowser(server.url), ann.email)).json.next, 'signed_in')
+  })
+
+  test(`${engine}: a reset link sets the password once, and ends every session`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const user = await server.world.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const { secret: link } = await makeResetLink(server.world, operator, user)
+    const browser = openBrowser(server.url)
+    const facts = (await browser.post('/links/read', { link })).json
+    assert.deepEqual([facts.purpose, facts.step, facts.isNew], ['reset', 'choose', false])
+    assert.equal((await browser.post('/links/use', { link, password: 'a brand new password' })).status, 200)
+    assert.equal((await browser.get('/session')).status, 200)
+    assert.equal((await ann.get('/session')).status, 401)
+    assert.equal((await browser.post('/links/use', { link, password: 'yet another password' })).status, 404)
+    assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 401)
+  })
+
+  test(`${engine}: what somebody did keeps their name after they left or were renamed`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const bob = await addPerson(server, 'Bob', 'admin')
+    const { id } = (await bob.post('/workspaces/acme/keys', { label: '<img src=x onerror=alert(1)>' })).json
+    await bob.post('/account/name', { name: 'Robert' })
+    await bob.remove('/workspaces/acme/membership')
+    const { keys } = (await ann.get('/workspaces/acme/keys')).json
+    const found = keys.find((key: { id: string }) => key.id === id)
+    assert.equal(found.createdBy, 'Bob')
+    const { entries } = (await ann.get('/workspaces/acme/audit')).json
+    const created = entries.find((entry: { subject: { id: string } }) => entry.subject.id === id)
+    assert.deepEqual(created.actor.name, 'Bob')
+    assert.equal(created.subject.name, '<img src=x onerror=alert(1)>')
+    assert.equal(entries[0].actor.name, 'Robert')
+  })
+
+  test(`${engine}: keys and the audit log come in pages, newest first, without gap or repeat`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    for (let index = 0; index < 7; index++) await ann.post('/workspaces/acme/keys', { label: `k${index}` })
+    const { keys: all } = (await ann.get('/workspaces/acme/keys')).json
+    await ann.remove(`/workspaces/acme/keys/${all[2].id}`)
+    const walk = async (path: string, list: string) => {
+      const seen: { id: string }[] = []
+      for (let cursor = ''; ; ) {
+        const { json } = await ann.get(`${path}limit=3${cursor && `&cursor=${cursor}`}`)
+        seen.push(...json[list])
+        if (json.next === null) return seen.map(({ id }) => id)
+        cursor = json.next
+      }
+    }
+    const ids = all.map(({ id }: { id: string }) => id)
+    assert.deepEqual(await walk('/workspaces/acme/keys?', 'keys'), ids)
+    assert.deepEqual(await walk('/workspaces/acme/keys?state=revoked&', 'keys'), [ids[2]])
+    assert.deepEqual(
+      await walk('/workspaces/acme/keys?state=active&', 'keys'),
+      ids.filter((id: string) => id !== ids[2]),
+    )
+    const audit = await walk('/workspaces/acme/audit?', 'entries')
+    assert.deepEqual(audit, [...audit].sort().reverse())
+    assert.equal(audit.length, (await ann.get('/workspaces/acme/audit?limit=200')).json.entries.length)
+    for (const bad of ['limit=0', 'limit=201', 'cursor=x', 'limit=1&limit=2'])
+      assert.equal((await ann.get(`/workspaces/acme/audit?${bad}`)).status, 400, bad)
+  })
+}

@@ -1,0 +1,82 @@
+// A second factor: set up, asked for, and not to be used twice.
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { test } from 'node:test'
+import { engines } from '../support/databases.ts'
+import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { serve } from '../support/server.ts'
+
+/** What an authenticator shows (RFC 6238), some steps of 30 s from now. */
+function codeOf(secret: string, steps = 0): string {
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  const bits = [...secret].map((letter) => digits.indexOf(letter).toString(2).padStart(5, '0')).join('')
+  const bytes = (bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2))
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + steps))
+  const mac = createHmac('sha1', Buffer.from(bytes)).update(counter).digest()
+  const offset = (mac.at(-1) as number) & 15
+  return String((mac.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, '0')
+}
+
+for (const engine of engines)
+  test(`${engine}: a second factor is asked for once it is confirmed; no code works twice`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    assert.equal((await ann.post('/account/second-factor', { password: 'wrong password' })).status, 403)
+    const begun = await ann.post('/account/second-factor', { password: PASSWORD })
+    assert.equal(begun.status, 200)
+    assert.equal(begun.headers.get('cache-control'), 'no-store')
+    const { secret, uri, recoveryCodes } = begun.json
+    assert.ok(uri.startsWith('otpauth://totp/') && uri.includes(secret))
+    assert.deepEqual((await signIn(openBrowser(server.url), ann.email)).json, { next: 'signed_in' })
+    assert.equal((await ann.post('/account/second-factor/confirm', { code: '000000' })).status, 403)
+    assert.equal((await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })).status, 200)
+    assert.equal((await ann.get('/session')).json.person.hasSecondFactor, true)
+    assert.equal((await ann.post('/account/second-factor', { password: PASSWORD })).status, 409)
+
+    const begin = async () => {
+      const browser = openBrowser(server.url)
+      assert.deepEqual((await signIn(browser, ann.email)).json, { next: 'code' })
+      assert.equal((await browser.get('/session')).status, 401, 'the password alone opens nothing')
+      return browser
+    }
+    const first = await begin()
+    assert.equal((await first.post('/sign-in/code', { code: '000000' })).status, 401)
+    const code = codeOf(secret, 1)
+    assert.deepEqual((await first.post('/sign-in/code', { code })).json, { next: 'signed_in' })
+    assert.equal((await first.get('/session')).status, 200)
+    const second = await begin()
+    const replayed = await second.post('/sign-in/code', { code })
+    assert.equal(replayed.status, 401, 'somebody who looked over a shoulder')
+    assert.equal((await second.get('/session')).status, 401)
+
+    const third = await begin()
+    assert.equal((await third.post('/sign-in/code', { code: recoveryCodes[0] })).status, 200)
+    const fourth = await begin()
+    assert.equal((await fourth.post('/sign-in/code', { code: recoveryCodes[0] })).status, 401, 'used up')
+    assert.equal(
+      (await openBrowser(server.url).post('/sign-in/code', { code: codeOf(secret, -1) })).status,
+      401,
+    )
+
+    assert.equal(
+      (await first.post('/account/second-factor/remove', { password: 'wrong password' })).status,
+      403,
+    )
+    assert.equal((await first.post('/account/second-factor/remove', { password: PASSWORD })).status, 200)
+    assert.deepEqual((await signIn(openBrowser(server.url), ann.email)).json, { next: 'signed_in' })
+    const acts = await server.world.store.db.selectFrom('audit_log').select('action').execute()
+    for (const action of ['person.second-factor-added', 'person.second-factor-removed'])
+      assert.ok(acts.some((row) => row.action === action))
+  })
+
+test('codes cannot be guessed: a challenge ends after a few wrong ones', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  const browser = openBrowser(server.url)
+  await signIn(browser, ann.email)
+  for (let round = 0; round < 6; round++) await browser.post('/sign-in/code', { code: `00000${round}` })
+  assert.equal((await browser.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 401)
+})

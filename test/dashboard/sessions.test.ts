@@ -1,0 +1,225 @@
+// Signing in and out: who is let in, for how long, and from where.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setDisabled } from '../../src/domain/accounts.ts'
+import { engines } from '../support/databases.ts'
+import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { operator, serve } from '../support/server.ts'
+
+for (const engine of engines) {
+  test(`${engine}: a password lets in, with a session of its own each time; signing out ends it`, async (t) => {
+    const server = await serve(t, { engine })
+    const { email, cookies: first } = await addPerson(server, 'Ann', 'owner')
+    const browser = openBrowser(server.url)
+    assert.equal((await browser.get('/session')).status, 401)
+    const planted = 'adit.session_token'
+    browser.cookies.set(planted, 'chosen-by-somebody-else')
+    assert.deepEqual((await signIn(browser, email.toUpperCase())).json, { next: 'signed_in' })
+    assert.notEqual(browser.cookies.get(planted), 'chosen-by-somebody-else')
+    assert.notEqual(browser.cookies.get(planted), first.get(planted))
+    const { person, workspaces } = (await browser.get('/session')).json
+    assert.deepEqual([person.name, person.email, person.hasPassword], ['Ann', email, true])
+    assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'owner' }])
+    const before = new Map(browser.cookies)
+    assert.equal((await browser.post('/sign-out')).status, 200)
+    assert.equal(browser.cookies.size, 0, 'the cookie is taken back')
+    for (const [name, value] of before) browser.cookies.set(name, value)
+    assert.equal((await browser.get('/session')).status, 401, 'and worth nothing any more')
+  })
+
+  test(`${engine}: sessions are listed, ended one by one, or all at once`, async (t) => {
+    const server = await serve(t, { engine })
+    const here = await addPerson(server, 'Ann', 'owner')
+    const [there, elsewhere] = [openBrowser(server.url), openBrowser(server.url)]
+    for (const browser of [there, elsewhere]) await signIn(browser, here.email)
+    const { sessions } = (await here.get('/account/sessions')).json
+    assert.equal(sessions.length, 3)
+    assert.equal(sessions.filter(({ isThis }: { isThis: boolean }) => isThis).length, 1)
+    const { id } = (await there.get('/account/sessions')).json.sessions.find(
+      ({ isThis }: { isThis: boolean }) => isThis,
+    )
+    assert.equal((await here.remove(`/account/sessions/${id}`)).status, 200)
+    assert.equal((await here.remove(`/account/sessions/${id}`)).status, 404)
+    assert.equal((await there.get('/session')).status, 401)
+    const other = await addPerson(server, 'Bob', 'owner')
+    const [his] = (await other.get('/account/sessions')).json.sessions
+    assert.equal(
+      (await here.remove(`/account/sessions/${his.id}`)).status,
+      404,
+      'somebody else’s is not there',
+    )
+    assert.equal((await here.post('/sign-out/everywhere')).status, 200)
+    for (const browser of [here, elsewhere]) assert.equal((await browser.get('/session')).status, 401)
+    assert.equal((await other.get('/session')).status, 200)
+  })
+
+  test(`${engine}: a session ends when it was idle for a day, and after a fortnight whatever happens`, async (t) => {
+    const server = await serve(t, { engine })
+    const idle = await addPerson(server, 'Ida', 'owner')
+    const old = await addPerson(server, 'Otto', 'owner')
+    const set = (userId: string, values: object) =>
+      server.world.store.transaction((db) =>
+        db.updateTable('sessions').set(values).where('user_id', '=', userId).execute(),
+      )
+    const day = 86_400_000
+    await set(idle.id, { expires_at: Date.now() - 1000 })
+    assert.equal((await idle.get('/session')).status, 401)
+    await set(old.id, { created_at: Date.now() - 14 * day + 60_000 })
+    assert.equal((await old.get('/session')).status, 200)
+    await set(old.id, { created_at: Date.now() - 14 * day - 60_000 })
+    assert.equal((await old.get('/session')).status, 401)
+    // One in use goes on: its end is moved with every use, a few minutes apart.
+    const busy = await addPerson(server, 'Berta', 'owner')
+    await set(busy.id, { expires_at: Date.now() + day / 2 })
+    assert.equal((await busy.get('/session')).status, 200)
+    const [{ expiresAt }] = (await busy.get('/account/sessions')).json.sessions
+    assert.ok(Date.parse(expiresAt) > Date.now() + 0.9 * day, expiresAt)
+  })
+
+  test(`${engine}: whoever is revoked is out on the very next request, and cannot come back`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    await setDisabled(server.world, operator, ann.email, true)
+    assert.equal((await ann.get('/session')).status, 401)
+    const again = await signIn(openBrowser(server.url), ann.email)
+    assert.equal(again.status, 401)
+    assert.match(again.json.message, /wrong/)
+    await setDisabled(server.world, operator, ann.email, false)
+    assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 200)
+  })
+
+  test(`${engine}: changing the password wants the old one, ends the other sessions, and refuses common ones`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const other = openBrowser(server.url)
+    await signIn(other, ann.email)
+    const change = (current: string, password: string) => ann.post('/account/password', { current, password })
+    assert.equal((await change('not the password', 'another good password')).status, 403)
+    for (const bad of ['short', 'x'.repeat(129), 'password123', 'Qwertyuiop', ann.email]) {
+      const { status, json } = await change(PASSWORD, bad)
+      assert.equal(status, 400, bad)
+      assert.equal(json.details[0].path, '/body/password')
+    }
+    assert.equal((await other.get('/session')).status, 200)
+    assert.equal((await change(PASSWORD, 'another good password')).status, 200)
+    assert.equal((await ann.get('/session')).status, 200)
+    assert.equal((await other.get('/session')).status, 401)
+    assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 401)
+    assert.equal((await signIn(openBrowser(server.url), ann.email, 'another good password')).status, 200)
+  })
+}
+
+test('an unknown address and a wrong password cannot be told apart, by words or by time', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const attempt = async (address: string) => {
+    const began = performance.now()
+    const answer = await signIn(openBrowser(server.url), address, 'a wrong password')
+    return {
+      ms: performance.now() - began,
+      shape: [answer.status, answer.text, [...answer.headers.keys()].sort().join()],
+    }
+  }
+  await attempt('warm@example.com')
+  const [known, unknown] = [[], []] as [number[], number[]]
+  for (let round = 0; round < 4; round++) {
+    const [a, b] = [await attempt(email), await attempt(`nobody${round}@example.com`)]
+    assert.deepEqual(a.shape, b.shape)
+    known.push(a.ms)
+    unknown.push(b.ms)
+  }
+  const least = (times: number[]) => Math.min(...times)
+  const ratio = least(known) / least(unknown)
+  assert.ok(ratio > 0.4 && ratio < 2.5, `${least(known)} ms and ${least(unknown)} ms`)
+})
+
+test('failed attempts are limited for an address, and a forged X-Forwarded-For does not change that', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const attempt = (password: string, from: string) =>
+    openBrowser(server.url).call('POST', '/sign-in', { email, password }, { 'x-forwarded-for': from })
+  for (let round = 0; round < 5; round++)
+    assert.equal((await attempt('wrong', `192.0.2.${round}`)).status, 401)
+  const limited = await attempt(PASSWORD, '192.0.2.99')
+  assert.equal(limited.status, 429)
+  assert.match(limited.json.message, /Too many attempts\. Try again in 15 minutes\./)
+  assert.ok(Number(limited.headers.get('retry-after')) > 800)
+  const other = await addPerson(server, 'Bob', 'owner')
+  assert.equal((await signIn(openBrowser(server.url), other.email)).status, 200, 'others are not held up')
+})
+
+test('behind a trusted proxy, whoever it names is counted', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1, ::1' } })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const attempt = (password: string, from: string) =>
+    openBrowser(server.url).call('POST', '/sign-in', { email, password }, { 'x-forwarded-for': from })
+  for (let round = 0; round < 5; round++) await attempt('wrong', '192.0.2.1')
+  assert.equal((await attempt(PASSWORD, '192.0.2.1')).status, 429)
+  const fine = openBrowser(server.url)
+  assert.equal(
+    (await fine.call('POST', '/sign-in', { email, password: PASSWORD }, { 'x-forwarded-for': '192.0.2.2' }))
+      .status,
+    200,
+  )
+  const { sessions } = (await fine.get('/account/sessions')).json
+  assert.ok(sessions.some(({ from }: { from: string }) => from === '192.0.2.2'))
+})
+
+test('the cookie is HttpOnly and SameSite, and on https Secure with a name that no other host can set', async (t) => {
+  const http = await serve(t, { engine: 'sqlite' })
+  const plain = await addPerson(http, 'Ann', 'owner')
+  const on = async (browser: ReturnType<typeof openBrowser>) => {
+    await signIn(browser, plain.email)
+    return browser.setCookies.find((cookie) => cookie.includes('session_token')) as string
+  }
+  assert.match(await on(openBrowser(http.url)), /^adit\.session_token=.*; Path=\/; HttpOnly; SameSite=Lax$/)
+  const https = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com' } })
+  const { email } = await addPerson(https, 'Ann', 'owner')
+  const browser = openBrowser(https.url, 'https://adit.example.com')
+  await signIn(browser, email)
+  const [cookie] = browser.setCookies.filter((text) => text.includes('session_token'))
+  assert.match(cookie as string, /^__Host-adit\.session_token=.*; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
+  assert.equal((await browser.get('/session')).status, 200)
+})
+
+test('a write from another site, without an origin or as a form is refused; reading changes nothing', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const write = (headers: Record<string, string>) =>
+    ann.call('POST', '/workspaces/acme/keys', '{"label":"forged"}', headers)
+  for (const headers of [
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+    { origin: `${server.url}.evil.example` },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: '' },
+  ])
+    assert.equal((await write(headers as Record<string, string>)).status, 403, JSON.stringify(headers))
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])
+    assert.equal((await write({ 'content-type': type })).status, 400, type)
+  assert.equal((await ann.call('POST', '/sign-out', 'x', { 'content-type': 'text/plain' })).status, 400)
+  const { keys } = (await ann.get('/workspaces/acme/keys')).json
+  assert.ok(!keys.some(({ label }: { label: string }) => label === 'forged'))
+  assert.equal((await write({ 'sec-fetch-site': 'same-origin' })).status, 201)
+})
+
+test('no session, link or second factor lies in the database in a form that could be used', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const { link } = (
+    await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
+  ).json
+  const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  const { db } = server.world.store
+  const dump = JSON.stringify(
+    await Promise.all(
+      (
+        ['users', 'identities', 'sessions', 'verifications', 'two_factors', 'links', 'audit_log'] as const
+      ).map((table) => db.selectFrom(table).selectAll().execute()),
+    ),
+  )
+  const [token] = decodeURIComponent([...ann.cookies.values()][0] as string).split('.')
+  for (const raw of [token, link.split('#')[1], secret, recoveryCodes[0], PASSWORD])
+    assert.ok(raw && !dump.includes(raw), `${raw} is in the database`)
+})

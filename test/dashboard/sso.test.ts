@@ -1,0 +1,188 @@
+// Signing in at another identity provider: a real one, by OpenID Connect.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer } from 'node:net'
+import { test } from 'node:test'
+import Provider from 'oidc-provider'
+import { setDisabled } from '../../src/domain/accounts.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { type Engine, engines } from '../support/databases.ts'
+import { addPerson, linkFor, openBrowser, type TestBrowser } from '../support/people.ts'
+import { freePort } from '../support/ports.ts'
+import { operator, serve } from '../support/server.ts'
+
+const BASE = 'https://adit.example.com'
+
+/** Whoever signs in there as `x` has the address x@example.com; it vouches for all of them but Eve's. */
+async function startProvider(t: Test) {
+  const port = await freePort()
+  const issuer = `http://127.0.0.1:${port}`
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: 'adit',
+        client_secret: 'shared with the provider',
+        redirect_uris: [`${BASE}/dashboard/api/sign-in/sso/return`],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    cookies: { keys: ['only for this test'] },
+    findAccount: (_context, id) => ({
+      accountId: id,
+      claims: () => ({
+        sub: id,
+        email: `${id}@example.com`,
+        email_verified: id !== 'eve',
+        name: `${id} of the provider`,
+      }),
+    }),
+    features: { devInteractions: { enabled: true } },
+  })
+  const server = provider.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return settingsFor(issuer)
+}
+
+const settingsFor = (issuer: string) => ({
+  ADIT_BASE_URL: BASE,
+  ADIT_OIDC_ISSUER: issuer,
+  ADIT_OIDC_CLIENT_ID: 'adit',
+  ADIT_OIDC_CLIENT_SECRET: 'shared with the provider',
+})
+
+/** What a browser does at the provider: sign in, consent, and be sent back. */
+async function visitProvider(start: string, login: string): Promise<URL> {
+  const cookies = new Map<string, string>()
+  const go = async (url: string, init: RequestInit = {}) => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, { redirect: 'manual', ...init, headers: { ...init.headers, cookie } })
+    for (const set of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(set) ?? []
+      cookies.set(name, value)
+    }
+    return response
+  }
+  let at = start
+  while (!at.startsWith(BASE)) {
+    let response = await go(at)
+    if (!response.headers.has('location')) {
+      const page = await response.text()
+      const action = /action="([^"]+)"/.exec(page)?.[1] as string
+      const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1] as string
+      response = await go(new URL(action, at).href, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({ prompt, login, password: 'x' }),
+      })
+    }
+    at = new URL(response.headers.get('location') as string, at).href
+  }
+  return new URL(at)
+}
+
+/** All of it; answers where the browser ends up. */
+async function signInThere(browser: TestBrowser, login: string): Promise<string> {
+  const { json, status, text } = await browser.post('/sign-in/sso')
+  assert.equal(status, 200, text)
+  const { search } = await visitProvider(json.url, login)
+  const back = await browser.get(`/sign-in/sso/return${search}`)
+  assert.equal(back.status, 302, back.text)
+  return back.headers.get('location') as string
+}
+
+const setUp = async (t: Test, engine: Engine) => serve(t, { engine, env: await startProvider(t) })
+
+for (const engine of engines)
+  test(`${engine}: whoever is known or invited gets in by the provider, nobody else does`, async (t) => {
+    const server = await setUp(t, engine)
+    const open = () => openBrowser(server.url, BASE)
+    assert.match((await open().get('/sign-in')).json.sso, /^127\.0\.0\.1:\d+$/)
+
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const known = open()
+    assert.equal(await signInThere(known, 'ann'), '/')
+    const { person } = (await known.get('/session')).json
+    assert.deepEqual([person.id, person.name], [ann.id, 'Ann'])
+
+    await linkFor(server, 'bob@example.com', 'admin')
+    const invited = open()
+    assert.equal(await signInThere(invited, 'bob'), '/')
+    const { person: bob, workspaces } = (await invited.get('/session')).json
+    assert.deepEqual([bob.email, bob.hasPassword], ['bob@example.com', false])
+    assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'admin' }])
+    assert.equal(await signInThere(open(), 'bob'), '/', 'and comes back')
+
+    const stranger = open()
+    assert.equal(await signInThere(stranger, 'mallory'), '/sign-in?error=not_invited')
+    assert.equal((await stranger.get('/session')).status, 401)
+    await linkFor(server, 'eve@example.com', 'owner')
+    assert.equal(
+      await signInThere(open(), 'eve'),
+      '/sign-in?error=not_invited',
+      'an address nobody vouches for',
+    )
+
+    await setDisabled(server.world, operator, 'bob@example.com', true)
+    const revoked = open()
+    assert.match(await signInThere(revoked, 'bob'), /^\/sign-in\?error=/)
+    assert.equal((await revoked.get('/session')).status, 401)
+  })
+
+test('an account whose address was never proven is not handed to whoever proves it at the provider', async (t) => {
+  const server = await setUp(t, 'sqlite')
+  const ann = await addPerson(server, 'Ann', 'owner')
+  // Ann is given the link for Carl's address, and makes an account of it for herself.
+  const { link } = (
+    await ann.post('/workspaces/acme/invitations', { email: 'carl@example.com', role: 'member' })
+  ).json
+  const taken = openBrowser(server.url, BASE)
+  const use = { link: link.split('#')[1], name: 'Not Carl', password: 'a password of Ann' }
+  assert.equal((await taken.post('/links/use', use)).status, 200)
+  const carl = openBrowser(server.url, BASE)
+  assert.equal(await signInThere(carl, 'carl'), '/sign-in?error=not_invited')
+  assert.equal((await carl.get('/session')).status, 401)
+})
+
+test('coming back without having left from here, twice, or with an error signs nobody in', async (t) => {
+  const server = await setUp(t, 'sqlite')
+  await addPerson(server, 'Ann', 'owner')
+  const browser = openBrowser(server.url, BASE)
+  const { url } = (await browser.post('/sign-in/sso')).json
+  const { search } = await visitProvider(url, 'ann')
+  const other = openBrowser(server.url, BASE)
+  assert.match(
+    (await other.get(`/sign-in/sso/return${search}`)).headers.get('location') as string,
+    /error=failed/,
+  )
+  assert.equal((await other.get('/session')).status, 401, 'the code belongs to the browser that began')
+  const denied = await browser.get('/sign-in/sso/return?error=access_denied&state=x')
+  assert.equal(denied.headers.get('location'), '/sign-in?error=cancelled')
+  assert.equal((await browser.get('/session')).status, 401)
+})
+
+test('a provider that does not answer is said, and holds up nobody who has a password', async (t) => {
+  const swallowed: Socket[] = []
+  const hole = createServer((socket) => swallowed.push(socket)).listen(0, '127.0.0.1')
+  await once(hole, 'listening')
+  atEnd(t, () => {
+    for (const socket of swallowed) socket.destroy()
+    hole.close()
+  })
+  const { port } = hole.address() as AddressInfo
+  const server = await serve(t, { engine: 'sqlite', env: settingsFor(`http://127.0.0.1:${port}`) })
+  const browser = openBrowser(server.url, BASE)
+  const asked = browser.post('/sign-in/sso')
+  const ann = await addPerson(server, 'Ann', 'owner')
+  assert.equal((await ann.get('/session')).status, 200)
+  const { status, json } = await asked
+  assert.equal(status, 503)
+  assert.match(json.message, /identity provider cannot be reached/)
+})

@@ -1,0 +1,77 @@
+// People at their browsers: the dashboard's API with a jar of cookies, as its page would call it.
+import { inviteByOperator } from '../../src/domain/accounts.ts'
+import type { Role } from '../../src/store/people.ts'
+import { type Answer, operator, type TestServer } from './server.ts'
+
+export const PASSWORD = 'correct horse battery staple'
+
+export interface TestBrowser {
+  cookies: Map<string, string>
+  /** What the last answer set, as it was sent. */
+  setCookies: string[]
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  get(path: string): Promise<Answer>
+  post(path: string, body?: unknown): Promise<Answer>
+  remove(path: string): Promise<Answer>
+}
+
+/** `url`: of the server; `origin`: what the browser says it is at, where that is another. */
+export function openBrowser(url: string, origin = url): TestBrowser {
+  const cookies = new Map<string, string>()
+  const browser: TestBrowser = {
+    cookies,
+    setCookies: [],
+    async call(method, path, body, headers) {
+      const response = await fetch(`${url}/dashboard/api${path}`, {
+        method,
+        redirect: 'manual',
+        headers: {
+          cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
+          ...(method !== 'GET' && { origin }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      })
+      browser.setCookies = response.headers.getSetCookie()
+      for (const cookie of browser.setCookies) {
+        const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
+        if (/max-age=0/i.test(cookie)) cookies.delete(name)
+        else cookies.set(name, value)
+      }
+      const text = await response.text()
+      const isJson = response.headers.get('content-type')?.startsWith('application/json')
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        json: isJson && text ? JSON.parse(text) : undefined,
+      }
+    },
+    get: (path) => browser.call('GET', path),
+    post: (path, body = {}) => browser.call('POST', path, body),
+    remove: (path) => browser.call('DELETE', path),
+  }
+  return browser
+}
+
+/** What follows # in a new link to join a workspace. */
+export const linkFor = async (server: TestServer, email: string, role: Role, workspace = 'acme') =>
+  (await inviteByOperator(server.world, operator, { email, role, workspace })).secret
+
+/** Somebody new in a workspace, signed in. */
+export async function addPerson(server: TestServer, name: string, role: Role, workspace = 'acme') {
+  const email = `${name.toLowerCase()}@example.com`
+  const browser = openBrowser(
+    server.url,
+    server.config.baseUrl ? new URL(server.config.baseUrl).origin : server.url,
+  )
+  const link = await linkFor(server, email, role, workspace)
+  const used = await browser.post('/links/use', { link, name, password: PASSWORD })
+  if (used.status !== 200) throw new Error(used.text)
+  const { person } = (await browser.get('/session')).json
+  return { ...browser, browser, email, name, id: person.id as string }
+}
+
+export const signIn = (browser: TestBrowser, email: string, password = PASSWORD) =>
+  browser.post('/sign-in', { email, password })

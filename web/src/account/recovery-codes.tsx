@@ -1,0 +1,34 @@
+import { Button, Code, Group, SimpleGrid, Stack, Text } from '@mantine/core'
+import { download } from '../download.ts'
+import { DownloadIcon } from '../icons.tsx'
+import { CopyTextButton } from '../parts/copy.tsx'
+
+export function RecoveryCodes({ codes }: { codes: string[] }) {
+  const text = `${codes.join('\n')}\n`
+  return (
+    <Stack gap="xs">
+      <Text fw={600}>2. Save your recovery codes</Text>
+      <Text size="sm">
+        Each works once in place of a code, for the day your phone is lost. They are shown only now.
+      </Text>
+      <SimpleGrid cols={{ base: 2, xs: 3 }} spacing="xs">
+        {codes.map((code) => (
+          <Code key={code} className="mono" p={6} ta="center">
+            {code}
+          </Code>
+        ))}
+      </SimpleGrid>
+      <Group gap="xs">
+        <CopyTextButton text={text} name="Copy recovery codes" />
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<DownloadIcon size={15} />}
+          onClick={() => download('adit-recovery-codes.txt', 'text/plain', text)}
+        >
+          Download
+        </Button>
+      </Group>
+    </Stack>
+  )
+}

@@ -1,0 +1,102 @@
+import { Badge, Button, Group, Stack, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useLocation } from 'wouter'
+import { type Answer, call } from '../api.ts'
+import { Confirm } from '../parts/confirm.tsx'
+import { quietDanger } from '../parts/quiet-danger.ts'
+import { Lines, Loaded, Refused } from '../parts/states.tsx'
+import { When } from '../parts/when.tsx'
+import { queryClient, sessionsQuery } from '../queries.ts'
+import { browserName } from './browser-name.ts'
+import { Section } from './section.tsx'
+
+type OneSession = Answer<'account.sessions'>['sessions'][number]
+
+export function Sessions() {
+  const sessions = useQuery(sessionsQuery)
+  const end = useMutation({
+    mutationFn: (id: string) => call('account.end-session', { id }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey }),
+  })
+  return (
+    <Section title="Sessions" lead="Where you are signed in. End whatever you do not know.">
+      <Stack>
+        <Loaded query={sessions} skeleton={<Lines count={2} height={56} />}>
+          {({ sessions: list }) => (
+            <Stack component="ul" gap="md" m={0} p={0}>
+              {list.map((session) => (
+                <Line
+                  key={session.id}
+                  session={session}
+                  isEnding={end.isPending && end.variables === session.id}
+                  onEnd={() => end.mutate(session.id)}
+                />
+              ))}
+            </Stack>
+          )}
+        </Loaded>
+        <Refused error={end.error} />
+        <SignOutEverywhere />
+      </Stack>
+    </Section>
+  )
+}
+
+function Line({ session, isEnding, onEnd }: { session: OneSession; isEnding: boolean; onEnd: () => void }) {
+  const browser = browserName(session.agent)
+  return (
+    <Group component="li" justify="space-between" gap="sm" wrap="nowrap">
+      <Stack gap={0} miw={0}>
+        <Group gap="xs">
+          <Text size="sm" fw={600} title={session.agent} style={{ overflowWrap: 'anywhere' }}>
+            {browser}
+          </Text>
+          {session.isThis && <Badge color="teal">This one</Badge>}
+        </Group>
+        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+          From {session.from}, <When at={session.createdAt} />; ends <When at={session.expiresAt} />
+        </Text>
+      </Stack>
+      {!session.isThis && (
+        <Button
+          size="xs"
+          {...quietDanger}
+          loading={isEnding}
+          aria-label={`End the session of ${browser} from ${session.from}`}
+          onClick={onEnd}
+        >
+          End
+        </Button>
+      )}
+    </Group>
+  )
+}
+
+function SignOutEverywhere() {
+  const [, navigate] = useLocation()
+  const [opened, dialog] = useDisclosure()
+  const endAll = async () => {
+    await call('session.end-all')
+    navigate('/sign-in')
+    queryClient.clear()
+  }
+  return (
+    <>
+      <Group>
+        <Button variant="default" onClick={dialog.open}>
+          Sign out everywhere
+        </Button>
+      </Group>
+      <Confirm
+        opened={opened}
+        title="Sign out everywhere?"
+        verb="Sign out everywhere"
+        act={endAll}
+        onClose={dialog.close}
+      >
+        <Text size="sm">This ends every session of yours, this one too. Then sign in again.</Text>
+      </Confirm>
+    </>
+  )
+}

@@ -1,0 +1,97 @@
+// Setting up a second factor: the password, then what the authenticator needs, then a first code.
+import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { type Answer, call } from '../api.ts'
+import { CopyBlock } from '../parts/copy.tsx'
+import { Refused } from '../parts/states.tsx'
+import { queryClient } from '../queries.ts'
+import { PasswordStep } from './password-step.tsx'
+import { RecoveryCodes } from './recovery-codes.tsx'
+
+type Setup = Answer<'second-factor.begin'>
+
+export function SetUpSecondFactor({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  // Secrets live here while the dialog is open, and in no cache.
+  const [setup, setSetup] = useState<Setup | null>(null)
+  const close = () => {
+    setSetup(null)
+    onClose()
+  }
+  return (
+    <Modal
+      opened={opened}
+      onClose={close}
+      title="Set up a second factor"
+      size="lg"
+      closeOnClickOutside={setup === null}
+      transitionProps={{ duration: 0 }}
+    >
+      {setup ? (
+        <ConfirmStep setup={setup} onDone={close} />
+      ) : (
+        <PasswordStep
+          verb="Go on"
+          act={async (password) => setSetup(await call('second-factor.begin', { password }))}
+          onCancel={close}
+        />
+      )}
+    </Modal>
+  )
+}
+
+function ConfirmStep({ setup, onDone }: { setup: Setup; onDone: () => void }) {
+  const [code, setCode] = useState('')
+  const confirm = useMutation({
+    mutationFn: () => call('second-factor.confirm', { code: code.trim() }),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ['session'] })
+      onDone()
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    confirm.mutate()
+  }
+  return (
+    <Stack gap="lg">
+      <Stack gap="xs">
+        <Text fw={600}>1. Add Adit to your authenticator app</Text>
+        <Text size="sm">
+          On this phone,{' '}
+          <Anchor href={setup.uri} underline="always">
+            open it in the authenticator
+          </Anchor>
+          . Elsewhere type in this secret, for codes by time:
+        </Text>
+        <CopyBlock text={setup.secret.replace(/(.{4})(?=.)/g, '$1 ')} name="Copy secret" />
+      </Stack>
+      <RecoveryCodes codes={setup.recoveryCodes} />
+      <form onSubmit={submit}>
+        <Stack gap="xs">
+          <Text fw={600}>3. Enter the code that it shows now</Text>
+          <TextInput
+            label="Code"
+            inputMode="numeric"
+            autoComplete="one-time-code"
+            required
+            minLength={6}
+            maxLength={20}
+            className="figure"
+            value={code}
+            onChange={(event) => setCode(event.currentTarget.value)}
+          />
+          <Refused error={confirm.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onDone}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={confirm.isPending}>
+              Turn on
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Stack>
+  )
+}

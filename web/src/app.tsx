@@ -1,0 +1,49 @@
+// Which page is at which address.
+import { useEffect } from 'react'
+import { Redirect, Route, Switch } from 'wouter'
+import { AccountPage } from './account/account-page.tsx'
+import { forgetReturn, lastWorkspace, returnPath } from './address.ts'
+import { AuditPage } from './audit/audit-page.tsx'
+import { KeysPage } from './keys/keys-page.tsx'
+import { OverviewPage } from './overview/overview-page.tsx'
+import { NotFoundPage, NoWorkspacePage } from './parts/not-found.tsx'
+import { PeoplePage } from './people/people-page.tsx'
+import { useSession } from './session.tsx'
+import { Shell } from './shell/shell.tsx'
+import { ForgottenPage } from './sign-in/forgotten-page.tsx'
+import { LinkPage } from './sign-in/link-page.tsx'
+import { SignInPage } from './sign-in/sign-in-page.tsx'
+import { UsagePage } from './usage/usage-page.tsx'
+
+export function App() {
+  return (
+    <Switch>
+      <Route path="/sign-in" component={SignInPage} />
+      <Route path="/forgotten" component={ForgottenPage} />
+      <Route path="/link" component={LinkPage} />
+      <Route>
+        <Shell>
+          <Switch>
+            <Route path="/" component={Home} />
+            <Route path="/w/:workspace" component={OverviewPage} />
+            <Route path="/w/:workspace/keys" component={KeysPage} />
+            <Route path="/w/:workspace/usage" component={UsagePage} />
+            <Route path="/w/:workspace/people" component={PeoplePage} />
+            <Route path="/w/:workspace/audit" component={AuditPage} />
+            <Route path="/account" component={AccountPage} />
+            <Route component={NotFoundPage} />
+          </Switch>
+        </Shell>
+      </Route>
+    </Switch>
+  )
+}
+
+function Home() {
+  const { workspaces } = useSession()
+  const returnTo = returnPath()
+  useEffect(forgetReturn, [])
+  if (returnTo && returnTo !== '/') return <Redirect to={returnTo} replace />
+  const chosen = workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0]
+  return chosen ? <Redirect to={`/w/${chosen.slug}`} replace /> : <NoWorkspacePage />
+}

@@ -1,0 +1,57 @@
+// Who did what in a workspace, newest first.
+import { Group, Paper, Text } from '@mantine/core'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { utcMinute } from '../figures.ts'
+import { LogIcon } from '../icons.tsx'
+import { MoreButton } from '../parts/more-button.tsx'
+import { Page } from '../parts/page.tsx'
+import { Empty, Lines, Loaded } from '../parts/states.tsx'
+import { When } from '../parts/when.tsx'
+import { auditQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import classes from './audit.module.css'
+import { type Entry, sentenceOf } from './sentences.ts'
+
+export function AuditPage() {
+  const { slug, name } = useWorkspace()
+  const log = useInfiniteQuery(auditQuery(slug))
+  return (
+    <Page title="Audit log" of={name} lead="Who did what to which key or person. Nobody can change it.">
+      <Loaded query={log} skeleton={<Lines count={6} height={52} />}>
+        {({ pages }) => {
+          const entries = pages.flatMap((page) => page.entries)
+          if (entries.length === 0)
+            return <Empty icon={<LogIcon size={36} />} title="Nothing has happened yet" />
+          return (
+            <>
+              <Paper>
+                <ol className={classes.log}>
+                  {entries.map((entry) => (
+                    <Line key={entry.id} entry={entry} />
+                  ))}
+                </ol>
+              </Paper>
+              <MoreButton query={log} />
+            </>
+          )
+        }}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Line({ entry }: { entry: Entry }) {
+  const { actor, verb, object, rest } = sentenceOf(entry)
+  return (
+    <li>
+      <Group justify="space-between" gap="xs" align="baseline">
+        <Text size="sm" flex="1 1 260px" miw={0} className={classes.words ?? ''}>
+          <strong>{actor}</strong> {verb} {object && <strong>{object}</strong>} {rest}
+        </Text>
+        <Text size="xs" c="dimmed" className="figure">
+          {utcMinute(entry.at)} · <When at={entry.at} />
+        </Text>
+      </Group>
+    </li>
+  )
+}

@@ -1,0 +1,157 @@
+import { Badge, Button, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
+import type { Answer } from '../api.ts'
+import { CopyIconButton } from '../parts/copy.tsx'
+import { useDialog } from '../parts/dialog.ts'
+import { useIsPhone } from '../parts/is-phone.ts'
+import { quietDanger } from '../parts/quiet-danger.ts'
+import { When } from '../parts/when.tsx'
+import { useWorkspace } from '../session.tsx'
+import { RevokeKey } from './revoke-key.tsx'
+
+export type Key = Answer<'keys.list'>['keys'][number]
+
+export function KeyList({ keys }: { keys: Key[] }) {
+  const { mayManage } = useWorkspace()
+  const isPhone = useIsPhone()
+  const revoking = useDialog<Key>()
+  const revokeButton = (key: Key) =>
+    mayManage && key.revokedAt === null ? (
+      <Button
+        size="xs"
+        {...quietDanger}
+        aria-label={`Revoke ${key.label || key.id}`}
+        onClick={() => revoking.open(key)}
+      >
+        Revoke
+      </Button>
+    ) : null
+  return (
+    <>
+      {isPhone ? (
+        <Stack component="ul" gap="sm" p={0} m={0}>
+          {keys.map((key) => (
+            <KeyCard key={key.id} of={key} action={revokeButton(key)} />
+          ))}
+        </Stack>
+      ) : (
+        <KeyTable keys={keys} withActions={mayManage} actionOf={revokeButton} />
+      )}
+      <RevokeKey of={revoking.about} opened={revoking.opened} onClose={revoking.close} />
+    </>
+  )
+}
+
+interface KeyTableProps {
+  keys: Key[]
+  withActions: boolean
+  actionOf: (key: Key) => React.ReactNode
+}
+
+function KeyTable({ keys, withActions, actionOf }: KeyTableProps) {
+  return (
+    <Paper>
+      <Table.ScrollContainer minWidth={720} type="native">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th scope="col">Label and id</Table.Th>
+              <Table.Th scope="col">Created</Table.Th>
+              <Table.Th scope="col">Last used</Table.Th>
+              <Table.Th scope="col">State</Table.Th>
+              {withActions && (
+                <Table.Th scope="col">
+                  <VisuallyHidden>Actions</VisuallyHidden>
+                </Table.Th>
+              )}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {keys.map((key) => (
+              <Table.Tr key={key.id}>
+                <Table.Th scope="row" fw={400}>
+                  <Label of={key} />
+                  <KeyId id={key.id} />
+                </Table.Th>
+                <Table.Td>
+                  <When at={key.createdAt} />
+                  <Text size="xs" c="dimmed">
+                    by {key.createdBy ?? 'somebody unrecorded'}
+                  </Text>
+                </Table.Td>
+                <Table.Td className="unbroken">
+                  {key.lastUsedAt ? <When at={key.lastUsedAt} /> : 'Never'}
+                </Table.Td>
+                <Table.Td className="unbroken">
+                  <State of={key} />
+                </Table.Td>
+                {withActions && <Table.Td ta="right">{actionOf(key)}</Table.Td>}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Paper>
+  )
+}
+
+function KeyCard({ of: key, action }: { of: Key; action: React.ReactNode }) {
+  return (
+    <Paper component="li" p="md" style={{ listStyle: 'none' }}>
+      <Stack gap={6}>
+        <Group justify="space-between" wrap="nowrap" align="flex-start">
+          <Label of={key} />
+          <State of={key} />
+        </Group>
+        <KeyId id={key.id} />
+        <Text size="sm" c="dimmed">
+          Created <When at={key.createdAt} /> by {key.createdBy ?? 'somebody unrecorded'}
+        </Text>
+        <Group justify="space-between">
+          <Text size="sm" c="dimmed">
+            {key.lastUsedAt ? 'Last used ' : 'Never used'}
+            {key.lastUsedAt && <When at={key.lastUsedAt} />}
+          </Text>
+          {action}
+        </Group>
+      </Stack>
+    </Paper>
+  )
+}
+
+function Label({ of: { label } }: { of: Key }) {
+  if (!label)
+    return (
+      <Text fs="italic" c="dimmed" size="sm">
+        no label
+      </Text>
+    )
+  return (
+    <Text fw={600} size="sm" style={{ overflowWrap: 'anywhere' }}>
+      {label}
+    </Text>
+  )
+}
+
+function KeyId({ id }: { id: string }) {
+  return (
+    <Group gap={4} wrap="nowrap">
+      <Text size="xs" c="dimmed" className="mono">
+        {id}
+      </Text>
+      <CopyIconButton text={id} name={`Copy id ${id}`} />
+    </Group>
+  )
+}
+
+function State({ of: { revokedAt } }: { of: Key }) {
+  return revokedAt ? (
+    <Stack gap={2}>
+      <Badge color="gray">Revoked</Badge>
+      <Text size="xs" c="dimmed">
+        <When at={revokedAt} />
+      </Text>
+    </Stack>
+  ) : (
+    <Badge color="green">Active</Badge>
+  )
+}

@@ -1,0 +1,83 @@
+// The API keys of a workspace: seen by all, made and revoked by those who may.
+import { Button, Group, SegmentedControl } from '@mantine/core'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useRef, useState } from 'react'
+import { useSearchParams } from 'wouter'
+import { KeyIcon, PlusIcon } from '../icons.tsx'
+import { MoreButton } from '../parts/more-button.tsx'
+import { Page } from '../parts/page.tsx'
+import { Empty, Lines, Loaded } from '../parts/states.tsx'
+import { type KeyState, keysQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { CreateKey } from './create-key.tsx'
+import { KeyList } from './key-list.tsx'
+
+const states: { value: KeyState; label: string }[] = [
+  { value: 'active', label: 'Active' },
+  { value: 'revoked', label: 'Revoked' },
+  { value: 'all', label: 'All' },
+]
+
+export function KeysPage() {
+  const { slug, name, mayManage } = useWorkspace()
+  const [search, setSearch] = useSearchParams()
+  const [state, setState] = useState<KeyState>('active')
+  const keys = useInfiniteQuery(keysQuery(slug, state))
+  const createRef = useRef<HTMLButtonElement>(null)
+  const isCreating = mayManage && search.has('create')
+
+  const setCreating = (creating: boolean) => setSearch(creating ? { create: '' } : {}, { replace: true })
+  const createButton = mayManage && (
+    <Button ref={createRef} leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
+      Create key
+    </Button>
+  )
+
+  return (
+    <Page
+      title="API keys"
+      of={name}
+      lead="Programs and tunnel clients sign in with these. A key is shown once, when it is made."
+      actions={createButton}
+    >
+      <Group>
+        <SegmentedControl
+          aria-label="Which keys"
+          data={states}
+          value={state}
+          onChange={(value) => setState(value as KeyState)}
+        />
+      </Group>
+      <Loaded query={keys} skeleton={<Lines count={5} height={52} />}>
+        {({ pages }) => {
+          const list = pages.flatMap((page) => page.keys)
+          if (list.length === 0) return <NoKeys state={state} mayManage={mayManage} />
+          return (
+            <>
+              <KeyList keys={list} />
+              <MoreButton query={keys} />
+            </>
+          )
+        }}
+      </Loaded>
+      {mayManage && (
+        <CreateKey
+          opened={isCreating}
+          onClose={() => setCreating(false)}
+          onDone={() => createRef.current?.focus()}
+        />
+      )}
+    </Page>
+  )
+}
+
+function NoKeys({ state, mayManage }: { state: KeyState; mayManage: boolean }) {
+  if (state === 'revoked') return <Empty icon={<KeyIcon size={36} />} title="No key was revoked" />
+  return (
+    <Empty icon={<KeyIcon size={36} />} title="No keys yet">
+      {mayManage
+        ? 'Create one for each program or machine, so that you can revoke them one by one.'
+        : 'Ask an admin or owner of this workspace to create one.'}
+    </Empty>
+  )
+}

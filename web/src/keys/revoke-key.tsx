@@ -1,0 +1,36 @@
+import { Text } from '@mantine/core'
+import { call } from '../api.ts'
+import { Confirm } from '../parts/confirm.tsx'
+import { forgetOf } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import type { Key } from './key-list.tsx'
+
+interface RevokeKeyProps {
+  of: Key | null
+  opened: boolean
+  onClose: () => void
+}
+
+export function RevokeKey({ of: key, opened, onClose }: RevokeKeyProps) {
+  const { slug } = useWorkspace()
+  const revoke = async () => {
+    if (!key) return
+    await call('keys.revoke', { workspace: slug, id: key.id })
+    await forgetOf(slug, 'keys')
+  }
+  return (
+    <Confirm opened={opened} title="Revoke this key?" verb="Revoke key" act={revoke} onClose={onClose}>
+      <div>
+        <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
+          {key?.label || 'A key without a label'}
+        </Text>
+        <Text size="sm" c="dimmed" className="mono">
+          {key?.id}
+        </Text>
+      </div>
+      <Text size="sm">
+        It takes effect at once: whatever uses this key is refused from now on. It cannot be undone.
+      </Text>
+    </Confirm>
+  )
+}

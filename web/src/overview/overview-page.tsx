@@ -1,0 +1,114 @@
+// A workspace at a glance: what it is called, whether it carries tunnels, and what went through it lately.
+import { Badge, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import type { Answer } from '../api.ts'
+import { longDay } from '../figures.ts'
+import { CopyIconButton } from '../parts/copy.tsx'
+import { Page } from '../parts/page.tsx'
+import { RoleBadge } from '../parts/role-name.tsx'
+import { Lines, Loaded } from '../parts/states.tsx'
+import { When } from '../parts/when.tsx'
+import { usageQuery, workspaceQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { BytesByDay } from '../usage/charts.tsx'
+import { FirstSteps } from './first-steps.tsx'
+import { Totals } from './totals.tsx'
+
+const DAYS = 30
+
+export function OverviewPage() {
+  const { slug, name } = useWorkspace()
+  const workspace = useQuery(workspaceQuery(slug))
+  const usage = useQuery(usageQuery(slug, DAYS))
+  return (
+    <Page title={name} of="Overview">
+      <Loaded query={workspace} skeleton={<Skeleton h={150} />}>
+        {(facts) => <Facts workspace={facts} lastSeen={usage.data?.lastSeen} />}
+      </Loaded>
+      <Loaded query={usage} skeleton={<Lines count={3} height={110} />}>
+        {(figures) => (figures.lastSeen === null ? <FirstSteps /> : <Lately usage={figures} />)}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Facts({
+  workspace,
+  lastSeen,
+}: {
+  workspace: Answer<'workspace.read'>
+  lastSeen?: string | null | undefined
+}) {
+  return (
+    <Paper p="lg">
+      <Stack gap="md">
+        <Group gap="xs">
+          <Badge color={workspace.provisioned ? 'green' : 'amber'} size="lg">
+            {workspace.provisioned ? 'Provisioned' : 'Not provisioned yet'}
+          </Badge>
+          <Text size="sm" c="dimmed">
+            {workspace.provisioned
+              ? 'Edges carry the tunnels of this workspace.'
+              : 'Edges carry no tunnels of this workspace until the operator has provisioned it.'}
+          </Text>
+        </Group>
+        <SimpleGrid component="dl" cols={{ base: 1, xs: 2, md: 4 }} m={0} spacing="lg">
+          <Fact name="Tunnel base">
+            <Group gap={4} wrap="nowrap" align="flex-start">
+              <span className="mono">{workspace.tunnelBase}</span>
+              <CopyIconButton text={workspace.tunnelBase} name="Copy tunnel base" />
+            </Group>
+            <Text size="xs" c="dimmed">
+              A tunnel is, for example, at <span className="mono">{workspace.exampleUrl}</span>
+            </Text>
+          </Fact>
+          <Fact name="Slug">
+            <span className="mono">{workspace.slug}</span>
+            <Text size="xs" c="dimmed">
+              Since {longDay(workspace.createdAt)}
+            </Text>
+          </Fact>
+          <Fact name="Last seen">
+            {lastSeen ? <When at={lastSeen} /> : lastSeen === null ? 'No traffic yet' : '…'}
+          </Fact>
+          <Fact name="Your role">
+            <RoleBadge role={workspace.role} />
+            <Text size="xs" c="dimmed" mt={2}>
+              {workspace.keysCanManageKeys
+                ? 'API keys can make and revoke keys too'
+                : 'Only people can make and revoke keys'}
+            </Text>
+          </Fact>
+        </SimpleGrid>
+      </Stack>
+    </Paper>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <Text component="dt" size="xs" c="dimmed" fw={600}>
+        {name}
+      </Text>
+      <Text component="dd" m={0} size="sm">
+        {children}
+      </Text>
+    </div>
+  )
+}
+
+function Lately({ usage }: { usage: Answer<'usage.read'> }) {
+  return (
+    <>
+      <Title order={2} size="h4">
+        Last {DAYS} days
+      </Title>
+      <Totals usage={usage} />
+      <Paper p="lg">
+        <BytesByDay series={usage.series} />
+      </Paper>
+    </>
+  )
+}

@@ -1,0 +1,43 @@
+// Pages for addresses that lead nowhere.
+import { Button } from '@mantine/core'
+import { Link } from 'wouter'
+import { OverviewIcon } from '../icons.tsx'
+import { Page } from './page.tsx'
+import { Empty } from './states.tsx'
+
+const home = (
+  <Button component={Link} href="/" variant="default">
+    Go to the start
+  </Button>
+)
+
+export function NotFoundPage() {
+  return (
+    <Page title="Page not found">
+      <Empty icon={<OverviewIcon size={40} />} title="This way leads nowhere" action={home}>
+        There is no page at this address. It may have been moved, or the address has a typing mistake.
+      </Empty>
+    </Page>
+  )
+}
+
+export function NoSuchWorkspacePage() {
+  return (
+    <Page title="Workspace not found">
+      <Empty icon={<OverviewIcon size={40} />} title="No such workspace" action={home}>
+        There is no workspace at this address, or you do not belong to it. One of its owners can invite you.
+      </Empty>
+    </Page>
+  )
+}
+
+export function NoWorkspacePage() {
+  return (
+    <Page title="Welcome">
+      <Empty icon={<OverviewIcon size={40} />} title="You belong to no workspace yet">
+        Ask an owner or admin of your team’s workspace for an invitation, or the operator of this server for a
+        workspace of your own. Then open the link that you are sent.
+      </Empty>
+    </Page>
+  )
+}

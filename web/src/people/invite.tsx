@@ -1,0 +1,127 @@
+// Inviting somebody, and the one sight of the link.
+import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { type Answer, call } from '../api.ts'
+import { WarningIcon } from '../icons.tsx'
+import { CopyBlock } from '../parts/copy.tsx'
+import { roleMeanings, roleNames } from '../parts/role-name.tsx'
+import { Refused } from '../parts/states.tsx'
+import { forgetOf } from '../queries.ts'
+import { type Role, useWorkspace } from '../session.tsx'
+import { rolesFor } from './members.tsx'
+
+interface InviteProps {
+  opened: boolean
+  onClose: () => void
+  /** After the link was seen. */
+  onDone: () => void
+}
+
+export function Invite({ opened, onClose, onDone }: InviteProps) {
+  const { slug, role: mine } = useWorkspace()
+  const [email, setEmail] = useState('')
+  const [role, setRole] = useState<Role>('member')
+  // As with keys: the link lives in this component and in no cache.
+  const [made, setMade] = useState<Answer<'invitations.create'> | null>(null)
+  const invite = useMutation({
+    mutationFn: async () =>
+      setMade(await call('invitations.create', { workspace: slug, email: email.trim(), role })),
+    onSuccess: () => {
+      close()
+      forgetOf(slug, 'people')
+    },
+  })
+  const close = () => {
+    setEmail('')
+    setRole('member')
+    invite.reset()
+    onClose()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    invite.mutate()
+  }
+  return (
+    <>
+      <Modal opened={opened && made === null} onClose={close} title="Invite somebody">
+        <form onSubmit={submit}>
+          <Stack>
+            <TextInput
+              label="E-mail"
+              type="email"
+              autoComplete="off"
+              required
+              data-autofocus
+              value={email}
+              onChange={(event) => setEmail(event.currentTarget.value)}
+            />
+            <Radio.Group label="Role" value={role} onChange={(value) => setRole(value as Role)}>
+              <Stack gap="xs" mt={6}>
+                {rolesFor(mine).map((each) => (
+                  <Radio key={each} value={each} label={roleNames[each]} description={roleMeanings[each]} />
+                ))}
+              </Stack>
+            </Radio.Group>
+            <Refused error={invite.error} />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={close}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={invite.isPending}>
+                Invite
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      </Modal>
+      <MadeLink of={made} onDone={() => setMade(null)} onClosed={onDone} />
+    </>
+  )
+}
+
+interface MadeLinkProps {
+  of: Answer<'invitations.create'> | null
+  onDone: () => void
+  onClosed: () => void
+}
+
+function MadeLink({ of: made, onDone, onClosed }: MadeLinkProps) {
+  return (
+    <Modal
+      opened={made !== null}
+      onClose={onDone}
+      title="The invitation is ready"
+      size="lg"
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+      transitionProps={{ duration: 0 }}
+      returnFocus={false}
+      onExitTransitionEnd={onClosed}
+    >
+      {made && (
+        <Stack>
+          {made.link ? (
+            <>
+              <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+                This server sends no mail: hand this link to {made.email} yourself.
+              </Text>
+              <CopyBlock text={made.link} name="Copy link" testId="invitation-link" />
+              <Alert color="amber" icon={<WarningIcon />}>
+                It is shown only now, works once and within 24 hours. Whoever has it can join.
+              </Alert>
+            </>
+          ) : (
+            <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+              It was sent by mail to {made.email}. Its link works once, within 24 hours.
+            </Text>
+          )}
+          <Group justify="flex-end">
+            <Button onClick={onDone}>Done</Button>
+          </Group>
+        </Stack>
+      )}
+    </Modal>
+  )
+}

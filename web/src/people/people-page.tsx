@@ -1,0 +1,86 @@
+// Who belongs to a workspace, who is invited, and what can be done about it.
+
+import { Button, Paper, Stack, Text, Title } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
+import { useLocation } from 'wouter'
+import { call } from '../api.ts'
+import { PlusIcon } from '../icons.tsx'
+import { Confirm } from '../parts/confirm.tsx'
+import { Page } from '../parts/page.tsx'
+import { quietDanger } from '../parts/quiet-danger.ts'
+import { Lines, Loaded } from '../parts/states.tsx'
+import { peopleQuery, queryClient, sessionQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { Invitations } from './invitations.tsx'
+import { Invite } from './invite.tsx'
+import { Members } from './members.tsx'
+
+export function PeoplePage() {
+  const { slug, name, mayManage } = useWorkspace()
+  const people = useQuery(peopleQuery(slug))
+  const [isInviting, inviting] = useDisclosure()
+  const inviteRef = useRef<HTMLButtonElement>(null)
+  return (
+    <Page
+      title="People"
+      of={name}
+      lead="Members look, admins manage keys and members, owners may do everything."
+      actions={
+        mayManage && (
+          <Button ref={inviteRef} leftSection={<PlusIcon />} onClick={inviting.open}>
+            Invite
+          </Button>
+        )
+      }
+    >
+      <Loaded query={people} skeleton={<Lines count={4} height={64} />}>
+        {(data) => (
+          <>
+            <Members people={data.people} />
+            {data.invitations.length > 0 && <Invitations invitations={data.invitations} />}
+          </>
+        )}
+      </Loaded>
+      <Leave />
+      {mayManage && (
+        <Invite opened={isInviting} onClose={inviting.close} onDone={() => inviteRef.current?.focus()} />
+      )}
+    </Page>
+  )
+}
+
+function Leave() {
+  const { slug, name } = useWorkspace()
+  const [, navigate] = useLocation()
+  const [opened, dialog] = useDisclosure()
+  const leave = async () => {
+    await call('people.leave', { workspace: slug })
+    await queryClient.fetchQuery({ ...sessionQuery, staleTime: 0 })
+    queryClient.removeQueries({ queryKey: ['workspace', slug] })
+    navigate('/')
+  }
+  return (
+    <Paper p="lg">
+      <Stack align="flex-start" gap="sm">
+        <div>
+          <Title order={2} size="h5">
+            Leave this workspace
+          </Title>
+          <Text size="sm" c="dimmed">
+            You see nothing of it any more until somebody invites you again. Keys that you made stay.
+          </Text>
+        </div>
+        <Button {...quietDanger} onClick={dialog.open}>
+          Leave workspace
+        </Button>
+      </Stack>
+      <Confirm opened={opened} title="Leave this workspace?" verb="Leave" act={leave} onClose={dialog.close}>
+        <Text size="sm">
+          You belong to <strong>{name}</strong> no more from now on. Only an invitation brings you back.
+        </Text>
+      </Confirm>
+    </Paper>
+  )
+}

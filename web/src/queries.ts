@@ -1,0 +1,119 @@
+// What the page has asked the server and remembers, and how it asks again.
+import {
+  infiniteQueryOptions,
+  MutationCache,
+  QueryCache,
+  QueryClient,
+  queryOptions,
+} from '@tanstack/react-query'
+import { navigate } from 'wouter/use-browser-location'
+import { pathHere, prefix, rememberReturn } from './address.ts'
+import { call, type Input } from './api.ts'
+import { ApiError, isPassing } from './api-error.ts'
+
+const RETRIES = 2
+const ASK_AGAIN_MS = 5_000
+
+const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
+
+/** Operations anybody may call answer 401 for a wrong password or code: that is for their form to say. */
+export const forVisitors = { meta: { forVisitors: true } } as const
+
+export const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error, query) => {
+      if (isUnauthorized(error) && !query.meta?.forVisitors) leaveForSignIn()
+    },
+  }),
+  mutationCache: new MutationCache({
+    onError: (error, _variables, _result, mutation) => {
+      const mayBeOver = error instanceof ApiError && (error.status === 401 || error.status === 403)
+      // A wrong password may be refused like a session that is over, and a role may have changed: the session tells.
+      if (mayBeOver && !mutation.meta?.forVisitors) queryClient.invalidateQueries({ queryKey: ['session'] })
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      networkMode: 'always',
+      staleTime: 10_000,
+      retry: (failures, error) => failures < RETRIES && isPassing(error) && (error.retryAfterS ?? 0) <= 10,
+      retryDelay: (failures, error) =>
+        error instanceof ApiError && error.retryAfterS ? error.retryAfterS * 1_000 : 500 * 2 ** failures,
+      refetchInterval: (query) => (isPassing(query.state.error) ? ASK_AGAIN_MS : false),
+    },
+    // Passwords go in and secrets come out of mutations: nothing of them is kept.
+    mutations: { networkMode: 'always', gcTime: 0 },
+  },
+})
+
+function leaveForSignIn(): void {
+  if (pathHere().startsWith('/sign-in')) return
+  rememberReturn(pathHere())
+  queryClient.clear()
+  navigate(`${prefix}/sign-in`, { replace: true })
+}
+
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: () => call('session.read'),
+})
+
+export const optionsQuery = queryOptions({
+  queryKey: ['sign-in', 'options'],
+  queryFn: () => call('sign-in.options'),
+  ...forVisitors,
+})
+
+export const workspaceQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'facts'],
+    queryFn: () => call('workspace.read', { workspace }),
+  })
+
+export type KeyState = NonNullable<Input<'keys.list'>['state']> | 'all'
+
+export const keysQuery = (workspace: string, state: KeyState) =>
+  infiniteQueryOptions({
+    queryKey: ['workspace', workspace, 'keys', state],
+    queryFn: ({ pageParam }) =>
+      call('keys.list', {
+        workspace,
+        ...(state !== 'all' && { state }),
+        ...(pageParam && { cursor: pageParam }),
+      }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+  })
+
+export const usageQuery = (workspace: string, days: number) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'usage', days],
+    queryFn: () => call('usage.read', { workspace, days }),
+  })
+
+export const peopleQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'people'],
+    queryFn: () => call('people.list', { workspace }),
+  })
+
+export const auditQuery = (workspace: string) =>
+  infiniteQueryOptions({
+    queryKey: ['workspace', workspace, 'audit'],
+    queryFn: ({ pageParam }) => call('audit.list', { workspace, ...(pageParam && { cursor: pageParam }) }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+  })
+
+export const sessionsQuery = queryOptions({
+  queryKey: ['account', 'sessions'],
+  queryFn: () => call('account.sessions'),
+})
+
+/** Whatever changes a workspace is in its audit log too. */
+export const forgetOf = (workspace: string, ...parts: ('keys' | 'people')[]): Promise<unknown> =>
+  Promise.all(
+    [...parts, 'audit'].map((part) =>
+      queryClient.invalidateQueries({ queryKey: ['workspace', workspace, part] }),
+    ),
+  )

@@ -1,0 +1,39 @@
+// Method and path of every operation. The compiler compares them with the contract, of which only types are
+// imported: its schemas would weigh more than the whole page.
+import type { dashboardOperations } from '../../src/contract/dashboard/index.ts'
+
+export type DashboardOperation = (typeof dashboardOperations)[number]
+
+export const routes = {
+  'sign-in.options': 'GET /sign-in',
+  'sign-in.password': 'POST /sign-in',
+  'sign-in.code': 'POST /sign-in/code',
+  'sign-in.sso': 'POST /sign-in/sso',
+  'sign-in.return': 'GET /sign-in/sso/return',
+  'sign-in.forgotten': 'POST /sign-in/forgotten',
+  'links.read': 'POST /links/read',
+  'links.use': 'POST /links/use',
+  'session.read': 'GET /session',
+  'session.end': 'POST /sign-out',
+  'session.end-all': 'POST /sign-out/everywhere',
+  'account.rename': 'POST /account/name',
+  'account.password': 'POST /account/password',
+  'account.sessions': 'GET /account/sessions',
+  'account.end-session': 'DELETE /account/sessions/{id}',
+  'second-factor.begin': 'POST /account/second-factor',
+  'second-factor.confirm': 'POST /account/second-factor/confirm',
+  'second-factor.remove': 'POST /account/second-factor/remove',
+  'workspace.read': 'GET /workspaces/{workspace}',
+  'keys.list': 'GET /workspaces/{workspace}/keys',
+  'keys.create': 'POST /workspaces/{workspace}/keys',
+  'keys.revoke': 'DELETE /workspaces/{workspace}/keys/{id}',
+  'usage.read': 'GET /workspaces/{workspace}/usage',
+  'audit.list': 'GET /workspaces/{workspace}/audit',
+  'people.list': 'GET /workspaces/{workspace}/people',
+  'people.set-role': 'POST /workspaces/{workspace}/people/{id}',
+  'people.remove': 'DELETE /workspaces/{workspace}/people/{id}',
+  'people.leave': 'DELETE /workspaces/{workspace}/membership',
+  'invitations.create': 'POST /workspaces/{workspace}/invitations',
+  'invitations.revoke': 'DELETE /workspaces/{workspace}/invitations/{id}',
+  'description.read': 'GET /openapi.json',
+} as const satisfies { [O in DashboardOperation as O['id']]: `${O['method']} ${O['path']}` }

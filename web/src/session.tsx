@@ -1,0 +1,25 @@
+// Who is signed in, and which workspace the page is about; every page inside the shell has both.
+import { createContext, useContext } from 'react'
+import type { Answer } from './api.ts'
+
+export type Session = Answer<'session.read'>
+export type Membership = Session['workspaces'][number]
+export type Role = Membership['role']
+
+const SessionContext = createContext<Session | null>(null)
+const WorkspaceContext = createContext<Membership | null>(null)
+
+export const SessionProvider = SessionContext.Provider
+export const WorkspaceProvider = WorkspaceContext.Provider
+
+export function useSession(): Session {
+  const session = useContext(SessionContext)
+  if (!session) throw new Error('Used outside the shell.')
+  return session
+}
+
+export function useWorkspace(): Membership & { mayManage: boolean } {
+  const membership = useContext(WorkspaceContext)
+  if (!membership) throw new Error('Used outside a workspace.')
+  return { ...membership, mayManage: membership.role !== 'member' }
+}

@@ -1,0 +1,34 @@
+import { ActionIcon, Menu, useMantineColorScheme } from '@mantine/core'
+import { MoonIcon, ScreenIcon, SunIcon, TickIcon } from '../icons.tsx'
+import classes from './shell.module.css'
+
+const schemes = [
+  { value: 'light', name: 'Light', icon: <SunIcon /> },
+  { value: 'dark', name: 'Dark', icon: <MoonIcon /> },
+  { value: 'auto', name: 'Auto', icon: <ScreenIcon /> },
+] as const
+
+export function SchemeMenu() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme()
+  return (
+    <Menu>
+      <Menu.Target>
+        <ActionIcon variant="transparent" size="lg" className={classes.onSlate} aria-label="Colour scheme">
+          {schemes.find(({ value }) => value === colorScheme)?.icon}
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {schemes.map(({ value, name, icon }) => (
+          <Menu.Item
+            key={value}
+            leftSection={icon}
+            rightSection={value === colorScheme ? <TickIcon size={16} /> : null}
+            onClick={() => setColorScheme(value)}
+          >
+            {name}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}

@@ -1,0 +1,98 @@
+// The frame around every page of somebody who is signed in: header, navigation, and the place for the page.
+import { AppShell, Box, Burger, Group, Text } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { Link, useLocation, useRoute } from 'wouter'
+import { lastWorkspace, rememberWorkspace } from '../address.ts'
+import { Arch } from '../icons.tsx'
+import { NoSuchWorkspacePage } from '../parts/not-found.tsx'
+import { sessionQuery } from '../queries.ts'
+import { type Session, SessionProvider, WorkspaceProvider } from '../session.tsx'
+import { Navigation } from './navigation.tsx'
+import { PersonMenu } from './person-menu.tsx'
+import { SchemeMenu } from './scheme-menu.tsx'
+import classes from './shell.module.css'
+import { UnreachableBanner, Waiting } from './waiting.tsx'
+import { WorkspaceMenu } from './workspace-menu.tsx'
+
+export function Shell({ children }: { children: ReactNode }) {
+  const session = useQuery(sessionQuery)
+  if (!session.data) return <Waiting error={session.error} retry={session.refetch} />
+  return <Frame session={session.data}>{children}</Frame>
+}
+
+function Frame({ session, children }: { session: Session; children: ReactNode }) {
+  const [path] = useLocation()
+  const [isInWorkspace, params] = useRoute('/w/:workspace/*?')
+  const [navOpened, nav] = useDisclosure()
+  const main = useRef<HTMLElement>(null)
+  const shownPath = useRef(path)
+
+  const slug = isInWorkspace ? params.workspace : lastWorkspace()
+  const membership = session.workspaces.find((workspace) => workspace.slug === slug)
+  const current = membership ?? session.workspaces[0] ?? null
+
+  useEffect(() => {
+    if (isInWorkspace && membership) rememberWorkspace(membership.slug)
+  }, [isInWorkspace, membership])
+
+  useEffect(() => {
+    if (shownPath.current === path) return
+    shownPath.current = path
+    nav.close()
+    // As after loading another document: reading starts at the top of the new page.
+    window.scrollTo(0, 0)
+    main.current?.focus({ preventScroll: true })
+  }, [path])
+
+  return (
+    <SessionProvider value={session}>
+      <WorkspaceProvider value={current}>
+        {/* With the path, because <base> would make a bare fragment one of another page. */}
+        <a className="skip" href={`${location.pathname}${location.search}#content`}>
+          Skip to content
+        </a>
+        <AppShell
+          header={{ height: 60 }}
+          navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !navOpened } }}
+          padding={{ base: 'md', md: 'xl' }}
+        >
+          <AppShell.Header className={classes.header} withBorder={false}>
+            <Group h="100%" px={{ base: 'xs', xs: 'md' }} gap="xs" wrap="nowrap">
+              <Burger
+                opened={navOpened}
+                onClick={nav.toggle}
+                hiddenFrom="sm"
+                size="sm"
+                color="#fff"
+                aria-label={navOpened ? 'Close navigation' : 'Open navigation'}
+                aria-expanded={navOpened}
+              />
+              <Link href="/" className={classes.logo} aria-label="Adit, to the start">
+                <Arch />
+                <Text span inherit visibleFrom="xs">
+                  adit
+                </Text>
+              </Link>
+              <Box flex={1} miw={0} pl={{ base: 0, sm: 'lg' }}>
+                <WorkspaceMenu current={current} />
+              </Box>
+              <SchemeMenu />
+              <PersonMenu />
+            </Group>
+          </AppShell.Header>
+          <AppShell.Navbar p="md" aria-label="Main">
+            <Navigation workspace={current} />
+          </AppShell.Navbar>
+          <AppShell.Main ref={main} id="content" tabIndex={-1} className={classes.main}>
+            <Box maw={1080} mx="auto">
+              <UnreachableBanner />
+              {isInWorkspace && !membership ? <NoSuchWorkspacePage /> : children}
+            </Box>
+          </AppShell.Main>
+        </AppShell>
+      </WorkspaceProvider>
+    </SessionProvider>
+  )
+}

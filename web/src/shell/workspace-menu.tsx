@@ -1,0 +1,49 @@
+import { Group, Menu, Text, UnstyledButton } from '@mantine/core'
+import { Link } from 'wouter'
+import { ChevronIcon, TickIcon } from '../icons.tsx'
+import { roleNames } from '../parts/role-name.tsx'
+import { type Membership, useSession } from '../session.tsx'
+import classes from './shell.module.css'
+
+export function WorkspaceMenu({ current }: { current: Membership | null }) {
+  const { workspaces } = useSession()
+  if (!current) return null
+  return (
+    <Menu position="bottom-start" width={280}>
+      <Menu.Target>
+        <UnstyledButton
+          className={classes.onSlate}
+          px="xs"
+          py={6}
+          maw="100%"
+          aria-label={`Workspace: ${current.name}`}
+        >
+          <Group gap={4} wrap="nowrap">
+            <Text span fw={600} truncate miw={0}>
+              {current.name}
+            </Text>
+            <ChevronIcon />
+          </Group>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown mah={360} style={{ overflowY: 'auto' }}>
+        <Menu.Label>Your workspaces</Menu.Label>
+        {workspaces.map(({ slug, name, role }) => (
+          <Menu.Item
+            key={slug}
+            component={Link}
+            href={`/w/${slug}`}
+            rightSection={slug === current.slug ? <TickIcon size={16} /> : null}
+          >
+            <Text size="sm" fw={500} lineClamp={2}>
+              {name}
+            </Text>
+            <Text size="xs" c="dimmed" truncate>
+              {roleNames[role]} · {slug}
+            </Text>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}

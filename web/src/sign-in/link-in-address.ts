@@ -1,0 +1,12 @@
+// The token of a link stands after #, where no server sees it; once read it is out of the address bar and history.
+
+let taken: string | undefined
+
+/** Read once: React may ask twice, and by then the address bar is clean. */
+export function takeLinkFromAddress(): string {
+  if (location.hash.length > 1) {
+    taken = location.hash.slice(1)
+    history.replaceState(history.state, '', location.pathname)
+  }
+  return taken ?? ''
+}

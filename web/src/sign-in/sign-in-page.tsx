@@ -1,0 +1,97 @@
+// The way in.
+import { Alert, Anchor, Button, Divider, Text } from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Link, useLocation, useSearchParams } from 'wouter'
+import { call } from '../api.ts'
+import { WarningIcon } from '../icons.tsx'
+import { Refused } from '../parts/states.tsx'
+import { forVisitors, optionsQuery, queryClient } from '../queries.ts'
+import { Outside } from './outside.tsx'
+import { SignInForm } from './sign-in-form.tsx'
+
+const refusals: Record<string, string> = {
+  not_invited: 'Nobody has invited this account yet. Ask an owner of your workspace for an invitation.',
+  failed: 'Signing in at the identity provider has failed. Try again, or ask the operator.',
+  cancelled: 'Signing in at the identity provider was cancelled.',
+}
+
+export function SignInPage() {
+  const [, navigate] = useLocation()
+  const [search] = useSearchParams()
+  const options = useQuery(optionsQuery)
+  const refusal = search.get('error')
+
+  const enter = () => {
+    queryClient.clear()
+    navigate('/', { replace: true })
+  }
+
+  return (
+    <Outside title="Sign in">
+      {refusal && (
+        <Alert color="red" icon={<WarningIcon />} role="alert">
+          {refusals[refusal] ?? refusals.failed}
+        </Alert>
+      )}
+      <SignInForm onSignedIn={enter}>
+        {options.data?.sso && <SsoButton host={options.data.sso} />}
+        <Forgotten resetByMail={options.data?.resetByMail} />
+        <Refused error={options.error} />
+      </SignInForm>
+    </Outside>
+  )
+}
+
+function SsoButton({ host }: { host: string }) {
+  const begin = useMutation({
+    mutationFn: () => call('sign-in.sso'),
+    onSuccess: ({ url }) => location.assign(url),
+    ...forVisitors,
+  })
+  return (
+    <>
+      <Divider label="or" />
+      <Refused error={begin.error} />
+      <Button
+        variant="default"
+        loading={begin.isPending || begin.isSuccess}
+        onClick={() => begin.mutate()}
+        styles={{
+          label: { whiteSpace: 'normal', overflowWrap: 'anywhere' },
+          root: { minHeight: 36, height: 'auto' },
+        }}
+      >
+        Sign in with {host}
+      </Button>
+    </>
+  )
+}
+
+function Forgotten({ resetByMail }: { resetByMail: boolean | undefined }) {
+  const [asked, setAsked] = useState(false)
+  if (resetByMail)
+    return (
+      <Anchor component={Link} href="/forgotten" size="sm" ta="center">
+        Forgotten password?
+      </Anchor>
+    )
+  return (
+    <>
+      <Anchor
+        component="button"
+        type="button"
+        size="sm"
+        aria-expanded={asked}
+        onClick={() => setAsked(!asked)}
+      >
+        Forgotten password?
+      </Anchor>
+      {asked && (
+        <Text size="sm" c="dimmed" role="status">
+          Ask an owner of your workspace or the operator of this server for a link to set another one.
+        </Text>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,66 @@
+import { Button, Paper, Stack, Table } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { exactBytes, exactCount, longDay, readableBytes } from '../figures.ts'
+import { ChevronIcon } from '../icons.tsx'
+import type { Series } from './charts.tsx'
+import classes from './usage.module.css'
+
+export function UsageTable({ series }: { series: Series }) {
+  const [opened, { toggle }] = useDisclosure()
+  return (
+    <Stack align="flex-start">
+      <Button
+        variant="subtle"
+        leftSection={<ChevronIcon />}
+        aria-expanded={opened}
+        aria-controls={opened ? 'usage-table' : undefined}
+        onClick={toggle}
+      >
+        {opened ? 'Hide the figures' : 'Show the figures as a table'}
+      </Button>
+      {opened && (
+        <Paper id="usage-table" w="100%">
+          <Rows series={series} />
+        </Paper>
+      )}
+    </Stack>
+  )
+}
+
+/** Plain cells: a year of them is two thousand, and each of Mantine's would be a component. */
+function Rows({ series }: { series: Series }) {
+  return (
+    <Table.ScrollContainer
+      minWidth={600}
+      type="native"
+      tabIndex={0}
+      role="region"
+      aria-label="Figures by day"
+    >
+      <Table className={`figure unbroken ${classes.rows}`} captionSide="top">
+        <Table.Caption>Usage by day, newest first</Table.Caption>
+        <thead>
+          <tr>
+            {['Day', 'Requests', 'Bytes in', 'Bytes out', 'Peak tunnels', 'Events'].map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {series.toReversed().map(({ day, requests, bytesIn, bytesOut, peakTunnels, events }) => (
+            <tr key={day}>
+              <th scope="row">{longDay(day)}</th>
+              <td>{exactCount(requests)}</td>
+              <td title={exactBytes(bytesIn)}>{readableBytes(bytesIn)}</td>
+              <td title={exactBytes(bytesOut)}>{readableBytes(bytesOut)}</td>
+              <td>{exactCount(peakTunnels)}</td>
+              <td>{exactCount(events)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </Table>
+    </Table.ScrollContainer>
+  )
+}
