@@ -12,10 +12,43 @@ type Tables = Record<string, Record<string, Any>>
 
 const SESSIONS = 'sessions'
 
-const surrounding = new AsyncLocalStorage<Db>()
+/** Around a call of better-auth: the transaction that its writes belong to, and what the database failed with. */
+interface Call {
+  db?: Db
+  failure?: unknown
+}
+
+const calls = new AsyncLocalStorage<Call>()
 
 /** Whatever better-auth writes meanwhile is part of this transaction. */
-export const within = <T>(db: Db, work: () => Promise<T>): Promise<T> => surrounding.run(db, work)
+export const within = <T>(db: Db, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
+
+/** better-auth turns every failure into one of its own; what the database really said is thrown instead. */
+export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
+  const { db } = calls.getStore() ?? {}
+  const call: Call = db ? { db } : {}
+  let result: T | undefined
+  let error: unknown
+  try {
+    result = await calls.run(call, work)
+  } catch (thrown) {
+    error = thrown
+  }
+  if (call.failure !== undefined) throw call.failure
+  if (error !== undefined) throw error
+  return result as T
+}
+
+/** Remembers what a query failed with. */
+async function noted<T>(query: Promise<T>): Promise<T> {
+  try {
+    return await query
+  } catch (error) {
+    const call = calls.getStore()
+    if (call) call.failure ??= error
+    throw error
+  }
+}
 
 const hashOf = (token: unknown) => hash('sha256', String(token), 'hex')
 
@@ -39,10 +72,10 @@ function queries(
   store: Store,
   getFieldName: (of: { model: string; field: string }) => string,
 ): CustomAdapter {
-  const reading = () => (surrounding.getStore() ?? store.db) as unknown as Kysely<Tables>
+  const reading = () => (calls.getStore()?.db ?? store.db) as unknown as Kysely<Tables>
   const writing = <T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> => {
-    const db = surrounding.getStore()
-    return db ? work(db as never) : store.transaction((own) => work(own as never))
+    const db = calls.getStore()?.db
+    return noted(db ? work(db as never) : store.transaction((own) => work(own as never)))
   }
   const first = (db: Kysely<Tables>, model: string, where: CleanedWhere[]) =>
     db.selectFrom(model).select('id').where(conditions(model, where)).limit(1)
@@ -57,18 +90,20 @@ function queries(
     async findOne({ model, where, select }) {
       const query = reading().selectFrom(model).where(conditions(model, where)).limit(1)
       const columns = select?.map((field) => getFieldName({ model, field }))
-      const row = await (columns?.length ? query.select(columns) : query.selectAll()).executeTakeFirst()
+      const chosen = columns?.length ? query.select(columns) : query.selectAll()
+      const row = await noted(chosen.executeTakeFirst())
       return shown(row, askedToken(model, where)) as Any
     },
     async findMany({ model, where = [], limit, offset, sortBy }) {
       let query = reading().selectFrom(model).selectAll().where(conditions(model, where)).limit(limit)
       if (sortBy) query = query.orderBy(getFieldName({ model, field: sortBy.field }), sortBy.direction)
       if (offset) query = query.offset(offset)
-      return (await query.execute()) as Any[]
+      return (await noted(query.execute())) as Any[]
     },
     async count({ model, where = [] }) {
       const query = reading().selectFrom(model).where(conditions(model, where))
-      const { rows } = await query.select((row) => row.fn.countAll().as('rows')).executeTakeFirstOrThrow()
+      const counted = query.select((row) => row.fn.countAll().as('rows'))
+      const { rows } = await noted(counted.executeTakeFirstOrThrow())
       return Number(rows)
     },
     update: ({ model, where, update }) =>

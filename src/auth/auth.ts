@@ -1,12 +1,19 @@
 // Signing in, by better-auth, behind verbs of our own: it is called, never mounted, so that every route, answer and fault
 // stays the contract's. It is loaded when somebody first opens the dashboard.
 import { betterAuth } from 'better-auth/minimal'
-import { SESSION_MS_MAX, takeCode } from '../domain/accounts.ts'
+import {
+  findByEmail,
+  passwordOf,
+  requireSamePassword,
+  SESSION_MS_MAX,
+  takeCode,
+  WRONG_CREDENTIALS,
+} from '../domain/accounts.ts'
 import { Fault } from '../domain/fault.ts'
-import { deleteSession } from '../store/sessions.ts'
+import { deleteSession, deleteSessions } from '../store/sessions.ts'
 import type { Db } from '../store/store.ts'
-import { within } from './adapter.ts'
-import { type Browser, headersOf } from './browser.ts'
+import { unmasked, within } from './adapter.ts'
+import { type Browser, cookiesNamed, headersOf } from './browser.ts'
 import { type AuthSettings, authOptions } from './options.ts'
 
 /** An answer, and the cookies that come with it. */
@@ -22,7 +29,6 @@ export interface Signed {
 
 export type Auth = ReturnType<typeof createAuth>
 
-const WRONG = 'The e-mail address or the password is wrong.'
 const WRONG_PASSWORD = 'The password is wrong.'
 
 export function createAuth(settings: AuthSettings) {
@@ -30,20 +36,23 @@ export function createAuth(settings: AuthSettings) {
   const auth = betterAuth(authOptions(settings))
 
   /** Calls better-auth; undefined where it refuses. What goes wrong inside is thrown. */
-  async function ask<T>(call: Promise<Response>): Promise<WithCookies<T> | undefined> {
-    const response = await call
+  async function ask<T>(call: () => Promise<Response>): Promise<WithCookies<T> | undefined> {
+    const response = await unmasked(call)
     if (response.status >= 500) throw new Error(`better-auth failed: ${await response.text()}`)
     if (!response.ok) return undefined
     return { result: (await response.json()) as T, cookies: response.headers.getSetCookie() }
   }
 
-  async function signIn(browser: Browser, email: string, password: string) {
-    const body = { email: email.toLowerCase(), password }
+  async function signIn(browser: Browser, given: string, password: string) {
+    const email = given.toLowerCase()
+    const user = await findByEmail(world, email)
+    const before = user && (await passwordOf(world, user.id))
     const headers = headersOf(browser)
-    const answer = await ask<{ twoFactorRedirect?: true }>(
-      auth.api.signInEmail({ body, headers, asResponse: true }),
+    const answer = await ask<{ twoFactorRedirect?: true }>(() =>
+      auth.api.signInEmail({ body: { email, password }, headers, asResponse: true }),
     )
-    if (!answer) throw new Fault('unauthorized', { message: WRONG })
+    if (!answer || !user) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
+    await requireSamePassword(world, user.id, before)
     const next = answer.result.twoFactorRedirect ? ('code' as const) : ('signed_in' as const)
     return { result: { next }, cookies: answer.cookies }
   }
@@ -53,11 +62,20 @@ export function createAuth(settings: AuthSettings) {
 
     hashPassword: async (password: string): Promise<string> => (await auth.$context).password.hash(password),
 
+    /** Throws where the password is not the one that the hash was made of. */
+    async requirePassword(hash: string | undefined, password: string): Promise<string> {
+      const { password: passwords } = await auth.$context
+      if (hash !== undefined && (await passwords.verify({ hash, password }))) return hash
+      throw new Fault('forbidden', { message: WRONG_PASSWORD })
+    },
+
     /** Who is signed in; undefined where nobody is. */
     async readSession(browser: Browser): Promise<WithCookies<Signed> | undefined> {
       if (browser.cookie === '') return undefined
       const headers = headersOf(browser)
-      const { response: found, headers: sent } = await auth.api.getSession({ headers, returnHeaders: true })
+      const { response: found, headers: sent } = await unmasked(() =>
+        auth.api.getSession({ headers, returnHeaders: true }),
+      )
       if (!found) return undefined
       const { id: sessionId, userId, createdAt } = found.session
       if (world.clock() - createdAt.getTime() > SESSION_MS_MAX) {
@@ -69,15 +87,14 @@ export function createAuth(settings: AuthSettings) {
 
     /** The second step. An authenticator's code has six digits, a recovery code has not. */
     async giveCode(browser: Browser, given: string) {
-      const headers = headersOf(browser)
+      // Of whoever owes a code, not of whoever is signed in: a session does other things with it.
+      const headers = headersOf({ ...browser, cookie: cookiesNamed(browser.cookie, /two_factor$/) })
       const code = given.replaceAll(' ', '')
-      const isTotp = /^\d{6}$/.test(code)
+      const verify = /^\d{6}$/.test(code) ? auth.api.verifyTOTP : auth.api.verifyBackupCode
       const answer = await world.store.transaction((db) =>
         within(db, async () => {
-          const accepted = await ask<{ user: { id: string } }>(
-            isTotp
-              ? auth.api.verifyTOTP({ body: { code }, headers, asResponse: true })
-              : auth.api.verifyBackupCode({ body: { code }, headers, asResponse: true }),
+          const accepted = await ask<{ user: { id: string } }>(() =>
+            verify({ body: { code }, headers, asResponse: true }),
           )
           // Refused is committed, because it was counted; what was used before is undone, session and all.
           if (accepted && !(await takeCode(db, world, accepted.result.user.id, code))) throw wrongCode()
@@ -89,22 +106,13 @@ export function createAuth(settings: AuthSettings) {
     },
 
     async signOut(browser: Browser): Promise<string[]> {
-      const answer = await ask(auth.api.signOut({ headers: headersOf(browser), asResponse: true }))
+      const answer = await ask(() => auth.api.signOut({ headers: headersOf(browser), asResponse: true }))
       return answer?.cookies ?? []
-    },
-
-    /** As a part of a transaction that writes it down. Ends the other sessions. */
-    async changePassword(db: Db, browser: Browser, current: string, password: string): Promise<string[]> {
-      const body = { currentPassword: current, newPassword: password, revokeOtherSessions: true }
-      const call = () => ask(auth.api.changePassword({ body, headers: headersOf(browser), asResponse: true }))
-      const answer = await within(db, call)
-      if (!answer) throw new Fault('forbidden', { message: WRONG_PASSWORD })
-      return answer.cookies
     },
 
     async beginSecondFactor(db: Db, browser: Browser, password: string) {
       const call = () =>
-        ask<{ totpURI: string; backupCodes: string[] }>(
+        ask<{ totpURI: string; backupCodes: string[] }>(() =>
           auth.api.enableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
         )
       const answer = await within(db, call)
@@ -114,17 +122,26 @@ export function createAuth(settings: AuthSettings) {
       return { result: { uri, secret, recoveryCodes }, cookies: answer.cookies }
     },
 
-    async confirmSecondFactor(db: Db, browser: Browser, code: string): Promise<string[]> {
+    /** Ends the other sessions: they began without it. */
+    async confirmSecondFactor(
+      db: Db,
+      browser: Browser,
+      { userId, sessionId, code }: Signed & { code: string },
+    ): Promise<string[]> {
+      await deleteSessions(db, userId, sessionId)
       const call = () =>
-        ask(auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
+        ask(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
       const answer = await within(db, call)
-      if (!answer) throw new Fault('forbidden', { message: 'This code is wrong. Take the next one.' })
+      if (!answer || !(await takeCode(db, world, userId, code)))
+        throw new Fault('forbidden', { message: 'This code is wrong. Take the next one.' })
       return answer.cookies
     },
 
     async removeSecondFactor(db: Db, browser: Browser, password: string): Promise<string[]> {
       const call = () =>
-        ask(auth.api.disableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }))
+        ask(() =>
+          auth.api.disableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
+        )
       const answer = await within(db, call)
       if (!answer) throw new Fault('forbidden', { message: WRONG_PASSWORD })
       return answer.cookies

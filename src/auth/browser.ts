@@ -11,3 +11,10 @@ export const ADDRESS_HEADER = 'x-adit-client-address'
 
 export const headersOf = ({ cookie, address, agent }: Browser) =>
   new Headers({ cookie, 'user-agent': agent, [ADDRESS_HEADER]: address })
+
+/** Those cookies of a header whose names match. */
+export const cookiesNamed = (cookie: string, name: RegExp): string =>
+  cookie
+    .split(/; */)
+    .filter((one) => name.test(one.split('=', 1)[0] as string))
+    .join('; ')

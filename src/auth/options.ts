@@ -92,6 +92,8 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
     // Ours counts failures by address and network, before better-auth is asked.
     rateLimit: { enabled: false },
     databaseHooks: {
+      // What the identity provider hands out is not needed once it has said who somebody is.
+      account: { create: { before: withoutTokens }, update: { before: withoutTokens } },
       session: {
         create: {
           before: async ({ userId }: { userId: string }) => {
@@ -126,6 +128,10 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
     ],
   } satisfies BetterAuthOptions
 }
+
+const withoutTokens = async (account: object) => ({
+  data: { ...account, accessToken: null, refreshToken: null, idToken: null },
+})
 
 const idPrefixes: Record<string, 'usr' | 'ses' | 'idn' | 'tfa'> = {
   user: 'usr',

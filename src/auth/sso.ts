@@ -68,6 +68,14 @@ export function createSso(settings: AuthSettings, { issuer, clientId, clientSecr
     }
   }
 
+  /** The provider vouches for the address: whatever was sent to it is accepted by signing in. */
+  async function acceptInvitations(cookies: string[]): Promise<void> {
+    const auth = await provider()
+    const cookie = cookies.map((one) => one.split(';', 1)[0]).join('; ')
+    const signed = await auth.api.getSession({ headers: new Headers({ cookie }) })
+    if (signed) await joinAsInvited(world, signed.session.userId)
+  }
+
   return {
     /** Where to send the browser. */
     async begin(browser: Browser): Promise<WithCookies<{ url: string }>> {
@@ -96,7 +104,10 @@ export function createSso(settings: AuthSettings, { issuer, clientId, clientSecr
       const cookies = response.headers.getSetCookie()
       const { searchParams } = new URL(response.headers.get('location') ?? '/', baseUrl)
       const error = searchParams.get('error')
-      if (response.status < 400 && error === null) return { result: { failure: undefined }, cookies }
+      if (response.status < 400 && error === null) {
+        await acceptInvitations(cookies)
+        return { result: { failure: undefined }, cookies }
+      }
       const failure = /not_linked|signup|not_invited|create_user/.test(error ?? '') ? 'not_invited' : 'failed'
       settings.onTrouble('warn', `signing in at the identity provider failed: ${error ?? response.status}`)
       return { result: { failure }, cookies }
@@ -106,9 +117,14 @@ export function createSso(settings: AuthSettings, { issuer, clientId, clientSecr
 
 /** Whoever is not known yet must have been invited, at an address that the provider vouches for. */
 const invitedOnly = (world: World) => ({
-  before: async (user: { email: string; emailVerified: boolean }) => {
+  before: async (user: { email: string; emailVerified: boolean; name: string }) => {
     if (!user.emailVerified || !(await isInvited(world, user.email)))
       throw new APIError('FORBIDDEN', { code: 'not_invited', message: 'not_invited' })
+    return { data: { ...user, name: plainName(user.name, user.email) } }
   },
-  after: async ({ id }: { id: string }) => joinAsInvited(world, id),
 })
+
+/** What the provider calls somebody, brought to what a name is here. */
+const plainName = (name: string, email: string) =>
+  [...name.replace(/[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()].slice(0, 80).join('') ||
+  (email.split('@', 1)[0] as string)

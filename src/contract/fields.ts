@@ -55,18 +55,23 @@ export const EdgeName = PlainText({
   examples: ['fra-1'],
 })
 
-export const PersonName = PlainText({
+/** Not blank, and nothing in it that turns the text around it. */
+export const PersonName = Type.String({
   minLength: 1,
+  maxLength: 80,
+  pattern: '^(?=.*\\S)[^\\p{Cc}\\p{Cs}\\u202a-\\u202e\\u2066-\\u2069]*$',
   description: 'What a person wants to be called.',
   examples: ['Ann Example'],
+  ...rule('must be well-formed text without control characters, and not blank'),
 })
 
+/** The rule of better-auth's own validation: whatever else were taken here could not sign in there. */
 export const Email = Type.String({
   maxLength: 254,
-  pattern: '^[^\\s@\\p{Cc}\\p{Cs}]+@[^\\s@\\p{Cc}\\p{Cs}.]+(\\.[^\\s@\\p{Cc}\\p{Cs}.]+)*$',
+  pattern: "^(?!\\.)(?!.*\\.\\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$",
   description: 'An e-mail address; upper and lower case are the same.',
   examples: ['ann@example.com'],
-  ...rule('must be an e-mail address'),
+  ...rule('must be an e-mail address, such as ann@example.com'),
 })
 
 /** A slug is a label of a host name (RFC 1123), because tunnels live under it. */

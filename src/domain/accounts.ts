@@ -1,17 +1,30 @@
 // One's own account, and what the operator does to other people's.
 import { Email } from '../contract/fields.ts'
+import { endLinksFor } from '../store/links.ts'
 import {
+  clearSecondFactor,
   disableUser,
   enableUser,
+  findPassword,
   findUser,
   findUserByEmail,
   hasPassword,
+  holdPassword,
   listUsers,
+  listWorkspaceIdsOf,
   type Role,
   renameUser,
+  setPassword,
   type UserRow,
 } from '../store/people.ts'
-import { deleteSession, deleteSessions, listSessions, useCode } from '../store/sessions.ts'
+import {
+  deleteChallenges,
+  deleteSession,
+  deleteSessions,
+  dropSessionsBeyond,
+  listSessions,
+  useCode,
+} from '../store/sessions.ts'
 import type { Db } from '../store/store.ts'
 import { requireSession } from './actors.ts'
 import { type Act, recordAct } from './audit.ts'
@@ -26,6 +39,10 @@ import { getBySlug } from './workspaces.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
 
+export const WRONG_CREDENTIALS = 'The e-mail address or the password is wrong.'
+
+/** Of one person; the oldest goes first. */
+const SESSIONS_MAX = 50
 /** A session ends that long after it began, however busy it was. */
 export const SESSION_MS_MAX = 14 * 24 * 60 * 60 * 1000
 /** An authenticator's code is taken a step early or late: that long it must not be taken twice. */
@@ -72,6 +89,53 @@ export const actOnSelf = (
       subjectName: actor.name,
     })
   })
+
+/** The hash that a password is held against; undefined where somebody has none. */
+export const passwordOf = (world: World, userId: string): Promise<string | undefined> =>
+  findPassword(world.store.db, userId)
+
+/** `before` is the hash that the old password was held against: it must be the one in force to the end. */
+export const changePassword = (
+  world: World,
+  actor: PersonActor,
+  user: UserRow,
+  { before, hashed }: { before: string; hashed: string },
+) =>
+  actOnSelf(world, actor, 'person.password-changed', async (db) => {
+    if ((await holdPassword(db, user.id)) !== before)
+      throw new Fault('conflict', { message: 'The password was changed meanwhile. Try again.' })
+    const at = world.clock()
+    await setPassword(db, { id: world.ids('idn'), userId: user.id, password: hashed, at })
+    await deleteSessions(db, user.id, actor.session?.id)
+    await deleteChallenges(db, user.id)
+    await endLinksFor(db, user.email, 'reset', null, at)
+  })
+
+/**
+ * After a password was found right and a session made: both must belong together. A password that was changed, or a person
+ * who was revoked, in between leaves nothing behind that the old password opened. Also sweeps up what is long over.
+ */
+export const requireSamePassword = (
+  world: World,
+  userId: string,
+  before: string | undefined,
+): Promise<void> =>
+  world.store
+    .transaction(async (db) => {
+      const isSame = before !== undefined && (await holdPassword(db, userId)) === before
+      const user = await findUser(db, userId)
+      if (isSame && user?.disabled_at === null) {
+        await dropSessionsBeyond(db, userId, SESSIONS_MAX, world.clock())
+        return true
+      }
+      // Whoever is in with the new password signs in once more: better than somebody with the old one staying.
+      await deleteSessions(db, userId)
+      await deleteChallenges(db, userId)
+      return false
+    })
+    .then((isSame) => {
+      if (!isSame) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
+    })
 
 export const rename = (world: World, actor: PersonActor, name: string) =>
   actOnSelf(world, actor, 'person.renamed', (db) => renameUser(db, actor.id, name, world.clock()))
@@ -124,29 +188,41 @@ export async function inviteByOperator(
       email,
       workspaceId,
       role: given.role,
-      createdBy: `operator ${actor.id}`,
+      createdBy: { id: null, name: `operator ${actor.id}` },
       provesEmail: true,
     })
-    const subject = { subjectId: made.id, subjectName: email }
+    const subject = { subjectId: made.id, subjectName: `${email} as ${given.role}` }
     await recordAct(db, world, { workspaceId, actor, action: 'person.invited', ...subject })
     return made
   })
 }
 
-/** Makes a link by which somebody sets another password. */
-export const makeResetLink = (world: World, actor: Actor, user: UserRow): Promise<LinkMade> =>
-  world.store.transaction(async (db) => {
+/** Makes a link by which somebody sets another password; whoever lost the second factor too is freed of it. */
+export async function makeResetLink(
+  world: World,
+  actor: Actor,
+  user: UserRow,
+  { clearsSecondFactor = false } = {},
+): Promise<LinkMade> {
+  if (user.disabled_at !== null)
+    throw new Fault('conflict', {
+      message: `${user.email} is not let in any more. "adit admin user restore" changes that.`,
+    })
+  return world.store.transaction(async (db) => {
+    if (clearsSecondFactor && (await clearSecondFactor(db, user.id)))
+      await recordOn(db, world, actor, 'person.second-factor-cleared', user)
     const made = await makeLink(db, world, {
       purpose: 'reset',
       email: user.email,
       workspaceId: null,
       role: null,
-      createdBy: actor.kind === 'person' ? actor.name : `operator ${actor.id}`,
+      createdBy: { id: null, name: `operator ${actor.id}` },
       provesEmail: true,
     })
     await recordOn(db, world, actor, 'person.reset-link-made', user)
     return made
   })
+}
 
 export const findByEmail = (world: World, email: string): Promise<UserRow | undefined> =>
   findUserByEmail(world.store.db, email.toLowerCase())
@@ -178,12 +254,19 @@ export async function setDisabled(world: World, actor: Actor, email: string, dis
   const user = await getUserByEmail(world, email)
   await world.store.transaction(async (db) => {
     if (!disabled) await enableUser(db, user.id)
-    else if (await disableUser(db, user.id, world.clock())) await deleteSessions(db, user.id)
-    else return
+    else if (await disableUser(db, user.id, world.clock())) {
+      await deleteSessions(db, user.id)
+      await deleteChallenges(db, user.id)
+    } else return
     await recordOn(db, world, actor, disabled ? 'person.disabled' : 'person.enabled', user)
   })
   return { email: user.email, disabled }
 }
 
-const recordOn = (db: Db, world: World, actor: Actor, action: Act, user: UserRow) =>
-  recordAct(db, world, { workspaceId: null, actor, action, subjectId: user.id, subjectName: user.name })
+/** In the log of every workspace that the person belongs to: there it is looked for. */
+async function recordOn(db: Db, world: World, actor: Actor, action: Act, user: UserRow): Promise<void> {
+  const subject = { subjectId: user.id, subjectName: user.name }
+  const places = await listWorkspaceIdsOf(db, user.id)
+  for (const workspaceId of places.length > 0 ? places : [null])
+    await recordAct(db, world, { workspaceId, actor, action, ...subject })
+}

@@ -32,9 +32,16 @@ export async function requireStillAllowed(db: Db, { actor, workspaceId }: Contex
       if (await holdActiveKey(db, workspaceId, actor.id)) return
       throw new Fault('unauthorized', { message: KEY_REVOKED })
     case 'person':
-      await requireSession(db, actor)
-      requireRole(await holdRole(db, workspaceId, actor.id), actor.session?.needs ?? 'owner')
+      await requireHeldRole(db, workspaceId, actor)
   }
+}
+
+/** The role that a person has now, not the one from when the request began: the latter may have been taken away. */
+export async function requireHeldRole(db: Db, workspaceId: string, actor: PersonActor): Promise<Role> {
+  await requireSession(db, actor)
+  const role = await holdRole(db, workspaceId, actor.id)
+  requireRole(role, actor.session?.needs ?? 'owner')
+  return role as Role
 }
 
 export async function requireSession(db: Db, { id, session }: PersonActor): Promise<void> {

@@ -27,6 +27,7 @@ export type Act =
   | 'person.second-factor-begun'
   | 'person.second-factor-added'
   | 'person.second-factor-removed'
+  | 'person.second-factor-cleared'
   | 'person.session-ended'
   | 'person.signed-out-everywhere'
   | 'person.disabled'

@@ -33,7 +33,7 @@ export async function prepareFirstRun(world: World): Promise<FirstRun | undefine
       email: null,
       workspaceId: workspace.id,
       role: 'owner',
-      createdBy: `operator ${actor.id}`,
+      createdBy: { id: null, name: `operator ${actor.id}` },
       provesEmail: true,
     })
     return { workspace, key, link }

@@ -1,18 +1,27 @@
 // Links that let somebody in: to join a workspace, or to set another password. A link works once and for 24 hours; the
 // database has its hash only.
 import { hash } from 'node:crypto'
-import { endLink, endLinksFor, findLink, insertLink, type LinkRow, listLinksTo } from '../store/links.ts'
+import {
+  endLink,
+  endLinksFor,
+  endSetUpLinks,
+  findLink,
+  insertLink,
+  type LinkRow,
+  listLinksTo,
+} from '../store/links.ts'
 import {
   findUser,
   findUserByEmail,
   insertMember,
   insertUser,
+  listWorkspaceIdsOf,
   type Role,
   setPassword,
   type UserRow,
   verifyEmail,
 } from '../store/people.ts'
-import { deleteSessions } from '../store/sessions.ts'
+import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Db } from '../store/store.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { type Act, recordAct } from './audit.ts'
@@ -40,7 +49,7 @@ interface NewLink {
   email: string | null
   workspaceId: string | null
   role: Role | null
-  createdBy: string
+  createdBy: { id: string | null; name: string }
   /** Whether only the owner of the address can have it, or the operator vouches for them. */
   provesEmail: boolean
 }
@@ -61,7 +70,8 @@ export async function makeLink(db: Db, world: World, given: NewLink): Promise<Li
     proves_email: given.provesEmail ? 1 : 0,
     workspace_id: given.workspaceId,
     role: given.role,
-    created_by: given.createdBy,
+    created_by: given.createdBy.name,
+    creator_id: given.createdBy.id,
     created_at: now,
     expires_at: now + LINK_MS,
     ended_at: null,
@@ -168,6 +178,7 @@ async function choose(
   if (row.proves_email === 1) await verifyEmail(db, user.id)
   // Whoever knew the old password is out.
   await deleteSessions(db, user.id)
+  await deleteChallenges(db, user.id)
   await recordOwnAct(db, world, user, null, 'person.password-reset')
 }
 
@@ -207,6 +218,7 @@ async function join(db: Db, world: World, row: LinkRow, user: UserRow): Promise<
     created_at: world.clock(),
   })
   if (!isNew) throw new Fault('conflict', { message: 'You belong to this workspace already.' })
+  if (row.role === 'owner') await endSetUpLinks(db, workspaceId, world.clock())
   await recordOwnAct(db, world, user, workspaceId, 'person.joined')
 }
 
@@ -220,8 +232,10 @@ export const joinAsInvited = (world: World, userId: string): Promise<void> =>
   world.store.transaction(async (db) => {
     const user = await findUser(db, userId)
     if (!user) return
+    const already = await listWorkspaceIdsOf(db, userId)
     for (const row of await listLinksTo(db, user.email, world.clock()))
-      if (await endLink(db, row.hash, world.clock())) await join(db, world, row, user)
+      if (!already.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, world.clock())))
+        await join(db, world, row, user)
   })
 
 async function takeLink(db: Db, world: World, secret: string): Promise<LinkRow> {

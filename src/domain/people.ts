@@ -1,6 +1,6 @@
 // People in a workspace: who they are, what they may do, and how they come and go. At least one owner always remains.
 
-import { listInvitations, revokeInvitation as revokeInvitationOf } from '../store/links.ts'
+import { endInvitationsBy, listInvitations, revokeInvitation as revokeInvitationOf } from '../store/links.ts'
 import {
   deleteMember,
   findMembership,
@@ -12,7 +12,7 @@ import {
   setRole as setRoleOf,
 } from '../store/people.ts'
 import type { Db } from '../store/store.ts'
-import { isAtLeast, requireRole, requireStillAllowed } from './actors.ts'
+import { isAtLeast, requireHeldRole, requireRole } from './actors.ts'
 import { type Act, recordAct } from './audit.ts'
 import type { Context, PersonActor, World } from './context.ts'
 import { Fault } from './fault.ts'
@@ -22,6 +22,7 @@ import { type LinkMade, makeLink } from './links.ts'
 /** A person acting in a workspace. */
 export interface PersonContext extends Context {
   actor: PersonActor
+  /** As it was when the request began; what acts asks again, in its transaction. */
   role: Role
 }
 
@@ -79,45 +80,52 @@ export async function invite(
 ): Promise<LinkMade> {
   const email = given.email.toLowerCase()
   return ctx.store.transaction(async (db) => {
-    await requireStillAllowed(db, ctx)
-    requireMayGrant(ctx, given.role)
+    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    requireMayGrant(role, given.role)
     const user = await findUserByEmail(db, email)
     const members = await listMembers(db, ctx.workspaceId)
     if (user && members.some(({ id }) => id === user.id))
       throw new Fault('conflict', { message: `${email} belongs to this workspace already.` })
+    // The new one takes the place of what was sent before.
+    for (const before of await listInvitations(db, ctx.workspaceId, ctx.clock()))
+      if (before.email === email) {
+        requireMayGrant(role, before.role as Role)
+        await record(db, ctx, 'invitation.revoked', { id: before.id, name: email })
+      }
     const made = await makeLink(db, ctx, {
       purpose: 'join',
       email,
       workspaceId: ctx.workspaceId,
       role: given.role,
-      createdBy: ctx.actor.name,
+      createdBy: { id: ctx.actor.id, name: ctx.actor.name },
       provesEmail: mails,
     })
-    await record(db, ctx, 'person.invited', { id: made.id, name: email })
+    await record(db, ctx, 'person.invited', { id: made.id, name: `${email} as ${given.role}` })
     return made
   })
 }
 
 export async function revokeInvitation(ctx: PersonContext, id: string) {
   await ctx.store.transaction(async (db) => {
-    await requireStillAllowed(db, ctx)
+    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
     const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
     if (!row || row.email === null) throw new Fault('not_found')
-    requireMayGrant(ctx, row.role as Role)
+    requireMayGrant(role, row.role as Role)
     await record(db, ctx, 'invitation.revoked', { id, name: row.email })
   })
   return { id, revoked: true as const }
 }
 
-export async function setRole(ctx: PersonContext, id: string, role: Role) {
+export async function setRole(ctx: PersonContext, id: string, wanted: Role) {
   await ctx.store.transaction(async (db) => {
-    await requireStillAllowed(db, ctx)
-    const person = await requireMayTouch(db, ctx, id)
-    requireMayGrant(ctx, role)
-    if (person.role === role) return
+    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    const person = await requireMayTouch(db, ctx, role, id)
+    requireMayGrant(role, wanted)
+    if (person.role === wanted) return
     if (person.role === 'owner') requireAnotherOwner(person.others)
-    await setRoleOf(db, ctx.workspaceId, id, role)
-    await record(db, ctx, `person.made-${role}`, person)
+    await setRoleOf(db, ctx.workspaceId, id, wanted)
+    if (!isAtLeast(wanted, person.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    await record(db, ctx, `person.made-${wanted}`, person)
   })
   const person = (await listMembers(ctx.store.db, ctx.workspaceId)).find((one) => one.id === id)
   if (!person) throw new Fault('not_found')
@@ -126,34 +134,38 @@ export async function setRole(ctx: PersonContext, id: string, role: Role) {
 
 export async function removePerson(ctx: PersonContext, id: string) {
   await ctx.store.transaction(async (db) => {
-    await requireStillAllowed(db, ctx)
-    const person = await requireMayTouch(db, ctx, id)
+    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    const person = await requireMayTouch(db, ctx, role, id)
     if (person.role === 'owner') requireAnotherOwner(person.others)
     await deleteMember(db, ctx.workspaceId, id)
+    // Nobody comes back by an invitation of their own.
+    await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
     await record(db, ctx, id === ctx.actor.id ? 'person.left' : 'person.removed', person)
   })
   return { id, removed: true as const }
 }
 
 /** One may always go, and touch those below; an owner touches everybody. The members are held until the end. */
-async function requireMayTouch(db: Db, ctx: PersonContext, id: string) {
-  const held = await holdMembers(db, ctx.workspaceId)
-  const found = (await listMembers(db, ctx.workspaceId)).find((one) => one.id === id)
+async function requireMayTouch(db: Db, ctx: PersonContext, role: Role, id: string) {
+  await holdMembers(db, ctx.workspaceId)
+  const members = await listMembers(db, ctx.workspaceId)
+  const found = members.find((one) => one.id === id)
   if (!found) throw new Fault('not_found')
   const isSelf = id === ctx.actor.id
-  if (!isSelf && found.role === 'owner' && ctx.role !== 'owner')
+  if (!isSelf && found.role === 'owner' && role !== 'owner')
     throw new Fault('forbidden', { message: 'Only owners of this workspace may change or remove an owner.' })
-  return { ...found, others: held.filter(({ userId }) => userId !== id) }
+  return { ...found, others: members.filter((one) => one.id !== id) }
 }
 
 /** Nobody hands out, or takes back, more than they have. */
-function requireMayGrant(ctx: PersonContext, role: Role): void {
-  if (isAtLeast(ctx.role, role)) return
+function requireMayGrant(own: Role, role: Role): void {
+  if (isAtLeast(own, role)) return
   throw new Fault('forbidden', { message: 'Only owners of this workspace may make somebody an owner.' })
 }
 
-function requireAnotherOwner(others: { role: Role }[]): void {
-  if (others.some(({ role }) => role === 'owner')) return
+/** Somebody who is not let in any more is nobody to rely on. */
+function requireAnotherOwner(others: { role: Role; disabledAt: number | null }[]): void {
+  if (others.some(({ role, disabledAt }) => role === 'owner' && disabledAt === null)) return
   throw new Fault('conflict', {
     message: 'A workspace needs an owner, and this is the last one. Make somebody else an owner first.',
   })

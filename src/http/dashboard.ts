@@ -1,16 +1,14 @@
 // The dashboard's side: /dashboard/api. People who are signed in, from our own page, and nobody else.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Auth, WithCookies } from '../auth/auth.ts'
 import type { Browser } from '../auth/browser.ts'
 import type { Sso } from '../auth/sso.ts'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../contract/dashboard/index.ts'
 import { describe } from '../contract/openapi.ts'
-import type { Access, Role } from '../contract/operation.ts'
 import type { Variant } from '../contract/variants.ts'
 import * as accounts from '../domain/accounts.ts'
-import { SIGNED_OUT } from '../domain/actors.ts'
 import { readAudit } from '../domain/audit.ts'
-import type { PersonActor, World } from '../domain/context.ts'
+import type { World } from '../domain/context.ts'
 import { Fault } from '../domain/fault.ts'
 import * as keys from '../domain/keys.ts'
 import { applyLink, linkAddress, readLink } from '../domain/links.ts'
@@ -18,8 +16,9 @@ import { requireGoodPassword } from '../domain/passwords.ts'
 import * as people from '../domain/people.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
-import { createAttempts, type Limits } from './attempts.ts'
+import { createAttempts, type Limits, networkOf } from './attempts.ts'
 import { invitationLetter, type Letter, resetLetter } from './letters.ts'
+import { type Callers, createPeople, type Person, type Visitor } from './people.ts'
 import { requireSameOrigin } from './same-origin.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
@@ -36,47 +35,16 @@ export interface DashboardOptions {
   sendMail: ((letter: Letter) => Promise<void>) | undefined
 }
 
-interface Visitor {
-  browser: Browser
-  /** Sends cookies along with the answer, and answers with the rest. */
-  answer: <T>(given: WithCookies<T>) => T
-}
-
-interface Person extends Visitor {
-  user: NonNullable<Awaited<ReturnType<typeof accounts.findPerson>>>
-  actor: PersonActor
-}
-
-type Member = Person & people.PersonContext
-
-interface Callers {
-  anyone: undefined
-  visitor: Visitor
-  person: Person
-  member: Member
-  admin: Member
-  owner: Member
-}
-
 const DONE = { done: true } as const
 
 export function mountDashboard(server: FastifyInstance, options: DashboardOptions): void {
   const { world, variant, baseUrl, address, auth, sso, sendMail } = options
   const { attempt, spend } = createAttempts(world.clock)
+  const { admit, findSignedIn } = createPeople(world, auth)
   const document = describeDashboard(baseUrl)
   const origin = baseUrl && new URL(baseUrl).origin
 
-  async function personOf(visitor: Visitor): Promise<Omit<Person, keyof Visitor> | undefined> {
-    const signed = await (await auth()).readSession(visitor.browser)
-    if (!signed) return undefined
-    const { userId, sessionId } = visitor.answer(signed)
-    const user = await accounts.findPerson(world, userId)
-    if (!user) return undefined
-    const session = { id: sessionId, needs: 'member' as const }
-    return { user, actor: { kind: 'person', id: user.id, name: user.name, session } }
-  }
-
-  const openerOf = async (visitor: Visitor) => (await personOf(visitor))?.user
+  const openerOf = async (visitor: Visitor) => (await findSignedIn(visitor))?.user
 
   /** Does something to one's own account that better-auth carries out, and writes it down with it. */
   async function change<T>(
@@ -84,12 +52,12 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     action: Parameters<typeof accounts.actOnSelf>[2],
     act: (db: Parameters<Parameters<typeof accounts.actOnSelf>[3]>[0]) => Promise<WithCookies<T>>,
   ): Promise<T> {
+    // Whatever comes of it: a password is checked, slowly on purpose, while the transaction is open.
+    spend([[`account ${person.user.id}`, 10]])
     let done: WithCookies<T> | undefined
-    await attempt([[`account ${person.user.id}`, 10]], () =>
-      accounts.actOnSelf(world, person.actor, action, async (db) => {
-        done = await act(db)
-      }),
-    )
+    await accounts.actOnSelf(world, person.actor, action, async (db) => {
+      done = await act(db)
+    })
     return person.answer(done as WithCookies<T>)
   }
 
@@ -101,10 +69,13 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     },
     'sign-in.code': async ({ browser, answer }, { code }) => {
       const { giveCode } = await auth()
-      return answer(await attempt([[`code ${browser.address}`, 20]], () => giveCode(browser, code)))
+      return answer(
+        await attempt([[`code ${networkOf(browser.address)}`, 20]], () => giveCode(browser, code)),
+      )
     },
     'sign-in.sso': async ({ browser, answer }) => {
       if (!sso) throw new Fault('not_found')
+      spend([[`sso ${networkOf(browser.address)}`, 60]])
       return answer(await (await sso.open()).begin(browser))
     },
     'sign-in.return': async ({ browser, answer }, query) => {
@@ -118,7 +89,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       // Each counts, whether the address is known or not: nobody is to be flooded with mail.
       spend([
         [`mail ${email.toLowerCase()}`, 3],
-        [`mail ${browser.address}`, 20],
+        [`mail ${networkOf(browser.address)}`, 20],
       ])
       // Not waited for: how long it takes would tell whether the address is known.
       void mailResetLink(email).catch((error) => server.log.error({ err: error }, 'could not send mail'))
@@ -143,13 +114,13 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       await accounts.rename(world, actor, name)
       return DONE
     },
-    'account.password': async (person, { current, password }) => {
-      await requireGoodPassword(password, person.user.email)
-      const { changePassword } = await auth()
-      return change(person, 'person.password-changed', async (db) => ({
-        result: DONE,
-        cookies: await changePassword(db, person.browser, current, password),
-      }))
+    'account.password': async ({ user, actor }, { current, password }) => {
+      spend([[`account ${user.id}`, 10]])
+      await requireGoodPassword(password, user.email)
+      const { requirePassword, hashPassword } = await auth()
+      const before = await requirePassword(await accounts.passwordOf(world, user.id), current)
+      await accounts.changePassword(world, actor, user, { before, hashed: await hashPassword(password) })
+      return DONE
     },
     'account.sessions': ({ actor }) => accounts.readSessions(world, actor),
     'account.end-session': async ({ actor }, { id }) => {
@@ -168,7 +139,11 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       const { confirmSecondFactor } = await auth()
       return change(person, 'person.second-factor-added', async (db) => ({
         result: DONE,
-        cookies: await confirmSecondFactor(db, person.browser, code.replaceAll(' ', '')),
+        cookies: await confirmSecondFactor(db, person.browser, {
+          userId: person.user.id,
+          sessionId: person.actor.session?.id as string,
+          code: code.replaceAll(' ', ''),
+        }),
       }))
     },
     'second-factor.remove': async (person, { password }) => {
@@ -218,8 +193,9 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
 
   async function mailResetLink(email: string): Promise<void> {
     const user = await accounts.findByEmail(world, email)
-    if (!user || !sendMail) return
-    const actor: PersonActor = { kind: 'person', id: user.id, name: user.name }
+    if (!user || user.disabled_at !== null || !sendMail) return
+    // Whoever asked: that it was the person is not known.
+    const actor = { kind: 'operator', id: 'reset by mail' } as const
     const { secret } = await accounts.makeResetLink(world, actor, user)
     await sendMail(resetLetter(user.email, linkAddress(address(), secret)))
   }
@@ -229,42 +205,20 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     baseUrl,
     async admit(request, reply, access) {
       requireSameOrigin(request, origin)
-      const visitor = visitorOf(request, reply)
-      if (access === 'visitor') return visitor
-      const found = await personOf(visitor)
-      if (!found) throw new Fault('unauthorized', { message: SIGNED_OUT })
-      const person: Person = { ...visitor, ...found }
-      // Known from here on, so that the log names the person whatever happens next.
-      request.caller = person
-      return access === 'person' ? person : memberOf(person, request, access)
+      return admit(request, reply, access)
     },
   })
-
-  async function memberOf(person: Person, request: FastifyRequest, access: Access): Promise<Member> {
-    const { workspace } = request.params as { workspace: string }
-    const needs = access as Role
-    const { workspaceId, role } = await people.requireMembership(world, workspace, person.user.id, needs)
-    const session = { id: person.actor.session?.id as string, needs }
-    return { ...world, ...person, workspaceId, role, actor: { ...person.actor, session } }
-  }
 }
 
 /** A password is guessed for one address from one place, for one address from many, or for many from one. */
-const limitsOf = ({ address }: Browser, email: string): Limits => [
-  [`sign-in ${email.toLowerCase()} ${address}`, 5],
-  [`sign-in ${email.toLowerCase()}`, 50],
-  [`sign-in ${address}`, 50],
-]
-
-function visitorOf(request: FastifyRequest, reply: FastifyReply): Visitor {
-  const { cookie = '', 'user-agent': agent = '' } = request.headers
-  return {
-    browser: { cookie, agent: agent.slice(0, 300), address: request.ip },
-    answer({ result, cookies }) {
-      if (cookies.length > 0) reply.header('set-cookie', cookies)
-      return result
-    },
-  }
+function limitsOf({ address }: Browser, given: string): Limits {
+  const email = given.toLowerCase()
+  const network = networkOf(address)
+  return [
+    [`sign-in ${email} ${network}`, 5],
+    [`sign-in ${email}`, 50],
+    [`sign-in ${network}`, 50],
+  ]
 }
 
 function describeDashboard(baseUrl = '') {

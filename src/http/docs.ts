@@ -25,6 +25,8 @@ export async function mountDocs(server: FastifyInstance, document: object, baseU
   })
   await server.register(swaggerUi, {
     routePrefix: '/docs',
+    // What a proxy in front takes off the path.
+    indexPrefix: pathname.replace(/\/$/, ''),
     staticCSP: contentSecurityPolicy(origin),
     logo: { type: 'image/svg+xml', content: Buffer.from(LOGO), href: `${pathname}docs`, target: '_self' },
     theme: { title: 'Adit API', css: [{ filename: 'adit.css', content: STYLE }] },

@@ -69,6 +69,33 @@ export const revokeInvitation = (
     .returningAll()
     .executeTakeFirst()
 
+/** What somebody has handed out in a workspace works no more. */
+export async function endInvitationsBy(
+  db: Db,
+  workspaceId: string,
+  creatorId: string,
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('creator_id', '=', creatorId)
+    .where('ended_at', 'is', null)
+    .execute()
+}
+
+/** Links that name nobody, by which a workspace is set up, are for its first owner. */
+export async function endSetUpLinks(db: Db, workspaceId: string, now: number): Promise<void> {
+  await db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('email', 'is', null)
+    .where('ended_at', 'is', null)
+    .execute()
+}
+
 /** Whatever was sent to the address before works no more. */
 export async function endLinksFor(
   db: Db,

@@ -54,6 +54,13 @@ export async function disableUser(db: Db, id: string, at: number): Promise<boole
   return numUpdatedRows === 1n
 }
 
+/** Whoever lost it signs in with the password alone. False where there was none. */
+export async function clearSecondFactor(db: Db, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
+  await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()
+  return numDeletedRows === 1n
+}
+
 export async function enableUser(db: Db, id: string): Promise<void> {
   await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
 }
@@ -80,6 +87,28 @@ export async function setPassword(
       conflict.columns(['provider_id', 'account_id']).doUpdateSet({ password, updated_at: at }),
     )
     .execute()
+}
+
+export async function findPassword(db: Db, userId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('identities')
+    .select('password')
+    .where('provider_id', '=', PASSWORD)
+    .where('account_id', '=', userId)
+    .executeTakeFirst()
+  return row?.password ?? undefined
+}
+
+/** The same, and it stays what it is until the transaction ends. (Written to itself.) */
+export async function holdPassword(db: Db, userId: string): Promise<string | undefined> {
+  const row = await db
+    .updateTable('identities')
+    .set((identity) => ({ password: identity.ref('password') }))
+    .where('provider_id', '=', PASSWORD)
+    .where('account_id', '=', userId)
+    .returning('password')
+    .executeTakeFirst()
+  return row?.password ?? undefined
 }
 
 export async function hasPassword(db: Db, userId: string): Promise<boolean> {
@@ -123,11 +152,23 @@ export const listMemberships = (db: Db, userId: string) =>
     .orderBy('workspaces.name')
     .execute()
 
+export async function listWorkspaceIdsOf(db: Db, userId: string): Promise<string[]> {
+  const rows = await db.selectFrom('members').select('workspace_id').where('user_id', '=', userId).execute()
+  return rows.map((row) => row.workspace_id)
+}
+
 export const listMembers = (db: Db, workspaceId: string) =>
   db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
-    .select(['users.id', 'users.name', 'users.email', 'members.role', 'members.created_at as joinedAt'])
+    .select([
+      'users.id',
+      'users.name',
+      'users.email',
+      'users.disabled_at as disabledAt',
+      'members.role',
+      'members.created_at as joinedAt',
+    ])
     .where('members.workspace_id', '=', workspaceId)
     .orderBy('users.name')
     .orderBy('users.id')
@@ -164,10 +205,10 @@ export async function deleteMember(db: Db, workspaceId: string, userId: string):
  * The people of the workspace, held until the transaction ends: two owners who leave at once take turns. (Written to
  * themselves, which locks them on every engine.)
  */
-export const holdMembers = (db: Db, workspaceId: string) =>
-  db
+export async function holdMembers(db: Db, workspaceId: string): Promise<void> {
+  await db
     .updateTable('members')
     .set((row) => ({ role: row.ref('role') }))
     .where('workspace_id', '=', workspaceId)
-    .returning(['user_id as userId', 'role'])
     .execute()
+}

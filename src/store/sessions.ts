@@ -42,8 +42,32 @@ export async function deleteSessions(db: Db, userId: string, except?: string): P
   await query.execute()
 }
 
-export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
+/** What is expired, of everybody; and of one person what is beyond the newest few. */
+export async function dropSessionsBeyond(db: Db, userId: string, most: number, now: number): Promise<void> {
   await db.deleteFrom('sessions').where('expires_at', '<=', now).execute()
+  await db.deleteFrom('verifications').where('expires_at', '<=', now).execute()
+  const beyond = await db
+    .selectFrom('sessions')
+    .select('id')
+    .where('user_id', '=', userId)
+    .orderBy('created_at', 'desc')
+    .limit(1_000)
+    .offset(most)
+    .execute()
+  if (beyond.length > 0)
+    await db
+      .deleteFrom('sessions')
+      .where(
+        'id',
+        'in',
+        beyond.map(({ id }) => id),
+      )
+      .execute()
+}
+
+/** Of somebody who has given a password and owes the code: better-auth keeps them under the person's id. */
+export async function deleteChallenges(db: Db, userId: string): Promise<void> {
+  await db.deleteFrom('verifications').where('value', '=', userId).execute()
 }
 
 /** False where the person has used the code before; codes from before a moment are forgotten. */

@@ -100,7 +100,9 @@ export interface Tables {
     proves_email: number
     workspace_id: string | null
     role: 'member' | 'admin' | 'owner' | null
+    /** In words, and who of the people it was, if one. */
     created_by: string
+    creator_id: string | null
     created_at: number
     expires_at: number
     /** Used or revoked. */

@@ -1,7 +1,7 @@
 // Roles, invitations and links: who may do what to whom, and how people come and go.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeResetLink } from '../../src/domain/accounts.ts'
+import { makeResetLink, setDisabled } from '../../src/domain/accounts.ts'
 import { setRole } from '../../src/store/people.ts'
 import { engines } from '../support/databases.ts'
 import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
@@ -68,7 +68,7 @@ for (const engine of engines) {
         ]),
       [
         ['Bob', 'person.joined', 'Bob'],
-        ['Ann', 'person.invited', 'bob@example.com'],
+        ['Ann', 'person.invited', 'bob@example.com as admin'],
       ],
     )
   })
@@ -172,41 +172,111 @@ for (const engine of engines) {
       await stays.remove(`/workspaces/acme/people/${stays.id}`),
     ])
       assert.equal(answer.status, 409)
+    const gone = await addPerson(server, 'Carl', 'owner')
+    await setDisabled(server.world, operator, gone.email, true)
+    assert.equal((await leave(stays)).status, 409, 'an owner who is not let in any more does not count')
   })
 
   test(`${engine}: a lowered role counts in the very request that is under way`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'admin')
-    const cookie = [...ann.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    const slow = (path: string, body: string) => {
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const eve = await addPerson(server, 'Eve', 'owner')
+    const cookie = [...eve.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    /** Sends the headers now, and the body when it is told to. */
+    const slow = (method: string, path: string, body: object) => {
+      const text = JSON.stringify(body)
       const socket = connectRaw(server.url)
       socket.write(
-        `POST /dashboard/api${path} HTTP/1.1\r\nhost: ${new URL(server.url).host}\r\norigin: ${server.url}\r\n` +
-          `cookie: ${cookie}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n` +
-          'connection: close\r\n\r\n',
+        `${method} /dashboard/api/workspaces/acme${path} HTTP/1.1\r\nhost: ${new URL(server.url).host}\r\n` +
+          `origin: ${server.url}\r\ncookie: ${cookie}\r\ncontent-type: application/json\r\n` +
+          `content-length: ${text.length}\r\nconnection: close\r\n\r\n`,
       )
-      return { ...socket, finish: () => socket.write(body) }
+      return async () => {
+        socket.write(text)
+        return Number(/^HTTP\/1\.1 (\d+)/.exec(await socket.answer)?.[1])
+      }
     }
-    const keys = async () =>
-      (
-        await server.world.store.db
-          .selectFrom('api_keys')
-          .select('id')
-          .where('created_by', '=', 'Ann')
-          .execute()
-      ).length
-    const lowered = slow('/workspaces/acme/keys', '{"label":"late"}')
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    await server.world.store.transaction((db) => setRole(db, server.workspace.id, ann.id, 'member'))
-    lowered.finish()
-    assert.match(await lowered.answer, /^HTTP\/1\.1 403 /)
-    await server.world.store.transaction((db) => setRole(db, server.workspace.id, ann.id, 'admin'))
-    const signedOut = slow('/workspaces/acme/keys', '{"label":"late"}')
-    await new Promise((resolve) => setTimeout(resolve, 500))
-    await ann.post('/sign-out/everywhere')
-    signedOut.finish()
-    assert.match(await signedOut.answer, /^HTTP\/1\.1 401 /)
-    assert.equal(await keys(), 0)
+    const setRoleOf = (role: 'member' | 'admin' | 'owner') =>
+      server.world.store.transaction((db) => setRole(db, server.workspace.id, eve.id, role))
+    const begin = async () => {
+      const begun = [
+        slow('POST', '/invitations', { email: 'eve2@example.com', role: 'owner' }),
+        slow('POST', `/people/${eve.id}`, { role: 'owner' }),
+        slow('POST', `/people/${ann.id}`, { role: 'member' }),
+        slow('POST', '/keys', { label: 'late' }),
+      ]
+      await new Promise((resolve) => setTimeout(resolve, 600))
+      return async () => {
+        const statuses = []
+        for (const finish of begun) statuses.push(await finish())
+        return statuses
+      }
+    }
+    const asAdmin = await begin()
+    await setRoleOf('admin')
+    assert.deepEqual(await asAdmin(), [403, 403, 403, 201], 'an admin may make keys, and no more')
+    await setRoleOf('owner')
+    const asMember = await begin()
+    await setRoleOf('member')
+    assert.deepEqual(await asMember(), [403, 403, 403, 403])
+    await setRoleOf('owner')
+    const signedOut = await begin()
+    await eve.post('/sign-out/everywhere')
+    assert.deepEqual(await signedOut(), [401, 401, 401, 401])
+    const { people, invitations } = (await ann.get('/workspaces/acme/people')).json
+    assert.deepEqual(
+      people.map(({ name, role }: { name: string; role: string }) => [name, role]),
+      [
+        ['Ann', 'owner'],
+        ['Eve', 'owner'],
+      ],
+    )
+    assert.deepEqual(invitations, [])
+  })
+
+  test(`${engine}: an invitation ends with who made it, and only who could make it can replace it`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const eve = await addPerson(server, 'Eve', 'owner')
+    const adam = await addPerson(server, 'Adam', 'admin')
+    const invite = (who: typeof ann, email: string, role: string) =>
+      who.post('/workspaces/acme/invitations', { email, role })
+    const kept = (await invite(eve, 'eve2@example.com', 'owner')).json
+    await invite(ann, 'olga@example.com', 'owner')
+    assert.equal((await invite(adam, 'olga@example.com', 'member')).status, 403)
+    assert.equal((await invite(ann, 'olga@example.com', 'member')).status, 201)
+    const { entries } = (await ann.get('/workspaces/acme/audit')).json
+    assert.deepEqual(
+      entries.slice(0, 2).map(({ action }: { action: string }) => action),
+      ['person.invited', 'invitation.revoked'],
+    )
+    await ann.remove(`/workspaces/acme/people/${eve.id}`)
+    const link = kept.link.split('#')[1]
+    assert.equal(
+      (await eve.post('/links/read', { link })).status,
+      404,
+      'nobody comes back by their own invitation',
+    )
+  })
+
+  test(`${engine}: two invitations of one address used at once make one account`, async (t) => {
+    const server = await serve(t, { engine })
+    await addWorkspace(server, 'elsewhere')
+    const links = [
+      await linkFor(server, 'bob@example.com', 'member'),
+      await linkFor(server, 'bob@example.com', 'owner', 'elsewhere'),
+    ]
+    const answers = await Promise.all(
+      links.map((link, index) =>
+        openBrowser(server.url).post('/links/use', {
+          link,
+          name: 'Bob',
+          password: `a password of Bob ${index}`,
+        }),
+      ),
+    )
+    assert.equal(answers.filter(({ status }) => status === 200).length, 1)
+    assert.equal((await server.world.store.db.selectFrom('users').select('id').execute()).length, 1)
   })
 
   test(`${engine}: no audit, no act: whatever people do is undone where it cannot be written down`, async (t) => {

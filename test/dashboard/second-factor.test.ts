@@ -30,8 +30,15 @@ for (const engine of engines)
     assert.ok(uri.startsWith('otpauth://totp/') && uri.includes(secret))
     assert.deepEqual((await signIn(openBrowser(server.url), ann.email)).json, { next: 'signed_in' })
     assert.equal((await ann.post('/account/second-factor/confirm', { code: '000000' })).status, 403)
-    assert.equal((await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })).status, 200)
+    const other = openBrowser(server.url)
+    await signIn(other, ann.email)
+    const astray = await ann.post('/sign-in/code', { code: codeOf(secret, -1) })
+    assert.equal(astray.status, 401, 'a session cannot set it up by the way in, past the audit log')
+    assert.equal((await ann.get('/session')).json.person.hasSecondFactor, false)
+    const confirming = codeOf(secret)
+    assert.equal((await ann.post('/account/second-factor/confirm', { code: confirming })).status, 200)
     assert.equal((await ann.get('/session')).json.person.hasSecondFactor, true)
+    assert.equal((await other.get('/session')).status, 401, 'whoever was in without it is out')
     assert.equal((await ann.post('/account/second-factor', { password: PASSWORD })).status, 409)
 
     const begin = async () => {
@@ -42,6 +49,11 @@ for (const engine of engines)
     }
     const first = await begin()
     assert.equal((await first.post('/sign-in/code', { code: '000000' })).status, 401)
+    assert.equal(
+      (await first.post('/sign-in/code', { code: confirming })).status,
+      401,
+      'it was used to set it up',
+    )
     const code = codeOf(secret, 1)
     assert.deepEqual((await first.post('/sign-in/code', { code })).json, { next: 'signed_in' })
     assert.equal((await first.get('/session')).status, 200)

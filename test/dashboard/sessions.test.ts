@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setDisabled } from '../../src/domain/accounts.ts'
-import { engines } from '../support/databases.ts'
+import { networkOf } from '../../src/http/attempts.ts'
+import { createDatabase, engines } from '../support/databases.ts'
 import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { startRelay } from '../support/relay.ts'
 import { operator, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 for (const engine of engines) {
   test(`${engine}: a password lets in, with a session of its own each time; signing out ends it`, async (t) => {
@@ -85,7 +88,22 @@ for (const engine of engines) {
     assert.equal(again.status, 401)
     assert.match(again.json.message, /wrong/)
     await setDisabled(server.world, operator, ann.email, false)
+    assert.equal((await ann.get('/session')).status, 401, 'a session from before does not come back')
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 200)
+  })
+
+  test(`${engine}: whoever signs in with the old password while it is changed is not left in`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const others = Array.from({ length: 8 }, () => openBrowser(server.url))
+    const [changed] = await Promise.all([
+      ann.post('/account/password', { current: PASSWORD, password: 'another good password' }),
+      ...others.map((browser, index) =>
+        new Promise((resolve) => setTimeout(resolve, index * 40)).then(() => signIn(browser, ann.email)),
+      ),
+    ])
+    assert.equal(changed?.status, 200)
+    for (const browser of others) assert.equal((await browser.get('/session')).status, 401)
   })
 
   test(`${engine}: changing the password wants the old one, ends the other sessions, and refuses common ones`, async (t) => {
@@ -108,6 +126,25 @@ for (const engine of engines) {
     assert.equal((await signIn(openBrowser(server.url), ann.email, 'another good password')).status, 200)
   })
 }
+
+test('while PostgreSQL cannot be reached the answer is 503, signed in or not', async (t) => {
+  const database = new URL(await createDatabase(t, 'postgres'))
+  const relay = await startRelay(t, `http://${database.host}`)
+  database.host = new URL(relay.url).host
+  const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: database.href } })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  relay.cut()
+  for (const ask of [
+    () => ann.get('/session'),
+    () => ann.post('/sign-out'),
+    () => signIn(openBrowser(server.url), ann.email),
+    () => ann.get('/workspaces/acme/keys'),
+    () => ann.post('/account/name', { name: 'Anna' }),
+  ])
+    assert.equal((await ask()).status, 503, ask.toString())
+  relay.mend()
+  await until('it answers again', async () => (await ann.get('/session')).status === 200)
+})
 
 test('an unknown address and a wrong password cannot be told apart, by words or by time', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
@@ -146,6 +183,42 @@ test('failed attempts are limited for an address, and a forged X-Forwarded-For d
   assert.ok(Number(limited.headers.get('retry-after')) > 800)
   const other = await addPerson(server, 'Bob', 'owner')
   assert.equal((await signIn(openBrowser(server.url), other.email)).status, 200, 'others are not held up')
+})
+
+test('failed attempts are limited for a place too, and for codes and one’s own account', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const wrong = { current: 'wrong password', password: 'another good password' }
+  for (let round = 0; round < 10; round++)
+    assert.equal((await ann.post('/account/password', wrong)).status, 403)
+  assert.equal((await ann.post('/account/password', wrong)).status, 429)
+  const browser = openBrowser(server.url)
+  for (let round = 0; round < 20; round++) await browser.post('/sign-in/code', { code: '000000' })
+  assert.equal((await browser.post('/sign-in/code', { code: '000000' })).status, 429)
+  const statuses = await Promise.all(
+    Array.from(
+      { length: 51 },
+      async (_, index) => (await signIn(browser, `n${index}@example.com`, 'wrong')).status,
+    ),
+  )
+  assert.equal(statuses.filter((status) => status === 429).length, 1)
+})
+
+test('upper and lower case of an address count as one', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const spellings = [email, email.toUpperCase(), 'Ann@Example.com', 'aNN@example.com', 'ann@EXAMPLE.com']
+  for (const spelling of spellings) await signIn(openBrowser(server.url), spelling, 'wrong')
+  assert.equal((await signIn(openBrowser(server.url), email)).status, 429)
+})
+
+test('the addresses around one of IPv6 are one place', () => {
+  assert.equal(networkOf('192.0.2.7'), '192.0.2.7')
+  assert.equal(networkOf('::ffff:192.0.2.7'), '192.0.2.7')
+  assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+  assert.equal(networkOf('2001:0db8:1:2::9'), '2001:db8:1:2::/64')
+  assert.equal(networkOf('::1'), '0:0:0:0::/64')
+  assert.equal(networkOf('fe80::1%eth0'), 'fe80:0:0:0::/64')
 })
 
 test('behind a trusted proxy, whoever it names is counted', async (t) => {

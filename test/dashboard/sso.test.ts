@@ -10,7 +10,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { addPerson, linkFor, openBrowser, type TestBrowser } from '../support/people.ts'
 import { freePort } from '../support/ports.ts'
-import { operator, serve } from '../support/server.ts'
+import { addWorkspace, operator, serve } from '../support/server.ts'
 
 const BASE = 'https://adit.example.com'
 
@@ -118,7 +118,17 @@ for (const engine of engines)
     const { person: bob, workspaces } = (await invited.get('/session')).json
     assert.deepEqual([bob.email, bob.hasPassword], ['bob@example.com', false])
     assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'admin' }])
-    assert.equal(await signInThere(open(), 'bob'), '/', 'and comes back')
+    await addWorkspace(server, 'elsewhere')
+    await linkFor(server, 'bob@example.com', 'member', 'elsewhere')
+    const again = open()
+    assert.equal(await signInThere(again, 'bob'), '/', 'and comes back')
+    assert.equal(
+      (await again.get('/session')).json.workspaces.length,
+      2,
+      'a later invitation is accepted too',
+    )
+    const kept = await server.world.store.db.selectFrom('identities').selectAll().execute()
+    assert.ok(!JSON.stringify(kept).includes('eyJ'), 'nothing that the provider handed out is kept')
 
     const stranger = open()
     assert.equal(await signInThere(stranger, 'mallory'), '/sign-in?error=not_invited')

@@ -65,3 +65,11 @@ for (const variant of ['A', 'B'] as const)
       await context.close()
     }
   })
+
+test('behind a proxy that takes a path off, the reference finds its files', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://example.com/adit' } })
+  const page = await (await fetch(`${url}/docs`)).text()
+  const files = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file = '']) => file)
+  assert.ok(files.length > 3)
+  for (const file of files) assert.match(file, /^(\/adit\/docs\/|data:|https:)/)
+})

@@ -93,6 +93,7 @@ export const people: Migration = ({ int64, strict }) => [
      workspace_id text references workspaces (id),
      role text,
      created_by text not null,
+     creator_id text,
      created_at ${int64} not null,
      expires_at ${int64} not null,
      ended_at ${int64}
