@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // Plain JavaScript on purpose: it must run on any Node, to say in one line that a Node is too old.
+import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
@@ -14,5 +15,7 @@ if (Number(major) < 24) {
 // Compiled once, later starts take two thirds of the time. Kept beside the code, never in the shared folder for
 // temporary files: whoever can write to this cache can run what they like.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/adit', import.meta.url)))
-const { main } = await import('../src/main.ts')
+// In a clone the sources themselves run; a package that was installed has them compiled, because Node strips no types there.
+const source = new URL('../src/main.ts', import.meta.url)
+const { main } = await import(existsSync(source) ? source.href : '../dist/main.js')
 process.exitCode = await main(process.argv.slice(2))

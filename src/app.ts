@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { CannotStart } from './cannot-start.ts'
-import type { Config } from './config.ts'
+import { type Config, forgetForeignSettings, version } from './config.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startFeed } from './directory/feed.ts'
 import { startUses } from './directory/uses.ts'
@@ -13,6 +13,7 @@ import { mountDashboard } from './http/dashboard.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
 import { mountEdge } from './http/edge.ts'
+import { mountMcp } from './http/mcp.ts'
 import { mountOps } from './http/ops.ts'
 import { mountPage } from './http/page.ts'
 import { describePublic, mountPublic } from './http/public.ts'
@@ -50,6 +51,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const { variant, baseUrl, requestsPerMinute } = config
   mountPublic(server, { world, directory, document, variant, baseUrl, requestsPerMinute })
   mountEdge(server, { world, directory, feed, baseUrl: config.baseUrl })
+  mountMcp(server, { directory, variant, version })
   const address = () => config.baseUrl ?? urlOf(config, server)
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
   const { sso } = config
@@ -58,7 +60,10 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     variant,
     baseUrl,
     address,
-    auth: lazily(async () => (await import('./auth/auth.ts')).createAuth(authSettings())),
+    auth: lazily(async () => {
+      forgetForeignSettings()
+      return (await import('./auth/auth.ts')).createAuth(authSettings())
+    }),
     sso: sso && {
       host: new URL(sso.issuer).host,
       open: lazily(async () => (await import('./auth/sso.ts')).createSso(authSettings(), sso)),

@@ -1,6 +1,7 @@
 // The settings. This file alone reads the environment; it reports every mistake at once, then the result is frozen.
 import { isIP } from 'node:net'
-import { resolve } from 'node:path'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
 import type { Variant } from './contract/variants.ts'
 import type { Target } from './store/store.ts'
 
@@ -143,9 +144,32 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   return Object.freeze(config)
 }
 
+/** Variables that commands other than `adit serve` look at. */
+const elsewhere = new Set(['ADIT_URL', 'ADIT_API_KEY', 'ADIT_EDGE_KEY'])
+
 /** Variables that look like settings and are none: most likely one that was mistyped. */
 export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): string[] {
-  return Object.keys(environment).filter((name) => name.startsWith('ADIT_') && !Object.hasOwn(settings, name))
+  return Object.keys(environment).filter(
+    (name) => name.startsWith('ADIT_') && !Object.hasOwn(settings, name) && !elsewhere.has(name),
+  )
+}
+
+/** A library that we use would take these for settings of its own, before those that it is given. */
+export function forgetForeignSettings(environment: NodeJS.ProcessEnv = process.env): void {
+  for (const name of Object.keys(environment))
+    if (name.startsWith('BETTER_AUTH_') || name === 'AUTH_SECRET') delete environment[name]
+}
+
+/** Where a command finds the API, and the key to it. */
+export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) {
+  const { ADIT_URL, ADIT_API_KEY } = environment
+  return { url: ADIT_URL?.trim() || undefined, apiKey: ADIT_API_KEY?.trim() || undefined }
+}
+
+/** Under the folder for configuration of whoever runs the command (XDG). */
+export function profilesPath(environment: NodeJS.ProcessEnv = process.env): string {
+  const { XDG_CONFIG_HOME, HOME } = environment
+  return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
 }
 
 /** npm leaves what it started behind when it is told to stop, so whoever is started by it has to notice. */

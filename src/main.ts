@@ -1,13 +1,14 @@
 // argv → the command it names → an exit code. Called by bin/adit.js, which has checked the Node version.
 import { CannotStart, wordsOf } from './cannot-start.ts'
-import { type Command, CommandError, readInput, UsageError } from './cli/command.ts'
+import { type Command, readInput } from './cli/command.ts'
 import { commands } from './cli/commands.ts'
+import { CommandError, NotAuthenticated, UsageError } from './cli/errors.ts'
 import { helpFor, helpOverview } from './cli/help.ts'
 import { createIo, type Io } from './cli/io.ts'
 import { ConfigError, version } from './config.ts'
 import { faultOf } from './domain/fault.ts'
 
-const EXIT = { done: 0, failed: 1, usage: 2 } as const
+const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 
 export async function main(words: string[]): Promise<number> {
   const io = createIo(words.includes('--json'))
@@ -61,6 +62,10 @@ function explain(error: unknown, io: Io): number {
   if (error instanceof CommandError) {
     io.fail(error.code, error.message)
     return EXIT.failed
+  }
+  if (error instanceof NotAuthenticated) {
+    io.fail('unauthorized', error.message)
+    return EXIT.notAuthenticated
   }
   const fault = faultOf(error)
   // At a terminal the cause may be told: whoever is there runs the thing.

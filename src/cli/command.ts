@@ -1,6 +1,7 @@
 // A command is a definition: what it is called, what it takes, what it does. Parsing, help and the errors of wrong
 // usage are made from it.
 import { parseArgs } from 'node:util'
+import { UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 
 export interface Option {
@@ -39,21 +40,6 @@ export const command = <const C extends Omit<Command, 'run'>>(
   definition: C,
   run: (input: Input<C>, io: Io) => Promise<void>,
 ): Command => ({ ...definition, run })
-
-export class UsageError extends Error {
-  override name = 'UsageError'
-}
-
-/** A command could not do what it was asked for; the message says why and what to do. */
-export class CommandError extends Error {
-  override name = 'CommandError'
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
-  }
-}
 
 export const commonOptions: { [name: string]: Option } = {
   json: { summary: 'print JSON: one value on standard output, errors on standard error' },

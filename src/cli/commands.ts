@@ -1,7 +1,14 @@
 // All commands. What they do is loaded when they are called, so that help comes at once.
 import { settings } from '../config.ts'
-import { command } from './command.ts'
+import { type Command, command } from './command.ts'
+import { UsageError } from './errors.ts'
 import { list } from './help.ts'
+
+/** Of every command that talks to the API. */
+const apiOptions = {
+  url: { value: '<address>', summary: 'the server; else ADIT_URL, else the profile’s' },
+  profile: { value: '<name>', summary: 'the profile to use; else the current one' },
+} as const
 
 const workspaceOption = { value: '<slug>', summary: 'the workspace' } as const
 
@@ -16,7 +23,115 @@ const settingsList = Object.entries(settings).map(([name, { summary, fallback }]
   fallback ? `${summary} (${fallback})` : summary,
 ])
 
-export const commands = [
+const PRECEDENCE =
+  'The server and the key are taken from ADIT_URL and ADIT_API_KEY, or from the profile that "adit login" made;\n' +
+  'a flag counts before both.'
+
+export const commands: readonly Command[] = [
+  command(
+    {
+      name: 'login',
+      summary: 'sign in to a server with an API key, and remember both',
+      details:
+        'Asks for the address and the key. Where nobody can be asked, the key is read from standard input:\n' +
+        '  adit login --url https://adit.example.com < key\n' +
+        'It is kept in a file that only you can read, under the folder for your configuration.',
+      options: {
+        url: { value: '<address>', summary: 'the server; asked for where not given' },
+        profile: {
+          value: '<name>',
+          summary: 'what to remember it as; else the current profile, else "default"',
+        },
+      },
+    },
+    async (input, io) => (await import('./login.ts')).login(input, io),
+  ),
+  command(
+    {
+      name: 'logout',
+      summary: 'forget a profile and its key',
+      options: { profile: { value: '<name>', summary: 'which one; else the current one' } },
+    },
+    async (input, io) => (await import('./login.ts')).logout(input, io),
+  ),
+  command(
+    { name: 'profiles use', summary: 'choose the profile that commands use', arguments: ['name'] },
+    async ({ name }, io) => (await import('./login.ts')).use(name, io),
+  ),
+  command({ name: 'profiles', summary: 'list the profiles; * marks the current one' }, async (_input, io) =>
+    (await import('./login.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'workspace',
+      summary: 'show the workspace of your key',
+      details: PRECEDENCE,
+      options: apiOptions,
+    },
+    async (input, io) => (await import('./workspace.ts')).show(input, io),
+  ),
+  command(
+    { name: 'keys list', summary: 'list the workspace’s API keys', details: PRECEDENCE, options: apiOptions },
+    async (input, io) => (await import('./keys.ts')).list(input, io),
+  ),
+  command(
+    {
+      name: 'keys create',
+      summary: 'mint an API key',
+      details: `The raw key alone goes to standard output, and cannot be shown again: KEY=$(adit keys create --label ci)\n${PRECEDENCE}`,
+      options: {
+        label: { value: '<text>', summary: 'what the key is for, at most 80 characters' },
+        ...apiOptions,
+      },
+    },
+    async (input, io) => (await import('./keys.ts')).create(input, io),
+  ),
+  command(
+    {
+      name: 'keys revoke',
+      summary: 'revoke an API key, for good and at once',
+      details: `Asks first; where nobody can be asked, --yes is needed.\n${PRECEDENCE}`,
+      arguments: ['id'],
+      options: { yes: { summary: 'do not ask' }, ...apiOptions },
+    },
+    async (input, io) => (await import('./keys.ts')).revoke(input, io),
+  ),
+  command(
+    {
+      name: 'usage',
+      summary: 'show what went through the workspace’s tunnels, by day',
+      details: PRECEDENCE,
+      options: { days: { value: '<number>', summary: '1 to 365; else 30' }, ...apiOptions },
+    },
+    async (input, io) => (await import('./usage.ts')).show(input, io),
+  ),
+  command(
+    {
+      name: 'mcp',
+      summary: 'serve the workspace to an agent, by MCP over standard input and output',
+      details: PRECEDENCE,
+      options: apiOptions,
+    },
+    async (input, io) => {
+      const [{ findAccess }, { mcp }] = await Promise.all([import('./api.ts'), import('./mcp.ts')])
+      await mcp(findAccess(input), io)
+    },
+  ),
+  command(
+    {
+      name: 'completion',
+      summary: 'print completion for a shell: bash, zsh or fish',
+      details: 'Load it with: source <(adit completion bash)',
+      arguments: ['shell'],
+    },
+    async ({ shell }, io) => {
+      const { completionFor, shells } = await import('./completion.ts')
+      const known = shells.find((one) => one === shell)
+      if (!known) throw new UsageError(`"${shell}" is none of the shells ${shells.join(', ')}.`)
+      const script = completionFor[known](commands)
+      io.data({ shell: known, script }, script)
+    },
+  ),
   command(
     {
       name: 'serve',
@@ -112,8 +227,9 @@ export const commands = [
       summary: 'make a link by which somebody sets another password',
       details: 'The link alone goes to standard output; it works once and for 24 hours.',
       arguments: ['email'],
+      options: { 'second-factor': { summary: 'remove the second factor too, for somebody who lost it' } },
     },
-    async ({ email }, io) => (await import('./admin/users.ts')).reset(email, io),
+    async (input, io) => (await import('./admin/users.ts')).reset(input, io),
   ),
   command(
     {

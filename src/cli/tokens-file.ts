@@ -19,7 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createIds } from '../domain/ids.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
 import { flawOf, readTokensFile, type Token, TokensFileError } from '../edge/tokens-file.ts'
-import { CommandError, UsageError } from './command.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { type Io, table } from './io.ts'
 
 const LOCK_PATIENCE_MS = 3_000

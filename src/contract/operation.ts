@@ -1,5 +1,5 @@
 // An operation is a value: what it is called, who may call it, what goes in and what comes out. Routes,
-// validation, serialisation, the OpenAPI document and clients are all made from it.
+// validation, serialisation, the OpenAPI document, clients and agents' tools are all made from it.
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
@@ -30,6 +30,20 @@ export interface Operation {
   readonly answer: Answer
   /** The faults of its own; those that every operation can answer with are implied. */
   readonly faults: readonly FaultCode[]
+  /** Agents may call it, under this name. */
+  readonly tool?: Tool
+}
+
+/** An operation as agents see it: they call it with all that it takes in one object, and see neither paths nor headers. */
+export interface Tool {
+  readonly name: string
+  readonly title: string
+  /** Where the operation's own description speaks of what agents do not see, or they need to be told more. */
+  readonly description?: string
+  /** Agents ask their people before they call what takes something away. */
+  readonly hints:
+    | { readonly readOnly: true }
+    | { readonly destructive: boolean; readonly idempotent: boolean }
 }
 
 export interface Answer {

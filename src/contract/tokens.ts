@@ -38,7 +38,8 @@ export const listTokens = operation({
     cursor: Type.Optional(
       Type.String({
         pattern: '^tok_[0-9a-z]{1,64}$',
-        description: 'Where the page begins, as the `Link` header of the page before gave it.',
+        description:
+          'Where the page begins, as the `Link` header of the page before gave it: the id of that page’s last key.',
         'x-rule': 'must be a cursor taken from a Link header',
       }),
     ),
@@ -51,6 +52,14 @@ export const listTokens = operation({
     paged: true,
   },
   faults: [],
+  tool: {
+    name: 'list_api_keys',
+    title: 'List API keys',
+    description:
+      'Lists the workspace’s keys, revoked ones included, newest first; never a secret. Without `limit` the list is ' +
+      'whole. With it, call again with the id of the last key as `cursor` until fewer keys come than the limit.',
+    hints: { readOnly: true },
+  },
 })
 
 export const createToken = operation({
@@ -99,6 +108,15 @@ export const createToken = operation({
     secret: true,
   },
   faults: ['idempotency_mismatch'],
+  tool: {
+    name: 'create_api_key',
+    title: 'Create an API key',
+    description:
+      'Mints a key for the workspace; each call makes another one. The raw key is in `token` of the result and cannot ' +
+      'be read again. It is a secret: hand it to the user or put it where secrets are kept, and repeat it nowhere ' +
+      'else, neither in files under version control nor in logs nor in messages to others.',
+    hints: { destructive: false, idempotent: false },
+  },
 })
 
 export const revokeToken = operation({
@@ -118,4 +136,12 @@ export const revokeToken = operation({
     example: { id: exampleKey.id, revoked: true },
   },
   faults: ['not_found'],
+  tool: {
+    name: 'revoke_api_key',
+    title: 'Revoke an API key',
+    description:
+      'Revokes a key of the workspace for good: whatever uses it is refused from then on. There is no way back, so be ' +
+      'sure of the id. The key that you act with can be revoked too, and is then of no more use to you.',
+    hints: { destructive: true, idempotent: true },
+  },
 })

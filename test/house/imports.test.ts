@@ -14,13 +14,15 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   directory: { ours: ['domain', 'store'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'kysely'] },
   http: {
-    ours: ['auth', 'contract', 'domain', 'directory'],
+    ours: ['auth', 'contract', 'domain', 'directory', 'mcp'],
     packages: ['fastify', '@fastify/static', '@fastify/swagger', '@fastify/swagger-ui', 'pino', 'typebox'],
   },
+  client: { ours: ['contract'], packages: ['typebox'] },
+  mcp: { ours: ['client', 'contract'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
   edge: { ours: ['contract'], packages: ['typebox'] },
   'cli/admin': { ours: ['cli', 'contract', 'world', 'config', 'log', 'domain'], packages: [] },
   cli: {
-    ours: ['cli/admin', 'app', 'server-secret', 'world', 'config', 'log', 'domain', 'edge'],
+    ours: ['cli/admin', 'app', 'server-secret', 'world', 'config', 'log', 'domain', 'edge', 'client', 'mcp'],
     packages: [],
   },
   config: { ours: ['contract', 'store'], packages: [] },
@@ -78,9 +80,9 @@ test('only the configuration reads the environment, and only the HTTP side knows
   }
 })
 
-test('the edge kit needs no package and no other part when it runs: what it imports of them are types', () => {
-  const source = join(root, 'src/edge')
-  for (const file of globSync('*.ts', { cwd: source })) {
+test('the client and the edge kit need no package and no other part when they run: what they import are types', () => {
+  const source = join(root, 'src')
+  for (const file of globSync('{client,edge}/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm))
       if (!target.startsWith('./') && !isBuiltin(target)) assert.match(statement, /^import type /, file)

@@ -1,7 +1,7 @@
 // An edge that counts until it is killed: started as a process of its own by the tests of the meter. Each line of its
 // standard input is bytes to count; what was counted so far is said on standard output.
 import { createInterface } from 'node:readline'
-import { createControlPlane, startMeter } from 'adit/edge'
+import { createControlPlane, startMeter } from '../../src/edge/index.ts'
 
 const [url = '', credential = '', folder = ''] = process.argv.slice(2)
 const meter = await startMeter(createControlPlane({ url, credential }), { folder, reportEveryMs: 200 })

@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createControlPlane, type MeterOptions, startMeter } from 'adit/edge'
+import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, createFolder, type Engine, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openTokensFile, TokensFileError } from 'adit/edge'
+import { openTokensFile, TokensFileError } from '../../src/edge/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
 import { run } from '../support/process.ts'

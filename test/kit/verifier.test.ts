@@ -8,6 +8,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { revoke as revokeEdge } from '../../src/domain/edges.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
 import {
   type ControlPlane,
   ControlPlaneError,
@@ -15,9 +17,7 @@ import {
   startVerifier,
   type Verdict,
   type VerifierOptions,
-} from 'adit/edge'
-import { revoke as revokeEdge } from '../../src/domain/edges.ts'
-import { createKey, revoke } from '../../src/domain/keys.ts'
+} from '../../src/edge/index.ts'
 import type { ServerEvent } from '../../src/edge/server-events.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'

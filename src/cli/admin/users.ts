@@ -8,7 +8,7 @@ import {
   setDisabled,
 } from '../../domain/accounts.ts'
 import { type LinkMade, linkAddress } from '../../domain/links.ts'
-import { UsageError } from '../command.ts'
+import { UsageError } from '../errors.ts'
 import { type Io, table } from '../io.ts'
 import { withWorld } from './with-world.ts'
 
@@ -26,9 +26,11 @@ export async function create(
   printLink(made, { workspace, role }, io)
 }
 
-export async function reset(email: string, io: Io): Promise<void> {
+export async function reset(given: { email: string; 'second-factor': boolean }, io: Io): Promise<void> {
   const made = await withWorld(io, async (world, actor) =>
-    makeResetLink(world, actor, await getUserByEmail(world, email)),
+    makeResetLink(world, actor, await getUserByEmail(world, given.email), {
+      clearsSecondFactor: given['second-factor'],
+    }),
   )
   io.say(`With this link ${made.email} sets another password, once and within 24 hours:`)
   printLink(made, {}, io)
@@ -36,7 +38,10 @@ export async function reset(email: string, io: Io): Promise<void> {
 
 function printLink({ email, secret, expiresAt }: LinkMade, more: object, io: Io): void {
   const { baseUrl, host, port } = readConfig()
-  const link = linkAddress(baseUrl ?? `http://${host}:${port}`, secret)
+  const address = baseUrl ?? `http://${host}:${port}`
+  const link = linkAddress(address, secret)
+  if (!baseUrl)
+    io.say(`(It leads to ${address}. Set ADIT_BASE_URL where people reach the server at another address.)`)
   io.data({ email, ...more, link, expiresAt }, link)
 }
 

@@ -1,0 +1,67 @@
+// The operations of the contract as tools for agents: which there are in a variant, and what each takes and returns.
+import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js'
+import type { TObject } from 'typebox'
+import type { Operation } from '../contract/operation.ts'
+import { type Variant, variants } from '../contract/variants.ts'
+
+type PublicOperation = (typeof variants)[Variant][number]
+export type ToolOperation = Extract<PublicOperation, { tool: object }>
+
+export interface AgentTool {
+  operation: ToolOperation
+  /** As agents find it in the list of tools. */
+  listed: ListedTool
+}
+
+export const toolsByVariant: Record<Variant, readonly AgentTool[]> = {
+  A: toolsAmong(variants.A),
+  B: toolsAmong(variants.B),
+}
+
+function toolsAmong(operations: readonly PublicOperation[]): AgentTool[] {
+  return operations.filter(isTool).map(describe)
+}
+
+function isTool(operation: PublicOperation): operation is ToolOperation {
+  return 'tool' in operation
+}
+
+function describe(operation: ToolOperation): AgentTool {
+  const { tool, params, query, body, answer, description }: Operation & Pick<ToolOperation, 'tool'> =
+    operation
+  const parts = [params, query, body].filter((part) => part !== undefined)
+  const listed: ListedTool = {
+    name: tool.name,
+    title: tool.title,
+    description: 'description' in tool ? tool.description : description,
+    inputSchema: {
+      type: 'object',
+      properties: Object.assign({}, ...parts.map((part) => withoutRules(part.properties))),
+      required: parts.flatMap(requiredOf),
+      additionalProperties: false,
+    },
+    outputSchema: withoutRules(answer.schema) as NonNullable<ListedTool['outputSchema']>,
+    annotations: annotationsOf(tool.hints),
+  }
+  return { operation, listed }
+}
+
+function requiredOf(part: TObject): string[] {
+  return (part.required as string[] | undefined) ?? []
+}
+
+/** The world that a tool acts on is this one workspace, always. */
+function annotationsOf(hints: ToolOperation['tool']['hints']): NonNullable<ListedTool['annotations']> {
+  const closed = { openWorldHint: false }
+  return 'readOnly' in hints
+    ? { readOnlyHint: true, ...closed }
+    : { destructiveHint: hints.destructive, idempotentHint: hints.idempotent, ...closed }
+}
+
+/** A copy of a schema in the words of JSON Schema alone. */
+function withoutRules(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutRules)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const members = Object.entries(schema).filter(([member]) => member !== 'x-rule')
+  return Object.fromEntries(members.map(([member, value]) => [member, withoutRules(value)]))
+}

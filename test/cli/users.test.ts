@@ -1,0 +1,87 @@
+// The operator's commands for people.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createDatabase, engines } from '../support/databases.ts'
+import { openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { run, startServing } from '../support/process.ts'
+
+for (const engine of engines)
+  test(`${engine}: a link for somebody, a list, a reset, revoked and restored`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    const adit = (...words: string[]) => run(t, ['admin', ...words], env)
+    const json = async (...words: string[]) => JSON.parse((await adit(...words, '--json')).stdout)
+    await adit('workspace', 'create', 'acme')
+    const made = await adit('user', 'create', 'Ann@Example.com', '--workspace', 'acme', '--role', 'owner')
+    assert.match(made.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'the link alone')
+    assert.match(made.stderr, /joins the workspace "acme" as owner/)
+    assert.match(made.stderr, /Set ADIT_BASE_URL where people reach the server at another address/)
+    const invited = await json('user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'owner')
+    assert.deepEqual(Object.keys(invited), ['email', 'workspace', 'role', 'link', 'expiresAt'])
+
+    const { url } = await startServing(t, env)
+    const ann = openBrowser(url)
+    const read = (link: string) => ann.post('/links/read', { link: link.trim().split('#')[1] })
+    assert.equal((await read(made.stdout)).status, 404, 'a newer link takes the place of an older one')
+    const use = { link: invited.link.split('#')[1], name: 'Ann', password: PASSWORD }
+    assert.equal((await ann.post('/links/use', use)).status, 200)
+    const [listed] = await json('user', 'list')
+    assert.deepEqual(
+      [listed.email, listed.workspaces],
+      ['ann@example.com', [{ slug: 'acme', role: 'owner' }]],
+    )
+    assert.match((await adit('user', 'list')).stdout, /ann@example\.com +Ann +acme \(owner\) +\S+ +active\n$/)
+
+    await ann.post('/account/second-factor', { password: PASSWORD })
+    const reset = await json('user', 'reset', 'ann@example.com', '--second-factor')
+    assert.equal((await read(reset.link)).json.purpose, 'reset')
+    assert.deepEqual(await json('user', 'revoke', 'ann@example.com'), {
+      email: 'ann@example.com',
+      disabled: true,
+    })
+    assert.equal((await ann.get('/session')).status, 401)
+    assert.match((await adit('user', 'list')).stdout, /revoked \d{4}/)
+    const late = await adit('user', 'reset', 'ann@example.com')
+    assert.equal(late.code, 1)
+    assert.match(late.stderr, /"adit admin user restore" changes that/)
+    await json('user', 'restore', 'ann@example.com')
+    assert.equal((await signIn(ann, 'ann@example.com')).status, 200)
+    const { entries } = (await ann.get('/workspaces/acme/audit')).json
+    const acts = entries.map(({ action }: { action: string }) => action)
+    for (const action of [
+      'person.enabled',
+      'person.disabled',
+      'person.second-factor-cleared',
+      'person.reset-link-made',
+    ])
+      assert.ok(acts.includes(action), action)
+
+    const cases: [words: string[], code: number, says: RegExp][] = [
+      [
+        ['user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'admin'],
+        1,
+        /belongs to the workspace "acme" already/,
+      ],
+      [
+        ['user', 'create', 'x', '--workspace', 'acme', '--role', 'admin'],
+        2,
+        /email must be an e-mail address/,
+      ],
+      [
+        ['user', 'create', 'x@example.com', '--workspace', 'acme', '--role', 'king'],
+        2,
+        /--role must be one of member, admin, owner/,
+      ],
+      [
+        ['user', 'create', 'x@example.com', '--workspace', 'nope', '--role', 'admin'],
+        1,
+        /There is no workspace "nope"/,
+      ],
+      [['user', 'reset', 'x@example.com'], 1, /There is nobody with the address/],
+      [['user', 'revoke', 'x@example.com'], 1, /There is nobody with the address/],
+    ]
+    for (const [words, code, says] of cases) {
+      const ended = await adit(...words)
+      assert.deepEqual([ended.code, ended.stdout], [code, ''], words.join(' '))
+      assert.match(ended.stderr, says)
+    }
+  })

@@ -1,0 +1,229 @@
+// The typed client: against the real server in both variants, and against one that misbehaves.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { AditError, createClient, type Fault } from '../../src/client/index.ts'
+import { revoke } from '../../src/domain/keys.ts'
+import { mergeReport } from '../../src/store/usage.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { operator, serve } from '../support/server.ts'
+
+const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
+  try {
+    await call
+  } catch (error) {
+    assert.ok(error instanceof AditError, String(error))
+    return error.fault
+  }
+  assert.fail('it did not fail')
+}
+
+for (const engine of engines)
+  test(`${engine}: every operation of variant A, and the faults as they come`, async (t) => {
+    const { url, key, world, workspace } = await serve(t, { engine })
+    const client = createClient({ baseUrl: url, apiKey: key.token })
+    assert.deepEqual(await client.workspace.read(), {
+      slug: 'acme',
+      name: 'Acme',
+      provisioned: true,
+      tunnelBase: 'acme.localhost',
+    })
+    const made = await client.tokens.create({ label: 'ci' })
+    assert.match(made.token, /^adit_/)
+    const { tokens } = await client.tokens.list({ limit: 1 })
+    assert.deepEqual(
+      tokens.map(({ id }) => id),
+      [made.id],
+    )
+    assert.equal((await client.usage.read()).series.length, 30)
+    assert.equal((await client.usage.read({ days: 7 })).series.length, 7)
+    assert.equal(((await client.description.read()) as { openapi: string }).openapi, '3.1.1')
+    assert.deepEqual(await client.tokens.revoke({ id: made.id }), { id: made.id, revoked: true })
+    assert.deepEqual(await faultOf(client.tokens.revoke({ id: made.id })), { error: 'not_found' })
+    const invalid = await faultOf(client.tokens.create({ label: 'x'.repeat(81) }))
+    assert.ok(invalid.error === 'invalid_request' && invalid.details[0]?.path === '/body/label')
+    await revoke({ ...world, actor: operator, workspaceId: workspace.id }, key.id)
+    const refused = await faultOf(client.workspace.read())
+    assert.ok(refused.error === 'unauthorized' && /revoked/.test(refused.message))
+  })
+
+test('variant B: reads, and nothing that writes', async (t) => {
+  const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
+  const client = createClient<'B'>({ baseUrl: `${url}/`, apiKey: key.token })
+  assert.equal((await client.workspace.read()).exampleUrl, 'my-app.acme.localhost')
+  assert.equal((await client.usage.read({ days: 1 })).requests, 0)
+  assert.equal((await client.tokens.list()).tokens.length, 1)
+  const asA = createClient({ baseUrl: url, apiKey: key.token })
+  assert.deepEqual(await faultOf(asA.tokens.create({})), { error: 'not_found' })
+})
+
+test('counts past 2^53 arrive exactly', async (t) => {
+  const { url, key, world, workspace } = await serve(t, { engine: 'sqlite' })
+  await mergeReport(world.store, {
+    edgeId: 'edge_1',
+    epoch: 'e',
+    counters: [
+      {
+        workspaceId: workspace.id,
+        day: Date.now() - (Date.now() % 86_400_000),
+        requests: 1n,
+        bytesIn: 2n ** 53n + 1n,
+        bytesOut: 0n,
+        events: 0n,
+        lastSeen: null,
+      },
+    ],
+    tunnels: [],
+  })
+  const { totalBytes } = await createClient({ baseUrl: url, apiKey: key.token }).usage.read({ days: 1 })
+  assert.equal(totalBytes, 2n ** 53n + 1n)
+})
+
+/** A server in front of the real one, or instead of it. */
+async function stand(t: Test, answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Passes the first requests to `misbehave`, and the others on to the real server. */
+async function inFrontOf(
+  t: Test,
+  target: string,
+  times: number,
+  misbehave: RequestListener,
+): Promise<string> {
+  let seen = 0
+  return stand(t, async (request, response) => {
+    seen += 1
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const passOn = () =>
+      fetch(target + request.url, {
+        method: request.method as string,
+        headers: request.headers as Record<string, string>,
+        ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+      })
+    if (seen > times) {
+      const answer = await passOn()
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+      return
+    }
+    // Done by the server, but the answer does not get through.
+    if (misbehave.length === 3) await passOn()
+    misbehave(request, response)
+  })
+}
+
+const unavailable: RequestListener = (_request, response) =>
+  response.writeHead(503, { 'retry-after': '0' }).end('{"error":"unavailable","message":"Not now."}')
+
+test('503 twice is tried again, and one key is minted', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const client = createClient({ baseUrl: await inFrontOf(t, url, 2, unavailable), apiKey: key.token })
+  const made = await client.tokens.create({ label: 'once' })
+  const { tokens } = (await call('GET', '/tokens')).json
+  assert.deepEqual(
+    tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
+    [made.id],
+  )
+})
+
+for (const [what, misbehave] of [
+  [
+    'a connection that is dropped after the key was minted',
+    (_: unknown, response: { destroy(): void }) => response.destroy(),
+  ],
+  [
+    'garbage instead of the answer',
+    (_: unknown, response: { end(text: string): void }) => response.end('<html>gateway</html>'),
+  ],
+  ['an answer that comes too late', () => {}],
+] as const)
+  test(`${what}: the same key comes with the next attempt`, async (t) => {
+    const { url, key, call } = await serve(t, { engine: 'sqlite' })
+    const minting = Object.defineProperty(misbehave.bind(undefined), 'length', {
+      value: 3,
+    }) as unknown as RequestListener
+    const baseUrl = await inFrontOf(t, url, 2, minting)
+    const client = createClient({ baseUrl, apiKey: key.token, timeoutMs: 800 })
+    const made = await client.tokens.create({ label: 'once' })
+    const { tokens } = (await call('GET', '/tokens')).json
+    assert.deepEqual(
+      tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
+      [made.id],
+    )
+    assert.equal((await call('GET', '/workspace', { key: made.token })).status, 200)
+  })
+
+test('a revocation without an answer is not tried again', async (t) => {
+  const { url, key, post } = await serve(t, { engine: 'sqlite' })
+  const { id } = (await post('/tokens', {})).json
+  let asked = 0
+  const baseUrl = await inFrontOf(t, url, 9, (_request, response) => {
+    asked += 1
+    response.destroy()
+  })
+  const client = createClient({ baseUrl, apiKey: key.token })
+  assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
+  assert.equal(asked, 1)
+})
+
+test('how long to wait is the server’s to say, up to half a minute', async (t) => {
+  const times: number[] = []
+  const patient = await stand(t, (_request, response) => {
+    times.push(performance.now())
+    const body = '{"error":"rate_limited","message":"Slow down."}'
+    if (times.length < 2) response.writeHead(429, { 'retry-after': '1' }).end(body)
+    else response.writeHead(200).end('{"slug":"acme"}')
+  })
+  await createClient({ baseUrl: patient, apiKey: 'k' }).workspace.read()
+  const waited = (times[1] as number) - (times[0] as number)
+  assert.ok(waited > 700, `${waited} ms`)
+  const impatient = await stand(t, (_request, response) =>
+    response.writeHead(429, { 'retry-after': '3600' }).end('{"error":"rate_limited","message":"Slow down."}'),
+  )
+  const began = performance.now()
+  const fault = await faultOf(createClient({ baseUrl: impatient, apiKey: 'k' }).workspace.read())
+  assert.equal(fault.error, 'rate_limited')
+  assert.ok(performance.now() - began < 5_000)
+})
+
+test('a call can be given up, while it waits for an answer and between attempts', async (t) => {
+  const silent = await stand(t, () => {})
+  const busy = await stand(t, (_request, response) =>
+    response.writeHead(503, { 'retry-after': '20' }).end('{"error":"unavailable","message":"Not now."}'),
+  )
+  for (const baseUrl of [silent, busy]) {
+    const began = performance.now()
+    const call = createClient({ baseUrl, apiKey: 'k' }).workspace.read(undefined, {
+      signal: AbortSignal.timeout(300),
+    })
+    assert.equal((await faultOf(call)).error, 'aborted')
+    assert.ok(performance.now() - began < 5_000)
+  }
+})
+
+test('nobody there, nobody in time, nobody of ours: each is said', async (t) => {
+  const options = { apiKey: 'k', retries: 0, timeoutMs: 300 }
+  const nobody = await faultOf(
+    createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, ...options }).workspace.read(),
+  )
+  assert.ok(nobody.error === 'unreachable' && /cannot be reached: .*ECONNREFUSED/.test(nobody.message))
+  const silent = await faultOf(
+    createClient({ baseUrl: await stand(t, () => {}), ...options }).workspace.read(),
+  )
+  assert.ok(silent.error === 'timed_out' && /did not answer within 0\.3 s/.test(silent.message))
+  const other = await stand(t, (_request, response) => response.end('<html>hello</html>'))
+  const garbage = await faultOf(createClient({ baseUrl: other, ...options }).workspace.read())
+  assert.ok(garbage.error === 'unreadable' && /none of Adit’s/.test(garbage.message))
+  assert.throws(() => createClient({ baseUrl: 'adit.example.com', apiKey: 'k' }), /is no address of a server/)
+})

@@ -1,0 +1,56 @@
+// What must not compile does not, and for the reason that it should not.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { root } from '../support/process.ts'
+
+const cases: [what: string, code: string, error: RegExp | undefined][] = [
+  [
+    'what is right',
+    "await a.tokens.create({ label: 'x' }); await a.usage.read(); const n: string = (await a.workspace.read()).tunnelBase; n",
+    undefined,
+  ],
+  ['a wrong parameter', "await a.tokens.create({ lable: 'x' })", /TS(2353|2561).*'lable' does not exist/],
+  [
+    'a parameter of the wrong type',
+    "await a.usage.read({ days: '7' })",
+    /TS2322.*'string' is not assignable to type 'number'/,
+  ],
+  ['a parameter that is missing', 'await a.tokens.revoke()', /TS2554|TS2345/],
+  ['a field that the answer has not', '(await a.workspace.read()).exampleUrl', /TS2339.*'exampleUrl'/],
+  ['a secret in the list', '(await a.tokens.list()).tokens[0]?.token', /TS2339.*'token'/],
+  ['a creation in variant B', 'await b.tokens.create({})', /TS2339.*'create'/],
+  ['a revocation in variant B', "await b.tokens.revoke({ id: 'x' })", /TS2339.*'revoke'/],
+  ['a field of variant A in variant B', '(await b.usage.read()).peakTunnels', /TS2339.*'peakTunnels'/],
+  [
+    'an error code that is none',
+    "try { await a.workspace.read() } catch (e) { if (e instanceof AditError && e.fault.error === 'nope') e }",
+    /TS2367/,
+  ],
+]
+
+test('the compiler takes what the contract says, and refuses everything else', (t) => {
+  const folder = mkdtempSync(join(root, 'test/client/compiled-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  for (const [index, [, code]] of cases.entries())
+    writeFileSync(
+      join(folder, `case${index}.ts`),
+      `import { AditError, createClient } from '../../../src/client/index.ts'\n` +
+        `const options = { baseUrl: 'http://x', apiKey: 'k' }\n` +
+        `export const [a, b] = [createClient(options), createClient<'B'>(options)]\nexport { AditError }\n${code}\n`,
+    )
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ extends: '../../../tsconfig.json', compilerOptions: { paths: {} }, include: ['*.ts'] }),
+  )
+  const { stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', folder, '--pretty', 'false'], {
+    encoding: 'utf8',
+  })
+  for (const [index, [what, , error]] of cases.entries()) {
+    const lines = stdout.split('\n').filter((line) => line.includes(`case${index}.ts`))
+    if (error) assert.match(lines.join('\n'), error, `${what}: ${stdout}`)
+    else assert.deepEqual(lines, [], what)
+  }
+})

@@ -1,0 +1,87 @@
+// An agent: the official client of the protocol, over either transport.
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { Client } from '@modelcontextprotocol/sdk/client'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { atEnd, type Test } from '../support/cleanup.ts'
+
+export const transports = ['stdio', 'http'] as const
+export type TransportName = (typeof transports)[number]
+
+export interface Access {
+  url: string
+  apiKey: string
+}
+
+export interface Outcome {
+  failed: boolean
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into results of every shape
+  data: any
+}
+
+export interface Agent {
+  client: Client
+  call(name: string, args?: Record<string, unknown>): Promise<Outcome>
+}
+
+const script = fileURLToPath(new URL('stdio-process.ts', import.meta.url))
+
+const open: Record<TransportName, (access: Access) => Transport> = {
+  stdio: ({ url, apiKey }) =>
+    new StdioClientTransport({ command: process.execPath, args: [script, url, apiKey], stderr: 'inherit' }),
+  http: ({ url, apiKey }) =>
+    new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
+      requestInit: { headers: { authorization: `Bearer ${apiKey}` } },
+    }) as Transport,
+}
+
+export async function connectAgent(t: Test, transport: TransportName, access: Access): Promise<Agent> {
+  const client = new Client({ name: 'test', version: '1' })
+  atEnd(t, () => client.close())
+  await client.connect(open[transport](access))
+  return {
+    client,
+    async call(name, args) {
+      const result = await client.callTool({ name, ...(args && { arguments: args }) })
+      const [first] = result.content as { type: string; text: string }[]
+      return { failed: result.isError === true, text: first?.text ?? '', data: result.structuredContent }
+    },
+  }
+}
+
+export const namesOf = async ({ client }: Agent) => (await client.listTools()).tools.map(({ name }) => name)
+
+/** What comes back for these lines of standard input, as it is written, once the input has ended. */
+export async function exchangeLines(t: Test, { url, apiKey }: Access, messages: object[]): Promise<string> {
+  const child = spawn(process.execPath, [script, url, apiKey], { stdio: ['pipe', 'pipe', 'inherit'] })
+  atEnd(t, () => child.kill('SIGKILL'))
+  child.stdin.end(messages.map((message) => `${JSON.stringify(message)}\n`).join(''))
+  return (await child.stdout.setEncoding('utf8').toArray()).join('')
+}
+
+/** A message straight to /mcp. */
+export const postMessage = (
+  { url, apiKey }: Access,
+  message: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> =>
+  fetch(`${url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...headers,
+    },
+    body: typeof message === 'string' ? message : JSON.stringify(message),
+  })
+
+export const callMessage = (id: number, name: string, args: object = {}) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name, arguments: args },
+})

@@ -1,0 +1,50 @@
+// Counts past 2^53 are the same digits from the database to the agent.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { mergeReport } from '../../src/store/usage.ts'
+import { DAY_MS } from '../../src/store/usage-report.ts'
+import { engines } from '../support/databases.ts'
+import { serve } from '../support/server.ts'
+import { callMessage, exchangeLines, postMessage } from './agent.ts'
+
+const BYTES = 9_007_199_254_740_993n
+
+for (const engine of engines)
+  for (const variant of ['A', 'B'])
+    test(`${engine}, variant ${variant}: integers past 2^53 reach the agent exactly, over both transports`, async (t) => {
+      const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
+      const now = server.world.clock()
+      await mergeReport(server.world.store, {
+        edgeId: 'edge_1',
+        epoch: 'e1',
+        counters: [
+          {
+            workspaceId: server.workspace.id,
+            day: now - (now % DAY_MS),
+            requests: 1n,
+            bytesIn: BYTES,
+            bytesOut: 0n,
+            events: 0n,
+            lastSeen: now,
+          },
+        ],
+        tunnels: [],
+      })
+      const access = { url: server.url, apiKey: server.key.token }
+      const message = callMessage(1, 'get_usage', { days: 1 })
+      const overHttp = await (await postMessage(access, message)).text()
+      const overStdio = await exchangeLines(t, access, [message])
+      for (const written of [overHttp, overStdio]) {
+        const { structuredContent, content } = rawResult(written)
+        assert.match(structuredContent, new RegExp(`"totalBytes":${BYTES}[,}]`))
+        assert.match(content, new RegExp(`${BYTES} bytes in both directions`))
+        assert.match(content, new RegExp(`\\\\"totalBytes\\\\":${BYTES}[,}]`))
+        assert.doesNotMatch(written, /9007199254740992/)
+      }
+    })
+
+/** The two halves of the result as they were written: reading them as JSON would round. */
+function rawResult(written: string) {
+  const [content = '', structuredContent = ''] = written.split('"structuredContent":')
+  return { content, structuredContent }
+}

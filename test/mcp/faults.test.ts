@@ -1,0 +1,114 @@
+// What goes wrong reaches the agent as a result that says what happened and what to do.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { rename, serve } from '../support/server.ts'
+import { connectAgent, namesOf, transports } from './agent.ts'
+
+for (const transport of transports) {
+  test(`${transport}: wrong arguments are told by name, and nothing is done`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const wrong: [tool: string, args: Record<string, unknown>, words: RegExp][] = [
+      ['get_usage', { days: 0 }, /days must be a whole number from 1 to 365\./],
+      ['get_usage', { days: 1.5 }, /days must be a whole number/],
+      ['get_usage', { days: '7' }, /days must be a whole number/],
+      ['get_usage', { weeks: 1 }, /weeks is no argument of this tool/],
+      ['list_api_keys', { cursor: 'first' }, /cursor must be a cursor/],
+      ['create_api_key', { label: 'x'.repeat(81) }, /label must not be longer than 80 characters/],
+      ['create_api_key', { label: 5 }, /label must be a string/],
+      ['create_api_key', { label: 'a\nb' }, /label must be well-formed text/],
+      ['create_api_key', { name: 'ci' }, /name is no argument/],
+      ['revoke_api_key', {}, /id is missing/],
+      ['revoke_api_key', { id: [server.key.id] }, /id must be a string/],
+    ]
+    for (const [tool, args, words] of wrong) {
+      const { failed, text, data } = await agent.call(tool, args)
+      assert.equal(failed, true, text)
+      assert.match(text, words)
+      assert.match(text, /^invalid_request: .*\nMend the arguments/)
+      assert.equal(data, undefined)
+    }
+    const { tokens } = (await agent.call('list_api_keys')).data
+    assert.deepEqual(
+      tokens.map(({ id, revokedAt }: { id: string; revokedAt: null }) => [id, revokedAt]),
+      [[server.key.id, null]],
+    )
+  })
+
+  test(`${transport}: an id that is not there, or revoked already, is told so with where to look`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const { id } = (await agent.call('create_api_key')).data
+    await agent.call('revoke_api_key', { id })
+    for (const gone of [id, 'tok_never', '', 'a/b', '..', '?x=1', 'x'.repeat(101)]) {
+      const { failed, text } = await agent.call('revoke_api_key', { id: gone })
+      assert.equal(failed, true)
+      assert.match(text, /^not_found: .*\n.*revoked already. list_api_keys shows them all\.$/, gone)
+    }
+  })
+
+  test(`${transport}: where only people make keys, no tool does, and calling one says so`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    assert.deepEqual(await namesOf(agent), ['get_workspace', 'list_api_keys', 'get_usage'])
+    for (const name of ['create_api_key', 'revoke_api_key']) {
+      const { failed, text } = await agent.call(name, name === 'revoke_api_key' ? { id: server.key.id } : {})
+      assert.equal(failed, true)
+      assert.match(text, /People do that in the dashboard/)
+    }
+  })
+
+  test(`${transport}: a failure of the server is told with the id that finds it in the log, and nothing of its cause`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    await rename(server, 'usage_days', 'elsewhere')
+    const { failed, text } = await agent.call('get_usage')
+    assert.equal(failed, true)
+    assert.match(text, /^internal: The server failed\.\nTell the user; .* request id [\w-]+\.$/)
+  })
+
+  test(`${transport}: a tool that does not exist is an error of the protocol`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    await assert.rejects(agent.call('drop_database'), /-32602.*There is no tool "drop_database"/)
+  })
+}
+
+test('http: a spent limit says how long to wait, and listing tools does not spend it', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '2' } })
+  const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
+  for (let call = 0; call < 3; call++) await namesOf(agent)
+  for (let call = 0; call < 2; call++) assert.equal((await agent.call('get_workspace')).failed, false)
+  const { failed, text } = await agent.call('get_workspace')
+  assert.equal(failed, true)
+  assert.match(text, /^rate_limited: Too many requests.*\nWait \d+ s, then call again\.$/)
+})
+
+test('stdio: a key that is revoked midway is told as such, and the process goes on', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const agent = await connectAgent(t, 'stdio', { url: server.url, apiKey: server.key.token })
+  assert.equal((await agent.call('revoke_api_key', { id: server.key.id })).failed, false)
+  for (const name of ['get_workspace', 'create_api_key']) {
+    const { failed, text } = await agent.call(name)
+    assert.equal(failed, true)
+    assert.match(text, /^unauthorized: This API key was revoked\. .*\n.*Ask the user for another one/)
+  }
+  assert.equal((await namesOf(agent)).length, 5)
+})
+
+test('stdio: a server that is gone is told as such, to readers and to writers', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const agent = await connectAgent(t, 'stdio', { url: server.url, apiKey: server.key.token })
+  assert.equal((await agent.call('get_workspace')).failed, false)
+  await server.stop()
+  const read = await agent.call('get_workspace')
+  assert.equal(read.failed, true)
+  assert.match(
+    read.text,
+    /^unreachable: http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*\n.*ask the user whether the server is running/,
+  )
+  assert.match(
+    (await agent.call('create_api_key')).text,
+    /^unreachable: .*\nIt may have been done all the same/,
+  )
+})

@@ -1,0 +1,93 @@
+// What agents find: the tools, and that each keeps what it declares.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { Operation } from '../../src/contract/operation.ts'
+import { type Variant, variants } from '../../src/contract/variants.ts'
+import { engines } from '../support/databases.ts'
+import { serve } from '../support/server.ts'
+import { connectAgent, namesOf, transports } from './agent.ts'
+
+const reading = ['get_workspace', 'list_api_keys', 'get_usage']
+const writing = ['create_api_key', 'revoke_api_key']
+
+const annotations: Record<string, object> = {
+  get_workspace: { readOnlyHint: true, openWorldHint: false },
+  list_api_keys: { readOnlyHint: true, openWorldHint: false },
+  get_usage: { readOnlyHint: true, openWorldHint: false },
+  create_api_key: { destructiveHint: false, idempotentHint: false, openWorldHint: false },
+  revoke_api_key: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
+}
+
+const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true })
+addFormats.default(ajv)
+
+for (const engine of engines)
+  for (const transport of transports)
+    for (const variant of ['A', 'B'] as const satisfies Variant[]) {
+      const where = `${engine}, ${transport}, variant ${variant}`
+
+      test(`${where}: every tool is listed, can be called and returns what its schema says`, async (t) => {
+        const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
+        const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+        const { tools } = await agent.client.listTools()
+        const expected = variant === 'A' ? [...reading, ...writing] : reading
+        assert.deepEqual(tools.map(({ name }) => name).sort(), expected.toSorted())
+
+        let created = ''
+        const given: Record<string, () => Record<string, unknown>> = {
+          get_usage: () => ({ days: 7 }),
+          list_api_keys: () => ({ limit: 1 }),
+          create_api_key: () => ({ label: 'by an agent' }),
+          revoke_api_key: () => ({ id: created }),
+        }
+        for (const name of expected) {
+          const tool = tools.find((each) => each.name === name)
+          assert.ok(tool?.outputSchema)
+          assert.deepEqual(tool.annotations, annotations[name])
+          assert.ok(tool.title && tool.description)
+          const input = given[name]?.() ?? {}
+          assert.ok(ajv.validate(tool.inputSchema, input), `${name}: ${ajv.errorsText()}`)
+          const { failed, text, data } = await agent.call(name, input)
+          assert.equal(failed, false, text)
+          assert.ok(ajv.validate(tool.outputSchema, data), `${name}: ${ajv.errorsText()}`)
+          const [sentence = '', json = ''] = text.split('\n\n')
+          assert.match(sentence, /^[^{]+\.$/)
+          assert.deepEqual(JSON.parse(json), data)
+          if (name === 'create_api_key') created = data.id
+        }
+      })
+    }
+
+for (const variant of ['A', 'B'] as const) {
+  test(`variant ${variant}: the tools are those that the table of operations names, and take what it says`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
+    const operations = (variants[variant] as readonly Operation[]).filter(({ tool }) => tool)
+    assert.deepEqual(
+      await namesOf(agent),
+      operations.map(({ tool }) => tool?.name),
+    )
+    const { tools } = await agent.client.listTools()
+    for (const [index, { params, query, body }] of operations.entries()) {
+      const { inputSchema } = tools[index] as (typeof tools)[number]
+      const names = [params, query, body].flatMap((part) => Object.keys(part?.properties ?? {}))
+      assert.deepEqual(Object.keys(inputSchema.properties ?? {}), names)
+      assert.deepEqual(inputSchema.required, Object.keys(params?.properties ?? {}))
+      assert.equal(inputSchema.additionalProperties, false)
+    }
+    assert.doesNotMatch(JSON.stringify(tools), /x-rule/)
+  })
+}
+
+test('the pages of a long list of keys join up as the tool says', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  for (const label of ['second', 'third']) await server.post('/tokens', { label })
+  const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
+  const first = await agent.call('list_api_keys', { limit: 2 })
+  const rest = await agent.call('list_api_keys', { limit: 2, cursor: first.data.tokens.at(-1).id })
+  const whole = await agent.call('list_api_keys')
+  assert.deepEqual([...first.data.tokens, ...rest.data.tokens], whole.data.tokens)
+  assert.equal(rest.data.tokens.length, 1)
+})
