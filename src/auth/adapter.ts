@@ -35,8 +35,13 @@ export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
     error = thrown
   }
   if (call.failure !== undefined) throw call.failure
-  if (error !== undefined) throw error
+  if (error !== undefined) throw new AuthFailed('better-auth failed', { cause: error })
   return result as T
+}
+
+/** Something inside better-auth went wrong that was not the database. */
+export class AuthFailed extends Error {
+  override name = 'AuthFailed'
 }
 
 /** Remembers what a query failed with. */

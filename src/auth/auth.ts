@@ -12,7 +12,7 @@ import {
 import { Fault } from '../domain/fault.ts'
 import { deleteSession, deleteSessions } from '../store/sessions.ts'
 import type { Db } from '../store/store.ts'
-import { unmasked, within } from './adapter.ts'
+import { AuthFailed, unmasked, within } from './adapter.ts'
 import { type Browser, cookiesNamed, headersOf } from './browser.ts'
 import { type AuthSettings, authOptions } from './options.ts'
 
@@ -38,9 +38,18 @@ export function createAuth(settings: AuthSettings) {
   /** Calls better-auth; undefined where it refuses. What goes wrong inside is thrown. */
   async function ask<T>(call: () => Promise<Response>): Promise<WithCookies<T> | undefined> {
     const response = await unmasked(call)
-    if (response.status >= 500) throw new Error(`better-auth failed: ${await response.text()}`)
+    if (response.status >= 500) throw new AuthFailed(`better-auth failed: ${await response.text()}`)
     if (!response.ok) return undefined
     return { result: (await response.json()) as T, cookies: response.headers.getSetCookie() }
+  }
+
+  /** What was encrypted under another secret cannot be read any more: not the person's mistake, nor a code's. */
+  function tellOfLostSecret(error: unknown): never {
+    if (!(error instanceof AuthFailed)) throw error
+    settings.onTrouble('error', `A second factor cannot be read; was ADIT_SECRET changed? ${error.message}`)
+    throw new Fault('unauthorized', {
+      message: 'Your second factor cannot be checked. Ask the operator of this server to remove it.',
+    })
   }
 
   async function signIn(browser: Browser, given: string, password: string) {
@@ -95,7 +104,7 @@ export function createAuth(settings: AuthSettings) {
         within(db, async () => {
           const accepted = await ask<{ user: { id: string } }>(() =>
             verify({ body: { code }, headers, asResponse: true }),
-          )
+          ).catch(tellOfLostSecret)
           // Refused is committed, because it was counted; what was used before is undone, session and all.
           if (accepted && !(await takeCode(db, world, accepted.result.user.id, code))) throw wrongCode()
           return accepted

@@ -67,7 +67,15 @@ export function createServer({ log, isStopping, https, trustedProxies }: ServerO
       reply.headers(CROSS_ORIGIN).header('access-control-expose-headers', EXPOSED)
   }
 
+  let toldOfProxy = trustedProxies.length > 0
   server.addHook('onRequest', async (request, reply) => {
+    if (!toldOfProxy && request.headers['x-forwarded-for'] !== undefined) {
+      toldOfProxy = true
+      log.warn(
+        { from: request.ip },
+        'X-Forwarded-For is ignored; if this is your proxy, name it in ADIT_TRUSTED_PROXIES',
+      )
+    }
     setHeaders(request, reply)
     requireOneHost(request)
     // Before the body of a request to nowhere is looked at.

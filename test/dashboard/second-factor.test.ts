@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { engines } from '../support/databases.ts'
+import { createDatabase, engines } from '../support/databases.ts'
 import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { run, startServing } from '../support/process.ts'
 import { serve } from '../support/server.ts'
 
 /** What an authenticator shows (RFC 6238), some steps of 30 s from now. */
@@ -91,4 +92,22 @@ test('codes cannot be guessed: a challenge ends after a few wrong ones', async (
   await signIn(browser, ann.email)
   for (let round = 0; round < 6; round++) await browser.post('/sign-in/code', { code: `00000${round}` })
   assert.equal((await browser.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 401)
+})
+
+test('with another secret a second factor cannot be read, which is said, and the operator can help', async (t) => {
+  const database = await createDatabase(t, 'sqlite')
+  const first = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: database } })
+  const ann = await addPerson(first, 'Ann', 'owner')
+  const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: 'another secret, of which nobody told the others' }
+  const serving = await startServing(t, { ...env, ADIT_LOG_LEVEL: 'error' })
+  const browser = openBrowser(serving.url)
+  assert.deepEqual((await signIn(browser, ann.email)).json, { next: 'code' })
+  const { status, json } = await browser.post('/sign-in/code', { code: codeOf(secret, 1) })
+  assert.equal(status, 401)
+  assert.match(json.message, /Ask the operator/)
+  await serving.says(/was ADIT_SECRET changed/, 'stderr')
+  await run(t, ['admin', 'user', 'reset', ann.email, '--second-factor'], env)
+  assert.deepEqual((await signIn(openBrowser(serving.url), ann.email)).json, { next: 'signed_in' })
 })
