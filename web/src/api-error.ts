@@ -64,6 +64,13 @@ export const isPassing = (error: unknown): error is ApiError =>
 const codeOf = (status: number): Code =>
   status === 429 ? 'rate_limited' : status >= 502 && status <= 504 ? 'unreachable' : 'internal'
 
+/** What is wrong with one field, as a sentence to stand beside it; undefined where that is not why it was refused. */
+export function detailOf(error: unknown, field: string): string | undefined {
+  const details = error instanceof ApiError && error.code === 'invalid_request' ? error.details : []
+  const [only] = details
+  return details.length === 1 && only?.path.endsWith(`/${field}`) ? sentence(only) : undefined
+}
+
 function sentence({ path, message }: { path: string; message: string }): string {
   const field = path.split('/').at(-1) ?? ''
   const text = `${field === 'email' ? 'e-mail' : field} ${message}.`.trim()

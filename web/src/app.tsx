@@ -1,4 +1,5 @@
 // Which page is at which address.
+import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { Redirect, Route, Switch } from 'wouter'
 import { AccountPage } from './account/account-page.tsx'
@@ -8,7 +9,7 @@ import { KeysPage } from './keys/keys-page.tsx'
 import { OverviewPage } from './overview/overview-page.tsx'
 import { NotFoundPage, NoWorkspacePage } from './parts/not-found.tsx'
 import { PeoplePage } from './people/people-page.tsx'
-import { useSession } from './session.tsx'
+import { sessionQuery } from './queries.ts'
 import { Shell } from './shell/shell.tsx'
 import { ForgottenPage } from './sign-in/forgotten-page.tsx'
 import { LinkPage } from './sign-in/link-page.tsx'
@@ -40,7 +41,9 @@ export function App() {
 }
 
 function Home() {
-  const { workspaces } = useSession()
+  // From the cache and not from the shell, which hears a moment later that one has left a workspace.
+  const { data: session } = useQuery(sessionQuery)
+  const workspaces = session?.workspaces ?? []
   const returnTo = returnPath()
   useEffect(forgetReturn, [])
   if (returnTo && returnTo !== '/') return <Redirect to={returnTo} replace />

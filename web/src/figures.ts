@@ -6,7 +6,7 @@ const whole = new Intl.NumberFormat('en-GB')
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 const rounded = new Intl.NumberFormat('en-GB', { maximumFractionDigits: 0 })
 const tenths = new Intl.NumberFormat('en-GB', { maximumFractionDigits: 1 })
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
+export const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
 
 export const exactCount = (count: Count): string => whole.format(count)
 export const shortCount = (count: Count): string => (count < 100_000 ? whole : compact).format(count)
@@ -16,12 +16,12 @@ export function readableBytes(bytes: Count): string {
   let value = Number(bytes)
   let unit = 0
   // What would be shown as 1,024 of a unit is 1 of the next.
-  while (value >= 1023.5 && unit < UNITS.length - 1) {
+  while (value >= 1023.5 && unit < BYTE_UNITS.length - 1) {
     value /= 1024
     unit += 1
   }
   const format = unit === 0 || value >= 99.95 ? rounded : tenths
-  return `${format.format(value)} ${UNITS[unit]}`
+  return `${format.format(value)} ${BYTE_UNITS[unit]}`
 }
 
 const UTC = { timeZone: 'UTC' } as const
@@ -49,6 +49,13 @@ export function relativeTime(at: string, nowMs: number): string {
   const step = STEPS.find(([, length]) => Math.abs(seconds) >= length)
   return step ? relative.format(Math.trunc(seconds / step[1]), step[0]) : 'just now'
 }
+
+/** Operators are known by the account of their system, or by what made the server act by itself. */
+export const operatorName = (name: string): string => `the operator (${name})`
+
+/** Who invited or made something: "operator root" where it was not a person. */
+export const makerName = (name: string): string =>
+  name.replace(/^operator (.+)$/, (_, operator: string) => operatorName(operator))
 
 /** Characters as the API counts them: code points, not halves of them. */
 export const lengthOf = (text: string): number => [...text].length

@@ -16,6 +16,8 @@ const ASK_AGAIN_MS = 5_000
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
+const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 'not_found'
+
 /** Operations anybody may call answer 401 for a wrong password or code: that is for their form to say. */
 export const forVisitors = { meta: { forVisitors: true } } as const
 
@@ -23,12 +25,16 @@ export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
       if (isUnauthorized(error) && !query.meta?.forVisitors) leaveForSignIn()
+      // A workspace that is not there was removed, or one was removed from it: the session tells.
+      if (isNotFound(error) && query.queryKey[0] === 'workspace')
+        queryClient.invalidateQueries({ queryKey: ['session'] })
     },
   }),
   mutationCache: new MutationCache({
     onError: (error, _variables, _result, mutation) => {
-      const mayBeOver = error instanceof ApiError && (error.status === 401 || error.status === 403)
-      // A wrong password may be refused like a session that is over, and a role may have changed: the session tells.
+      const mayBeOver = error instanceof ApiError && [401, 403, 404].includes(error.status)
+      // A wrong password may be refused like a session that is over, a role may have changed, or one was removed: the
+      // session tells.
       if (mayBeOver && !mutation.meta?.forVisitors) queryClient.invalidateQueries({ queryKey: ['session'] })
     },
   }),
@@ -46,11 +52,18 @@ export const queryClient: QueryClient = new QueryClient({
   },
 })
 
+/** What the sign-in page is told by the one before, in the history of this tab. */
+export interface SignInState {
+  wasSignedIn?: boolean
+}
+
 function leaveForSignIn(): void {
   if (pathHere().startsWith('/sign-in')) return
+  // Whoever saw something before is told why it is gone; whoever has just come is not.
+  const state: SignInState = { wasSignedIn: queryClient.getQueryData(sessionQuery.queryKey) !== undefined }
   rememberReturn(pathHere())
   queryClient.clear()
-  navigate(`${prefix}/sign-in`, { replace: true })
+  navigate(`${prefix}/sign-in`, { replace: true, state })
 }
 
 export const sessionQuery = queryOptions({

@@ -148,6 +148,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--mantine-color-dimmed': slate[6],
     '--mantine-color-placeholder': slate[6],
     '--mantine-color-error': red[7],
+    '--mantine-color-green-text': green[8],
     '--mantine-color-default-border': slate[3],
     '--mantine-color-disabled-color': slate[6],
     '--adit-ground': slate[0],

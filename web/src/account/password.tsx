@@ -2,6 +2,7 @@ import { Button, Group, PasswordInput, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call } from '../api.ts'
+import { ApiError, detailOf } from '../api-error.ts'
 import { isPasswordLength, NewPassword } from '../parts/new-password.tsx'
 import { Refused } from '../parts/states.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
@@ -20,6 +21,8 @@ export function Password() {
       return queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey })
     },
   })
+  const isWrong = change.error instanceof ApiError && change.error.code === 'forbidden'
+  const unfit = detailOf(change.error, 'password')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change.mutate()
@@ -36,9 +39,11 @@ export function Password() {
             autoComplete="current-password"
             value={current}
             onChange={(event) => setCurrent(event.currentTarget.value)}
+            error={isWrong && 'The current password is wrong.'}
+            aria-invalid={isWrong || undefined}
           />
-          <NewPassword label="New password" value={password} onChange={setPassword} />
-          <Refused error={change.error} />
+          <NewPassword label="New password" value={password} onChange={setPassword} error={unfit} />
+          {!isWrong && !unfit && <Refused error={change.error} />}
           <Group>
             <Button
               type="submit"

@@ -11,7 +11,7 @@ export function RecoveryCodes({ codes }: { codes: string[] }) {
       <Text size="sm">
         Each works once in place of a code, for the day your phone is lost. They are shown only now.
       </Text>
-      <SimpleGrid cols={{ base: 2, xs: 3 }} spacing="xs">
+      <SimpleGrid cols={2} spacing="xs">
         {codes.map((code) => (
           <Code key={code} className="mono" p={6} ta="center">
             {code}

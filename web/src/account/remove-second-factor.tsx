@@ -3,10 +3,18 @@ import { call } from '../api.ts'
 import { queryClient } from '../queries.ts'
 import { PasswordStep } from './password-step.tsx'
 
-export function RemoveSecondFactor({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+interface RemoveSecondFactorProps {
+  opened: boolean
+  onClose: () => void
+  onDone: () => void
+}
+
+export function RemoveSecondFactor({ opened, onClose, onDone }: RemoveSecondFactorProps) {
   const remove = async (password: string) => {
     await call('second-factor.remove', { password })
     await queryClient.invalidateQueries({ queryKey: ['session'] })
+    onClose()
+    onDone()
   }
   return (
     <Modal opened={opened} onClose={onClose} title="Remove the second factor?">

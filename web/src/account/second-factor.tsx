@@ -2,7 +2,10 @@
 
 import { Button, Group, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { useRef } from 'react'
 import { ShieldIcon } from '../icons.tsx'
+import { announce } from '../parts/announce.tsx'
+import { keepFocus } from '../parts/focus.ts'
 import { quietDanger } from '../parts/quiet-danger.ts'
 import { useSession } from '../session.tsx'
 import { RemoveSecondFactor } from './remove-second-factor.tsx'
@@ -11,7 +14,14 @@ import { SetUpSecondFactor } from './set-up-second-factor.tsx'
 
 export function SecondFactor() {
   const { person } = useSession()
-  const [opened, dialog] = useDisclosure()
+  const [isSettingUp, settingUp] = useDisclosure()
+  const [isRemoving, removing] = useDisclosure()
+  const button = useRef<HTMLButtonElement>(null)
+  // Each button goes with what its dialog has done, so the other one has the focus next.
+  const done = (said: string) => {
+    announce(said)
+    keepFocus(() => button.current)
+  }
   return (
     <Section
       title="Second factor"
@@ -26,20 +36,24 @@ export function SecondFactor() {
         </Text>
       </Group>
       {person.hasSecondFactor ? (
-        <>
-          <Button {...quietDanger} onClick={dialog.open}>
-            Remove second factor
-          </Button>
-          <RemoveSecondFactor opened={opened} onClose={dialog.close} />
-        </>
+        <Button ref={button} {...quietDanger} onClick={removing.open}>
+          Remove second factor
+        </Button>
       ) : (
-        <>
-          <Button variant="default" onClick={dialog.open}>
-            Set up second factor
-          </Button>
-          <SetUpSecondFactor opened={opened} onClose={dialog.close} />
-        </>
+        <Button ref={button} variant="default" onClick={settingUp.open}>
+          Set up second factor
+        </Button>
       )}
+      <RemoveSecondFactor
+        opened={isRemoving}
+        onClose={removing.close}
+        onDone={() => done('The second factor is removed.')}
+      />
+      <SetUpSecondFactor
+        opened={isSettingUp}
+        onClose={settingUp.close}
+        onDone={() => done('The second factor is on.')}
+      />
     </Section>
   )
 }

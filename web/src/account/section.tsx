@@ -1,5 +1,5 @@
-import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core'
-import type { ReactNode } from 'react'
+import { Paper, SimpleGrid, Stack, Text, Title, Transition } from '@mantine/core'
+import { type ReactNode, useEffect, useState } from 'react'
 
 interface SectionProps {
   title: string
@@ -25,11 +25,23 @@ export function Section({ title, lead, children }: SectionProps) {
   )
 }
 
+/** Long enough to be read, and gone before the next change is made. */
+const SHOWN_MS = 5_000
+
 /** Says that something was done, also to those who do not see it. */
 export function Done({ when, children }: { when: boolean; children: string }) {
+  const [isOver, setOver] = useState(false)
+  useEffect(() => {
+    setOver(false)
+    if (!when) return
+    const timer = setTimeout(() => setOver(true), SHOWN_MS)
+    return () => clearTimeout(timer)
+  }, [when])
   return (
     <Text size="sm" c="var(--mantine-color-green-text)" role="status">
-      {when && children}
+      <Transition mounted={when && !isOver} duration={400} keepMounted={false}>
+        {(styles) => <span style={styles}>{children}</span>}
+      </Transition>
     </Text>
   )
 }

@@ -3,7 +3,9 @@ import { useDisclosure } from '@mantine/hooks'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useLocation } from 'wouter'
 import { type Answer, call } from '../api.ts'
+import { announce } from '../parts/announce.tsx'
 import { Confirm } from '../parts/confirm.tsx'
+import { keepFocus, nextRowAction, removesRow } from '../parts/focus.ts'
 import { quietDanger } from '../parts/quiet-danger.ts'
 import { Lines, Loaded, Refused } from '../parts/states.tsx'
 import { When } from '../parts/when.tsx'
@@ -13,11 +15,21 @@ import { Section } from './section.tsx'
 
 type OneSession = Answer<'account.sessions'>['sessions'][number]
 
+interface Ending {
+  id: string
+  /** What gets the focus afterwards. */
+  next: HTMLElement | null
+}
+
 export function Sessions() {
   const sessions = useQuery(sessionsQuery)
   const end = useMutation({
-    mutationFn: (id: string) => call('account.end-session', { id }),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey }),
+    mutationFn: ({ id }: Ending) => call('account.end-session', { id }),
+    onSuccess: () => announce('The session has ended.'),
+    onSettled: async (_done, _error, { next }) => {
+      await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey })
+      keepFocus(() => next)
+    },
   })
   return (
     <Section title="Sessions" lead="Where you are signed in. End whatever you do not know.">
@@ -29,8 +41,8 @@ export function Sessions() {
                 <Line
                   key={session.id}
                   session={session}
-                  isEnding={end.isPending && end.variables === session.id}
-                  onEnd={() => end.mutate(session.id)}
+                  isEnding={end.isPending && end.variables.id === session.id}
+                  onEnd={(button) => end.mutate({ id: session.id, next: nextRowAction(button) })}
                 />
               ))}
             </Stack>
@@ -43,7 +55,13 @@ export function Sessions() {
   )
 }
 
-function Line({ session, isEnding, onEnd }: { session: OneSession; isEnding: boolean; onEnd: () => void }) {
+interface LineProps {
+  session: OneSession
+  isEnding: boolean
+  onEnd: (button: HTMLElement) => void
+}
+
+function Line({ session, isEnding, onEnd }: LineProps) {
   const browser = browserName(session.agent)
   return (
     <Group component="li" justify="space-between" gap="sm" wrap="nowrap">
@@ -61,10 +79,13 @@ function Line({ session, isEnding, onEnd }: { session: OneSession; isEnding: boo
       {!session.isThis && (
         <Button
           size="xs"
+          // The words beside it give way, not the button.
+          style={{ flexShrink: 0 }}
           {...quietDanger}
+          {...removesRow}
           loading={isEnding}
           aria-label={`End the session of ${browser} from ${session.from}`}
-          onClick={onEnd}
+          onClick={(event) => onEnd(event.currentTarget)}
         >
           End
         </Button>

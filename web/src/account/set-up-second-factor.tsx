@@ -4,19 +4,31 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { type Answer, call } from '../api.ts'
 import { CopyBlock } from '../parts/copy.tsx'
+import { useIsPhone } from '../parts/is-phone.ts'
 import { Refused } from '../parts/states.tsx'
 import { queryClient } from '../queries.ts'
 import { PasswordStep } from './password-step.tsx'
+import { QrCode } from './qr-code.tsx'
 import { RecoveryCodes } from './recovery-codes.tsx'
 
 type Setup = Answer<'second-factor.begin'>
 
-export function SetUpSecondFactor({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+interface SetUpSecondFactorProps {
+  opened: boolean
+  onClose: () => void
+  onDone: () => void
+}
+
+export function SetUpSecondFactor({ opened, onClose, onDone }: SetUpSecondFactorProps) {
   // Secrets live here while the dialog is open, and in no cache.
   const [setup, setSetup] = useState<Setup | null>(null)
   const close = () => {
     setSetup(null)
     onClose()
+  }
+  const finish = () => {
+    close()
+    onDone()
   }
   return (
     <Modal
@@ -28,7 +40,7 @@ export function SetUpSecondFactor({ opened, onClose }: { opened: boolean; onClos
       transitionProps={{ duration: 0 }}
     >
       {setup ? (
-        <ConfirmStep setup={setup} onDone={close} />
+        <ConfirmStep setup={setup} onDone={finish} onCancel={close} />
       ) : (
         <PasswordStep
           verb="Go on"
@@ -40,7 +52,14 @@ export function SetUpSecondFactor({ opened, onClose }: { opened: boolean; onClos
   )
 }
 
-function ConfirmStep({ setup, onDone }: { setup: Setup; onDone: () => void }) {
+interface ConfirmStepProps {
+  setup: Setup
+  onDone: () => void
+  onCancel: () => void
+}
+
+function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
+  const isPhone = useIsPhone()
   const [code, setCode] = useState('')
   const confirm = useMutation({
     mutationFn: () => call('second-factor.confirm', { code: code.trim() }),
@@ -57,14 +76,25 @@ function ConfirmStep({ setup, onDone }: { setup: Setup; onDone: () => void }) {
     <Stack gap="lg">
       <Stack gap="xs">
         <Text fw={600}>1. Add Adit to your authenticator app</Text>
-        <Text size="sm">
-          On this phone,{' '}
-          <Anchor href={setup.uri} underline="always">
-            open it in the authenticator
-          </Anchor>
-          . Elsewhere type in this secret, for codes by time:
-        </Text>
-        <CopyBlock text={setup.secret.replace(/(.{4})(?=.)/g, '$1 ')} name="Copy secret" />
+        <Group align="flex-start" gap="lg">
+          <QrCode text={setup.uri} name="QR code for your authenticator app" />
+          <Stack gap="xs" flex="1 1 220px" miw={0}>
+            {isPhone && (
+              <Text size="sm">
+                On this phone,{' '}
+                <Anchor href={setup.uri} underline="always">
+                  open it in the authenticator
+                </Anchor>
+                .
+              </Text>
+            )}
+            <Text size="sm">
+              {isPhone ? 'On another one, scan' : 'Scan'} the picture with the app, or type in this secret,
+              for codes by time:
+            </Text>
+            <CopyBlock text={setup.secret.replace(/(.{4})(?=.)/g, '$1 ')} name="Copy secret" />
+          </Stack>
+        </Group>
       </Stack>
       <RecoveryCodes codes={setup.recoveryCodes} />
       <form onSubmit={submit}>
@@ -83,7 +113,7 @@ function ConfirmStep({ setup, onDone }: { setup: Setup; onDone: () => void }) {
           />
           <Refused error={confirm.error} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={onDone}>
+            <Button variant="default" onClick={onCancel}>
               Cancel
             </Button>
             <Button type="submit" loading={confirm.isPending}>

@@ -1,5 +1,6 @@
 // Entries of the audit log as sentences.
 import type { Answer } from '../api.ts'
+import { operatorName } from '../figures.ts'
 
 export type Entry = Answer<'audit.list'>['entries'][number]
 
@@ -29,7 +30,7 @@ export function sentenceOf(entry: Entry): Sentence {
     case 'key.revoked':
       return says('revoked the key', key)
     case 'person.invited':
-      return says('invited', person)
+      return invited(says('invited', person))
     case 'invitation.revoked':
       return says('revoked the invitation of', person)
     case 'person.joined':
@@ -50,13 +51,25 @@ export function sentenceOf(entry: Entry): Sentence {
       return says('left the workspace')
     case 'person.password-reset':
       return isSelf ? says('set another password') : says('reset the password of', person)
+    case 'person.disabled':
+      return says('revoked the access of', person)
+    case 'person.enabled':
+      return says('restored the access of', person)
+    case 'person.second-factor-cleared':
+      return says('removed the second factor of', person)
     default:
       return says(action, person)
   }
 }
 
+/** The name may say the role too: "bob@example.com as admin". */
+function invited(sentence: Sentence): Sentence {
+  const [, email, role] = /^(.*\S) as (member|admin|owner)$/.exec(sentence.object) ?? []
+  return email && role ? { ...sentence, object: email, rest: `as ${role}` } : sentence
+}
+
 function nameOf({ kind, id, name }: Entry['actor']): string {
-  if (kind === 'operator') return `operator ${name || id}`
+  if (kind === 'operator') return operatorName(name || id)
   if (kind === 'key') return `key ${name ? `“${name}”` : id}`
   return name || id
 }

@@ -1,7 +1,9 @@
 import { Badge, Button, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
 import type { Answer } from '../api.ts'
+import { makerName } from '../figures.ts'
 import { CopyIconButton } from '../parts/copy.tsx'
-import { useDialog } from '../parts/dialog.ts'
+import { useRemoval } from '../parts/dialog.ts'
+import { removesRow } from '../parts/focus.ts'
 import { useIsPhone } from '../parts/is-phone.ts'
 import { quietDanger } from '../parts/quiet-danger.ts'
 import { When } from '../parts/when.tsx'
@@ -13,14 +15,15 @@ export type Key = Answer<'keys.list'>['keys'][number]
 export function KeyList({ keys }: { keys: Key[] }) {
   const { mayManage } = useWorkspace()
   const isPhone = useIsPhone()
-  const revoking = useDialog<Key>()
+  const revoking = useRemoval<Key>()
   const revokeButton = (key: Key) =>
     mayManage && key.revokedAt === null ? (
       <Button
         size="xs"
         {...quietDanger}
+        {...removesRow}
         aria-label={`Revoke ${key.label || key.id}`}
-        onClick={() => revoking.open(key)}
+        onClick={(event) => revoking.open(key, event.currentTarget)}
       >
         Revoke
       </Button>
@@ -36,7 +39,12 @@ export function KeyList({ keys }: { keys: Key[] }) {
       ) : (
         <KeyTable keys={keys} withActions={mayManage} actionOf={revokeButton} />
       )}
-      <RevokeKey of={revoking.about} opened={revoking.opened} onClose={revoking.close} />
+      <RevokeKey
+        of={revoking.about}
+        opened={revoking.opened}
+        onClose={revoking.close}
+        nextFocus={revoking.nextFocus}
+      />
     </>
   )
 }
@@ -75,7 +83,7 @@ function KeyTable({ keys, withActions, actionOf }: KeyTableProps) {
                 <Table.Td>
                   <When at={key.createdAt} />
                   <Text size="xs" c="dimmed">
-                    by {key.createdBy ?? 'somebody unrecorded'}
+                    by {makerName(key.createdBy ?? 'somebody unrecorded')}
                   </Text>
                 </Table.Td>
                 <Table.Td className="unbroken">
@@ -104,7 +112,7 @@ function KeyCard({ of: key, action }: { of: Key; action: React.ReactNode }) {
         </Group>
         <KeyId id={key.id} />
         <Text size="sm" c="dimmed">
-          Created <When at={key.createdAt} /> by {key.createdBy ?? 'somebody unrecorded'}
+          Created <When at={key.createdAt} /> by {makerName(key.createdBy ?? 'somebody unrecorded')}
         </Text>
         <Group justify="space-between">
           <Text size="sm" c="dimmed">

@@ -1,13 +1,13 @@
 // The API keys of a workspace: seen by all, made and revoked by those who may.
-import { Button, Group, SegmentedControl } from '@mantine/core'
-import { useInfiniteQuery } from '@tanstack/react-query'
-import { useRef, useState } from 'react'
+import { Button, Group, SegmentedControl, Text } from '@mantine/core'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useRef } from 'react'
 import { useSearchParams } from 'wouter'
 import { KeyIcon, PlusIcon } from '../icons.tsx'
 import { MoreButton } from '../parts/more-button.tsx'
 import { Page } from '../parts/page.tsx'
 import { Empty, Lines, Loaded } from '../parts/states.tsx'
-import { type KeyState, keysQuery } from '../queries.ts'
+import { type KeyState, keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreateKey } from './create-key.tsx'
 import { KeyList } from './key-list.tsx'
@@ -18,15 +18,20 @@ const states: { value: KeyState; label: string }[] = [
   { value: 'all', label: 'All' },
 ]
 
+const USUAL: KeyState = 'active'
+
 export function KeysPage() {
   const { slug, name, mayManage } = useWorkspace()
   const [search, setSearch] = useSearchParams()
-  const [state, setState] = useState<KeyState>('active')
+  const asked = search.get('state')
+  const state = states.find(({ value }) => value === asked)?.value ?? USUAL
   const keys = useInfiniteQuery(keysQuery(slug, state))
   const createRef = useRef<HTMLButtonElement>(null)
   const isCreating = mayManage && search.has('create')
 
-  const setCreating = (creating: boolean) => setSearch(creating ? { create: '' } : {}, { replace: true })
+  const setAddress = (creating: boolean, state: KeyState) =>
+    setSearch({ ...(state !== USUAL && { state }), ...(creating && { create: '' }) }, { replace: true })
+  const setCreating = (creating: boolean) => setAddress(creating, state)
   const createButton = mayManage && (
     <Button ref={createRef} leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
       Create key
@@ -45,7 +50,7 @@ export function KeysPage() {
           aria-label="Which keys"
           data={states}
           value={state}
-          onChange={(value) => setState(value as KeyState)}
+          onChange={(value) => setAddress(false, value as KeyState)}
         />
       </Group>
       <Loaded query={keys} skeleton={<Lines count={5} height={52} />}>
@@ -60,6 +65,7 @@ export function KeysPage() {
           )
         }}
       </Loaded>
+      {mayManage && <KeysOfKeys />}
       {mayManage && (
         <CreateKey
           opened={isCreating}
@@ -68,6 +74,19 @@ export function KeysPage() {
         />
       )}
     </Page>
+  )
+}
+
+/** Whoever revokes a key that leaked should look for what was made with it. */
+function KeysOfKeys() {
+  const { slug } = useWorkspace()
+  const { data } = useQuery(workspaceQuery(slug))
+  if (!data?.keysCanManageKeys) return null
+  return (
+    <Text size="sm" c="dimmed" maw={640}>
+      API keys can make and revoke keys too. Revoking a key leaves the keys that it made active: look who made
+      which, and revoke those as well if the key has leaked.
+    </Text>
   )
 }
 

@@ -9,9 +9,10 @@ interface RevokeKeyProps {
   of: Key | null
   opened: boolean
   onClose: () => void
+  nextFocus: () => HTMLElement | null
 }
 
-export function RevokeKey({ of: key, opened, onClose }: RevokeKeyProps) {
+export function RevokeKey({ of: key, opened, onClose, nextFocus }: RevokeKeyProps) {
   const { slug } = useWorkspace()
   const revoke = async () => {
     if (!key) return
@@ -19,7 +20,15 @@ export function RevokeKey({ of: key, opened, onClose }: RevokeKeyProps) {
     await forgetOf(slug, 'keys')
   }
   return (
-    <Confirm opened={opened} title="Revoke this key?" verb="Revoke key" act={revoke} onClose={onClose}>
+    <Confirm
+      opened={opened}
+      title="Revoke this key?"
+      verb="Revoke key"
+      act={revoke}
+      onClose={onClose}
+      done={`The key ${key?.label || key?.id} is revoked.`}
+      nextFocus={nextFocus}
+    >
       <div>
         <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
           {key?.label || 'A key without a label'}

@@ -1,7 +1,7 @@
 // Instead of empty charts: how to get the first traffic.
-import { Button, Paper, Stack, Text, Timeline, Title } from '@mantine/core'
+import { Anchor, Button, Paper, Stack, Text, Timeline, Title } from '@mantine/core'
 import { Link } from 'wouter'
-import { publicApi } from '../address.ts'
+import { docsAddress, publicApi } from '../address.ts'
 import { CopyBlock } from '../parts/copy.tsx'
 import { useWorkspace } from '../session.tsx'
 
@@ -38,13 +38,18 @@ export function FirstSteps() {
           </Timeline.Item>
           <Timeline.Item bullet="2" title="Try it">
             <Text size="sm" mb="xs">
-              The answer names this workspace and where its tunnels live.
+              The answer names this workspace and where its tunnels live. What else a key can do is in the{' '}
+              <Anchor href={docsAddress} underline="always">
+                API reference
+              </Anchor>
+              .
             </Text>
             <CopyBlock text={curlWith('adit_…')} name="Copy command" />
           </Timeline.Item>
           <Timeline.Item bullet="3" title="Open a tunnel">
             <Text size="sm">
-              Give the key to your tunnel client. What goes through shows up here within a minute or so.
+              Give the key to the tunnel client, the program on your machine that opens tunnels and sends the
+              key along. What goes through shows up here within a minute or so.
             </Text>
           </Timeline.Item>
         </Timeline>

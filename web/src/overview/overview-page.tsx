@@ -6,7 +6,7 @@ import type { Answer } from '../api.ts'
 import { longDay } from '../figures.ts'
 import { CopyIconButton } from '../parts/copy.tsx'
 import { Page } from '../parts/page.tsx'
-import { RoleBadge } from '../parts/role-name.tsx'
+import { RoleBadge, roleMeanings } from '../parts/role-name.tsx'
 import { Lines, Loaded } from '../parts/states.tsx'
 import { When } from '../parts/when.tsx'
 import { usageQuery, workspaceQuery } from '../queries.ts'
@@ -75,9 +75,7 @@ function Facts({
           <Fact name="Your role">
             <RoleBadge role={workspace.role} />
             <Text size="xs" c="dimmed" mt={2}>
-              {workspace.keysCanManageKeys
-                ? 'API keys can make and revoke keys too'
-                : 'Only people can make and revoke keys'}
+              {roleMeanings[workspace.role]}
             </Text>
           </Fact>
         </SimpleGrid>
@@ -102,9 +100,14 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 function Lately({ usage }: { usage: Answer<'usage.read'> }) {
   return (
     <>
-      <Title order={2} size="h4">
-        Last {DAYS} days
-      </Title>
+      <div>
+        <Title order={2} size="h4">
+          Last {DAYS} days
+        </Title>
+        <Text size="xs" c="dimmed">
+          By day of UTC
+        </Text>
+      </div>
       <Totals usage={usage} />
       <Paper p="lg">
         <BytesByDay series={usage.series} />

@@ -2,6 +2,8 @@
 import { Button, Group, Modal, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { announce } from './announce.tsx'
+import { keepFocus } from './focus.ts'
 import { Refused } from './states.tsx'
 
 interface ConfirmProps {
@@ -12,14 +14,27 @@ interface ConfirmProps {
   children: ReactNode
   act: () => Promise<unknown>
   onClose: () => void
+  /** What is said when it is done. */
+  done?: string
+  /** What gets the focus when the act took away what had it. */
+  nextFocus?: () => HTMLElement | null
+  isDangerous?: boolean
 }
 
-export function Confirm({ opened, title, verb, children, act, onClose }: ConfirmProps) {
+export function Confirm(props: ConfirmProps) {
+  const { opened, title, verb, children, act, onClose, done, nextFocus, isDangerous = true } = props
   const close = () => {
     mutation.reset()
     onClose()
   }
-  const mutation = useMutation({ mutationFn: act, onSuccess: close })
+  const mutation = useMutation({
+    mutationFn: act,
+    onSuccess: () => {
+      close()
+      keepFocus(nextFocus)
+      if (done) announce(done)
+    },
+  })
   return (
     <Modal opened={opened} onClose={close} title={title} withCloseButton={false}>
       <Stack>
@@ -29,7 +44,11 @@ export function Confirm({ opened, title, verb, children, act, onClose }: Confirm
           <Button variant="default" data-autofocus onClick={close}>
             Cancel
           </Button>
-          <Button color="red" loading={mutation.isPending} onClick={() => mutation.mutate()}>
+          <Button
+            {...(isDangerous && { color: 'red' })}
+            loading={mutation.isPending}
+            onClick={() => mutation.mutate()}
+          >
             {verb}
           </Button>
         </Group>

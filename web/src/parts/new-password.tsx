@@ -12,20 +12,27 @@ interface NewPasswordProps {
   label: string
   value: string
   onChange: (password: string) => void
+  /** Why the server has refused it. */
+  error?: string | undefined
+  autoFocus?: boolean
 }
 
-export function NewPassword({ label, value, onChange }: NewPasswordProps) {
+export function NewPassword({ label, value, onChange, error, autoFocus = false }: NewPasswordProps) {
   const length = lengthOf(value)
   const soFar = length === 0 ? '' : length < LEAST ? `: ${LEAST - length} more to go` : ': long enough'
+  const wrong = length > MOST ? `${length - MOST} characters too many` : error
   return (
     <PasswordInput
       label={label}
       required
+      autoFocus={autoFocus}
       autoComplete="new-password"
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
       description={`${LEAST} to ${MOST} characters${length > MOST ? '' : soFar}`}
-      error={length > MOST && `${length - MOST} characters too many`}
+      error={wrong}
+      // Mantine marks other fields by itself, but not this one.
+      aria-invalid={wrong ? true : undefined}
     />
   )
 }

@@ -24,8 +24,12 @@ export function NotFoundPage() {
 export function NoSuchWorkspacePage() {
   return (
     <Page title="Workspace not found">
-      <Empty icon={<OverviewIcon size={40} />} title="No such workspace" action={home}>
-        There is no workspace at this address, or you do not belong to it. One of its owners can invite you.
+      <Empty
+        icon={<OverviewIcon size={40} />}
+        title="You no longer belong to this workspace, or it does not exist"
+        action={home}
+      >
+        One of its admins or owners can invite you. If you typed the address, look at it once more.
       </Empty>
     </Page>
   )

@@ -18,7 +18,7 @@ export function Page({ title, of, lead, actions, children }: PageProps) {
     <Stack gap="lg">
       <Group justify="space-between" align="flex-start" gap="sm">
         <Stack gap={4} flex="1 1 280px" miw={0}>
-          <Title order={1} size="h2">
+          <Title order={1} size="h2" tabIndex={-1}>
             {title}
           </Title>
           {lead && (

@@ -1,7 +1,9 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
 import { type Answer, call } from '../api.ts'
+import { makerName } from '../figures.ts'
 import { Confirm } from '../parts/confirm.tsx'
-import { useDialog } from '../parts/dialog.ts'
+import { useRemoval } from '../parts/dialog.ts'
+import { removesRow } from '../parts/focus.ts'
 import { quietDanger } from '../parts/quiet-danger.ts'
 import { RoleBadge } from '../parts/role-name.tsx'
 import { When } from '../parts/when.tsx'
@@ -13,7 +15,7 @@ type Invitation = Answer<'people.list'>['invitations'][number]
 
 export function Invitations({ invitations }: { invitations: Invitation[] }) {
   const { slug, role: mine, mayManage } = useWorkspace()
-  const revoking = useDialog<Invitation>()
+  const revoking = useRemoval<Invitation>()
   const revoke = async () => {
     if (!revoking.about) return
     await call('invitations.revoke', { workspace: slug, id: revoking.about.id })
@@ -33,7 +35,7 @@ export function Invitations({ invitations }: { invitations: Invitation[] }) {
                   {invitation.email}
                 </Text>
                 <Text size="xs" c="dimmed" className={classes.words ?? ''}>
-                  Invited <When at={invitation.createdAt} /> by {invitation.invitedBy}; ends{' '}
+                  Invited <When at={invitation.createdAt} /> by {makerName(invitation.invitedBy)}; ends{' '}
                   <When at={invitation.expiresAt} />
                 </Text>
               </Stack>
@@ -42,9 +44,10 @@ export function Invitations({ invitations }: { invitations: Invitation[] }) {
                 {mayManage && (mine === 'owner' || invitation.role !== 'owner') && (
                   <Button
                     {...quietDanger}
+                    {...removesRow}
                     size="xs"
                     aria-label={`Revoke the invitation of ${invitation.email}`}
-                    onClick={() => revoking.open(invitation)}
+                    onClick={(event) => revoking.open(invitation, event.currentTarget)}
                   >
                     Revoke
                   </Button>
@@ -60,6 +63,8 @@ export function Invitations({ invitations }: { invitations: Invitation[] }) {
         verb="Revoke invitation"
         act={revoke}
         onClose={revoking.close}
+        done={`The invitation of ${revoking.about?.email} is revoked.`}
+        nextFocus={revoking.nextFocus}
       >
         <Text size="sm">
           The link that <strong>{revoking.about?.email}</strong> was given works no more.

@@ -1,17 +1,20 @@
 import { Badge, Button, Group, Paper, Select, Stack, Text, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
+import { useEffect } from 'react'
 import { type Answer, call } from '../api.ts'
 import { longDay } from '../figures.ts'
 import { Confirm } from '../parts/confirm.tsx'
-import { useDialog } from '../parts/dialog.ts'
+import { useDialog, useRemoval } from '../parts/dialog.ts'
+import { removesRow } from '../parts/focus.ts'
 import { quietDanger } from '../parts/quiet-danger.ts'
 import { RoleBadge, roleNames } from '../parts/role-name.tsx'
 import { Refused } from '../parts/states.tsx'
 import { forgetOf, queryClient } from '../queries.ts'
 import { type Role, useWorkspace } from '../session.tsx'
+import { ChangeRole, type RoleChange, weighsMore } from './change-role.tsx'
 import classes from './people.module.css'
 
-type Person = Answer<'people.list'>['people'][number]
+export type Person = Answer<'people.list'>['people'][number]
 
 /** An admin has no say over owners, and cannot make one. */
 export const rolesFor = (mine: Role): Role[] =>
@@ -19,12 +22,29 @@ export const rolesFor = (mine: Role): Role[] =>
 
 export function Members({ people }: { people: Person[] }) {
   const { slug } = useWorkspace()
-  const removing = useDialog<Person>()
+  const removing = useRemoval<Person>()
   const remove = async () => {
     if (!removing.about) return
     await call('people.remove', { workspace: slug, id: removing.about.id })
     await forgetOf(slug, 'people')
   }
+  const asking = useDialog<RoleChange>()
+  const change = async ({ person, role }: RoleChange) => {
+    await call('people.set-role', { workspace: slug, id: person.id, role })
+    if (person.isYou) queryClient.invalidateQueries({ queryKey: ['session'] })
+    await forgetOf(slug, 'people')
+  }
+  const setRole = useMutation({ mutationFn: change })
+  const choose = (wanted: RoleChange) => {
+    setRole.reset()
+    if (weighsMore(wanted)) asking.open(wanted)
+    else setRole.mutate(wanted)
+  }
+  // Why a change was refused is of no use once something has changed.
+  const { reset } = setRole
+  useEffect(() => {
+    if (people) reset()
+  }, [people, reset])
   return (
     <Paper>
       <Title order={2} size="h5" px="lg" pt="lg">
@@ -32,7 +52,13 @@ export function Members({ people }: { people: Person[] }) {
       </Title>
       <ul className={classes.list}>
         {people.map((person) => (
-          <Member key={person.id} person={person} onRemove={() => removing.open(person)} />
+          <Member
+            key={person.id}
+            person={person}
+            change={setRole.variables?.person.id === person.id ? setRole : null}
+            onRole={(role) => choose({ person, role })}
+            onRemove={(button) => removing.open(person, button)}
+          />
         ))}
       </ul>
       <Confirm
@@ -41,26 +67,35 @@ export function Members({ people }: { people: Person[] }) {
         verb="Remove"
         act={remove}
         onClose={removing.close}
+        done={`${removing.about?.name} is removed.`}
+        nextFocus={removing.nextFocus}
       >
         <Text size="sm">
           <strong>{removing.about?.name}</strong> ({removing.about?.email}) belongs to it no more, at once.
           Keys that this person made stay: revoke them where they should not.
         </Text>
       </Confirm>
+      <ChangeRole
+        of={asking.about}
+        opened={asking.opened}
+        act={async () => asking.about && change(asking.about)}
+        onClose={asking.close}
+      />
     </Paper>
   )
 }
 
-function Member({ person, onRemove }: { person: Person; onRemove: () => void }) {
-  const { slug, role: mine, mayManage } = useWorkspace()
+interface MemberProps {
+  person: Person
+  /** The last change of this one's role that was tried. */
+  change: { isPending: boolean; error: Error | null; variables: RoleChange | undefined } | null
+  onRole: (role: Role) => void
+  onRemove: (button: HTMLElement) => void
+}
+
+function Member({ person, change, onRole, onRemove }: MemberProps) {
+  const { role: mine, mayManage } = useWorkspace()
   const mayTouch = mayManage && (mine === 'owner' || person.role !== 'owner')
-  const setRole = useMutation({
-    mutationFn: (role: Role) => call('people.set-role', { workspace: slug, id: person.id, role }),
-    onSuccess: () => {
-      if (person.isYou) queryClient.invalidateQueries({ queryKey: ['session'] })
-      return forgetOf(slug, 'people')
-    },
-  })
   return (
     <li>
       <Group justify="space-between" gap="sm">
@@ -86,13 +121,18 @@ function Member({ person, onRemove }: { person: Person; onRemove: () => void }) 
               size="sm"
               allowDeselect={false}
               comboboxProps={{ withinPortal: false }}
-              disabled={setRole.isPending}
+              disabled={change?.isPending ?? false}
               data={rolesFor(mine).map((role) => ({ value: role, label: roleNames[role] }))}
-              value={setRole.isPending ? setRole.variables : person.role}
-              onChange={(role) => role && role !== person.role && setRole.mutate(role as Role)}
+              value={change?.isPending ? (change.variables?.role ?? null) : person.role}
+              onChange={(role) => role && role !== person.role && onRole(role as Role)}
             />
             {!person.isYou && (
-              <Button {...quietDanger} aria-label={`Remove ${person.name}`} onClick={onRemove}>
+              <Button
+                {...quietDanger}
+                {...removesRow}
+                aria-label={`Remove ${person.name}`}
+                onClick={(event) => onRemove(event.currentTarget)}
+              >
                 Remove
               </Button>
             )}
@@ -101,9 +141,9 @@ function Member({ person, onRemove }: { person: Person; onRemove: () => void }) 
           <RoleBadge role={person.role} />
         )}
       </Group>
-      {setRole.error && (
+      {change?.error && (
         <Stack mt="sm">
-          <Refused error={setRole.error} />
+          <Refused error={change.error} />
         </Stack>
       )}
     </li>

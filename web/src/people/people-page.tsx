@@ -57,9 +57,14 @@ function Leave() {
   const [opened, dialog] = useDisclosure()
   const leave = async () => {
     await call('people.leave', { workspace: slug })
-    await queryClient.fetchQuery({ ...sessionQuery, staleTime: 0 })
-    queryClient.removeQueries({ queryKey: ['workspace', slug] })
+    queryClient.setQueryData(
+      sessionQuery.queryKey,
+      (session) =>
+        session && { ...session, workspaces: session.workspaces.filter((one) => one.slug !== slug) },
+    )
     navigate('/')
+    queryClient.removeQueries({ queryKey: ['workspace', slug] })
+    queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey })
   }
   return (
     <Paper p="lg">
@@ -76,7 +81,14 @@ function Leave() {
           Leave workspace
         </Button>
       </Stack>
-      <Confirm opened={opened} title="Leave this workspace?" verb="Leave" act={leave} onClose={dialog.close}>
+      <Confirm
+        opened={opened}
+        title="Leave this workspace?"
+        verb="Leave"
+        act={leave}
+        onClose={dialog.close}
+        done={`You have left ${name}.`}
+      >
         <Text size="sm">
           You belong to <strong>{name}</strong> no more from now on. Only an invitation brings you back.
         </Text>

@@ -1,4 +1,4 @@
-import { ActionIcon, Menu, useMantineColorScheme } from '@mantine/core'
+import { ActionIcon, type MantineColorScheme, Menu, useMantineColorScheme } from '@mantine/core'
 import { MoonIcon, ScreenIcon, SunIcon, TickIcon } from '../icons.tsx'
 import classes from './shell.module.css'
 
@@ -18,16 +18,23 @@ export function SchemeMenu() {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {schemes.map(({ value, name, icon }) => (
-          <Menu.Item
-            key={value}
-            leftSection={icon}
-            rightSection={value === colorScheme ? <TickIcon size={16} /> : null}
-            onClick={() => setColorScheme(value)}
-          >
-            {name}
-          </Menu.Item>
-        ))}
+        <Menu.RadioGroup
+          value={colorScheme}
+          onChange={(value) => setColorScheme(value as MantineColorScheme)}
+          aria-label="Colour scheme"
+        >
+          {schemes.map(({ value, name, icon }) => (
+            <Menu.RadioItem
+              key={value}
+              value={value}
+              rightSection={icon}
+              checkIcon={<TickIcon size={16} />}
+              closeMenuOnClick
+            >
+              {name}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
       </Menu.Dropdown>
     </Menu>
   )

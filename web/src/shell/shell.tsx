@@ -6,6 +6,7 @@ import { type ReactNode, useEffect, useRef } from 'react'
 import { Link, useLocation, useRoute } from 'wouter'
 import { lastWorkspace, rememberWorkspace } from '../address.ts'
 import { Arch } from '../icons.tsx'
+import { Announcements } from '../parts/announce.tsx'
 import { NoSuchWorkspacePage } from '../parts/not-found.tsx'
 import { sessionQuery } from '../queries.ts'
 import { type Session, SessionProvider, WorkspaceProvider } from '../session.tsx'
@@ -31,7 +32,9 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
 
   const slug = isInWorkspace ? params.workspace : lastWorkspace()
   const membership = session.workspaces.find((workspace) => workspace.slug === slug)
-  const current = membership ?? session.workspaces[0] ?? null
+  // What it was is not told: nothing of it, and no other one in its place, is to be seen around the page that says so.
+  const isLost = isInWorkspace && !membership
+  const current = isLost ? null : (membership ?? session.workspaces[0] ?? null)
 
   useEffect(() => {
     if (isInWorkspace && membership) rememberWorkspace(membership.slug)
@@ -88,10 +91,11 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
           <AppShell.Main ref={main} id="content" tabIndex={-1} className={classes.main}>
             <Box maw={1080} mx="auto">
               <UnreachableBanner />
-              {isInWorkspace && !membership ? <NoSuchWorkspacePage /> : children}
+              {isLost ? <NoSuchWorkspacePage /> : children}
             </Box>
           </AppShell.Main>
         </AppShell>
+        <Announcements />
       </WorkspaceProvider>
     </SessionProvider>
   )

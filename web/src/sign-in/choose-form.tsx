@@ -1,20 +1,26 @@
-import { Button, Stack, TextInput } from '@mantine/core'
+import { Button, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import type { Answer, Input } from '../api.ts'
 import { isPasswordLength, NewPassword } from '../parts/new-password.tsx'
 
+const TOO_SHORT = 'To go on, choose a password of at least 8 characters.'
+
 interface ChooseFormProps {
   facts: Answer<'links.read'>
+  /** Why the password that was chosen before is refused. */
+  passwordError: string | undefined
   isPending: boolean
   onChosen: (chosen: Omit<Input<'links.use'>, 'link'>) => void
 }
 
-export function ChooseForm({ facts, isPending, onChosen }: ChooseFormProps) {
+export function ChooseForm({ facts, passwordError, isPending, onChosen }: ChooseFormProps) {
   const [email, setEmail] = useState('')
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
+  const [refused, setRefused] = useState('')
   const submit = (event: FormEvent) => {
     event.preventDefault()
+    setRefused(password)
     onChosen({
       password,
       ...(facts.isNew && { name: name.trim() }),
@@ -31,6 +37,7 @@ export function ChooseForm({ facts, isPending, onChosen }: ChooseFormProps) {
             type="email"
             autoComplete="username"
             required
+            autoFocus
             value={email}
             onChange={(event) => setEmail(event.currentTarget.value)}
           />
@@ -44,15 +51,33 @@ export function ChooseForm({ facts, isPending, onChosen }: ChooseFormProps) {
             description="What others in the workspace see"
             autoComplete="name"
             required
+            autoFocus={facts.email !== null}
             maxLength={80}
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
         )}
-        <NewPassword label="Password" value={password} onChange={setPassword} />
-        <Button type="submit" loading={isPending} disabled={!isPasswordLength(password)}>
+        <NewPassword
+          label="Password"
+          value={password}
+          onChange={setPassword}
+          autoFocus={facts.email !== null && !facts.isNew}
+          // Another one may be good: that is said when it was tried.
+          error={password === refused ? passwordError : undefined}
+        />
+        <Button
+          type="submit"
+          loading={isPending}
+          disabled={!isPasswordLength(password)}
+          aria-describedby={isPasswordLength(password) ? undefined : 'why-not-yet'}
+        >
           {facts.purpose === 'reset' ? 'Set password' : 'Join'}
         </Button>
+        {!isPasswordLength(password) && (
+          <Text id="why-not-yet" size="xs" c="dimmed" ta="center">
+            {TOO_SHORT}
+          </Text>
+        )}
       </Stack>
     </form>
   )

@@ -1,8 +1,9 @@
-// The token of a link stands after #, where no server sees it; once read it is out of the address bar and history.
+// The token of a link stands after #, where no server sees it; once read it is out of the address bar and history, and
+// kept in memory only.
 
 let taken: string | undefined
 
-/** Read once: React may ask twice, and by then the address bar is clean. */
+/** Read once: React may ask twice, and by then the address bar is clean. Empty after the page was loaded again. */
 export function takeLinkFromAddress(): string {
   if (location.hash.length > 1) {
     taken = location.hash.slice(1)

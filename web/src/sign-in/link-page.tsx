@@ -1,60 +1,73 @@
 // What a link that somebody was given leads to: joining a workspace, or setting another password.
-import { Anchor, Button, Skeleton, Text } from '@mantine/core'
+import { Skeleton } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
-import { Link } from 'wouter'
+import { useEffect, useState } from 'react'
 import { call } from '../api.ts'
 import { ApiError } from '../api-error.ts'
 import { Failed } from '../parts/states.tsx'
 import { forVisitors } from '../queries.ts'
 import { takeLinkFromAddress } from './link-in-address.ts'
+import { MissingLink, SpentLink } from './no-link.tsx'
 import { Outside } from './outside.tsx'
+import { SomebodyElse } from './somebody-else.tsx'
 import { UseLink } from './use-link.tsx'
 
 export function LinkPage() {
-  const [link] = useState(takeLinkFromAddress)
+  const [{ link, opened }, setLink] = useState(() => ({ link: takeLinkFromAddress(), opened: 0 }))
+  // A link that is opened where this page is shown already changes the address and loads nothing.
+  useEffect(() => {
+    const openAgain = () => {
+      if (location.hash.length > 1)
+        setLink((before) => ({ link: takeLinkFromAddress(), opened: before.opened + 1 }))
+    }
+    window.addEventListener('hashchange', openAgain)
+    return () => window.removeEventListener('hashchange', openAgain)
+  }, [])
+  if (!link) return <MissingLink />
+  return <OpenedLink key={opened} link={link} opened={opened} />
+}
+
+function OpenedLink({ link, opened }: { link: string; opened: number }) {
+  const shared = { gcTime: 0, staleTime: Number.POSITIVE_INFINITY, ...forVisitors }
   const facts = useQuery({
     // The link itself is a secret, and not for the key of a cache.
-    queryKey: ['link'],
+    queryKey: ['link', opened, 'facts'],
     queryFn: () => call('links.read', { link }),
-    gcTime: 0,
-    staleTime: Number.POSITIVE_INFINITY,
-    ...forVisitors,
+    ...shared,
   })
-  if (facts.data) return <UseLink link={link} facts={facts.data} />
-  const { error } = facts
-  if (!error)
+  /** Null for one who is not signed in. */
+  const visitor = useQuery({
+    queryKey: ['link', opened, 'visitor'],
+    queryFn: async () => {
+      try {
+        return (await call('session.read')).person
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null
+        throw error
+      }
+    },
+    ...shared,
+  })
+  const error = facts.error ?? visitor.error
+  if (error instanceof ApiError && (error.code === 'not_found' || error.code === 'invalid_request'))
+    return <SpentLink />
+  const again = () => Promise.all([facts.refetch(), visitor.refetch()])
+  if (error)
+    return (
+      <Outside title="Your link">
+        <Failed error={error} retry={again} isRetrying={facts.isFetching || visitor.isFetching} />
+      </Outside>
+    )
+  if (!facts.data || visitor.data === undefined)
     return (
       <Outside title="One moment">
         <Skeleton h={36} />
         <Skeleton h={36} />
       </Outside>
     )
-  if (error instanceof ApiError && (error.code === 'not_found' || error.code === 'invalid_request'))
-    return <SpentLink />
-  return (
-    <Outside title="Your link">
-      <Failed error={error} retry={facts.refetch} isRetrying={facts.isFetching} />
-    </Outside>
-  )
-}
-
-function SpentLink() {
-  return (
-    <Outside title="This link is no longer good">
-      <Text size="sm">
-        A link works once and within 24 hours, and whoever made it can revoke it. Perhaps you have used it
-        already: then just sign in.
-      </Text>
-      <Text size="sm">
-        Otherwise ask the person who invited you, or the operator of this server, for a new one.
-      </Text>
-      <Button component={Link} href="/sign-in">
-        Go to sign-in
-      </Button>
-      <Anchor component={Link} href="/forgotten" size="sm" ta="center">
-        Forgotten password?
-      </Anchor>
-    </Outside>
-  )
+  const { email, step } = facts.data
+  if (email && visitor.data && visitor.data.email !== email)
+    return <SomebodyElse signedIn={visitor.data} email={email} onSignedOut={again} />
+  // What to do first depends on who is signed in.
+  return <UseLink key={step} link={link} facts={facts.data} signedIn={visitor.data} />
 }

@@ -92,9 +92,12 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
         </Text>
         <TextInput
           label="Code"
-          inputMode="numeric"
+          description="Recovery codes are typed exactly as they were written."
+          // Not numeric: recovery codes have letters, which the keyboard of a phone must offer.
+          inputMode="text"
           autoComplete="one-time-code"
-          autoCapitalize="none"
+          autoCapitalize="off"
+          autoCorrect="off"
           spellCheck={false}
           required
           minLength={6}

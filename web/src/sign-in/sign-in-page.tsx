@@ -1,12 +1,14 @@
 // The way in.
-import { Alert, Anchor, Button, Divider, Text } from '@mantine/core'
+import { Alert, Anchor, Button, Divider } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
+import { useHistoryState } from 'wouter/use-browser-location'
 import { call } from '../api.ts'
 import { WarningIcon } from '../icons.tsx'
 import { Refused } from '../parts/states.tsx'
-import { forVisitors, optionsQuery, queryClient } from '../queries.ts'
+import { forVisitors, optionsQuery, queryClient, type SignInState } from '../queries.ts'
+import { AskOperator } from './ask-operator.tsx'
 import { Outside } from './outside.tsx'
 import { SignInForm } from './sign-in-form.tsx'
 
@@ -21,6 +23,7 @@ export function SignInPage() {
   const [search] = useSearchParams()
   const options = useQuery(optionsQuery)
   const refusal = search.get('error')
+  const from = useHistoryState<SignInState | null>()
 
   const enter = () => {
     queryClient.clear()
@@ -32,6 +35,11 @@ export function SignInPage() {
       {refusal && (
         <Alert color="red" icon={<WarningIcon />} role="alert">
           {refusals[refusal] ?? refusals.failed}
+        </Alert>
+      )}
+      {from?.wasSignedIn && !refusal && (
+        <Alert color="amber" icon={<WarningIcon />} role="status">
+          You were signed out. Sign in again to go on.
         </Alert>
       )}
       <SignInForm onSignedIn={enter}>
@@ -88,9 +96,9 @@ function Forgotten({ resetByMail }: { resetByMail: boolean | undefined }) {
         Forgotten password?
       </Anchor>
       {asked && (
-        <Text size="sm" c="dimmed" role="status">
-          Ask an owner of your workspace or the operator of this server for a link to set another one.
-        </Text>
+        <div role="status">
+          <AskOperator />
+        </div>
       )}
     </>
   )

@@ -1,11 +1,13 @@
-import { Anchor, Button, Stack } from '@mantine/core'
+import { Anchor, Button, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { type Answer, call, type Input } from '../api.ts'
+import { detailOf } from '../api-error.ts'
 import { roleNames } from '../parts/role-name.tsx'
 import { Refused } from '../parts/states.tsx'
 import { forVisitors, queryClient } from '../queries.ts'
+import type { Session } from '../session.tsx'
 import { ChooseForm } from './choose-form.tsx'
 import { Outside } from './outside.tsx'
 import { CodeForm, SignInForm } from './sign-in-form.tsx'
@@ -13,7 +15,13 @@ import { CodeForm, SignInForm } from './sign-in-form.tsx'
 type Facts = Answer<'links.read'>
 type Step = Facts['step'] | 'code'
 
-export function UseLink({ link, facts }: { link: string; facts: Facts }) {
+interface UseLinkProps {
+  link: string
+  facts: Facts
+  signedIn: Session['person'] | null
+}
+
+export function UseLink({ link, facts, signedIn }: UseLinkProps) {
   const [, navigate] = useLocation()
   const [step, setStep] = useState<Step>(facts.step)
   const enter = () => {
@@ -25,6 +33,7 @@ export function UseLink({ link, facts }: { link: string; facts: Facts }) {
     onSuccess: ({ next }) => (next === 'code' ? setStep('code') : enter()),
     ...forVisitors,
   })
+  const passwordError = step === 'choose' ? detailOf(use.error, 'password') : undefined
   const accept = () => {
     setStep('accept')
     use.mutate({})
@@ -32,7 +41,12 @@ export function UseLink({ link, facts }: { link: string; facts: Facts }) {
   const steps: Record<Step, () => React.ReactNode> = {
     choose: () => (
       <>
-        <ChooseForm facts={facts} isPending={use.isPending} onChosen={(chosen) => use.mutate(chosen)} />
+        <ChooseForm
+          facts={facts}
+          passwordError={passwordError}
+          isPending={use.isPending}
+          onChosen={(chosen) => use.mutate(chosen)}
+        />
         {facts.email === null && (
           <Anchor component="button" type="button" size="sm" onClick={() => setStep('sign_in')}>
             I have an account already
@@ -42,30 +56,46 @@ export function UseLink({ link, facts }: { link: string; facts: Facts }) {
     ),
     sign_in: () => <SignInForm email={facts.email} onSignedIn={accept} />,
     accept: () => (
-      <Button loading={use.isPending} onClick={accept}>
-        Accept invitation
-      </Button>
+      <>
+        {signedIn && (
+          <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+            You are signed in as <strong>{signedIn.name}</strong> ({signedIn.email}).
+          </Text>
+        )}
+        <Button loading={use.isPending} onClick={accept}>
+          {facts.email === null ? 'Join' : 'Accept invitation'}
+        </Button>
+      </>
     ),
     code: () => <CodeForm onSignedIn={enter} onBack={() => navigate('/sign-in')} />,
   }
   return (
-    <Outside
-      title={facts.workspace ? `Join ${facts.workspace.name}` : 'Choose another password'}
-      lead={leadOf(facts)}
-    >
+    <Outside {...(step === 'code' ? { title: 'One more step' } : wordsOf(facts))}>
       <Stack>
         {steps[step]()}
-        <Refused error={use.error} />
+        {!passwordError && <Refused error={use.error} />}
       </Stack>
     </Outside>
   )
 }
 
-function leadOf({ purpose, email, role, step }: Facts): string {
-  if (purpose === 'reset') return email ? `For the account ${email}.` : ''
+function wordsOf({ purpose, email, role, step, workspace }: Facts): { title: string; lead: string } {
+  if (purpose === 'reset' || !workspace)
+    return { title: 'Choose another password', lead: email ? `For the account ${email}.` : '' }
+  const title = `Join ${workspace.name}`
+  // Only the link of the first start names nobody: there is nobody yet who could invite.
+  if (!email && role === 'owner')
+    return {
+      title: `Set up the first owner of ${workspace.name}`,
+      lead: 'An owner may do everything in the workspace, and invites the others.',
+    }
   const invited = `You were invited${role ? ` as ${roleNames[role].toLowerCase()}` : ''}`
-  if (!email) return `${invited}.`
-  return step === 'sign_in'
-    ? `${invited}. There is an account for ${email} already: sign in to go on.`
-    : `${invited}, with the address ${email}.`
+  if (!email) return { title, lead: `${invited}.` }
+  return {
+    title,
+    lead:
+      step === 'sign_in'
+        ? `${invited}. There is an account for ${email} already: sign in to go on.`
+        : `${invited}, with the address ${email}.`,
+  }
 }

@@ -7,7 +7,7 @@ export type Series = Answer<'usage.read'>['series']
 
 const drawings = () => import('./drawings.tsx')
 
-const chart = (title: string, note: string, pick: keyof Awaited<ReturnType<typeof drawings>>) => {
+const chart = (title: string, pick: keyof Awaited<ReturnType<typeof drawings>>, note?: string) => {
   const Drawing = lazy(async () => ({
     default: (await drawings())[pick] as ComponentType<{ series: Series }>,
   }))
@@ -18,9 +18,11 @@ const chart = (title: string, note: string, pick: keyof Awaited<ReturnType<typeo
           <Title order={3} size="h5">
             {title}
           </Title>
-          <Text size="xs" c="dimmed">
-            {note}
-          </Text>
+          {note && (
+            <Text size="xs" c="dimmed">
+              {note}
+            </Text>
+          )}
         </figcaption>
         <Suspense fallback={<Skeleton h={240} />}>
           <Drawing series={series} />
@@ -30,6 +32,6 @@ const chart = (title: string, note: string, pick: keyof Awaited<ReturnType<typeo
   }
 }
 
-export const BytesByDay = chart('Bytes by day', 'In and out, by day of UTC', 'Bytes')
-export const RequestsByDay = chart('Requests by day', 'By day of UTC', 'Requests')
-export const PeakByDay = chart('Peak tunnels by day', 'The most tunnels open at once', 'Peak')
+export const BytesByDay = chart('Bytes by day', 'Bytes')
+export const RequestsByDay = chart('Requests by day', 'Requests')
+export const PeakByDay = chart('Peak tunnels by day', 'Peak', 'The most tunnels open at once')

@@ -1,9 +1,11 @@
 // Draws series by day. Nothing moves and no point has a mark of its own, so that a year is drawn in one go.
 import '@mantine/charts/styles.css'
 import { AreaChart, BarChart } from '@mantine/charts'
-import { longDay, readableBytes, shortCount, shortDay } from '../figures.ts'
-import { byteTicks } from './byte-ticks.ts'
+import { exactCount, longDay, readableBytes } from '../figures.ts'
+import { useIsPhone } from '../parts/is-phone.ts'
 import type { Series } from './charts.tsx'
+import { dayAxis } from './day-axis.ts'
+import { byteAxis, countAxis } from './value-axis.ts'
 
 const IN = 'var(--adit-chart-in)'
 const OUT = 'var(--adit-chart-out)'
@@ -21,17 +23,8 @@ const shared = {
   'aria-hidden': true,
 } as const
 
-const MARKS_MOST = 8
-
-/** Days to write at the axis. Chosen here, because recharts measures the text of every day that it may leave out. */
-function dayAxis(series: Series) {
-  const step = Math.max(1, Math.ceil(series.length / MARKS_MOST))
-  const ticks = series.map(({ day }) => day).filter((_, index) => (series.length - 1 - index) % step === 0)
-  return { ticks, tickFormatter: shortDay, interval: 'preserveEnd', minTickGap: 12 } as const
-}
-
 const still = { isAnimationActive: false } as const
-const quiet = { accessibilityLayer: false, margin: { top: 8, right: 12 } } as const
+const quiet = { accessibilityLayer: false } as const
 
 /** Drawn figures need not be exact, and recharts knows numbers only. */
 const drawn = (series: Series, pick: 'requests' | 'bytesIn' | 'bytesOut' | 'peakTunnels') =>
@@ -43,7 +36,7 @@ const tooltip = { labelFormatter: (day: unknown) => (typeof day === 'string' ? l
 export function Bytes({ series }: { series: Series }) {
   const bytesIn = drawn(series, 'bytesIn')
   const bytesOut = drawn(series, 'bytesOut')
-  const ticks = byteTicks(Math.max(...bytesIn, ...bytesOut))
+  const { axis, margin } = dayAxis(series, useIsPhone() ? 'phone' : 'wide')
   return (
     <AreaChart
       {...shared}
@@ -52,15 +45,16 @@ export function Bytes({ series }: { series: Series }) {
         { name: 'out', label: 'Bytes out', color: OUT },
         { name: 'in', label: 'Bytes in', color: IN },
       ]}
-      curveType="monotone"
+      // Straight from day to day: a curve would show values that never were.
+      curveType="linear"
       withDots={false}
       withLegend
       fillOpacity={0.22}
       valueFormatter={readableBytes}
-      xAxisProps={dayAxis(series)}
-      yAxisProps={{ width: 72, ticks, domain: [0, ticks.at(-1) ?? 1] }}
+      xAxisProps={axis}
+      yAxisProps={{ width: 72, ...byteAxis(Math.max(...bytesIn, ...bytesOut)) }}
       areaProps={still}
-      areaChartProps={quiet}
+      areaChartProps={{ ...quiet, margin }}
       tooltipProps={tooltip}
     />
   )
@@ -68,19 +62,20 @@ export function Bytes({ series }: { series: Series }) {
 
 export function Requests({ series }: { series: Series }) {
   const requests = drawn(series, 'requests')
+  const { axis, margin } = dayAxis(series, useIsPhone() ? 'phone' : 'half')
   return (
     <AreaChart
       {...shared}
       data={series.map(({ day }, index) => ({ day, requests: requests[index] }))}
       series={[{ name: 'requests', label: 'Requests', color: IN }]}
-      curveType="monotone"
+      curveType="linear"
       withDots={false}
       fillOpacity={0.22}
-      valueFormatter={shortCount}
-      xAxisProps={dayAxis(series)}
-      yAxisProps={{ width: 56, allowDecimals: false }}
+      valueFormatter={exactCount}
+      xAxisProps={axis}
+      yAxisProps={{ width: 56, ...countAxis(Math.max(...requests)) }}
       areaProps={still}
-      areaChartProps={quiet}
+      areaChartProps={{ ...quiet, margin }}
       tooltipProps={tooltip}
     />
   )
@@ -91,16 +86,18 @@ const BARS_MOST = 90
 
 export function Peak({ series }: { series: Series }) {
   const peak = drawn(series, 'peakTunnels')
+  const { axis, margin } = dayAxis(series, useIsPhone() ? 'phone' : 'half')
   const asEither = {
     ...shared,
     data: series.map(({ day }, index) => ({ day, peak: peak[index] })),
     series: [{ name: 'peak', label: 'Peak tunnels', color: OUT }],
-    valueFormatter: shortCount,
-    xAxisProps: dayAxis(series),
-    yAxisProps: { width: 56, allowDecimals: false },
+    valueFormatter: exactCount,
+    xAxisProps: axis,
+    yAxisProps: { width: 56, ...countAxis(Math.max(...peak)) },
     tooltipProps: tooltip,
   }
-  if (series.length <= BARS_MOST) return <BarChart {...asEither} barProps={still} barChartProps={quiet} />
+  if (series.length <= BARS_MOST)
+    return <BarChart {...asEither} barProps={still} barChartProps={{ ...quiet, margin }} />
   return (
     <AreaChart
       {...asEither}
@@ -109,7 +106,7 @@ export function Peak({ series }: { series: Series }) {
       fillOpacity={0.22}
       strokeWidth={1.5}
       areaProps={still}
-      areaChartProps={quiet}
+      areaChartProps={{ ...quiet, margin }}
     />
   )
 }

@@ -7,6 +7,7 @@ import { download } from '../download.ts'
 import { DownloadIcon } from '../icons.tsx'
 import { Totals } from '../overview/totals.tsx'
 import { InTurn } from '../parts/in-turn.tsx'
+import { useIsPhone } from '../parts/is-phone.ts'
 import { Page } from '../parts/page.tsx'
 import { Lines, Loaded } from '../parts/states.tsx'
 import { usageQuery } from '../queries.ts'
@@ -24,6 +25,7 @@ export function UsagePage() {
   const asked = search.get('days') ?? USUAL
   const days = WINDOWS.includes(asked) ? asked : USUAL
   const usage = useQuery(usageQuery(slug, Number(days)))
+  const isPhone = useIsPhone()
   return (
     <Page
       title="Usage"
@@ -42,6 +44,7 @@ export function UsagePage() {
     >
       <SegmentedControl
         aria-label="How many days"
+        size={isPhone ? 'xs' : 'sm'}
         maw={420}
         data={WINDOWS.map((value) => ({ value, label: `${value} days` }))}
         value={days}

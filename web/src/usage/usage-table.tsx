@@ -1,4 +1,4 @@
-import { Button, Paper, Stack, Table } from '@mantine/core'
+import { Button, Paper, Stack, Table, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { exactBytes, exactCount, longDay, readableBytes } from '../figures.ts'
 import { ChevronIcon } from '../icons.tsx'
@@ -20,6 +20,9 @@ export function UsageTable({ series }: { series: Series }) {
       </Button>
       {opened && (
         <Paper id="usage-table" w="100%">
+          <Text size="xs" c="dimmed" px="md" pt="sm" hiddenFrom="sm">
+            Swipe sideways for all columns →
+          </Text>
           <Rows series={series} />
         </Paper>
       )}
