@@ -17,6 +17,7 @@ import { mountMcp } from './http/mcp.ts'
 import { mountOps } from './http/ops.ts'
 import { mountPage } from './http/page.ts'
 import { describePublic, mountPublic } from './http/public.ts'
+import { createRateLimit } from './http/rate-limit.ts'
 import { createServer } from './http/server.ts'
 import { createMail } from './mail.ts'
 import { serverSecret } from './server-secret.ts'
@@ -49,9 +50,10 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
   const { variant, baseUrl, requestsPerMinute } = config
-  mountPublic(server, { world, directory, document, variant, baseUrl, requestsPerMinute })
+  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
+  mountPublic(server, { world, directory, document, variant, baseUrl, rateLimit })
   mountEdge(server, { world, directory, feed, baseUrl: config.baseUrl })
-  mountMcp(server, { directory, variant, version })
+  mountMcp(server, { directory, rateLimit, variant, version })
   const address = () => config.baseUrl ?? urlOf(config, server)
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
   const { sso } = config

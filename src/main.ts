@@ -43,7 +43,9 @@ async function dispatch(words: string[], io: Io): Promise<void> {
 }
 
 function findCommand(words: string[]): Command | undefined {
-  return commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word))
+  const fitting = commands.filter(({ name }) => name.split(' ').every((word, index) => words[index] === word))
+  // "profiles use" before "profiles".
+  return fitting.toSorted((a, b) => b.name.length - a.name.length)[0]
 }
 
 function explain(error: unknown, io: Io): number {

@@ -24,22 +24,35 @@ export function findAccess({ url, profile: name }: ApiInput): { baseUrl: string;
   const apiKey = first?.apiKey ?? second?.apiKey
   if (apiKey === undefined) throw new NotAuthenticated(`There is no API key to use. ${LOG_IN}`)
   if (baseUrl === undefined) throw new UsageError(`It is not known where the server is. ${LOG_IN}`)
-  if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ''))
-    throw new UsageError(`"${baseUrl}" is no address of a server, such as https://adit.example.com.`)
+  requireAddress(baseUrl)
+  requireKey(apiKey)
   // A key belongs to the server that it was given for: another one must not get to see it.
-  if (
-    url !== undefined &&
-    environment.apiKey === undefined &&
-    chosen &&
-    originOf(chosen.url) !== originOf(url)
-  )
+  if (apiKey === chosen?.apiKey && apiKey !== environment.apiKey && !isSameServer(baseUrl, chosen.url))
     throw new UsageError(
-      `The key of the profile is for ${chosen.url}, not for ${url}. Set ADIT_API_KEY, or run "adit login --url ${url}".`,
+      `The key of the profile is for ${chosen.url}, not for ${baseUrl}. Set ADIT_API_KEY, or run "adit login --url ${baseUrl}".`,
     )
   return { baseUrl, apiKey }
 }
 
-const originOf = (url: string) => URL.parse(url)?.origin
+export function requireAddress(url: string): void {
+  const { protocol = '', username, password, search, hash } = URL.parse(url) ?? {}
+  // What is wrong is said without repeating the text, which may hold a password.
+  if (!/^https?:$/.test(protocol) || username || password || search || hash)
+    throw new UsageError(
+      'The address of the server begins with http:// or https://, such as https://adit.example.com, and has no user, ' +
+        'query or fragment.',
+    )
+}
+
+export function requireKey(apiKey: string): void {
+  if (!/^[\x21-\x7e]{1,200}$/.test(apiKey))
+    throw new UsageError(
+      'What was given as an API key cannot be one: it has spaces, line breaks or other characters in it.',
+    )
+}
+
+const isSameServer = (a: string, b: string) =>
+  URL.parse(`${a}/`)?.href.replace(/\/+$/, '') === URL.parse(`${b}/`)?.href.replace(/\/+$/, '')
 
 /** Calls the API; what it refuses is said with what to do about it. */
 export async function withApi<T>(input: ApiInput, act: (client: Client) => Promise<T>): Promise<T> {

@@ -54,12 +54,12 @@ export const commands: readonly Command[] = [
     },
     async (input, io) => (await import('./login.ts')).logout(input, io),
   ),
+  command({ name: 'profiles', summary: 'list the profiles; * marks the current one' }, async (_input, io) =>
+    (await import('./login.ts')).list(io),
+  ),
   command(
     { name: 'profiles use', summary: 'choose the profile that commands use', arguments: ['name'] },
     async ({ name }, io) => (await import('./login.ts')).use(name, io),
-  ),
-  command({ name: 'profiles', summary: 'list the profiles; * marks the current one' }, async (_input, io) =>
-    (await import('./login.ts')).list(io),
   ),
   command(
     {

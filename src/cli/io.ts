@@ -1,8 +1,8 @@
 // The one way out for all commands: data to standard output, talk to standard error, JSON where it was asked for.
-import { once } from 'node:events'
 import { Writable } from 'node:stream'
+import { writable } from '../client/exact-json.ts'
 import { isDumbTerminal } from '../config.ts'
-import { UsageError } from './errors.ts'
+import { CommandError } from './errors.ts'
 
 const LINE_CHARS_MAX = 10_000
 
@@ -32,34 +32,36 @@ export function createIo(json: boolean): Io {
   const overwrites = stderr.isTTY && !json && !isDumbTerminal()
   return {
     json,
-    data: (value, text) => stdout.write(`${json ? JSON.stringify(value) : text}\n`),
-    say: (text) => json || stderr.write(`${text}\n`),
+    data: (value, text) => stdout.write(`${json ? JSON.stringify(writable(value)) : harmless(text)}\n`),
+    say: (text) => json || stderr.write(`${harmless(text)}\n`),
     paper: { columns: Math.max(40, stdout.columns ?? 80), blocks: !isDumbTerminal() },
     interactive: Boolean(process.stdin.isTTY && stderr.isTTY),
     ask: askAtTerminal,
     readLine: readPipedLine,
     progress: (text) => overwrites && stderr.write(`\r\u001b[K${text}`),
     fail: (error, message) =>
-      stderr.write(json ? `${JSON.stringify({ error, message })}\n` : `adit: ${message}\n`),
+      stderr.write(json ? `${JSON.stringify({ error, message })}\n` : `adit: ${harmless(message)}\n`),
   }
 }
 
 async function askAtTerminal(question: string, how?: { hidden: true }): Promise<string> {
   const { createInterface } = await import('node:readline/promises')
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  process.stderr.write(question)
   const lines = createInterface({
     input: process.stdin,
     output: how?.hidden ? silent : process.stderr,
     terminal: true,
   })
   try {
-    const answered = lines.question('')
-    // Ctrl-C and Ctrl-D are answers too.
-    const given = await Promise.race([answered, once(lines, 'close').then(() => undefined)])
-    if (how?.hidden || given === undefined) process.stderr.write('\n')
-    if (given === undefined) throw new UsageError('Given up.')
+    // Given to it, so that it draws the question itself; what is hidden is drawn by nobody.
+    if (how?.hidden) process.stderr.write(harmless(question))
+    const given = await lines.question(how?.hidden ? '' : harmless(question))
+    if (how?.hidden) process.stderr.write('\n')
     return given.trim()
+  } catch {
+    // Ctrl-C and Ctrl-D.
+    process.stderr.write('\n')
+    throw new CommandError('given_up', 'Given up.')
   } finally {
     lines.close()
   }
@@ -73,6 +75,11 @@ async function readPipedLine(): Promise<string> {
   }
   return (text.split('\n', 1)[0] as string).trim()
 }
+
+/** What a server sends must not move the cursor, or worse: control characters other than line breaks are shown as such. */
+const harmless = (text: string) =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
+  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd')
 
 /** Columns wide enough for their widest cell. */
 export function table(head: string[], rows: string[][]): string {

@@ -2,10 +2,10 @@
 // everybody on the machine could read it.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config.ts'
-import { explained } from './api.ts'
-import { UsageError } from './errors.ts'
+import { explained, requireAddress, requireKey } from './api.ts'
+import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Io, table } from './io.ts'
-import { readProfiles, writeProfiles } from './profiles.ts'
+import { editProfiles, readProfiles } from './profiles.ts'
 
 const NAME = /^[\w.-]{1,64}$/
 const LOCAL = 'http://127.0.0.1:8080'
@@ -24,15 +24,16 @@ export async function login(
     '',
   )
   if (url === undefined) throw new UsageError('--url <address> is missing. "adit login --help" explains.')
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-    throw new UsageError(`"${url}" is no address of a server, such as https://adit.example.com.`)
+  requireAddress(url)
   const apiKey = io.interactive
     ? await io.ask('API key (not shown): ', { hidden: true })
     : await io.readLine()
   if (apiKey === '')
     throw new UsageError('No key was given. Type it when asked, or pipe it in: adit login --url … < key')
+  requireKey(apiKey)
   const { slug, name: title } = await check(url, apiKey)
-  writeProfiles({ current: name, profiles: { ...profiles, [name]: { url, apiKey } } })
+  // Read once more: others may have signed in or out meanwhile.
+  await editProfiles((now) => ({ current: name, profiles: { ...now.profiles, [name]: { url, apiKey } } }))
   io.data(
     { profile: name, url, workspace: slug },
     `Signed in at ${url} to the workspace "${title}" (${slug}), as the profile "${name}".`,
@@ -46,9 +47,17 @@ async function askForUrl(io: Io, fallback: string): Promise<string> {
 /** Only a key that works is worth keeping. */
 async function check(baseUrl: string, apiKey: string) {
   try {
-    return await createClient({ baseUrl, apiKey }).workspace.read()
+    return await createClient({ baseUrl, apiKey, retries: 1 }).workspace.read()
   } catch (error) {
-    throw error instanceof AditError ? explained(error, baseUrl) : error
+    if (!(error instanceof AditError)) throw error
+    const { error: code } = error.fault
+    if (code === 'unauthorized') throw new NotAuthenticated(`${baseUrl} says: ${error.message}`)
+    if (code === 'not_found' || code === 'unreadable')
+      throw new CommandError(
+        code,
+        `There is no Adit at ${baseUrl}. Give the address of the server itself, without /api/v1.`,
+      )
+    throw explained(error, baseUrl)
   }
 }
 
@@ -57,9 +66,12 @@ export async function logout(given: { profile: string | undefined }, io: Io): Pr
   const name = given.profile ?? current
   if (name === undefined || !Object.hasOwn(profiles, name))
     throw new UsageError(name ? `There is no profile "${name}".` : 'There is no profile to sign out of.')
-  const { [name]: _gone, ...rest } = profiles
-  const next = name === current ? Object.keys(rest)[0] : current
-  writeProfiles({ current: next, profiles: rest })
+  let next: string | undefined
+  await editProfiles((now) => {
+    const { [name]: _gone, ...rest } = now.profiles
+    next = name === now.current ? Object.keys(rest)[0] : now.current
+    return { current: next, profiles: rest }
+  })
   io.data(
     { profile: name, current: next ?? null },
     `Removed the profile "${name}" and its key from this machine.`,
@@ -80,6 +92,6 @@ export async function use(name: string, io: Io): Promise<void> {
   const { profiles } = readProfiles()
   if (!Object.hasOwn(profiles, name))
     throw new UsageError(`There is no profile "${name}". "adit profiles" lists them.`)
-  writeProfiles({ current: name, profiles })
+  await editProfiles((now) => ({ ...now, current: name }))
   io.data({ current: name }, `Commands now use the profile "${name}".`)
 }

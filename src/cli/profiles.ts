@@ -1,7 +1,8 @@
 // Profiles: where a server is and the key to it, kept for the person who runs the commands and nobody else.
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { profilesPath } from '../config.ts'
+import { editFile } from './edit-file.ts'
 import { CommandError } from './errors.ts'
 
 export interface Profile {
@@ -36,21 +37,15 @@ export function readProfiles(): Profiles {
   }
 }
 
-/** Replaced as a whole, and readable by its owner alone. */
-export function writeProfiles(profiles: Profiles): void {
+/** Readable by its owner alone, whatever it was before. */
+export async function editProfiles(change: (now: Profiles) => Profiles): Promise<void> {
   const path = profilesPath()
-  const draft = `${path}.new`
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    rmSync(draft, { force: true })
-    writeFileSync(draft, `${JSON.stringify(profiles, undefined, 2)}\n`, {
-      mode: 0o600,
-      flag: 'wx',
-      flush: true,
-    })
-    chmodSync(draft, 0o600)
-    renameSync(draft, path)
+    if (existsSync(path)) chmodSync(path, 0o600)
+    await editFile(path, () => `${JSON.stringify(change(readProfiles()), undefined, 2)}\n`)
   } catch (error) {
+    if (error instanceof CommandError) throw error
     throw new CommandError(
       'profiles',
       `The profiles cannot be written to ${path}: ${(error as Error).message}.`,

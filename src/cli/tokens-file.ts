@@ -1,29 +1,12 @@
 // `adit tokens-file …`: edits the file by which a self-hosted edge, one without a control plane, knows its keys.
 import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { existsSync, realpathSync } from 'node:fs'
 import { createIds } from '../domain/ids.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
 import { flawOf, readTokensFile, type Token, TokensFileError } from '../edge/tokens-file.ts'
+import { editFile } from './edit-file.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { type Io, table } from './io.ts'
-
-const LOCK_PATIENCE_MS = 3_000
-const LOCK_RETRY_MS = 50
 
 export async function add(
   given: { workspace: string; label: string | undefined; file: string },
@@ -66,59 +49,15 @@ export async function remove(id: string, file: string, io: Io): Promise<void> {
   io.data({ id, removed: true }, `Removed ${id}. An edge that uses ${file} refuses its key within a second.`)
 }
 
-/** Changes the file as a whole, one editor at a time: whoever reads it sees the old list or the new one. */
 async function edit(file: string, change: (tokens: Token[]) => Token[]): Promise<void> {
   await explained(async () => {
-    // Where the path is a link, the file that it leads to is changed, and keeps who may read it.
+    // Where the path is a link, the file that it leads to is changed.
     const path = existsSync(file) ? realpathSync(file) : file
-    const lock = `${path}.lock`
-    await take(lock)
-    try {
-      const found = statSync(path, { throwIfNoEntry: false })
-      const tokens = change(found ? readTokensFile(path) : [])
-      const text = `${JSON.stringify({ tokens }, undefined, 2)}\n`
-      replaceFile(path, text, found)
-    } finally {
-      rmSync(lock, { force: true })
-    }
+    await editFile(path, () => {
+      const tokens = change(existsSync(path) ? readTokensFile(path) : [])
+      return `${JSON.stringify({ tokens }, undefined, 2)}\n`
+    })
   })
-}
-
-/** Whoever could read the file before can read the new one, and nobody else. */
-function replaceFile(path: string, text: string, before: Stats | undefined): void {
-  const draft = `${path}.new`
-  rmSync(draft, { force: true })
-  const file = openSync(draft, 'wx', 0o600)
-  try {
-    if (before) {
-      if (before.uid !== fstatSync(file).uid || before.gid !== fstatSync(file).gid)
-        fchownSync(file, before.uid, before.gid)
-      fchmodSync(file, before.mode & 0o777)
-    }
-    writeFileSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-  renameSync(draft, path)
-}
-
-async function take(lock: string): Promise<void> {
-  const began = performance.now()
-  while (true) {
-    try {
-      writeFileSync(lock, '', { flag: 'wx', mode: 0o600 })
-      return
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      if (performance.now() - began > LOCK_PATIENCE_MS)
-        throw new CommandError(
-          'tokens_file',
-          `Somebody else is editing the file. If nobody is, remove ${lock} and try again.`,
-        )
-      await sleep(LOCK_RETRY_MS)
-    }
-  }
 }
 
 async function explained<T>(act: () => T | Promise<T>): Promise<T> {

@@ -23,6 +23,16 @@ const routes = {
 
 type OperationId = keyof typeof routes
 
+/** By which an answer is known for what it is. */
+const members: Record<OperationId, string[]> = {
+  'workspace.read': ['slug', 'name'],
+  'tokens.list': ['tokens'],
+  'tokens.create': ['id', 'token'],
+  'tokens.revoke': ['id', 'revoked'],
+  'usage.read': ['series'],
+  'description.read': ['openapi', 'paths'],
+}
+
 type PartOf<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P] extends TSchema
   ? Static<O[P]>
   : unknown
@@ -92,37 +102,42 @@ function createSender({
   fetch: ask = fetch,
 }: ClientOptions) {
   const base = URL.parse(baseUrl)
-  if (!base || !/^https?:$/.test(base.protocol))
-    throw new TypeError(`"${baseUrl}" is no address of a server, such as https://adit.example.com.`)
+  if (!base || !/^https?:$/.test(base.protocol) || base.username || base.password || base.search || base.hash)
+    throw new TypeError(
+      'baseUrl must be the address of a server, such as https://adit.example.com, and nothing more.',
+    )
+  // Not quoted: it is a secret, even a broken one.
+  if (!/^[\x21-\x7e]+$/.test(apiKey))
+    throw new TypeError('apiKey cannot be an API key: it has other characters in it.')
   const root = `${base.href.replace(/\/$/, '')}/api/v1`
 
   async function attempt(
-    request: RequestInit & { path: string },
+    request: RequestInit & { path: string; id: OperationId },
     given: AbortSignal | undefined,
   ): Promise<object> {
-    const { path, ...init } = request
+    const { path, id, ...init } = request
     const timeout = AbortSignal.timeout(timeoutMs)
     const signal = given ? AbortSignal.any([given, timeout]) : timeout
     let response: Response
     let text: string
     try {
-      response = await ask(root + path, { ...init, signal })
+      response = await ask(root + path, { ...init, signal, redirect: 'manual' })
       text = await response.text()
     } catch (cause) {
       throw new AditError(noAnswer(base?.origin ?? baseUrl, cause, { given, timeout, timeoutMs }), { cause })
     }
     const answer = parseExact(text)
-    if (response.ok && answer) return answer
+    if (response.ok && answer && members[id].every((member) => member in answer)) return answer
     throw new AditError(faultOf(response, answer), { response })
   }
 
   return async (id: OperationId, route: string, input: object | undefined, { signal }: CallOptions) => {
-    const { method, path, body } = outgoing(route, input)
+    const { method, path, body } = outgoing(route, requirePath(input))
     const headers: Record<string, string> = { authorization: `Bearer ${apiKey}` }
     if (body !== undefined) headers['content-type'] = 'application/json'
     // One for all attempts of the call.
     if (id === 'tokens.create') headers['idempotency-key'] = crypto.randomUUID()
-    const request = { path, method, headers, ...(body !== undefined && { body }) }
+    const request = { id, path, method, headers, ...(body !== undefined && { body }) }
     for (let tried = 0; ; tried++) {
       try {
         return await attempt(request, signal)
@@ -157,14 +172,65 @@ function noAnswer(
   return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
 }
 
+/** What the errors of the API carry; whatever has another shape is somebody else's. */
+const carried: Record<ApiFault['error'], (answer: { details?: unknown; message?: unknown }) => boolean> = {
+  invalid_request: ({ details }) => Array.isArray(details),
+  not_found: () => true,
+  internal: () => true,
+  unauthorized: hasMessage,
+  forbidden: hasMessage,
+  conflict: hasMessage,
+  idempotency_mismatch: hasMessage,
+  rate_limited: hasMessage,
+  unavailable: hasMessage,
+}
+
+function hasMessage({ message }: { message?: unknown }): boolean {
+  return typeof message === 'string'
+}
+
 /** A proxy in front of a server answers too, but not in this API's words. */
 function faultOf(response: Response, answer: object | undefined): Fault {
-  if (answer && 'error' in answer && typeof answer.error === 'string') return answer as ApiFault
-  const message = `The answer (status ${response.status}) is none of Adit’s. Check the address of the server.`
-  if (response.status === 429) return { error: 'rate_limited', message: 'Too many requests.' }
-  if (response.status >= 502 && response.status <= 504)
-    return { error: 'unavailable', message: `The server cannot answer just now (status ${response.status}).` }
-  return { error: 'unreadable', message }
+  const { error } = (answer ?? {}) as { error?: unknown }
+  if (
+    typeof error === 'string' &&
+    Object.hasOwn(carried, error) &&
+    carried[error as ApiFault['error']](answer ?? {})
+  )
+    return answer as ApiFault
+  const { status } = response
+  if (status === 401)
+    return { error: 'unauthorized', message: 'The key was refused by something in front of the server.' }
+  if (status === 429) return { error: 'rate_limited', message: 'Too many requests.' }
+  // Whether the server has acted is not known then.
+  if (status >= 502 && status <= 504)
+    return {
+      error: 'unreachable',
+      message: `What is in front of the server cannot reach it (status ${status}).`,
+    }
+  if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+    const to = response.headers.get('location')
+    return {
+      error: 'unreadable',
+      message: `The server is elsewhere${to ? `: ${to}` : ''}. Use its own address.`,
+    }
+  }
+  return {
+    error: 'unreadable',
+    message: `The answer (status ${status}) is none of Adit’s. Check the address of the server.`,
+  }
+}
+
+/** What would turn into another path, or into none. */
+function requirePath(input: object | undefined): object | undefined {
+  const { id } = (input ?? {}) as { id?: unknown }
+  if (id === '' || id === '.' || id === '..') throw new AditError({ error: 'not_found' })
+  if (typeof id === 'string' && !id.isWellFormed())
+    throw new AditError({
+      error: 'invalid_request',
+      details: [{ path: '/params/id', message: 'must be well-formed text' }],
+    })
+  return input
 }
 
 /** Ends at once when the caller gives up; what went wrong before is then the cause. */

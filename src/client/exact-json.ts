@@ -22,6 +22,17 @@ export function parseExact(text: string): object | undefined {
   }
 }
 
+/** Not in the compiler's library yet, and not in every browser: there nothing is written. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
+
+/** The other way: a copy that `JSON.stringify` writes exactly. */
+export function writable(value: unknown): unknown {
+  if (typeof value === 'bigint') return rawJSON(String(value))
+  if (Array.isArray(value)) return value.map(writable)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([member, inner]) => [member, writable(inner)]))
+}
+
 /** Browsers that do not give the source of a number yet show it rounded, as they always did. */
 function exact(_key: string, value: unknown, context?: { source?: string }): unknown {
   const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)

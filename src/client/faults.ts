@@ -31,8 +31,8 @@ export class AditError extends Error {
     this.fault = fault
     this.status = of.response?.status
     this.requestId = of.response?.headers.get('x-request-id') ?? undefined
-    const seconds = Number(of.response?.headers.get('retry-after') ?? Number.NaN)
-    this.retryAfterS = seconds >= 0 ? seconds : undefined
+    const after = of.response?.headers.get('retry-after') ?? ''
+    this.retryAfterS = /^\d{1,9}$/.test(after) ? Number(after) : undefined
   }
 }
 

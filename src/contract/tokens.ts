@@ -40,7 +40,7 @@ export const listTokens = operation({
         pattern: '^tok_[0-9a-z]{1,64}$',
         description:
           'Where the page begins, as the `Link` header of the page before gave it: the id of that page’s last key.',
-        'x-rule': 'must be a cursor taken from a Link header',
+        'x-rule': 'must be the id of the last key of the page before',
       }),
     ),
   }),

@@ -4,22 +4,29 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Variant } from '../contract/variants.ts'
 import type { Directory } from '../directory/directory.ts'
 import { bearerOf, createGate, keyWords } from './authenticate.ts'
+import type { RateLimit } from './rate-limit.ts'
 
 const PATH = '/mcp'
 
 export interface McpOptions {
   directory: Directory
+  rateLimit: RateLimit | undefined
   variant: Variant
   version: string
 }
 
-export function mountMcp(server: FastifyInstance, { directory, variant, version }: McpOptions): void {
+export function mountMcp(
+  server: FastifyInstance,
+  { directory, rateLimit, variant, version }: McpOptions,
+): void {
   const admitKey = createGate(directory.verifyKey, keyWords)
 
   server.register(async (scope) => {
-    scope.addHook('onRequest', async (request) => {
+    scope.addHook('onRequest', async (request, reply) => {
       const { keyId } = await admitKey(request, bearerOf(request))
       request.caller = { actor: { kind: 'key', id: keyId } }
+      // Asking counts, and so does what a tool then asks of the API.
+      rateLimit?.(keyId, reply)
     })
 
     // Bodies as they came: the protocol has words of its own for those that cannot be read.

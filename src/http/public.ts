@@ -9,7 +9,7 @@ import * as keys from '../domain/keys.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
 import { bearerOf, createGate, keyWords } from './authenticate.ts'
-import { createRateLimit } from './rate-limit.ts'
+import type { RateLimit } from './rate-limit.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface PublicOptions {
@@ -18,8 +18,7 @@ export interface PublicOptions {
   variant: Variant
   /** Where people reach the server; undefined where only they know. */
   baseUrl: string | undefined
-  /** Requests per key and minute; undefined for no limit. */
-  requestsPerMinute: number | undefined
+  rateLimit: RateLimit | undefined
   /** What `describePublic` made of the same variant. */
   document: object
 }
@@ -30,9 +29,8 @@ interface KeyContext extends Context {
 }
 
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
-  const { world, directory, variant, baseUrl, requestsPerMinute, document } = options
+  const { world, directory, variant, baseUrl, rateLimit, document } = options
   const admitKey = createGate(directory.verifyKey, keyWords)
-  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, world.clock) : undefined
 
   const handlers: Handlers<{ anyone: undefined; key: KeyContext }, (typeof variants)[Variant][number]> = {
     'workspace.read': (ctx) => readWorkspace(ctx),

@@ -1,8 +1,8 @@
 // What a call came to → what the agent is given: structured beside readable, and a failure with what to do about it.
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { writable } from '../client/exact-json.ts'
 import type { AditError } from '../client/index.ts'
 import { adviceOn } from './advice.ts'
-import { writable } from './exact.ts'
 import { sentences } from './sentences.ts'
 import type { AgentTool } from './tools.ts'
 

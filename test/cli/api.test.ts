@@ -1,7 +1,10 @@
 // The commands that talk to the API: as real processes against a real server, in both variants.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fillWithUsage } from '../../src/domain/demo.ts'
@@ -127,9 +130,24 @@ test('signing in keeps a key that works, for its owner alone; flags count before
   await adit(['profiles', 'use', 'default'])
   assert.equal(await baseOf(['workspace']), 'acme.localhost')
 
-  const astray = await adit(['workspace', '--url', other.url])
-  assert.equal(astray.code, 2, 'a key is not shown to a server that it is not for')
-  assert.match(astray.stderr, /The key of the profile is for/)
+  for (const [words, env] of [
+    [['workspace', '--url', other.url], {}],
+    [['workspace', '--url', `${server.url}/another/tenant`], {}],
+    [['workspace'], { ADIT_URL: other.url }],
+    [['workspace', '--profile', 'default', '--url', other.url], { ADIT_API_KEY: other.key.token }],
+  ] as const) {
+    const astray = await adit([...words], env)
+    assert.equal(astray.code, 2, 'a key is not shown to a server that it is not for')
+    assert.match(astray.stderr, /The key of the profile is for/)
+  }
+  for (const env of [
+    { ...environment, ADIT_API_KEY: 'adit_SECRET\nline' },
+    { ...environment, ADIT_URL: 'http://me:SECRET@127.0.0.1' },
+  ]) {
+    const { code, stderr } = await adit(['workspace'], env)
+    assert.equal(code, 2)
+    assert.ok(!stderr.includes('SECRET'), stderr)
+  }
 
   assert.equal((await adit(['logout'])).code, 0)
   assert.equal(await baseOf(['workspace']), 'acme.other.example')
@@ -168,6 +186,42 @@ test('a key that was revoked is exit 4, a server that is not there exit 1, each 
   assert.match(said.message, /cannot be reached.*Is the server running, and is the address right\?/)
   const nowhere = await run(t, ['keys', 'list'], { ...own, ADIT_URL: 'adit.example.com', ADIT_API_KEY: 'x' })
   assert.equal(nowhere.code, 2)
+})
+
+test('many who sign in at once are all remembered', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { own, profiles } = person(t)
+  const names = ['a', 'b', 'c', 'd', 'e', 'f']
+  const ended = await Promise.all(
+    names.map((name) => run(t, ['login', '--url', server.url, '--profile', name], own, server.key.token)),
+  )
+  for (const { code, stderr } of ended) assert.equal(code, 0, stderr)
+  assert.deepEqual(Object.keys(JSON.parse(readFileSync(profiles, 'utf8')).profiles).sort(), names)
+})
+
+test('counts past 2^53 are exact as JSON, and what a hostile server sends does not reach the terminal', async (t) => {
+  const answers: Record<string, string> = {
+    '/api/v1/usage?days=30':
+      '{"totalBytes":9007199254740993,"lastSeen":null,"series":[{"day":"2026-11-15T00:00:00.000Z","bytes":9007199254740993}]}',
+    '/api/v1/workspace':
+      '{"slug":"x","name":"\\u001b]0;title\\u0007\\u001b[2J\\u009b","provisioned":true,"tunnelBase":"x"}',
+  }
+  const hostile = createServer((request, response) => response.end(answers[request.url ?? ''])).listen(
+    0,
+    '127.0.0.1',
+  )
+  await once(hostile, 'listening')
+  atEnd(t, () => hostile.close())
+  const { own } = person(t)
+  const env = {
+    ...own,
+    ADIT_URL: `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`,
+    ADIT_API_KEY: 'k',
+  }
+  const usage = await run(t, ['usage', '--json'], env)
+  assert.match(usage.stdout, /"totalBytes":9007199254740993/)
+  const { stdout } = await run(t, ['workspace'], env)
+  assert.ok(stdout.startsWith('\ufffd]0;title\ufffd\ufffd[2J\ufffd (x)'), JSON.stringify(stdout))
 })
 
 /** A command at a terminal: `script` gives it one, and types what a person would. */
@@ -211,11 +265,18 @@ test('at a terminal: it asks for address and key, which is not shown, and before
   assert.match(unsure.seen(), /Nothing was revoked/)
   const interrupted = atTerminal(t, ['keys', 'revoke', id], own)
   await interrupted.answer('[y/N] ', '\u0003')
-  assert.notEqual(await interrupted.ended, 0)
+  assert.equal(await interrupted.ended, 1)
+  assert.match(interrupted.seen(), /Given up/)
+  const mumbled = atTerminal(t, ['keys', 'revoke', id], own)
+  await mumbled.answer('[y/N] ', 'maybe\r')
+  assert.equal(await mumbled.ended, 1)
   const sure = atTerminal(t, ['keys', 'revoke', id], own)
   await sure.answer('[y/N] ', 'y\r')
   assert.equal(await sure.ended, 0)
   assert.match(sure.seen(), new RegExp(`Revoked ${id}`))
+  // Whatever the terminal was told to erase was drawn again after it.
+  const afterErasing = sure.seen().slice(sure.seen().lastIndexOf('\u001b[0J'))
+  assert.ok(!sure.seen().includes('\u001b[0J') || afterErasing.includes('[y/N]'), JSON.stringify(sure.seen()))
 })
 
 test('nothing is coloured or drawn where a terminal cannot, or a pipe reads', async (t) => {

@@ -177,13 +177,83 @@ test('a revocation without an answer is not tried again', async (t) => {
   assert.equal(asked, 1)
 })
 
+test('a revocation that a proxy gave up on is not tried again either: it may have been done', async (t) => {
+  const { url, key, post } = await serve(t, { engine: 'sqlite' })
+  const { id } = (await post('/tokens', {})).json
+  let asked = 0
+  const gateway: RequestListener = (_request, response) => {
+    asked += 1
+    response.writeHead(504).end('<html>gateway timeout</html>')
+  }
+  const minting = Object.defineProperty(gateway.bind(undefined), 'length', { value: 3 }) as RequestListener
+  const client = createClient({ baseUrl: await inFrontOf(t, url, 9, minting), apiKey: key.token })
+  assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
+  assert.equal(asked, 1)
+})
+
+test('answers of others are not taken for ours, whatever they look like', async (t) => {
+  const cases: [status: number, body: string, error: Fault['error'], headers?: Record<string, string>][] = [
+    [200, '{}', 'unreadable'],
+    [200, '[]', 'unreadable'],
+    [302, '', 'unreadable', { location: 'https://elsewhere.example/' }],
+    [400, '{"error":"invalid_request"}', 'unreadable'],
+    [401, '{"error":"Unauthorized"}', 'unauthorized'],
+    [404, '<html>', 'unreadable'],
+    [500, '{"error":"constructor"}', 'unreadable'],
+    [503, '{"error":"Service Unavailable"}', 'unreachable'],
+  ]
+  let at = 0
+  const baseUrl = await stand(t, (_request, response) => {
+    const [status, body, , headers] = cases[at] as (typeof cases)[number]
+    response.writeHead(status, headers).end(body)
+  })
+  const client = createClient({ baseUrl, apiKey: 'k', retries: 0 })
+  for (; at < cases.length; at++) {
+    const fault = await faultOf(client.workspace.read())
+    assert.equal(fault.error, cases[at]?.[2], String(cases[at]))
+    assert.ok('message' in fault && fault.message.length > 10)
+  }
+})
+
+test('a body that comes too slowly is out of time too, and attempts are further and further apart', async (t) => {
+  const slow = await stand(t, (_request, response) => {
+    response.writeHead(200).write('{"slug":')
+  })
+  const fault = await faultOf(
+    createClient({ baseUrl: slow, apiKey: 'k', retries: 0, timeoutMs: 300 }).workspace.read(),
+  )
+  assert.equal(fault.error, 'timed_out')
+  const times: number[] = []
+  const busy = await stand(t, (_request, response) => {
+    times.push(performance.now())
+    response.writeHead(503).end('{"error":"unavailable","message":"Not now."}')
+  })
+  await faultOf(createClient({ baseUrl: busy, apiKey: 'k' }).workspace.read())
+  assert.equal(times.length, 4)
+  const gaps = times.slice(1).map((time, index) => time - (times[index] as number))
+  assert.ok((gaps[2] as number) > 2 * (gaps[0] as number), `${gaps.map(Math.round)} ms`)
+})
+
+test('an id that would be another path asks nothing', async (t) => {
+  let asked = 0
+  const baseUrl = await stand(t, (_request, response) => {
+    asked += 1
+    response.end('{"id":"x","revoked":true}')
+  })
+  const client = createClient({ baseUrl, apiKey: 'k' })
+  for (const id of ['', '.', '..'])
+    assert.deepEqual(await faultOf(client.tokens.revoke({ id })), { error: 'not_found' })
+  assert.equal((await faultOf(client.tokens.revoke({ id: '\ud800' }))).error, 'invalid_request')
+  assert.equal(asked, 0)
+})
+
 test('how long to wait is the server’s to say, up to half a minute', async (t) => {
   const times: number[] = []
   const patient = await stand(t, (_request, response) => {
     times.push(performance.now())
     const body = '{"error":"rate_limited","message":"Slow down."}'
     if (times.length < 2) response.writeHead(429, { 'retry-after': '1' }).end(body)
-    else response.writeHead(200).end('{"slug":"acme"}')
+    else response.writeHead(200).end('{"slug":"acme","name":"Acme"}')
   })
   await createClient({ baseUrl: patient, apiKey: 'k' }).workspace.read()
   const waited = (times[1] as number) - (times[0] as number)
@@ -225,5 +295,15 @@ test('nobody there, nobody in time, nobody of ours: each is said', async (t) => 
   const other = await stand(t, (_request, response) => response.end('<html>hello</html>'))
   const garbage = await faultOf(createClient({ baseUrl: other, ...options }).workspace.read())
   assert.ok(garbage.error === 'unreadable' && /none of Adit’s/.test(garbage.message))
-  assert.throws(() => createClient({ baseUrl: 'adit.example.com', apiKey: 'k' }), /is no address of a server/)
+  for (const baseUrl of ['adit.example.com', 'http://me:pw@host', 'http://host/?q', 'http://host/#h'])
+    assert.throws(
+      () => createClient({ baseUrl, apiKey: 'k' }),
+      (error: Error) =>
+        /must be the address of a server/.test(error.message) && !error.message.includes('pw'),
+    )
+  for (const apiKey of ['', 'adit_SECRET\nline', 'a b'])
+    assert.throws(
+      () => createClient({ baseUrl: 'http://host', apiKey }),
+      (error: Error) => /cannot be an API key/.test(error.message) && !error.message.includes('SECRET'),
+    )
 })

@@ -13,7 +13,7 @@ for (const transport of transports) {
       ['get_usage', { days: 1.5 }, /days must be a whole number/],
       ['get_usage', { days: '7' }, /days must be a whole number/],
       ['get_usage', { weeks: 1 }, /weeks is no argument of this tool/],
-      ['list_api_keys', { cursor: 'first' }, /cursor must be a cursor/],
+      ['list_api_keys', { cursor: 'first' }, /cursor must be the id/],
       ['create_api_key', { label: 'x'.repeat(81) }, /label must not be longer than 80 characters/],
       ['create_api_key', { label: 5 }, /label must be a string/],
       ['create_api_key', { label: 'a\nb' }, /label must be well-formed text/],
@@ -74,14 +74,17 @@ for (const transport of transports) {
   })
 }
 
-test('http: a spent limit says how long to wait, and listing tools does not spend it', async (t) => {
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '2' } })
+test('http: a spent limit says how long to wait; whatever an agent asks spends it', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '10' } })
+  // Three for the handshake, one for a list, and a call counts as itself and as what it asks of the API.
   const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
-  for (let call = 0; call < 3; call++) await namesOf(agent)
+  await namesOf(agent)
   for (let call = 0; call < 2; call++) assert.equal((await agent.call('get_workspace')).failed, false)
+  await namesOf(agent)
   const { failed, text } = await agent.call('get_workspace')
   assert.equal(failed, true)
   assert.match(text, /^rate_limited: Too many requests.*\nWait \d+ s, then call again\.$/)
+  await assert.rejects(namesOf(agent), /rate_limited/)
 })
 
 test('stdio: a key that is revoked midway is told as such, and the process goes on', async (t) => {

@@ -8,7 +8,7 @@ import {
 } from '@tanstack/react-query'
 import { navigate } from 'wouter/use-browser-location'
 import { pathHere, prefix, rememberReturn } from './address.ts'
-import { call, type Input } from './api.ts'
+import { type Answer, call, type Input } from './api.ts'
 import { ApiError, isPassing } from './api-error.ts'
 
 const RETRIES = 2
@@ -85,6 +85,8 @@ export const workspaceQuery = (workspace: string) =>
 
 export type KeyState = NonNullable<Input<'keys.list'>['state']> | 'all'
 
+export type Key = Answer<'keys.list'>['keys'][number]
+
 export const keysQuery = (workspace: string, state: KeyState) =>
   infiniteQueryOptions({
     queryKey: ['workspace', workspace, 'keys', state],
@@ -97,6 +99,8 @@ export const keysQuery = (workspace: string, state: KeyState) =>
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   })
+
+export type Series = Answer<'usage.read'>['series']
 
 export const usageQuery = (workspace: string, days: number) =>
   queryOptions({

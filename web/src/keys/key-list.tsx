@@ -1,5 +1,4 @@
 import { Badge, Button, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
-import type { Answer } from '../api.ts'
 import { makerName } from '../figures.ts'
 import { CopyIconButton } from '../parts/copy.tsx'
 import { useRemoval } from '../parts/dialog.ts'
@@ -7,10 +6,9 @@ import { removesRow } from '../parts/focus.ts'
 import { useIsPhone } from '../parts/is-phone.ts'
 import { quietDanger } from '../parts/quiet-danger.ts'
 import { When } from '../parts/when.tsx'
+import type { Key } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { RevokeKey } from './revoke-key.tsx'
-
-export type Key = Answer<'keys.list'>['keys'][number]
 
 export function KeyList({ keys }: { keys: Key[] }) {
   const { mayManage } = useWorkspace()

@@ -1,9 +1,9 @@
 import { Text } from '@mantine/core'
 import { call } from '../api.ts'
 import { Confirm } from '../parts/confirm.tsx'
+import type { Key } from '../queries.ts'
 import { forgetOf } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import type { Key } from './key-list.tsx'
 
 interface RevokeKeyProps {
   of: Key | null

@@ -1,9 +1,7 @@
 // The charts, loaded when first wanted: what draws them weighs as much as the rest of the page.
 import { Skeleton, Stack, Text, Title } from '@mantine/core'
 import { type ComponentType, lazy, Suspense } from 'react'
-import type { Answer } from '../api.ts'
-
-export type Series = Answer<'usage.read'>['series']
+import type { Series } from '../queries.ts'
 
 const drawings = () => import('./drawings.tsx')
 

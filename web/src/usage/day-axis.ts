@@ -1,7 +1,7 @@
 // Days to write at an axis: evenly apart, today last. Chosen here, because recharts would measure the text of every day
 // that it may leave out, and leave out any.
 import { longDay, shortDay } from '../figures.ts'
-import type { Series } from './charts.tsx'
+import type { Series } from '../queries.ts'
 
 /** Over so many days a day and month could be of either year. */
 const WITHOUT_YEAR_MOST = 300

@@ -3,7 +3,7 @@ import '@mantine/charts/styles.css'
 import { AreaChart, BarChart } from '@mantine/charts'
 import { exactCount, longDay, readableBytes } from '../figures.ts'
 import { useIsPhone } from '../parts/is-phone.ts'
-import type { Series } from './charts.tsx'
+import type { Series } from '../queries.ts'
 import { dayAxis } from './day-axis.ts'
 import { byteAxis, countAxis } from './value-axis.ts'
 

@@ -2,7 +2,7 @@ import { Button, Paper, Stack, Table, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { exactBytes, exactCount, longDay, readableBytes } from '../figures.ts'
 import { ChevronIcon } from '../icons.tsx'
-import type { Series } from './charts.tsx'
+import type { Series } from '../queries.ts'
 import classes from './usage.module.css'
 
 export function UsageTable({ series }: { series: Series }) {
