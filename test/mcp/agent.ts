@@ -1,11 +1,12 @@
 // An agent: the official client of the protocol, over either transport.
 import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { atEnd, type Test } from '../support/cleanup.ts'
+import { root } from '../support/process.ts'
 
 export const transports = ['stdio', 'http'] as const
 export type TransportName = (typeof transports)[number]
@@ -27,11 +28,25 @@ export interface Agent {
   call(name: string, args?: Record<string, unknown>): Promise<Outcome>
 }
 
-const script = fileURLToPath(new URL('stdio-process.ts', import.meta.url))
+const launcher = join(root, 'bin/adit.js')
+
+/** The environment is only what is given, and what any process needs. */
+const environment = (url: string, apiKey: string) => ({
+  PATH: process.env.PATH ?? '',
+  HOME: process.env.HOME ?? '',
+  XDG_CONFIG_HOME: '/nonexistent',
+  ADIT_URL: url,
+  ADIT_API_KEY: apiKey,
+})
 
 const open: Record<TransportName, (access: Access) => Transport> = {
   stdio: ({ url, apiKey }) =>
-    new StdioClientTransport({ command: process.execPath, args: [script, url, apiKey], stderr: 'inherit' }),
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [launcher, 'mcp'],
+      env: environment(url, apiKey),
+      stderr: 'inherit',
+    }),
   http: ({ url, apiKey }) =>
     new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
       requestInit: { headers: { authorization: `Bearer ${apiKey}` } },
@@ -56,7 +71,10 @@ export const namesOf = async ({ client }: Agent) => (await client.listTools()).t
 
 /** What comes back for these lines of standard input, as it is written, once the input has ended. */
 export async function exchangeLines(t: Test, { url, apiKey }: Access, messages: object[]): Promise<string> {
-  const child = spawn(process.execPath, [script, url, apiKey], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [launcher, 'mcp'], {
+    env: environment(url, apiKey),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   atEnd(t, () => child.kill('SIGKILL'))
   child.stdin.end(messages.map((message) => `${JSON.stringify(message)}\n`).join(''))
   return (await child.stdout.setEncoding('utf8').toArray()).join('')
