@@ -62,13 +62,14 @@ export const completionFor: Record<Shell, (commands: readonly Command[]) => stri
   fish: (commands) =>
     [
       '# adit: completion for fish. Load it with: adit completion fish | source',
+      '# Begins with x, because nothing at all would be no argument for test.',
       'function __adit_words',
-      "  string join ' ' (string match -v -- '-*' (commandline -opc)[2..])",
+      "  echo x (string match -v -- '-*' (commandline -opc)[2..])",
       'end',
       'complete -c adit -f',
       ...cases(
         commands,
-        (words, next) => `complete -c adit -n 'test (__adit_words) = "${words}"' -a '${next}'`,
+        (words, next) => `complete -c adit -n 'test (__adit_words) = "${`x ${words}`.trim()}"' -a '${next}'`,
       ),
     ].join('\n'),
 }
