@@ -1,7 +1,7 @@
 // The secret that signs sessions and encrypts second factors. It must not lie in the database, whose copies go to more
 // places than the server does.
 import { randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { CannotStart } from './cannot-start.ts'
 import { type Config, ConfigError } from './config.ts'
 
@@ -33,12 +33,21 @@ export function serverSecret(config: Config): string {
 }
 
 function readOrMake(path: string): string {
-  try {
-    writeFileSync(path, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flag: 'wx', flush: true })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
+  if (!existsSync(path)) make(path)
   const text = readFileSync(path, 'utf8').trim()
   if (text.length < 32) throw new Error('it has fewer than 32 characters')
   return text
+}
+
+/** Whole or not at all: a process killed half-way must not leave an empty secret, nor two that start at once make two. */
+function make(path: string): void {
+  const draft = `${path}.${process.pid}`
+  try {
+    writeFileSync(draft, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true })
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
 }
