@@ -9,6 +9,7 @@ import {
   findUser,
   findUserByEmail,
   hasPassword,
+  hasUsers,
   holdPassword,
   listUsers,
   listWorkspaceIdsOf,
@@ -236,8 +237,7 @@ export async function getUserByEmail(world: World, email: string): Promise<UserR
 }
 
 /** Whether anybody can sign in at all. */
-export const hasPeople = async (world: World): Promise<boolean> =>
-  (await listUsers(world.store.db)).length > 0
+export const hasPeople = (world: World): Promise<boolean> => hasUsers(world.store.db)
 
 export async function listEverybody(world: World) {
   const rows = await listUsers(world.store.db)
