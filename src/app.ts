@@ -1,5 +1,6 @@
 // The composition root: world → directory → HTTP. Only this file and world.ts construct; all others are given.
 import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -34,15 +35,17 @@ export interface Running {
 export async function startServer(config: Config, opened: World, log: Logger): Promise<Running> {
   const { store, clock } = opened
   const secret = await secretOrClose(config, store)
-  const feed = await startFeed(store, clock, (error) =>
-    log.warn({ err: error }, 'could not read the feed of revocations'),
+  const node = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
+  const feed = await startFeed(store, clock, node, (error) =>
+    log.warn({ err: error }, 'could not follow the feed of changes'),
   )
-  const world: World = { ...opened, afterRevocation: feed.wake }
+  const world: World = { ...opened, afterChange: feed.wake }
   const uses = startUses(store, clock, (error) =>
     log.warn({ err: error }, 'could not write when keys were used'),
   )
-  const directory = createDirectory(store, uses)
+  const directory = createDirectory({ store, feed, uses, keysMax: config.keysInMemory })
   let stopping = false
+  const closing = new AbortController()
 
   const isStopping = () => stopping
   const https = config.baseUrl?.startsWith('https:') ?? false
@@ -52,7 +55,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const { variant, baseUrl, requestsPerMinute } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
   mountPublic(server, { world, directory, document, variant, baseUrl, rateLimit })
-  mountEdge(server, { world, directory, feed, baseUrl: config.baseUrl })
+  mountEdge(server, { world, directory, feed, closing: closing.signal, baseUrl })
   mountMcp(server, { directory, rateLimit, variant, version })
   const address = () => config.baseUrl ?? urlOf(config, server)
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
@@ -78,8 +81,9 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   async function stop(): Promise<void> {
     stopping = true
     // Ends the streams, which would otherwise be requests in flight for ever.
-    feed.stop()
+    closing.abort()
     await drain(server)
+    await feed.leave()
     const { lost } = await uses.stop()
     if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')
     await store.close()

@@ -14,6 +14,7 @@ export interface Config {
   readonly tunnelDomain: string
   readonly variant: Variant
   readonly requestsPerMinute: number | undefined
+  readonly keysInMemory: number
   /** Signs sessions and encrypts second factors; undefined where it is to be kept beside the database. */
   readonly secret: string | undefined
   readonly trustedProxies: readonly string[]
@@ -60,6 +61,11 @@ export const settings = {
   }),
   ADIT_RATE_LIMIT: setting('requests per API key and minute, on each node; empty for no limit', '', (text) =>
     text === '' ? undefined : wholeNumber(text, 1, 1_000_000),
+  ),
+  ADIT_KEYS_IN_MEMORY: setting(
+    'how many API keys a node remembers at the most, about 250 bytes each; half as many, the latest used, for sure',
+    '2000000',
+    (text) => wholeNumber(text, 10, 100_000_000),
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; needed with PostgreSQL, else kept beside the database',
@@ -129,6 +135,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
     variant: read('ADIT_API_VARIANT', settings.ADIT_API_VARIANT),
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
+    keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     sso: together({

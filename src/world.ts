@@ -26,7 +26,7 @@ export async function openWorld(config: Config, log: Logger, patienceMs: number)
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const ids = createIds(clock, random)
-  return { store, clock, random, ids, tunnelDomain: config.tunnelDomain, afterRevocation: () => {} }
+  return { store, clock, random, ids, tunnelDomain: config.tunnelDomain, afterChange: () => {} }
 }
 
 function sayNowAndThen(log: Logger, patienceMs: number) {

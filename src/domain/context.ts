@@ -12,8 +12,8 @@ export interface World {
   random: (bytes: number) => Uint8Array
   ids: Ids
   tunnelDomain: string
-  /** Called once a revocation is committed, for whoever in this process follows them. */
-  afterRevocation: () => void
+  /** Called once something that nodes remember has changed, for the one in this process. */
+  afterChange: () => void
 }
 
 export type Actor = { kind: 'key'; id: string } | { kind: 'operator'; id: string } | PersonActor

@@ -2,11 +2,11 @@
 import { EdgeName } from '../contract/fields.ts'
 import { type EdgeRow, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
 import { recordAct } from './audit.ts'
+import { awaitEverywhere, tellOfChange } from './changes.ts'
 import type { Actor, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
-import { tellOfRevocation } from './revocations.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 
 const checkName: Checker<string> = checker(EdgeName, 'name')
@@ -35,12 +35,13 @@ const describeEdge = (row: EdgeRow) => ({
 })
 
 export async function revoke(world: World, actor: Actor, id: string) {
-  await world.store.transaction(async (db) => {
+  const number = await world.store.transaction(async (db) => {
     const hash = await revokeEdge(db, id, world.clock())
-    if (hash === undefined) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
+    if (hash === undefined) return undefined
     await recordAct(db, world, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
-    await tellOfRevocation(db, world, { kind: 'edge', subjectId: id, hash })
+    return tellOfChange(db, world, { kind: 'edge', subjectId: id, hash })
   })
-  world.afterRevocation()
+  await awaitEverywhere(world, number)
+  if (number === undefined) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
   return { id, revoked: true as const }
 }

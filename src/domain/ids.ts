@@ -6,7 +6,7 @@ const CHANCE_BITS = 80n
 const CHANCE_CHARS = 16
 
 export type Ids = (
-  prefix: 'tok' | 'ws' | 'edge' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa',
+  prefix: 'tok' | 'ws' | 'edge' | 'node' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa',
 ) => string
 
 export function createIds(clock: () => number, random: (bytes: number) => Uint8Array): Ids {

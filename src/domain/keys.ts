@@ -6,13 +6,13 @@ import type { Db } from '../store/store.ts'
 import { listWorkspaces } from '../store/workspaces.ts'
 import { requireStillAllowed } from './actors.ts'
 import { recordAct } from './audit.ts'
+import { awaitEverywhere, tellOfChange } from './changes.ts'
 import type { Actor, Context, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { deriveSeal, openAnswer, sealAnswer } from './idempotency.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
 import { pageOf } from './pages.ts'
-import { tellOfRevocation } from './revocations.ts'
 import { hashSecret, mintSecret } from './secret.ts'
 import { getBySlug } from './workspaces.ts'
 
@@ -117,15 +117,16 @@ const describeKey = (row: KeyRow) => ({
 
 /** Somebody else's key, one that never was and one already revoked all look the same: not found. */
 export async function revoke(ctx: Context, id: string) {
-  await ctx.store.transaction(async (db) => {
+  const number = await ctx.store.transaction(async (db) => {
     await requireStillAllowed(db, ctx)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
-    if (hash === undefined) throw noSuchKey(id)
+    if (hash === undefined) return undefined
     const { workspaceId, actor } = ctx
     await recordAct(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
-    await tellOfRevocation(db, ctx, { kind: 'key', subjectId: id, hash })
+    return tellOfChange(db, ctx, { kind: 'key', subjectId: id, hash })
   })
-  ctx.afterRevocation()
+  await awaitEverywhere(ctx, number)
+  if (number === undefined) throw noSuchKey(id)
   return { id, revoked: true as const }
 }
 

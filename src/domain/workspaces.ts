@@ -10,6 +10,7 @@ import {
   type WorkspaceRow,
 } from '../store/workspaces.ts'
 import { recordAct } from './audit.ts'
+import { awaitEverywhere, tellOfChange } from './changes.ts'
 import type { Actor, Context, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf } from './instants.ts'
@@ -76,15 +77,12 @@ export async function getBySlug(world: World, slug: string): Promise<WorkspaceRo
 
 /** Provisioning twice is no mistake: the second time changes nothing. */
 export async function provision(world: World, actor: Actor, slug: string): Promise<WorkspaceRow> {
-  const row = await getBySlug(world, slug)
-  await world.store.transaction(async (db) => {
-    if (await provisionWorkspace(db, row.id, world.clock()))
-      await recordAct(db, world, {
-        workspaceId: row.id,
-        actor,
-        action: 'workspace.provisioned',
-        subjectId: row.id,
-      })
+  const { id } = await getBySlug(world, slug)
+  const number = await world.store.transaction(async (db) => {
+    if (!(await provisionWorkspace(db, id, world.clock()))) return undefined
+    await recordAct(db, world, { workspaceId: id, actor, action: 'workspace.provisioned', subjectId: id })
+    return tellOfChange(db, world, { kind: 'workspace', subjectId: id })
   })
+  await awaitEverywhere(world, number)
   return getBySlug(world, slug)
 }

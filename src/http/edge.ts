@@ -6,7 +6,7 @@ import type { Directory, GoodKey } from '../directory/directory.ts'
 import type { Feed } from '../directory/feed.ts'
 import type { World } from '../domain/context.ts'
 import { takeReport } from '../domain/reports.ts'
-import { getWorkspaceView } from '../domain/workspaces.ts'
+import { describeWorkspace } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
 import { keyChanges } from './key-changes.ts'
 import { type Handlers, mountSurface } from './surface.ts'
@@ -15,6 +15,8 @@ export interface EdgeOptions {
   world: World
   directory: Directory
   feed: Feed
+  /** When streams are to end. */
+  closing: AbortSignal
   baseUrl: string | undefined
 }
 
@@ -27,7 +29,7 @@ interface EdgeCaller {
 
 export function mountEdge(
   server: FastifyInstance,
-  { world, directory, feed, baseUrl = '' }: EdgeOptions,
+  { world, directory, feed, closing, baseUrl = '' }: EdgeOptions,
 ): void {
   const admitEdge = createGate(directory.verifyEdge, edgeWords)
   const admitKey = createGate(directory.verifyKey, keyWords)
@@ -38,12 +40,12 @@ export function mountEdge(
       const verdict = await directory.verifyKey(key)
       if (!verdict.valid)
         return { valid: false as const, reason: verdict.reason === 'revoked' ? 'revoked' : 'unknown' }
-      const workspace = await getWorkspaceView(world, verdict.workspaceId)
-      return { valid: true as const, keyId: verdict.keyId, workspace }
+      const workspace = await directory.getWorkspace(verdict.workspaceId)
+      return { valid: true as const, keyId: verdict.keyId, workspace: describeWorkspace(world, workspace) }
     },
     'visitors.authorize': async ({ admitVisitor }) => {
       const { keyId, workspaceId } = await admitVisitor()
-      const { slug } = await getWorkspaceView(world, workspaceId)
+      const { slug } = await directory.getWorkspace(workspaceId)
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
     'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
@@ -51,6 +53,7 @@ export function mountEdge(
         id: actor.id,
         isStillGood: async () => (await directory.verifyEdge(credential)).valid,
         after: after === undefined ? undefined : Number(after),
+        closing,
       }),
     'usage.report': ({ actor }, report) => takeReport(world, actor.id, report),
     'description.read': () => document,

@@ -13,11 +13,13 @@ export interface ListeningEdge {
   isStillGood: () => Promise<boolean>
   /** The last number that it has seen, if it has seen any. */
   after: number | undefined
+  /** When this node sends those away who would listen for ever. */
+  closing: AbortSignal
 }
 
 /** Ends when the edge itself is revoked. */
 export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerator<string> {
-  const { after } = edge
+  const { after, closing } = edge
   const pending: Change[] = []
   let wake: () => void = () => {}
   let ended = false
@@ -27,13 +29,18 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
   }
   // An edge that comes from a node which is ahead of this one has missed nothing.
   if (after !== undefined) await feed.reach(after)
-  const { position, unsubscribe } = feed.subscribe((change) => {
-    pending.push(change)
-    if (pending.length > PENDING_MAX) end()
-    wake()
-  }, end)
+  const { position, unsubscribe } = feed.subscribe({
+    onChange(change) {
+      pending.push(change)
+      if (pending.length > PENDING_MAX) end()
+      wake()
+    },
+    onLost: end,
+  })
 
   try {
+    closing.addEventListener('abort', end)
+    if (closing.aborted) return
     // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
     if (!(await edge.isStillGood())) return
     const missed = after === undefined ? undefined : await feed.backlog(after, position)
@@ -65,6 +72,7 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
     }
   } finally {
     unsubscribe()
+    closing.removeEventListener('abort', end)
   }
 }
 

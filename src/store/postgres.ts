@@ -1,28 +1,85 @@
 // Kysely on node-postgres, with every wait bounded and no connection error left to kill the process.
-import { type Dialect, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
+import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
+import type { Ends, Engine } from './engine.ts'
 import { isConnectionLost, Unreachable } from './unavailable.ts'
 
-const POOL_MAX = 10
-const CONNECT_TIMEOUT_MS = 3_000
-const STATEMENT_TIMEOUT_MS = 8_000
-/** Longer than the server's own limit: it only ends the wait for a server that does not answer at all. */
-const QUERY_TIMEOUT_MS = 10_000
-const LOCK_TIMEOUT_MS = 5_000
+/** For requests. */
+const POOL_LIMITS = {
+  application_name: 'adit',
+  max: 10,
+  connectionTimeoutMillis: 3_000,
+  statement_timeout: 8_000,
+  /** Longer than the server's own limit: it only ends the wait for a server that does not answer at all. */
+  query_timeout: 10_000,
+  lock_timeout: 5_000,
+  idle_in_transaction_session_timeout: 10_000,
+}
+
+/** For the line: what it asks takes a millisecond, and its silence must be noticed within a lease. */
+const LINE_LIMITS = {
+  application_name: 'adit line',
+  max: 1,
+  idleTimeoutMillis: 0,
+  connectionTimeoutMillis: 1_000,
+  statement_timeout: 800,
+  query_timeout: 1_000,
+  lock_timeout: 500,
+  idle_in_transaction_session_timeout: 1_000,
+}
+
+const CHANNEL = 'adit_feed'
 const INT8_OID = 20
 
-/** One pool for reads and writes. */
-export function openPostgres(url: string, onLostConnection: (error: Error) => void) {
+export interface PostgresEvents {
+  onLostConnection: (error: Error) => void
+  /** Another process says that there is something new. */
+  onRing: () => void
+}
+
+/**
+ * A pool for requests, and one connection of its own, the line, that no request can crowd out. The line is asked several
+ * times a second, so it is the first to know when the way to the database is lost. The pool's connections are suspects
+ * then, even those that look healthy: one that leads nowhere would be found out only by a request that waits in vain. So
+ * the pool is exchanged for a fresh one, when the line is lost and again when it is back.
+ */
+export function openPostgres(url: string, events: PostgresEvents): Engine {
+  let pool = openPool(url, POOL_LIMITS, events)
+  const line = openPool(url, LINE_LIMITS, events)
+  line.on('connect', (client) => {
+    client.on('notification', events.onRing)
+    // Ahead of whatever is asked next, so nothing falls between. Not every database and pooler knows it; then the poll
+    // is all there is, and enough.
+    client.query(`listen ${CHANNEL}`).catch(() => {})
+  })
+
+  let isLost = false
+  function judgeLine(lost: boolean): void {
+    if (lost === isLost) return
+    isLost = lost
+    const before = pool
+    pool = openPool(url, POOL_LIMITS, events)
+    // Ends when what is still in flight on it has ended, each within its own limit.
+    void before.end().catch(() => {})
+  }
+
+  const dialectOf = (way: PostgresPool): Ends => {
+    const dialect = new PostgresDialect({ pool: way })
+    return { reader: dialect, writer: dialect }
+  }
+  return {
+    main: dialectOf(discarding(() => pool)),
+    line: dialectOf(discarding(() => line, judgeLine)),
+    ring: `notify ${CHANNEL}`,
+  }
+}
+
+function openPool(url: string, limits: pg.PoolConfig, { onLostConnection }: PostgresEvents): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    application_name: 'adit',
-    max: POOL_MAX,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: QUERY_TIMEOUT_MS,
+    ...limits,
     keepAlive: true,
+    onConnect: requirePrimary,
     types: {
       // Times fit a number; counters, which may not, are read as text.
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
@@ -32,29 +89,42 @@ export function openPostgres(url: string, onLostConnection: (error: Error) => vo
   pool.on('error', onLostConnection)
   // The pool listens to idle clients only; one that is lost while lent out would end the process.
   pool.on('connect', (client) => client.on('error', onLostConnection))
-  const dialect: Dialect = new PostgresDialect({ pool: discarding(pool) })
-  return { reader: dialect, writer: dialect }
+  return pool
+}
+
+/** A standby lags behind: it would call a key good that was revoked on the primary. */
+async function requirePrimary(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query('select pg_is_in_recovery() as standby')
+  if (rows[0]?.standby) throw new Error('the server is a standby, and not promoted yet')
 }
 
 /**
  * A connection on which a query went without an answer is asked nothing more and closed, not lent again: the answer
- * might still come and be taken for the next query's.
+ * might still come and be taken for the next query's. `judge` is told after each query whether it was so.
  */
-function discarding(pool: pg.Pool): PostgresPool {
+function discarding(pool: () => pg.Pool, judge?: (lost: boolean) => void): PostgresPool {
   return {
-    options: pool.options,
-    end: () => pool.end(),
+    options: pool().options,
+    end: () => pool().end(),
     async connect() {
-      const client = await pool.connect().catch((error: Error) => {
-        throw new Unreachable(error)
-      })
+      const client = await pool()
+        .connect()
+        .catch((error: Error) => {
+          judge?.(true)
+          throw new Unreachable(error)
+        })
       let lost: Error | undefined
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          return await client.query(text, parameters)
+          const answer = await client.query(text, parameters)
+          judge?.(false)
+          return answer
         } catch (error) {
-          if (isConnectionLost(error)) lost = error as Error
+          if (isConnectionLost(error)) {
+            lost = error as Error
+            judge?.(true)
+          }
           throw error
         }
       }

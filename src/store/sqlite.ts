@@ -12,6 +12,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import type { Engine } from './engine.ts'
 import { isBusy } from './unavailable.ts'
 
 /** SQLite waits by blocking the whole process. A read has next to nothing to wait for; a write waits in its own way. */
@@ -25,14 +26,15 @@ const STATEMENTS_MAX = 200
  * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes
  * its turn on the other one, and may wait there while another process writes.
  */
-export function openSqlite(path: string): { reader: Dialect; writer: Dialect } {
+export function openSqlite(path: string): Engine {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // Made before SQLite would make it: for its owner alone, and so will be the files that SQLite puts beside it.
   closeSync(openSync(path, 'a', 0o600))
   const writer = connect(path, 0)
   const reader = connect(path, READ_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
-  return { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
+  const ends = { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
+  return { main: ends, line: ends }
 }
 
 function connect(path: string, busyTimeoutMs: number): DatabaseSync {

@@ -1,6 +1,7 @@
 // All SQL lives in this folder: tables, migrations and queries, written once for two engines. It knows nothing of
 // the rules (domain/) or of HTTP. A query takes the database, then the workspace. `find` may miss, `get` throws.
-import { Kysely, type RawBuilder, sql } from 'kysely'
+import { type Dialect, Kysely, type RawBuilder, sql } from 'kysely'
+import type { Ends } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import type { Tables } from './tables.ts'
@@ -8,12 +9,20 @@ import { isConflict } from './unavailable.ts'
 
 export type Db = Kysely<Tables>
 
-export interface Store {
-  readonly engine: 'sqlite' | 'postgres'
+export interface Way {
   /** For reads. Whatever writes goes through `transaction`; SQLite insists on it. */
   readonly db: Db
   /** Runs the work in one transaction; if another one got in its way, runs it again from the start. */
   transaction<T>(work: (db: Db) => Promise<T>): Promise<T>
+}
+
+export interface Store extends Way {
+  readonly engine: 'sqlite' | 'postgres'
+  /** A way of its own to the same database, for what must get through, or fail soon, whatever requests are waiting. */
+  readonly line: Way
+  /** Tells other processes that there is something new, if they can hear it. */
+  ring(): Promise<void>
+  onRing(listener: () => void): void
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -25,32 +34,55 @@ const PAUSE_MS = 10
 const CLOSE_PATIENCE_MS = 2_000
 
 export function openStore(target: Target, onLostConnection: (error: Error) => void): Store {
-  const { reader, writer } =
-    target.engine === 'sqlite' ? openSqlite(target.path) : openPostgres(target.url, onLostConnection)
-  const db: Db = new Kysely<Tables>({ dialect: reader })
-  const writing: Db = writer === reader ? db : new Kysely<Tables>({ dialect: writer })
+  const listeners = new Set<() => void>()
+  const onRing = () => {
+    for (const listener of listeners) listener()
+  }
+  const engine =
+    target.engine === 'sqlite'
+      ? openSqlite(target.path)
+      : openPostgres(target.url, { onLostConnection, onRing })
+  const databases = new Map<Dialect, Db>()
+  const on = (dialect: Dialect): Db => {
+    const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect })
+    databases.set(dialect, db)
+    return db
+  }
+  const wayOf = ({ reader, writer }: Ends): Way => ({
+    db: on(reader),
+    transaction: transactionsOn(on(writer)),
+  })
+  const main = wayOf(engine.main)
   return {
+    ...main,
     engine: target.engine,
-    db,
-    async transaction(work) {
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await writing.transaction().execute(work)
-        } catch (error) {
-          if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
-          await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * 2 ** attempt * Math.random()))
-        }
-      }
+    line: wayOf(engine.line),
+    async ring() {
+      if (engine.ring) await sql.raw(engine.ring).execute(main.db)
     },
+    onRing: (listener) => listeners.add(listener),
     async ping() {
-      await sql`select 1`.execute(db)
+      await sql`select 1`.execute(main.db)
     },
     async close() {
-      const closed = Promise.all([db.destroy(), writing === db ? undefined : writing.destroy()])
+      const closed = Promise.all([...databases.values()].map((each) => each.destroy()))
       // A server that does not answer would be waited for; leaving it is all that is left to do.
       const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE_MS).unref())
       await Promise.race([closed, patience])
     },
+  }
+}
+
+const transactionsOn = (db: Db): Way['transaction'] => {
+  return async (work) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await db.transaction().execute(work)
+      } catch (error) {
+        if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * 2 ** attempt * Math.random()))
+      }
+    }
   }
 }
 

@@ -137,10 +137,20 @@ export interface Tables {
   key_feed_head: { id: number; number: number }
   key_feed: {
     number: number
-    kind: 'key' | 'edge'
+    kind: 'key' | 'edge' | 'workspace'
     subject_id: string
     hash: string
     at: number
+  }
+  nodes: {
+    id: string
+    host: string
+    pid: number
+    version: string
+    lease_ms: number
+    seen: number
+    started_at: number
+    heard_at: number
   }
   usage_counters: {
     workspace_id: string

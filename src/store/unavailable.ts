@@ -7,13 +7,13 @@ const POSTGRES_LOST = [
   '57P02',
   '57P03', // starting up
   '57P05',
+  '25006', // read-only: a standby, in mid-failover
 ]
 const POSTGRES_UNAVAILABLE = [
   '53', // out of connections, memory or disk
   '57014', // statement timeout
   '55P03', // lock timeout
   '25P03', // idle in transaction for too long
-  '25006', // read-only: a standby, in mid-failover
   '40001', // still in conflict after the last try
   '40P01',
 ]

@@ -178,10 +178,12 @@ for (const engine of engines) {
 
 test('an edge that is revoked while it connects is not left listening', async (t) => {
   const { world } = await openTestWorld(t, 'sqlite')
-  const feed = await startFeed(world.store, world.clock, (error) => assert.fail(String(error)))
+  const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
+  const feed = await startFeed(world.store, world.clock, node, (error) => assert.fail(String(error)))
   atEnd(t, () => world.store.close())
-  atEnd(t, () => feed.stop())
-  const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: 0 })
+  atEnd(t, () => feed.leave())
+  const { signal: closing } = new AbortController()
+  const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: 0, closing })
   assert.deepEqual(await events.next(), { value: undefined, done: true })
 })
 

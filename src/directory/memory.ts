@@ -1,0 +1,45 @@
+// A bounded memory that forgets what was not asked for in a long time.
+
+export interface Memory<V> {
+  get(key: string): V | undefined
+  set(key: string, value: V): void
+  delete(key: string): void
+  clear(): void
+}
+
+/**
+ * Two generations instead of an order by age: when the young one is half of the memory, it becomes the old one, and what
+ * was not asked for since goes with the one before. Asking costs one look-up, and nothing is moved for it.
+ */
+export function createMemory<V>(max: number): Memory<V> {
+  const half = Math.ceil(max / 2)
+  let young = new Map<string, V>()
+  let old = new Map<string, V>()
+
+  function set(key: string, value: V): void {
+    if (young.size >= half) {
+      old = young
+      young = new Map()
+    }
+    young.set(key, value)
+  }
+
+  return {
+    get(key) {
+      const value = young.get(key)
+      if (value !== undefined) return value
+      const kept = old.get(key)
+      if (kept !== undefined) set(key, kept)
+      return kept
+    },
+    set,
+    delete(key) {
+      young.delete(key)
+      old.delete(key)
+    },
+    clear() {
+      young = new Map()
+      old = new Map()
+    },
+  }
+}

@@ -1,0 +1,62 @@
+// Changes to what nodes remember: keys, edges, workspaces. Each is told in the very transaction that makes it, and is over
+// when no node goes by what was before.
+import { appendToFeed, dropFeedBefore, readFeedHead } from '../store/feed.ts'
+import { deleteNodesBehind, findLeaseBehind } from '../store/nodes.ts'
+import type { Db } from '../store/store.ts'
+import type { World } from './context.ts'
+
+/** Whoever has not listened for longer must forget all it remembers. */
+const KEPT_MS = 24 * 60 * 60 * 1000
+/** How long a node goes by its memory after it began to ask for changes. */
+export const LEASE_MS = 2_000
+/** The clocks of two machines do not run equally fast. */
+const DRIFT_MS = 50
+const LOOK_AFTER_MS = 2
+const LOOK_EVERY_MS = 40
+
+export interface ChangeMade {
+  kind: 'key' | 'edge' | 'workspace'
+  subjectId: string
+  /** Of the secret, where it has one. */
+  hash?: string
+}
+
+/** To be called last in the changing transaction. Returns the number to wait for once it is committed. */
+export async function tellOfChange(db: Db, world: World, made: ChangeMade): Promise<number> {
+  const { kind, subjectId, hash = '' } = made
+  const now = world.clock()
+  await dropFeedBefore(db, now - KEPT_MS)
+  return appendToFeed(db, { kind, subject_id: subjectId, hash, at: now })
+}
+
+/**
+ * Resolves when no node goes by what was before the change: each has acknowledged it, or can trust its memory no longer,
+ * because a lease that was begun before the commit is over a lease's length after it. No clock but this process's own is
+ * asked for that. Once there is a number, it does not fail: if the database cannot be asked who is behind, the leases still
+ * end.
+ *
+ * Without a number it waits for whatever was changed before: whoever is told that there is nothing left to change may be
+ * asking again after an answer that was lost, and takes this one for it.
+ */
+export async function awaitEverywhere(world: World, made: number | undefined): Promise<void> {
+  const { store } = world
+  const number = made ?? (await readFeedHead(store.db))
+  const committed = performance.now()
+  world.afterChange()
+  store.ring().catch(() => {})
+  let lease = LEASE_MS
+  for (let pause = LOOK_AFTER_MS; ; pause = Math.min(2 * pause, LOOK_EVERY_MS)) {
+    const left = committed + lease + DRIFT_MS - performance.now()
+    if (left <= 0) break
+    // A node of another version may have a longer lease; a database that does not answer is not waited for.
+    const asked = findLeaseBehind(store.db, number).catch(() => lease)
+    const behind = await Promise.race([asked, sleep(left).then(() => lease)])
+    if (behind === undefined) return
+    lease = Math.max(lease, behind)
+    await sleep(Math.min(pause, left))
+  }
+  // Nobody else has to wait for them. One that comes back notices before it trusts its memory again.
+  store.transaction((db) => deleteNodesBehind(db, number)).catch(() => {})
+}
+
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))

@@ -1,0 +1,16 @@
+// What an engine's file opens.
+import type { Dialect } from 'kysely'
+
+/** How to read and how to write. */
+export interface Ends {
+  reader: Dialect
+  writer: Dialect
+}
+
+export interface Engine {
+  main: Ends
+  /** For what must get through, or fail soon, whatever requests are waiting. */
+  line: Ends
+  /** The statement that tells other processes that there is something new, if there is one. */
+  ring?: string
+}
