@@ -10,6 +10,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
+import { provision } from '../../src/domain/workspaces.ts'
 import {
   type ControlPlane,
   ControlPlaneError,
@@ -23,7 +24,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
-import { addEdge, operator, serve, type TestServer } from '../support/server.ts'
+import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const mint = (server: TestServer) =>
@@ -272,14 +273,12 @@ test('what is known of the workspace grows old, and is then asked for; without a
   // The stream goes straight, so that it outlives the relay's cut.
   const { counted, asked } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
-  const key = await mint(server)
+  const { key } = await addWorkspace(server, 'beta')
   await warm(verifier, key.token, asked)
-  await server.world.store.transaction((db) =>
-    db.updateTable('workspaces').set({ name: 'Acme Ltd' }).execute(),
-  )
-  await until('the new name', async () => {
+  await provision(server.world, operator, 'beta')
+  await until('it is provisioned', async () => {
     const verdict = await verifier.verify(key.token)
-    return verdict.valid && verdict.workspace.name === 'Acme Ltd'
+    return verdict.valid && verdict.workspace.provisioned
   })
   relay.cut()
   await sleep(400)
