@@ -2,14 +2,7 @@
 // under which the node may answer from memory. The poll is the truth; being woken only makes it earlier.
 import { LEASE_MS } from '../domain/changes.ts'
 import { HEARD_EVERY_MS } from '../domain/nodes.ts'
-import {
-  type FeedRow as Change,
-  lookAtFeed,
-  readFeed,
-  readFeedFloor,
-  readFeedHead,
-  readFeedSince,
-} from '../store/feed.ts'
+import { type FeedRow as Change, lookAtFeed, readFeed, readFeedFloor, readFeedSince } from '../store/feed.ts'
 import { acknowledge, deleteNode, insertNode } from '../store/nodes.ts'
 import type { Store } from '../store/store.ts'
 import { createLease } from './lease.ts'
@@ -21,6 +14,8 @@ const POLL_EVERY_MS = 250
 const RECENT_MS = 60_000
 /** Whoever has missed more starts afresh, which is less work. */
 const CATCH_UP_MAX = 10_000
+
+const NOTHING_HEARD = -1
 
 /** Who this node is, for `adit admin nodes`. */
 export interface NodeIdentity {
@@ -66,7 +61,7 @@ export async function startFeed(
   const startedAt = clock()
   const lease = createLease(clock)
   const listeners = new Set<Listener>()
-  let position = await readFeedHead(line.db)
+  let position = NOTHING_HEARD
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let polling: Promise<void> | undefined
@@ -80,9 +75,10 @@ export async function startFeed(
   }
 
   async function catchUp(head: number): Promise<void> {
-    // Further on than the database itself: it was put back to an earlier state.
-    if (head < position || head > position + CATCH_UP_MAX) return startAfresh(head)
     if (head === position) return
+    // Further on than the database itself: it was put back to an earlier state.
+    if (head < position || head > position + CATCH_UP_MAX || position === NOTHING_HEARD)
+      return startAfresh(head)
     const changes = await readFeed(line.db, position, head)
     // Asleep for longer than changes are kept.
     if (changes.length !== head - position) return startAfresh(head)
