@@ -49,14 +49,24 @@ export async function awaitEverywhere(world: World, made: number | undefined): P
     const left = committed + lease + DRIFT_MS - performance.now()
     if (left <= 0) break
     // A node of another version may have a longer lease; a database that does not answer is not waited for.
-    const asked = findLeaseBehind(store.db, number).catch(() => lease)
-    const behind = await Promise.race([asked, sleep(left).then(() => lease)])
+    const behind = await answerWithin(left, findLeaseBehind(store.db, number), lease)
     if (behind === undefined) return
     lease = Math.max(lease, behind)
     await sleep(Math.min(pause, left))
   }
   // Nobody else has to wait for them. One that comes back notices before it trusts its memory again.
   store.transaction((db) => deleteNodesBehind(db, number)).catch(() => {})
+}
+
+/** Another value where there is no answer, or none in time. */
+async function answerWithin<T>(ms: number, asked: Promise<T>, otherwise: T): Promise<T> {
+  const { promise: late, resolve } = Promise.withResolvers<T>()
+  const timer = setTimeout(resolve, ms, otherwise)
+  try {
+    return await Promise.race([asked.catch(() => otherwise), late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
