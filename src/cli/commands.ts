@@ -245,6 +245,36 @@ export const commands: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin backup',
+      summary: 'copy the SQLite database into a file, also while a server uses it',
+      details:
+        'The file holds everything that was committed when the command began, and nothing is overwritten. It does not hold\n' +
+        'the secret that lies beside the database: keep a copy of that elsewhere. docs/scale.md says how to restore.',
+      arguments: ['file'],
+    },
+    async ({ file }, io) => (await import('./admin/backup.ts')).backup(file, io),
+  ),
+  command(
+    {
+      name: 'admin distribute',
+      summary: 'on a PostgreSQL with Citus: spread usage over its machines, by workspace',
+      details:
+        'All other tables become reference tables, whole on every machine. Running it again changes nothing; run it after an\n' +
+        'upgrade, which may have added a table. While the rows of a table move, writing to it waits. See docs/scale.md.',
+    },
+    async (_input, io) => (await import('./admin/distribute.ts')).distribute(io),
+  ),
+  command(
+    {
+      name: 'admin nodes',
+      summary: 'list the running nodes, their leases and how far each has heard of changes',
+      details:
+        'A node that was killed stays in the list, its lease run out, until the next revocation has waited for it once.',
+    },
+    async (_input, io) => (await import('./admin/nodes.ts')).list(io),
+  ),
+  command(
+    {
       name: 'admin demo',
       summary: 'fill a workspace with a year of invented usage, to have something to look at',
       details:

@@ -1,0 +1,17 @@
+import { listAll } from '../../domain/nodes.ts'
+import { type Io, table } from '../io.ts'
+import { withWorld } from './with-world.ts'
+
+export async function list(io: Io): Promise<void> {
+  const nodes = await withWorld(io, listAll)
+  const rows = nodes.map((node) => [
+    node.id,
+    `${node.host} (${node.pid})`,
+    node.version,
+    node.startedAt,
+    node.heardAt,
+    node.behind === 0 ? `${node.position}` : `${node.position} (${node.behind} behind)`,
+    node.lease,
+  ])
+  io.data(nodes, table(['ID', 'HOST (PID)', 'VERSION', 'STARTED', 'HEARD', 'FEED', 'LEASE'], rows))
+}

@@ -1,0 +1,275 @@
+// `adit admin backup`, and what docs/scale.md says about restoring, as real processes.
+import assert from 'node:assert/strict'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import type { Test } from '../support/cleanup.ts'
+import { createDatabase, createFolder } from '../support/databases.ts'
+import { run, startProcess, startServing } from '../support/process.ts'
+import { caller } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+/** A folder for the database and one for backups; and commands that act on the database. */
+function setUp(t: Test) {
+  const folder = createFolder(t)
+  const path = join(folder, 'data', 'adit.db')
+  const env = { ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_LOG_LEVEL: 'silent' }
+  const json = async (...words: string[]) => {
+    const { code, stdout, stderr } = await run(t, [...words, '--json'], env)
+    assert.equal(code, 0, stderr)
+    return JSON.parse(stdout)
+  }
+  return { folder, path, env, json, backup: join(folder, 'backup.db') }
+}
+
+function addBallast(path: string, megabytes: number): void {
+  const database = new DatabaseSync(path, { timeout: 5_000 })
+  database.exec('create table ballast (bytes blob)')
+  const insert = database.prepare('insert into ballast values (randomblob(1000000))')
+  for (let count = 0; count < megabytes; count++) insert.run()
+  database.close()
+}
+
+async function stop(server: Awaited<ReturnType<typeof startServing>>): Promise<void> {
+  server.child.kill('SIGTERM')
+  assert.equal((await server.ended).code, 0)
+}
+
+/** As docs/scale.md says: what SQLite keeps beside the old database goes with it, the secret stays. */
+function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
+  const old = join(folder, 'old')
+  mkdirSync(old)
+  for (const name of readdirSync(join(folder, 'data')))
+    if (/^adit\.db(-.*)?$/.test(name)) renameSync(join(folder, 'data', name), join(old, name))
+  copyFileSync(backup, path)
+  return join(old, 'adit.db')
+}
+
+test('a backup made while a server takes writes holds all that was acknowledged before, and one moment of the rest', async (t) => {
+  const place = setUp(t)
+  const server = await startServing(t, place.env)
+  const call = caller(server.api, server.token as string)
+  // So much that the copy takes many steps, with many writes between them.
+  addBallast(place.path, 50)
+  const ids: string[] = []
+  const mint = async () => {
+    const made = await call('POST', '/tokens')
+    assert.equal(made.status, 201)
+    ids.push(made.json.id)
+  }
+  for (let count = 0; count < 20; count++) await mint()
+  const before = ids.length
+  let backedUp = false
+  const minting = (async () => {
+    while (!backedUp) await mint()
+  })()
+  const made = await place.json('admin', 'backup', place.backup)
+  backedUp = true
+  await minting
+
+  assert.deepEqual(Object.keys(made), ['file', 'bytes', 'schema'])
+  assert.equal(made.file, place.backup)
+  assert.equal(made.bytes, statSync(place.backup).size)
+  assert.equal(statSync(place.backup).mode & 0o777, 0o600)
+  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'], 'nothing else is left')
+  const copy = new DatabaseSync(place.backup, { readOnly: true })
+  const kept = copy.prepare("select id from api_keys where label = '' order by id").all()
+  copy.close()
+  assert.ok(kept.length >= before && kept.length < ids.length, `${before} ≤ ${kept.length} < ${ids.length}`)
+  assert.deepEqual(
+    kept.map(({ id }) => id),
+    ids.slice(0, kept.length),
+  )
+})
+
+test('a restored backup has everything from before it, keys work, and edges are told to forget what they remember', async (t) => {
+  const place = setUp(t)
+  const first = await startServing(t, { ...place.env, ADIT_SECRET: '' })
+  const key = first.token as string
+  const call = caller(first.api, key)
+  const kept = (await call('POST', '/tokens')).json
+  const gone = (await call('POST', '/tokens')).json
+  await call('DELETE', `/tokens/${gone.id}`)
+  const edge = await place.json('admin', 'edge', 'create', 'fra-1')
+  const secret = readFileSync(`${place.path}.secret`, 'utf8')
+  const list = (await call('GET', '/tokens')).json
+  const backup = await run(t, ['admin', 'backup', place.backup], place.env)
+  assert.equal(backup.code, 0, backup.stderr)
+  assert.match(backup.stderr, /Except for .*adit\.db\.secret, .*keep a copy/)
+
+  const late = (await call('POST', '/tokens')).json
+  for (let count = 0; count < 3; count++)
+    await call('DELETE', `/tokens/${(await call('POST', '/tokens')).json.id}`)
+  const seen = await positionOf(first.url, edge.token)
+  assert.equal(seen, 4)
+  await stop(first)
+  restore(place)
+
+  const second = await startServing(t, { ...place.env, ADIT_SECRET: '' })
+  const again = caller(second.api, key)
+  assert.equal(second.token, undefined, 'it is no new database')
+  const now = (await again('GET', '/tokens')).json
+  assert.deepEqual(
+    now.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
+    list.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
+  )
+  for (const [token, status] of [
+    [kept.token, 200],
+    [gone.token, 401],
+    [late.token, 401],
+  ])
+    assert.equal((await again('GET', '/workspace', { key: token })).status, status)
+  assert.equal((await again('POST', '/tokens')).status, 201)
+  assert.equal(readFileSync(`${place.path}.secret`, 'utf8'), secret)
+  // As many as it takes for the old count to be passed again, had it been restored.
+  for (let count = 0; count < 4; count++)
+    await again('DELETE', `/tokens/${(await again('POST', '/tokens')).json.id}`)
+  const stream = await openStream(second.url, edge.token, { 'last-event-id': String(seen) })
+  assert.match(await stream.next(/\n\n.*\n\n/s), /^event: reset\n/)
+})
+
+test('what was revoked after a backup is good again once it is restored, and the newer database tells what that was', async (t) => {
+  const place = setUp(t)
+  const first = await startServing(t, place.env)
+  const call = caller(first.api, first.token as string)
+  const [leaked, earlier] = [(await call('POST', '/tokens')).json, (await call('POST', '/tokens')).json]
+  await call('DELETE', `/tokens/${earlier.id}`)
+  const madeAt = new Date().toISOString()
+  await place.json('admin', 'backup', place.backup)
+  await call('DELETE', `/tokens/${leaked.id}`)
+  await stop(first)
+  const newer = restore(place)
+
+  const second = await startServing(t, place.env)
+  const use = () => caller(second.api, leaked.token)('GET', '/workspace')
+  assert.equal((await use()).status, 200, 'the danger that docs/scale.md warns of')
+  const { stdout } = await run(t, ['admin', 'key', 'list', '--json'], {
+    ADIT_DATABASE_URL: `sqlite:${newer}`,
+  })
+  const since = JSON.parse(stdout).filter(
+    (one: { revokedAt: string | null }) => (one.revokedAt ?? '') > madeAt,
+  )
+  assert.deepEqual(
+    since.map(({ id }: { id: string }) => id),
+    [leaked.id],
+  )
+  await place.json('admin', 'key', 'revoke', leaked.id)
+  assert.equal((await use()).status, 401)
+})
+
+test('a backup overwrites nothing, makes no database, and says in one line what is in its way', async (t) => {
+  const place = setUp(t)
+  const attempt = async (file: string, env: Record<string, string> = place.env) => {
+    const { code, stdout, stderr } = await run(t, ['admin', 'backup', file, '--json'], env)
+    assert.deepEqual([code, stdout], [1, ''])
+    const { error, message } = JSON.parse(stderr)
+    assert.equal(error, 'backup')
+    return message as string
+  }
+  assert.match(await attempt(place.backup), /^There is no database .*adit\.db\. Check ADIT_DATABASE_URL\.$/)
+  assert.deepEqual(readdirSync(place.folder), [])
+
+  await place.json('admin', 'workspace', 'create', 'acme')
+  writeFileSync(place.backup, 'mine')
+  assert.match(await attempt(place.backup), /backup\.db exists already/)
+  assert.equal(readFileSync(place.backup, 'utf8'), 'mine')
+  assert.match(await attempt(join(place.folder, 'none', 'backup.db')), /^No backup was made: ENOENT/)
+  const notes = { ADIT_DATABASE_URL: `sqlite:${place.backup}` }
+  assert.match(await attempt(join(place.folder, 'other.db'), notes), /no database of adit/)
+  const usage = await run(t, ['admin', 'backup'], place.env)
+  assert.equal(usage.code, 2)
+  assert.match(usage.stderr, /<file> is missing/)
+  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'])
+
+  const postgres = { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }
+  assert.match(
+    await attempt(join(place.folder, 'other.db'), postgres),
+    /pg_dump --format=custom --file=<file>/,
+  )
+})
+
+test('a backup leaves the schema as it is, older or newer', async (t) => {
+  const place = setUp(t)
+  await place.json('admin', 'workspace', 'create', 'acme')
+  for (const version of [1, 999]) {
+    const database = new DatabaseSync(place.path)
+    database.exec(`update schema_version set version = ${version}`)
+    const file = join(place.folder, `${version}.db`)
+    assert.equal((await place.json('admin', 'backup', file)).schema, version)
+    assert.equal(database.prepare('select version from schema_version').get()?.version, version)
+    database.close()
+  }
+})
+
+test('a database that is damaged is not taken for a backup', async (t) => {
+  const place = setUp(t)
+  await place.json('admin', 'workspace', 'create', 'acme')
+  const database = new DatabaseSync(place.path)
+  const { rootpage } = database
+    .prepare("select rootpage from sqlite_schema where name = 'audit_log_by_workspace'")
+    .get() as { rootpage: number }
+  database.close()
+  const bytes = readFileSync(place.path)
+  bytes.fill(0xaa, (rootpage - 1) * 4096 + 4000, rootpage * 4096)
+  writeFileSync(place.path, bytes)
+  const { code, stderr } = await run(t, ['admin', 'backup', place.backup], place.env)
+  assert.equal(code, 1)
+  assert.match(stderr, /damaged|malformed/)
+  assert.deepEqual(readdirSync(place.folder), ['data'])
+})
+
+test('a backup that is interrupted leaves nothing, and one that is killed nothing under its name', async (t) => {
+  const place = setUp(t)
+  await place.json('admin', 'workspace', 'create', 'acme')
+  addBallast(place.path, 100)
+  const begun = () => readdirSync(place.folder).some((name) => name.startsWith(basename(place.backup)))
+  for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+    const backup = startProcess(t, ['admin', 'backup', place.backup], place.env)
+    await until('the copy has begun', begun)
+    backup.child.kill(signal)
+    const { code, stderr } = await backup.ended
+    if (signal === 'SIGKILL') assert.ok(!existsSync(place.backup))
+    else {
+      assert.equal(code, 1)
+      assert.match(stderr, /Given up\. Nothing is left behind\./)
+      assert.deepEqual(readdirSync(place.folder), ['data'])
+    }
+  }
+  await place.json('admin', 'backup', place.backup)
+})
+
+async function openStream(url: string, token: string, headers = {}) {
+  const response = await fetch(`${url}/edge/v1/key-changes`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  })
+  assert.equal(response.status, 200)
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const decoder = new TextDecoder()
+  /** What came, as soon as it matches; then the stream is closed. */
+  const next = async (pattern: RegExp) => {
+    let text = ''
+    while (!pattern.test(text)) {
+      const { value, done } = await reader.read()
+      assert.ok(!done, text)
+      text += decoder.decode(value, { stream: true })
+    }
+    await reader.cancel()
+    return text
+  }
+  return { next }
+}
+
+async function positionOf(url: string, token: string): Promise<number> {
+  const text = await (await openStream(url, token)).next(/^id: \d+\n\n/m)
+  return Number(/^id: (\d+)$/m.exec(text)?.[1])
+}
