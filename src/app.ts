@@ -28,6 +28,8 @@ const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 export interface Running {
   /** Where it listens. */
   url: string
+  /** Says at /readyz that a stop is near, and at the end of each answer that its connection is; serves like before. */
+  announceStop(): void
   /** Finishes what is in flight, writes what is pending, and lets go of the database. */
   stop(): Promise<void>
 }
@@ -78,8 +80,11 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   await mountDocs(server, document, config.baseUrl)
   await mountPage(server, PAGE_FOLDER, config.baseUrl)
 
-  async function stop(): Promise<void> {
+  const announceStop = () => {
     stopping = true
+  }
+  async function stop(): Promise<void> {
+    announceStop()
     // Ends the streams, which would otherwise be requests in flight for ever.
     closing.abort()
     await drain(server)
@@ -95,7 +100,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     await stop()
     throw new CannotStart('address', explain(config, error as NodeJS.ErrnoException), error)
   }
-  return { url: urlOf(config, server), stop }
+  return { url: urlOf(config, server), announceStop, stop }
 }
 
 async function secretOrClose(config: Config, store: World['store']): Promise<string> {

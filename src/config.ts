@@ -21,6 +21,8 @@ export interface Config {
   /** Another identity provider to sign in at. */
   readonly sso: { issuer: string; clientId: string; clientSecret: string } | undefined
   readonly mail: { url: string; from: string } | undefined
+  /** For how long to go on serving after a stop was asked for. */
+  readonly stopDelayS: number
   readonly logLevel: string
 }
 
@@ -90,6 +92,11 @@ export const settings = {
     '',
     (text) => text || undefined,
   ),
+  ADIT_STOP_DELAY: setting(
+    'seconds to go on serving when told to stop, while /readyz already says so',
+    '0',
+    (text) => wholeNumber(text, 0, 300),
+  ),
   ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
     if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
     return text
@@ -144,6 +151,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
       clientSecret: 'ADIT_OIDC_CLIENT_SECRET',
     }),
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
+    stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
   if (mistakes.length > 0)

@@ -18,7 +18,8 @@ export async function openWorld(config: Config, log: Logger, patienceMs: number)
     store = openStore(config.database, (error) =>
       log.warn({ reason: wordsOf(error) }, 'database connection lost'),
     )
-    await migrate(store, { patienceMs, onWait: sayNowAndThen(log, patienceMs) })
+    const ahead = await migrate(store, { patienceMs, onWait: sayNowAndThen(log, patienceMs) })
+    if (ahead) log.warn(ahead, 'the database is newer than this adit, which can run on it; update it soon')
   } catch (error) {
     await store?.close()
     throw new CannotStart('database', explain(config.database, error), error)

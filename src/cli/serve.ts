@@ -23,11 +23,15 @@ export async function serve(io: Io): Promise<void> {
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
   const world = await openWorld(config, log, PATIENCE_MS)
-  const stopping = stopAsked()
-  const { url, stop } = await startServer(config, world, log)
+  const { stopDelayS } = config
+  const stopping = stopAsked(stopDelayS)
+  const { url, announceStop, stop } = await startServer(config, world, log)
   try {
     greet(io, config, config.baseUrl ?? url, await findAccess(world))
-    const reason = await stopping
+    const reason = await stopping.asked
+    announceStop()
+    if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'stopping soon: /readyz says so, and all are served')
+    await stopping.due
     log.info({ reason }, 'stopping: finishing what is in flight')
   } finally {
     await stop()
@@ -48,28 +52,55 @@ async function findAccess(world: World): Promise<Access> {
   return (await prepareFirstRun(world)) ?? ((await hasPeople(world)) ? 'people are there' : 'keys are there')
 }
 
+interface Stopping {
+  /** With the reason. */
+  asked: Promise<string>
+  /** When the delay after that is over. */
+  due: Promise<void>
+}
+
 /**
- * Resolves with the first wish to stop. Whoever asks again later does not want to wait; but at a terminal npm hands the
- * same Ctrl-C on a second time, at once, and that is no second wish.
+ * The first wish to stop begins the delay, in which proxies learn of it. Whoever asks again does not want to wait: that ends
+ * the delay, and once that is over, all else. But at a terminal npm hands the same Ctrl-C on a second time, at once, and
+ * that is no second wish.
  */
-function stopAsked(): Promise<string> {
-  return new Promise((resolve) => {
-    let askedAt: number | undefined
-    const ask = (reason: string) => {
-      if (askedAt === undefined) resolve(reason)
-      else if (performance.now() - askedAt > IMPATIENT_MS) process.kill(process.pid, 'SIGKILL')
-      askedAt ??= performance.now()
+function stopAsked(delayS: number): Stopping {
+  const asked = Promise.withResolvers<string>()
+  const due = Promise.withResolvers<void>()
+  let state: 'serving' | 'waiting' | 'leaving' = 'serving'
+  let heardAt = Number.NEGATIVE_INFINITY
+  const leave = () => {
+    state = 'leaving'
+    due.resolve()
+  }
+  const ask = (reason: string) => {
+    if (performance.now() - heardAt < IMPATIENT_MS) return
+    heardAt = performance.now()
+    if (state === 'leaving') process.kill(process.pid, 'SIGKILL')
+    else if (state === 'waiting' || delayS === 0) leave()
+    else {
+      state = 'waiting'
+      setTimeout(leave, delayS * 1_000).unref()
     }
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask)
-    if (!isStartedByNpm()) return
-    const parent = process.ppid
-    const watch = setInterval(() => {
-      if (process.ppid === parent) return
-      clearInterval(watch)
-      ask('npm is gone')
-    }, LOOK_FOR_PARENT_MS)
-    watch.unref()
-  })
+    asked.resolve(reason)
+  }
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask)
+  if (isStartedByNpm())
+    watchParent(() => {
+      // After another wish that is its consequence, not a wish.
+      if (state === 'serving') ask('npm is gone')
+    })
+  return { asked: asked.promise, due: due.promise }
+}
+
+function watchParent(onGone: () => void): void {
+  const parent = process.ppid
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(watch)
+    onGone()
+  }, LOOK_FOR_PARENT_MS)
+  watch.unref()
 }
 
 function greet(io: Io, config: Config, url: string, access: Access): void {

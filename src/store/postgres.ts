@@ -1,19 +1,21 @@
 // Kysely on node-postgres, with every wait bounded and no connection error left to kill the process.
+import { randomBytes } from 'node:crypto'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import type { Ends, Engine } from './engine.ts'
+import { createFreshPool, type Lender } from './fresh-pool.ts'
 import { isConnectionLost, Unreachable } from './unavailable.ts'
 
 /** For requests. */
 const POOL_LIMITS = {
-  application_name: 'adit',
   max: 10,
   connectionTimeoutMillis: 3_000,
   statement_timeout: 8_000,
   /** Longer than the server's own limit: it only ends the wait for a server that does not answer at all. */
   query_timeout: 10_000,
   lock_timeout: 5_000,
-  idle_in_transaction_session_timeout: 10_000,
+  /** Whoever is lost, or stands still, in the middle of a transaction holds locks that others wait for. */
+  idle_in_transaction_session_timeout: 1_500,
 }
 
 /** For the line: what it asks takes a millisecond, and its silence must be noticed within a lease. */
@@ -28,6 +30,12 @@ const LINE_LIMITS = {
   idle_in_transaction_session_timeout: 1_000,
 }
 
+const IS_STANDBY = { text: 'select pg_is_in_recovery() as standby', query_timeout: 1_000 }
+/** What stands still or waits for a lock. Whatever is at work may yet find out that somebody waits for its answer. */
+const END_SESSIONS = `
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
+    and state_change < now() - interval '500 milliseconds'`
 const CHANNEL = 'adit_feed'
 const INT8_OID = 20
 
@@ -44,7 +52,13 @@ export interface PostgresEvents {
  * the pool is exchanged for a fresh one, when the line is lost and again when it is back.
  */
 export function openPostgres(url: string, events: PostgresEvents): Engine {
-  let pool = openPool(url, POOL_LIMITS, events)
+  /** Of the pool, and of those before it whose sessions may still be there. */
+  let names: string[] = []
+  const pool = createFreshPool(() => {
+    const name = `adit ${randomBytes(6).toString('hex')}`
+    names.push(name)
+    return openPool(url, { ...POOL_LIMITS, application_name: name }, events)
+  })
   const line = openPool(url, LINE_LIMITS, events)
   line.on('connect', (client) => {
     client.on('notification', events.onRing)
@@ -57,10 +71,12 @@ export function openPostgres(url: string, events: PostgresEvents): Engine {
   function judgeLine(lost: boolean): void {
     if (lost === isLost) return
     isLost = lost
-    const before = pool
-    pool = openPool(url, POOL_LIMITS, events)
-    // Ends when what is still in flight on it has ended, each within its own limit.
-    void before.end().catch(() => {})
+    pool.exchange()
+    if (lost) return
+    // Where connections were lost without being closed, the server does not know that nobody is there any more. Each of
+    // their transactions would hold its locks until its time is up, and so would the next that waited for them.
+    line.query(END_SESSIONS, [names.slice(0, -1)]).catch(() => {})
+    names = names.slice(-1)
   }
 
   const dialectOf = (way: PostgresPool): Ends => {
@@ -68,8 +84,8 @@ export function openPostgres(url: string, events: PostgresEvents): Engine {
     return { reader: dialect, writer: dialect }
   }
   return {
-    main: dialectOf(discarding(() => pool)),
-    line: dialectOf(discarding(() => line, judgeLine)),
+    main: dialectOf(discarding(pool)),
+    line: dialectOf(discarding(line, judgeLine)),
     ring: `notify ${CHANNEL}`,
   }
 }
@@ -94,7 +110,8 @@ function openPool(url: string, limits: pg.PoolConfig, { onLostConnection }: Post
 
 /** A standby lags behind: it would call a key good that was revoked on the primary. */
 async function requirePrimary(client: pg.ClientBase): Promise<void> {
-  const { rows } = await client.query('select pg_is_in_recovery() as standby')
+  // The time to connect does not include it, so it has a limit of its own.
+  const { rows } = await client.query(IS_STANDBY)
   if (rows[0]?.standby) throw new Error('the server is a standby, and not promoted yet')
 }
 
@@ -102,17 +119,15 @@ async function requirePrimary(client: pg.ClientBase): Promise<void> {
  * A connection on which a query went without an answer is asked nothing more and closed, not lent again: the answer
  * might still come and be taken for the next query's. `judge` is told after each query whether it was so.
  */
-function discarding(pool: () => pg.Pool, judge?: (lost: boolean) => void): PostgresPool {
+function discarding(pool: Lender, judge?: (lost: boolean) => void): PostgresPool {
   return {
-    options: pool().options,
-    end: () => pool().end(),
+    options: pool.options,
+    end: () => pool.end(),
     async connect() {
-      const client = await pool()
-        .connect()
-        .catch((error: Error) => {
-          judge?.(true)
-          throw new Unreachable(error)
-        })
+      const client = await pool.connect().catch((error: Error) => {
+        judge?.(true)
+        throw new Unreachable(error)
+      })
       let lost: Error | undefined
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost

@@ -23,6 +23,7 @@ export interface Store extends Way {
   /** Tells other processes that there is something new, if they can hear it. */
   ring(): Promise<void>
   onRing(listener: () => void): void
+  /** Rejects soon where the database does not answer; by the line, since waiting for other requests tells nothing of it. */
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -53,16 +54,17 @@ export function openStore(target: Target, onLostConnection: (error: Error) => vo
     transaction: transactionsOn(on(writer)),
   })
   const main = wayOf(engine.main)
+  const line = wayOf(engine.line)
   return {
     ...main,
     engine: target.engine,
-    line: wayOf(engine.line),
+    line,
     async ring() {
       if (engine.ring) await sql.raw(engine.ring).execute(main.db)
     },
     onRing: (listener) => listeners.add(listener),
     async ping() {
-      await sql`select 1`.execute(main.db)
+      await sql`select 1`.execute(line.db)
     },
     async close() {
       const closed = Promise.all([...databases.values()].map((each) => each.destroy()))

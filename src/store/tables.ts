@@ -7,7 +7,12 @@ type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
 export interface Tables {
-  schema_version: { id: number; version: number }
+  schema_version: {
+    id: number
+    version: number
+    /** The lowest schema that a program must know to run on this one. */
+    oldest_program: Generated<number>
+  }
   workspaces: {
     id: string
     slug: string

@@ -29,7 +29,7 @@ const SOCKET_LOST = new Set([
 ])
 /** node-postgres gives these no code. */
 const DRIVER_LOST =
-  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after)/
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/
 
 const SQLITE_BUSY = 5
 /** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: the file cannot be used just now. */

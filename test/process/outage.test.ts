@@ -1,99 +1,66 @@
 // PostgreSQL goes away and comes back.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/cleanup.ts'
+import { populate, startClients } from '../support/clients.ts'
 import { SECRET } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
-import { run, serving, startProcess, startServing } from '../support/process.ts'
-import { caller } from '../support/server.ts'
+import { serving, startProcess, startServing } from '../support/process.ts'
 
-const until = async (what: string, ms: number, holds: () => Promise<boolean>) => {
-  const deadline = performance.now() + ms
-  while (!(await holds())) {
-    assert.ok(performance.now() < deadline, `${what} within ${ms} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-}
+/** By then a node knows that its database is gone; from then on it says so at once. */
+const NOTICED_WITHIN_MS = 1_500
+const QUICK_MS = 2_000
 
-for (const how of ['fast', 'kill'] as const)
-  test(`PostgreSQL stopped (${how}) and started again: 503 meanwhile, then all is as before`, async (t) => {
-    const cluster = await createCluster()
-    atEnd(t, () => cluster.remove())
-    await cluster.start()
-    const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_LOG_LEVEL: 'info' }
-    await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-    const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)).stdout.trim()
-    const started = await startServing(t, env)
-    const call = caller(started.api, token)
-    const ready = async () => (await fetch(`${started.url}/readyz`)).status
-    const made = (await call('POST', '/tokens')).json
-
-    // Requests of all kinds keep coming through the whole outage; each is answered, and in time.
-    const statuses = new Map<number, number>()
-    let over = false
-    const clients = Array.from({ length: 4 }, async () => {
-      while (!over) {
-        for (const [method, path] of [
-          ['GET', '/workspace'],
-          ['POST', '/tokens'],
-          ['GET', '/usage'],
-          ['DELETE', '/tokens/tok_none'],
-        ] as const) {
-          const began = performance.now()
-          const { status, json, headers } = await call(method, path)
-          statuses.set(status, (statuses.get(status) ?? 0) + 1)
-          assert.ok([200, 201, 404, 503].includes(status), `${method} ${path} → ${status}`)
-          assert.ok(performance.now() - began < 15_000, 'answered too late')
-          if (status === 503) {
-            assert.equal(json.error, 'unavailable')
-            assert.ok(Number(headers.get('retry-after')) >= 1)
-            assert.deepEqual(Object.keys(json), ['error', 'message'])
-          }
-        }
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
-    })
-
-    await cluster.stop(how)
-    await until('503', 5_000, async () => (await call('GET', '/workspace')).status === 503)
-    assert.equal(await ready(), 503)
-    assert.equal((await fetch(`${started.url}/healthz`)).status, 200)
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    await cluster.start()
-    const back = performance.now()
-    await until('recovery', 5_000, async () => (await call('GET', '/workspace')).status === 200)
-    t.diagnostic(`answered again ${Math.round(performance.now() - back)} ms after PostgreSQL was back`)
-    assert.equal(await ready(), 200)
-    assert.equal((await call('GET', '/workspace', { key: made.token })).status, 200)
-    over = true
-    await Promise.all(clients)
-    assert.ok((statuses.get(503) ?? 0) > 0)
-    started.child.kill('SIGTERM')
-    assert.equal((await started.ended).code, 0)
-  })
-
-test('a PostgreSQL that hangs is 503 in time, and a stop does not wait for it', async (t) => {
+/** A node and its clients, at work on a PostgreSQL of their own. */
+async function begin(t: TestContext) {
   const cluster = await createCluster()
   atEnd(t, () => cluster.remove())
   await cluster.start()
-  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_LOG_LEVEL: 'silent' }
-  await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-  const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)).stdout.trim()
-  const started = await startServing(t, env)
-  const call = caller(started.api, token)
-  await Promise.all(Array.from({ length: 8 }, () => call('GET', '/usage')))
+  const database = `${cluster.url}/postgres`
+  const secrets = await populate(database)
+  const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
+  const clients = startClients([node.url], secrets)
+  await clients.areAtWork()
+  await clients.assertServing()
+  const statusOf = async (path: string) => (await fetch(`${node.url}${path}`)).status
+  return { cluster, database, node, clients, statusOf }
+}
+
+for (const how of ['fast', 'kill'] as const)
+  test(`PostgreSQL stopped (${how}) and started again: 503 at once meanwhile, then all is as before`, async (t) => {
+    const { cluster, database, node, clients, statusOf } = await begin(t)
+    await cluster.stop(how)
+    const gone = performance.now()
+    await sleep(NOTICED_WITHIN_MS)
+    assert.equal(await statusOf('/readyz'), 503)
+    assert.equal(await statusOf('/healthz'), 200)
+    await sleep(1_000)
+    await cluster.start()
+    await clients.assertRecovered(t, performance.now())
+    const later = clients.unavailable.filter(({ at }) => at > gone + NOTICED_WITHIN_MS)
+    assert.ok(later.length > 0)
+    for (const { what, ms } of later) assert.ok(ms < QUICK_MS, `${what} took ${ms} ms`)
+    assert.equal(await statusOf('/readyz'), 200)
+    await clients.assertExact(database)
+    node.child.kill('SIGTERM')
+    assert.equal((await node.ended).code, 0)
+  })
+
+test('a PostgreSQL that hangs is 503 in time, then all is as before, and a stop does not wait for it', async (t) => {
+  const { cluster, database, node, clients, statusOf } = await begin(t)
   cluster.freeze()
-  const began = performance.now()
-  const answers = await Promise.all(['/workspace', '/tokens', '/usage'].map((path) => call('GET', path)))
-  for (const { status } of answers) assert.equal(status, 503)
-  assert.ok(performance.now() - began < 15_000, 'answered too late')
+  await sleep(4_000)
+  assert.equal(await statusOf('/readyz'), 503)
+  assert.ok(clients.unavailable.length > 0)
   cluster.thaw()
-  await until('recovery', 5_000, async () => (await call('GET', '/workspace')).status === 200)
+  await clients.assertRecovered(t, performance.now())
+  await clients.assertExact(database)
   cluster.freeze()
   const asked = performance.now()
-  started.child.kill('SIGTERM')
-  assert.equal((await started.ended).code, 0)
-  assert.ok(performance.now() - asked < 20_000, 'waited for a database that does not answer')
+  node.child.kill('SIGTERM')
+  assert.equal((await node.ended).code, 0)
+  assert.ok(performance.now() - asked < 12_000, 'waited for a database that does not answer')
   cluster.thaw()
 })
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { test } from 'node:test'
-import { createDatabase } from '../support/databases.ts'
+import { createDatabase, engines } from '../support/databases.ts'
 import { openBrowser, PASSWORD } from '../support/people.ts'
 import { startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
@@ -91,3 +91,26 @@ test('no secret that anybody sends gets into the log, wherever they put it', asy
   }
   assert.ok(lines.some((line) => JSON.parse(line).msg === 'authentication refused'))
 })
+
+for (const engine of engines)
+  test(`${engine}: four nodes that start at once on an empty database all come up, and it is prepared once`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine) }
+    const nodes = await Promise.all(Array.from({ length: 4 }, () => startServing(t, env)))
+    for (const { url } of nodes) assert.equal((await fetch(`${url}/readyz`)).status, 200)
+    const tokens = nodes.flatMap(({ token }) => token ?? [])
+    assert.equal(
+      tokens.length,
+      engine === 'sqlite' ? 1 : 0,
+      'who is first makes the first workspace, and no other',
+    )
+    for (const token of tokens)
+      for (const { api } of nodes)
+        assert.equal((await caller(api, token)('GET', '/tokens')).json.tokens.length, 1)
+    for (const { child, ended } of nodes) {
+      child.kill('SIGTERM')
+      const { code, stderr } = await ended
+      assert.equal(code, 0)
+      const worries = stderr.split('\n').filter((line) => line && JSON.parse(line).level !== 'info')
+      assert.deepEqual(worries, [])
+    }
+  })

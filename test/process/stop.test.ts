@@ -5,9 +5,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 for (const engine of engines) {
   test(`${engine}: SIGTERM under load fails no request that was begun, and leaves with 0`, async (t) => {
@@ -97,6 +99,39 @@ test('from the moment a stop is asked for, /readyz says so', async (t) => {
   socket.write('GET /readyz HTTP/1.1\r\nHost: adit\r\n\r\n')
   assert.match(await answer, /^HTTP\/1\.1 503 .*"error":"unavailable"/s)
   assert.equal((await serving.ended).code, 0)
+})
+
+test('in the delay before a stop all are served, streams too, and told to let go; asking again ends it', async (t) => {
+  const env = {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_LOG_LEVEL: 'silent',
+    ADIT_STOP_DELAY: '300',
+  }
+  const serving = await startServing(t, env)
+  const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
+  const call = caller(serving.api, serving.token as string)
+  const made = (await call('POST', '/tokens')).json
+  const stream = await fetch(`${serving.url}/edge/v1/key-changes`, {
+    headers: { authorization: `Bearer ${edge.token}` },
+  })
+  let told = ''
+  const streamEnded = (async () => {
+    for await (const part of stream.body as ReadableStream<Uint8Array>) told += Buffer.from(part)
+  })()
+
+  serving.child.kill('SIGTERM')
+  await until('/readyz says so', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
+  // The same wish, handed on by npm.
+  serving.child.kill('SIGTERM')
+  await sleep(1_200)
+  const revoked = await call('DELETE', `/tokens/${made.id}`)
+  assert.deepEqual([revoked.status, revoked.headers.get('connection')], [200, 'close'])
+  await until('the stream tells of it', () => told.includes(made.id))
+  assert.equal(serving.child.exitCode, null)
+
+  serving.child.kill('SIGTERM')
+  assert.equal((await serving.ended).code, 0)
+  await streamEnded
 })
 
 test('a log that nobody reads holds up no request and no stop', async (t) => {

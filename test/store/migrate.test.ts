@@ -2,26 +2,67 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
+import type { World } from '../../src/domain/context.ts'
 import { createLog } from '../../src/log.ts'
 import { openWorld } from '../../src/world.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
 import { startProcess } from '../support/process.ts'
 import { openTestWorld } from '../support/server.ts'
 
-const log = createLog('silent')
+const silent = createLog('silent')
+
+const readVersion = (world: World) =>
+  world.store.db.selectFrom('schema_version').selectAll().executeTakeFirstOrThrow()
+
+/** A log to look into. */
+function keepingLog() {
+  const written: string[] = []
+  const log = pino({ level: 'info' }, { write: (line) => written.push(line) })
+  return { log, lines: () => written.map((line) => JSON.parse(line)) }
+}
 
 for (const engine of engines) {
-  test(`${engine}: a database newer than the program is refused with a line that says what to do`, async (t) => {
+  test(`${engine}: on a newer schema a program runs if that asks for no newer one, and else says what to do`, async (t) => {
     const { world, config } = await openTestWorld(t, engine)
-    await world.store.transaction(async (db) => {
-      await db.updateTable('schema_version').set({ version: 999 }).execute()
-    })
-    await world.store.close()
-    await assert.rejects(
-      openWorld(config, log, 1_000),
-      /schema 999, this adit knows schemas up to \d+\. Run the newer/,
+    const { version: known } = await readVersion(world)
+    const become = async (row: { version: number; oldest_program: number }) => {
+      await world.store.transaction((db) => db.updateTable('schema_version').set(row).execute())
+      return row
+    }
+    atEnd(t, () => world.store.close())
+
+    const row = await become({ version: known + 1, oldest_program: known })
+    const { log, lines } = keepingLog()
+    const older = await openWorld(config, log, 1_000)
+    assert.deepEqual({ ...(await readVersion(older)) }, { id: 1, ...row }, 'it was changed')
+    await older.store.close()
+    assert.deepEqual(
+      lines().map(({ schema, known, msg }) => [schema, known, /update it soon/.test(msg)]),
+      [[known + 1, known, true]],
     )
+
+    // The latter is what nobody wrote: a schema of which it is not known whom it suits.
+    for (const oldest of [known + 1, 0]) {
+      await become({ version: known + 1, oldest_program: oldest })
+      const words = `The database has schema ${known + 1}, which this adit cannot run on: it knows schemas up to ${known}. Run the newer`
+      await assert.rejects(openWorld(config, silent, 1_000), ({ message }: Error) =>
+        message.startsWith(words),
+      )
+    }
+  })
+
+  test(`${engine}: a database from before programs of two versions could share one is brought up to date`, async (t) => {
+    const { world, config } = await openTestWorld(t, engine)
+    await world.store.transaction((db) =>
+      db.schema.alterTable('schema_version').dropColumn('oldest_program').execute(),
+    )
+    await world.store.close()
+    const again = await openWorld(config, silent, 1_000)
+    assert.equal((await readVersion(again)).oldest_program, 0)
+    await again.store.close()
   })
 
   test(`${engine}: opening a database again keeps what is in it`, async (t) => {
@@ -33,7 +74,7 @@ for (const engine of engines) {
         .execute()
     })
     await world.store.close()
-    const again = await openWorld(config, log, 1_000)
+    const again = await openWorld(config, silent, 1_000)
     assert.equal(
       (await again.store.db.selectFrom('workspaces').select('slug').executeTakeFirst())?.slug,
       'kept',
@@ -100,6 +141,6 @@ test('sqlite: what is no database, or cannot be one, is refused in plain words',
     [`sqlite:${file}/adit.db`, /ENOTDIR|EEXIST/],
   ] as const) {
     const config = readConfig({ ADIT_DATABASE_URL: url })
-    await assert.rejects(async () => openWorld(config, log, 100), words)
+    await assert.rejects(async () => openWorld(config, silent, 100), words)
   }
 })

@@ -9,16 +9,20 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { freePort } from './ports.ts'
+import { until } from './until.ts'
 
-export interface Cluster {
+export interface Server {
   /** Without a database at its end. */
   readonly url: string
   start(): Promise<void>
@@ -27,36 +31,70 @@ export interface Cluster {
   /** Stops every process of it where it stands: connections stay open and nothing answers. */
   freeze(): void
   thaw(): void
+}
+
+export interface Standby extends Server {
+  /** Lets it be written to, and returns when it can. */
+  promote(): Promise<void>
+}
+
+export interface Cluster extends Server {
+  /** A server that follows this one, which from then on acknowledges nothing that the other does not have. */
+  standby(): Promise<Standby>
   remove(): Promise<void>
 }
 
 const isRoot = process.getuid?.() === 0
 const identity = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {}
+const environment = { ...identity, env: { ...process.env, LC_ALL: 'C' } }
 
 export async function createCluster(settings: string[] = []): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'adit-postgres-'))
   const native = join(folder, 'native')
   copyNative(native)
-  const data = join(folder, 'data')
-  mkdirSync(data)
-  if (isRoot) chownSync(data, identity.uid as number, identity.gid as number)
   chmodSync(folder, 0o755)
-  const options = { ...identity, env: { ...process.env, LC_ALL: 'C' }, cwd: data }
+  const data = makeDataFolder(folder, 'data')
   execFileSync(
     join(native, 'bin/initdb'),
     ['-D', data, '-U', 'adit', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
-    {
-      ...options,
-      stdio: ['ignore', 'ignore', 'inherit'],
-    },
+    { ...environment, cwd: data, stdio: ['ignore', 'ignore', 'inherit'] },
   )
-  const port = await freePort()
+  const primary = serverOn(native, data, await freePort(), settings)
+  const standbys: Standby[] = []
+  return {
+    ...primary,
+    async standby() {
+      const copy = makeDataFolder(folder, `standby-${standbys.length + 1}`)
+      await copyWhileRunning(primary, data, copy)
+      const following = [...settings, `primary_conninfo=${primary.url}`]
+      const standby = serverOn(native, copy, await freePort(), following)
+      standbys.push({ ...standby, promote: () => ask(standby, 'select pg_promote()').then(() => {}) })
+      await standby.start()
+      // Only now: until somebody follows, nothing that was written would be acknowledged.
+      await ask(primary, "alter system set synchronous_standby_names = '*'")
+      await ask(primary, 'select pg_reload_conf()')
+      const isFollowed = "select 1 from pg_stat_replication where sync_state = 'sync'"
+      await until('the standby follows', async () => (await ask(primary, isFollowed)).length === 1)
+      return standbys.at(-1) as Standby
+    },
+    async remove() {
+      for (const server of [...standbys, primary]) {
+        server.thaw()
+        await server.stop('kill')
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function serverOn(native: string, data: string, port: number, settings: string[]): Server {
   const flags = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300', ...settings]
   let server: ChildProcess | undefined
+  const isRunning = () => server !== undefined && server.exitCode === null && server.signalCode === null
 
   function signalAll(signal: 'STOP' | 'CONT'): void {
     const pid = server?.pid
-    if (!pid || server?.exitCode !== null || server.signalCode !== null) return
+    if (!pid || !isRunning()) return
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
       .trim()
       .split(' ')
@@ -64,26 +102,26 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
     for (const each of [pid, ...children.map(Number)]) process.kill(each, `SIG${signal}`)
   }
 
-  const cluster: Cluster = {
+  return {
     url: `postgres://adit@127.0.0.1:${port}`,
     async start() {
       const started = spawn(
         join(native, 'bin/postgres'),
         ['-D', data, '-p', String(port), ...flags.flatMap((flag) => ['-c', flag])],
-        { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
+        { ...environment, cwd: data, stdio: ['ignore', 'ignore', 'pipe'] },
       )
       server = started
       await new Promise<void>((resolve, reject) => {
         let said = ''
         started.stderr?.on('data', (chunk) => {
           said = (said + chunk).slice(-10_000)
-          if (said.includes('ready to accept connections')) resolve()
+          if (/ready to accept (read-only )?connections/.test(said)) resolve()
         })
         started.once('exit', () => reject(new Error(`PostgreSQL did not start:\n${said}`)))
       })
     },
     async stop(how) {
-      if (!server || server.exitCode !== null || server.signalCode !== null) return
+      if (!server || !isRunning()) return
       const gone = once(server, 'exit')
       // SIGQUIT makes it abandon everything at once, as a power cut would, but takes its children along.
       server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT')
@@ -91,13 +129,48 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
     },
     freeze: () => signalAll('STOP'),
     thaw: () => signalAll('CONT'),
-    async remove() {
-      signalAll('CONT')
-      await cluster.stop('kill')
-      rmSync(folder, { recursive: true, force: true })
-    },
   }
-  return cluster
+}
+
+/** What pg_basebackup would do, which is not among the programs out of npm. */
+async function copyWhileRunning(server: Server, data: string, copy: string): Promise<void> {
+  const client = new pg.Client(`${server.url}/postgres`)
+  await client.connect()
+  await client.query("select pg_backup_start('standby', true)")
+  execFileSync('cp', ['-R', `${data}/.`, copy], environment)
+  const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
+  await client.end()
+  rmSync(join(copy, 'postmaster.pid'))
+  // What was written meanwhile is asked of the other server, which has it whole.
+  for (const name of readdirSync(join(copy, 'pg_wal')))
+    if (/^[0-9A-F]{24}$/.test(name)) rmSync(join(copy, 'pg_wal', name))
+  for (const [name, content] of [
+    ['backup_label', rows[0].labelfile],
+    ['standby.signal', ''],
+  ]) {
+    writeFileSync(join(copy, name), content)
+    handOver(join(copy, name))
+  }
+}
+
+async function ask(server: Server, statement: string): Promise<unknown[]> {
+  const client = new pg.Client(`${server.url}/postgres`)
+  await client.connect()
+  const { rows } = await client.query(statement)
+  await client.end()
+  return rows
+}
+
+function makeDataFolder(folder: string, name: string): string {
+  const data = join(folder, name)
+  mkdirSync(data, { mode: 0o700 })
+  handOver(data)
+  return data
+}
+
+/** To the user that PostgreSQL runs as. */
+function handOver(path: string): void {
+  if (isRoot) chownSync(path, identity.uid as number, identity.gid as number)
 }
 
 function copyNative(to: string): void {

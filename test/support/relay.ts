@@ -1,35 +1,50 @@
-// A relay between a client and a server that can be told to misbehave: to let nothing through, or to cut everything off.
+// A relay between a client and a server that can be told to misbehave: to let nothing through or only late, to cut
+// everything off, to forget what is open, or to lead elsewhere.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd, type Test } from './cleanup.ts'
 
 export interface Relay {
   url: string
+  port: string
   /** From now on answers are held back; the connections stay open. */
   hold(): void
   release(): void
+  /** From now on answers come later, each by what the function says; those on one connection stay in their order. */
+  delay(howLongMs: () => number): void
   /** Ends every connection, and refuses new ones until `mend`. */
   cut(): void
   mend(): void
+  /** Forgets every open connection, as a router may: nothing passes on it any more and nobody closes it. New ones work. */
+  forget(): void
+  /** New connections lead there from now on, as when a name or an address moves to another machine. */
+  lead(target: string): void
 }
 
 export async function startRelay(t: Test, target: string): Promise<Relay> {
-  const { hostname, port } = new URL(target)
+  let there = new URL(target)
   const pairs = new Set<[client: Socket, server: Socket]>()
+  const forgotten = new Set<Socket>()
   let held = false
   let broken = false
+  let howLongMs = () => 0
   const relay = createServer((client) => {
     if (broken) return client.destroy()
-    const server = connect(Number(port), hostname)
+    const server = connect(Number(there.port), there.hostname)
     const pair: [Socket, Socket] = [client, server]
     pairs.add(pair)
     client.pipe(server)
-    server.on('data', (bytes) => client.write(bytes))
+    let passed: Promise<unknown> = Promise.resolve()
+    server.on('data', (bytes) => {
+      const ms = howLongMs()
+      passed = Promise.all([passed, ms > 0 && sleep(ms)]).then(() => client.write(bytes))
+    })
     if (held) server.pause()
     for (const socket of pair) {
       socket.on('error', () => {})
       socket.on('close', () => {
-        pairs.delete(pair)
+        if (!pairs.delete(pair)) return
         for (const each of pair) each.destroy()
       })
     }
@@ -37,14 +52,16 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
   await once(relay, 'listening')
   const cut = () => {
     broken = true
-    for (const pair of pairs) for (const socket of pair) socket.destroy()
+    for (const socket of [...[...pairs].flat(), ...forgotten]) socket.destroy()
   }
   atEnd(t, () => {
     cut()
     relay.close()
   })
+  const port = String((relay.address() as AddressInfo).port)
   return {
-    url: `http://127.0.0.1:${(relay.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
+    port,
     hold() {
       held = true
       for (const [, server] of pairs) server.pause()
@@ -53,9 +70,24 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
       held = false
       for (const [, server] of pairs) server.resume()
     },
+    delay(given) {
+      howLongMs = given
+    },
     cut,
     mend: () => {
       broken = false
+    },
+    forget() {
+      for (const pair of pairs)
+        for (const socket of pair) {
+          forgotten.add(socket)
+          socket.unpipe()
+          socket.pause()
+        }
+      pairs.clear()
+    },
+    lead(target) {
+      there = new URL(target)
     },
   }
 }

@@ -1,0 +1,39 @@
+// Transactions that get in each other's way on purpose: PostgreSQL made to refuse whatever might not be serialisable.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { populate, startClients } from '../support/clients.ts'
+import { createDatabase } from '../support/databases.ts'
+import { startServing } from '../support/process.ts'
+
+test('40001: on a database that insists on serialisable transactions all comes through, exactly once', async (t) => {
+  const database = await createDatabase(t, 'postgres')
+  const secrets = await populate(database)
+  const operator = new pg.Client(database)
+  await operator.connect()
+  const name = new URL(database).pathname.slice(1)
+  await operator.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
+  const conflicts = async (): Promise<number> => {
+    // One that failed to serialise was rolled back, and nothing else here is.
+    const { rows } = await operator.query(
+      'select xact_rollback::float8 as count from pg_stat_database where datname = current_database()',
+    )
+    return rows[0].count
+  }
+  const before = await conflicts()
+  const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' }
+  const node = await startServing(t, env)
+  const clients = startClients([node.url], secrets, 8)
+  await sleep(5_000)
+  await clients.finish()
+  await sleep(1_000)
+  const refused = (await conflicts()) - before
+  await operator.end()
+  t.diagnostic(
+    `${refused} transactions were refused by PostgreSQL and ${clients.unavailable.length} requests by the nodes, of which ` +
+      `the slowest took ${clients.slowestMs} ms; ${clients.ledger.created.size} keys`,
+  )
+  assert.ok(refused > 10, 'there were no conflicts')
+  await clients.assertExact(database)
+})

@@ -1,0 +1,98 @@
+// Connections to PostgreSQL that are killed, that nobody can have, and that lead nowhere.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { atEnd } from '../support/cleanup.ts'
+import { populate, startClients } from '../support/clients.ts'
+import { createDatabase } from '../support/databases.ts'
+import { startServing } from '../support/process.ts'
+import { startRelay } from '../support/relay.ts'
+import { caller } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const KILLS = 4
+const CLIENTS = 6
+
+/** A session of somebody else in the same database. */
+async function connect(t: TestContext, database: string): Promise<pg.Client> {
+  const client = new pg.Client(database)
+  await client.connect()
+  atEnd(t, () => client.end())
+  return client
+}
+
+test('every connection is killed under load, again and again: a few 503, nothing lost, nothing done twice', async (t) => {
+  const database = await createDatabase(t, 'postgres')
+  const secrets = await populate(database)
+  const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' }
+  const node = await startServing(t, env)
+  const clients = startClients([node.url], secrets, CLIENTS)
+  const killer = await connect(t, database)
+  for (let kill = 0; kill < KILLS; kill++) {
+    await sleep(1_000)
+    const { rowCount } = await killer.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'adit%' and datname = current_database()",
+    )
+    assert.ok((rowCount ?? 0) >= 2)
+  }
+  await clients.assertRecovered(t, performance.now())
+  assert.ok(clients.unavailable.length < KILLS * CLIENTS * 3, `${clients.unavailable.length} times 503`)
+  await clients.assertExact(database)
+  assert.equal(node.child.exitCode, null)
+})
+
+test('when all connections of a node wait for a lock, whatever needs one is 503 in time, and served within 2 s of its end', async (t) => {
+  const database = await createDatabase(t, 'postgres')
+  const secrets = await populate(database)
+  const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
+  const call = caller(node.api, secrets.key)
+  const edge = caller(`${node.url}/edge/v1`, secrets.edge)
+  const verify = () =>
+    edge('POST', '/keys/verify', {
+      body: JSON.stringify({ key: secrets.key }),
+      headers: { 'content-type': 'application/json' },
+    })
+  assert.equal((await verify()).status, 200)
+  const watcher = await connect(t, database)
+  const holder = await connect(t, database)
+  await holder.query('begin; lock table usage_days in access exclusive mode')
+  const waiting = Promise.all(Array.from({ length: 20 }, () => call('GET', '/usage')))
+  const blocked =
+    "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+  await until('all of its connections wait', async () => (await watcher.query(blocked)).rowCount === 10)
+  const began = performance.now()
+  const sinceThen = () => Math.round(performance.now() - began)
+  const others = Promise.all([call('POST', '/tokens'), call('GET', '/workspace')])
+  // A key that the node knows by heart needs no connection.
+  for (const { status } of [await verify(), await fetch(`${node.url}/healthz`)]) assert.equal(status, 200)
+  assert.ok(sinceThen() < 2_000, `answered from memory after ${sinceThen()} ms`)
+  for (const { status } of await others) assert.equal(status, 503)
+  const ms = sinceThen()
+  assert.ok(ms < 5_000, `answered after ${ms} ms`)
+  await holder.query('rollback')
+  const back = performance.now()
+  await until('service', async () => (await call('POST', '/tokens')).status === 201, 2_000)
+  const statuses = (await waiting).map(({ status }) => status)
+  assert.ok(statuses.every((status) => status === 200 || status === 503))
+  const after = await Promise.all(Array.from({ length: 20 }, () => call('GET', '/usage')))
+  for (const { status } of after) assert.equal(status, 200)
+  t.diagnostic(`503 after ${ms} ms, served again within ${Math.round(performance.now() - back)} ms`)
+})
+
+test('connections that lead nowhere and are never closed: service within 2 s over new ones', async (t) => {
+  const direct = await createDatabase(t, 'postgres')
+  const secrets = await populate(direct)
+  const relay = await startRelay(t, direct)
+  const database = new URL(direct)
+  database.port = relay.port
+  const env = { ADIT_DATABASE_URL: database.href, ADIT_LOG_LEVEL: 'silent' }
+  const node = await startServing(t, env)
+  const clients = startClients([node.url], secrets, CLIENTS)
+  await clients.areAtWork()
+  await clients.assertServing()
+  relay.forget()
+  await clients.assertRecovered(t, performance.now())
+  assert.ok(clients.slowestMs < 8_000, `an answer took ${clients.slowestMs} ms`)
+  await clients.assertExact(direct)
+})

@@ -1,0 +1,45 @@
+// Nodes are restarted one after the other behind a balancer that asks them whether they are ready.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startBalancer } from '../support/balancer.ts'
+import { populate, startClients } from '../support/clients.ts'
+import { createDatabase } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { startServing } from '../support/process.ts'
+import { until } from '../support/until.ts'
+
+const NODES = 3
+
+test('a restart of every node, one after the other and under load, fails not one request', async (t) => {
+  const database = await createDatabase(t, 'postgres')
+  const secrets = await populate(database)
+  const start = (port: number) =>
+    startServing(t, {
+      ADIT_DATABASE_URL: database,
+      ADIT_PORT: String(port),
+      ADIT_STOP_DELAY: '1',
+      ADIT_LOG_LEVEL: 'silent',
+    })
+  const ports = await Promise.all(Array.from({ length: NODES }, freePort))
+  const nodes = await Promise.all(ports.map(start))
+  const balancer = await startBalancer(
+    t,
+    nodes.map(({ url }) => url),
+  )
+  const clients = startClients([balancer.url], secrets, 6)
+  await clients.areAtWork()
+  for (const [index, node] of nodes.entries()) {
+    node.child.kill('SIGTERM')
+    assert.equal((await node.ended).code, 0)
+    await start(ports[index] as number)
+    await until('it is ready again', () => balancer.ready() === NODES, 30_000)
+  }
+  await sleep(500)
+  await clients.finish()
+  t.diagnostic(
+    `${clients.answered} answers while ${NODES} nodes were restarted, the slowest took ${clients.slowestMs} ms`,
+  )
+  assert.deepEqual([balancer.failures, clients.unavailable], [[], []])
+  await clients.assertExact(database)
+})

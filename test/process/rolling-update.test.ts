@@ -1,0 +1,56 @@
+// A newer version of the program has brought the database up to date while nodes of this one still run on it.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { populate, startClients } from '../support/clients.ts'
+import { createDatabase, SECRET } from '../support/databases.ts'
+import { startProcess, startServing } from '../support/process.ts'
+import { until } from '../support/until.ts'
+
+/** What the next version might do so that this one can go on: add, and take nothing away. */
+const EXPANSION = [
+  'alter table api_keys add column note text',
+  'alter table usage_days add column weather integer not null default 0',
+  'create table notes (id text primary key, words text not null)',
+  'create index audit_log_by_subject on audit_log (subject_id)',
+]
+
+test('while the schema is expanded under load every answer is right; a node restarts on it, unless it is told not to', async (t) => {
+  const database = await createDatabase(t, 'postgres')
+  const secrets = await populate(database)
+  const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'warn' }
+  const node = await startServing(t, env)
+  const clients = startClients([node.url], secrets)
+  await clients.areAtWork()
+
+  const operator = new pg.Client(database)
+  await operator.connect()
+  await operator.query('begin')
+  for (const statement of EXPANSION) await operator.query(statement)
+  await operator.query('update schema_version set version = version + 1')
+  await operator.query('commit')
+  const before = clients.ledger.created.size
+  await until('they go on working', () => clients.ledger.created.size > before + 20, 30_000)
+  await clients.finish()
+  assert.deepEqual(clients.unavailable, [])
+  await clients.assertExact(database)
+
+  node.child.kill('SIGTERM')
+  assert.equal((await node.ended).code, 0)
+  const restarted = await startServing(t, env)
+  await restarted.says(
+    /"the database is newer than this adit, which can run on it; update it soon"/,
+    'stderr',
+  )
+  assert.equal((await fetch(`${restarted.url}/readyz`)).status, 200)
+
+  await operator.query('update schema_version set oldest_program = version')
+  await operator.end()
+  const refused = startProcess(t, ['serve'], { ...env, ADIT_PORT: '0', ADIT_SECRET: SECRET })
+  const ended = await refused.ended
+  assert.deepEqual([ended.code, ended.stdout], [1, ''])
+  assert.match(
+    ended.stderr,
+    /^adit: The database has schema \d+, which this adit cannot run on: it knows schemas up to \d+\. Run the newer adit that wrote it, or restore a backup from before\.$/m,
+  )
+})

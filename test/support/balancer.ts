@@ -1,0 +1,67 @@
+// A balancer as people put it in front of nodes: it keeps connections to them open, asks each now and then whether it is
+// ready, and sends requests to those that are. It never repeats a request, so whatever a node fails is seen.
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { atEnd, type Test } from './cleanup.ts'
+
+const ASK_EVERY_MS = 150
+/** Of one connection only, and not for whoever is behind. */
+const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding']
+
+export interface Balancer {
+  url: string
+  /** Requests that a node did not answer, and why. */
+  failures: string[]
+  /** How many nodes say that they are ready. */
+  ready(): number
+}
+
+export async function startBalancer(t: Test, nodes: readonly string[]): Promise<Balancer> {
+  const agent = new http.Agent({ keepAlive: true })
+  const ready = new Set<string>()
+  const failures: string[] = []
+  let turn = 0
+
+  async function ask(node: string): Promise<void> {
+    const isReady = await fetch(`${node}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+    if (isReady) ready.add(node)
+    else ready.delete(node)
+  }
+
+  const server = http.createServer((request, response) => {
+    const choice = [...ready]
+    const node = choice[turn++ % choice.length]
+    const fail = (reason: string) => {
+      failures.push(`${request.method} ${request.url} to ${node}: ${reason}`)
+      response.writeHead(502).end()
+    }
+    if (!node) return fail('nobody is ready')
+    const { method = 'GET', headers } = request
+    const forwarded = http.request(`${node}${request.url}`, { agent, method, headers }, (answer) => {
+      const kept = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
+      response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept))
+      answer.pipe(response)
+    })
+    forwarded.on('error', (error) => fail(error.message))
+    request.pipe(forwarded)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  await Promise.all(nodes.map(ask))
+  const asking = setInterval(() => nodes.forEach(ask), ASK_EVERY_MS)
+  atEnd(t, () => {
+    clearInterval(asking)
+    server.close()
+    server.closeAllConnections()
+    agent.destroy()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    failures,
+    ready: () => ready.size,
+  }
+}

@@ -1,0 +1,52 @@
+// What clients were told was done. The database is held against it: nothing acknowledged may be lost, nothing done twice.
+import assert from 'node:assert/strict'
+import pg from 'pg'
+import type { Call } from './server.ts'
+
+export interface Ledger {
+  /** The raw keys by their ids. */
+  readonly created: Map<string, string>
+  readonly revoked: Set<string>
+  /** The total that each client reported last. */
+  readonly bytes: number[]
+}
+
+/** For databases in which, but for one key to begin with, nobody else made anything. */
+export async function assertKept(ledger: Ledger, database: string): Promise<void> {
+  const { created, revoked, bytes } = ledger
+  const client = new pg.Client(database)
+  await client.connect()
+  const column = async (statement: string): Promise<unknown[]> =>
+    (await client.query({ text: statement, rowMode: 'array' })).rows.map(([value]) => value).toSorted()
+  const [first] = (await client.query('select id from api_keys order by created_at, id limit 1')).rows
+  const keys = `select id from api_keys where id <> '${first.id}'`
+  const acts = (action: string) =>
+    `select subject_id from audit_log where action = '${action}' and subject_id <> '${first.id}'`
+  const total = bytes.reduce((sum, each) => sum + each, 0)
+  const revokedSorted = [...revoked].toSorted()
+  for (const [statement, expected] of [
+    [keys, [...created.keys()].toSorted()],
+    [acts('key.created'), [...created.keys()].toSorted()],
+    [`${keys} and revoked_at is not null`, revokedSorted],
+    [acts('key.revoked'), revokedSorted],
+    ["select subject_id from key_feed where kind = 'key'", revokedSorted],
+    ['select sum(bytes_in)::float8 from usage_counters', [total]],
+    ['select sum(bytes_in)::float8 from usage_days', [total]],
+  ] as const)
+    assert.deepEqual(await column(statement), expected, statement)
+  await client.end()
+}
+
+/** More would only take longer. */
+const GOOD_KEYS_TRIED = 40
+
+/** A node answers by what was acknowledged, whichever node that was. */
+export async function assertKnown({ created, revoked, bytes }: Ledger, call: Call): Promise<void> {
+  const total = bytes.reduce((sum, each) => sum + each, 0)
+  assert.equal((await call('GET', '/usage?days=2')).json.totalBytes, total)
+  const good = [...created.keys()].filter((id) => !revoked.has(id))
+  for (const id of [...revoked, ...good.slice(-GOOD_KEYS_TRIED)]) {
+    const { status } = await call('GET', '/workspace', { key: created.get(id) as string })
+    assert.equal(status, revoked.has(id) ? 401 : 200, id)
+  }
+}
