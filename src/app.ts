@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { CannotStart } from './cannot-start.ts'
+import { CannotStart, wordsOf } from './cannot-start.ts'
 import { type Config, forgetForeignSettings, version } from './config.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startFeed } from './directory/feed.ts'
@@ -38,9 +38,10 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const { store, clock } = opened
   const secret = await secretOrClose(config, store)
   const node = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
-  const feed = await startFeed(store, clock, node, (error) =>
-    log.warn({ err: error }, 'could not follow the feed of changes'),
-  )
+  const feed = await startFeed(store, clock, node, {
+    lost: (error) => log.warn({ reason: wordsOf(error) }, 'the database cannot be followed'),
+    regained: () => log.info('the database can be followed again'),
+  })
   const world: World = { ...opened, afterChange: feed.wake }
   const uses = startUses(store, clock, (error) =>
     log.warn({ err: error }, 'could not write when keys were used'),

@@ -67,7 +67,7 @@ export const settings = {
   ADIT_KEYS_IN_MEMORY: setting(
     'how many API keys a node remembers at the most, about 250 bytes each; half as many, the latest used, for sure',
     '2000000',
-    (text) => wholeNumber(text, 10, 100_000_000),
+    (text) => wholeNumber(text, 10, 33_000_000),
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; needed with PostgreSQL, else kept beside the database',

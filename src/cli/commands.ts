@@ -269,7 +269,10 @@ export const commands: readonly Command[] = [
       name: 'admin nodes',
       summary: 'list the running nodes, their leases and how far each has heard of changes',
       details:
-        'A node that was killed stays in the list, its lease run out, until the next revocation has waited for it once.',
+        'HEARD is when a node last let itself be heard, every 5 seconds or sooner, by its own clock. FEED says whether it has\n' +
+        'heard of every change. LEASE says whether it may still answer from memory, as far as HEARD tells. A node that was\n' +
+        'killed or hangs stays in the list until a revocation has waited for it, once and for 2 seconds; one that comes back\n' +
+        'is listed again.',
     },
     async (_input, io) => (await import('./admin/nodes.ts')).list(io),
   ),

@@ -97,17 +97,17 @@ export const followKeyChanges = operation({
   summary: 'Follow revocations',
   description:
     'A stream of server-sent events. `revoked` tells that a key is good no more: its data holds `keyId` and `hash`, the ' +
-    'SHA-256 of the raw key in hex. `id` numbers the changes; send the last one back in `Last-Event-ID` to go on without ' +
-    'a gap: what was missed comes first. `reset` says that changes were missed for good: forget every key you remember. ' +
-    'Without that header, and after `reset`, the revocations of the last minute come first, without ids; keep them, and ' +
+    'SHA-256 of the raw key in hex. Send the last `id` back in `Last-Event-ID` to go on without a gap: ' +
+    'what was missed comes first. `reset` says that changes were missed for good: forget every key you remember. ' +
+    'Without that header, and after `reset`, the latest revocations, up to a thousand, come first, without ids; keep them, and ' +
     'let no answer to a verification outweigh them. An `id` alone follows: now everything was heard. A comment comes at ' +
     'least every 5 seconds, so that silence means loss. The stream ends when the edge itself is revoked.',
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({
-        pattern: '^[0-9]{1,15}$',
-        description: 'The number of the last change that the edge has seen.',
-        examples: ['41'],
+        pattern: '^[0-9]{1,15}(-[0-9a-f]{0,16})?$',
+        description: 'The id of the last event that the edge has seen.',
+        examples: ['41-9c3e5d0f7a1b2846'],
         'x-rule': 'must be the id of an event of this stream',
       }),
     ),
@@ -116,7 +116,7 @@ export const followKeyChanges = operation({
     status: 200,
     description: 'The changes, as they happen.',
     schema: Type.Object({ keyId: TokenId, hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
-    example: `id: 42\nevent: revoked\ndata: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
+    example: `id: 42-1f0e2d3c4b5a6978\nevent: revoked\ndata: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
     stream: true,
   },
   faults: [],

@@ -70,9 +70,9 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
    * before a change and arrive after it, and would bring back to life what was revoked.
    */
   async function ask<V>(read: (db: Db) => Promise<V>, remember: (found: V) => void): Promise<V> {
-    const before = feed.position()
+    const before = feed.place()
     const found = await read(store.db)
-    if (feed.position() === before) remember(found)
+    if (feed.place() === before) remember(found)
     return found
   }
 

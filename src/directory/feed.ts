@@ -2,20 +2,25 @@
 // under which the node may answer from memory. The poll is the truth; being woken only makes it earlier.
 import { LEASE_MS } from '../domain/changes.ts'
 import { HEARD_EVERY_MS } from '../domain/nodes.ts'
-import { type FeedRow as Change, lookAtFeed, readFeed, readFeedFloor, readFeedSince } from '../store/feed.ts'
+import {
+  type FeedRow as Change,
+  isSamePlace,
+  lookAtFeed,
+  type Place,
+  readFeed,
+  readLatest,
+} from '../store/feed.ts'
 import { acknowledge, deleteNode, insertNode } from '../store/nodes.ts'
 import type { Store } from '../store/store.ts'
 import { createLease } from './lease.ts'
 
-export type { Change }
+export type { Change, Place }
 
 const POLL_EVERY_MS = 250
-/** Far longer than any node can lag behind another, or their clocks differ. */
-const RECENT_MS = 60_000
-/** Whoever has missed more starts afresh, which is less work. */
-const CATCH_UP_MAX = 10_000
+/** Far more than are made while a node can lag behind another. */
+const LATEST = 1_000
 
-const NOTHING_HEARD = -1
+const NOTHING_HEARD: Place = { number: -1, mark: '' }
 
 /** Who this node is, for `adit admin nodes`. */
 export interface NodeIdentity {
@@ -28,22 +33,28 @@ export interface NodeIdentity {
 export interface Feed {
   /** Looks at once: something was just committed. */
   wake(): void
-  /** The number of the last change that was heard. */
-  position(): number
+  /** Where the last change is that was heard; another object after each. */
+  place(): Place
   /** Whether whatever was told to listeners is still all that counts. */
   isTrusted(): boolean
   /** How long ago the feed was last known to be read to its end, in milliseconds. */
   ageMs(): number
   /** Reads on at once where the number is still ahead. */
   reach(number: number): Promise<void>
-  /** Tells of every change after `position`, until the returned function is called; `onLost` where some were missed. */
-  subscribe(listener: Listener): { position: number; unsubscribe: () => void }
-  /** The changes after a position, up to another; undefined where some of them are no longer kept. */
-  backlog(after: number, upTo: number): Promise<Change[] | undefined>
-  /** The changes of the last minute, up to a position. */
-  recent(upTo: number): Promise<Change[]>
+  /** Tells of every change after `place`, until the returned function is called; `onLost` where some were missed. */
+  subscribe(listener: Listener): { place: Place; unsubscribe: () => void }
+  /** The changes after a place, up to another; undefined where they are not all there. */
+  backlog(after: Place, upTo: Place): Promise<Change[] | undefined>
+  /** The last thousand changes up to a place. */
+  latest(upTo: Place): Promise<Change[]>
   /** Hands the lease back, so that nobody waits for this node. Nothing may be answered from memory any more. */
   leave(): Promise<void>
+}
+
+/** Once for each outage, not four times a second. */
+export interface FeedTidings {
+  lost(error: unknown): void
+  regained(): void
 }
 
 export interface Listener {
@@ -55,13 +66,13 @@ export async function startFeed(
   store: Store,
   clock: () => number,
   node: NodeIdentity,
-  onFailure: (error: unknown) => void,
+  tell: FeedTidings,
 ): Promise<Feed> {
   const { line } = store
   const startedAt = clock()
   const lease = createLease(clock)
   const listeners = new Set<Listener>()
-  let position = NOTHING_HEARD
+  let place = NOTHING_HEARD
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let polling: Promise<void> | undefined
@@ -69,22 +80,19 @@ export async function startFeed(
   let left = false
   let failing = false
 
-  function startAfresh(head: number): void {
-    position = head
+  function startAfresh(head: Place): void {
+    place = head
     for (const { onLost } of listeners) onLost()
   }
 
-  async function catchUp(head: number): Promise<void> {
-    if (head === position) return
-    // Further on than the database itself: it was put back to an earlier state.
-    if (head < position || head > position + CATCH_UP_MAX || position === NOTHING_HEARD)
-      return startAfresh(head)
-    const changes = await readFeed(line.db, position, head)
-    // Asleep for longer than changes are kept.
-    if (changes.length !== head - position) return startAfresh(head)
+  async function catchUp(head: Place): Promise<void> {
+    if (isSamePlace(head, place)) return
+    const changes = await readFeed(line.db, place, head)
+    // Asleep for longer than changes are kept, or the database was put back to an earlier state.
+    if (!changes) return startAfresh(head)
     for (const change of changes) {
-      position = change.number
       for (const { onChange } of listeners) onChange(change)
+      place = change
     }
   }
 
@@ -93,7 +101,8 @@ export async function startFeed(
       insertNode(db, {
         ...node,
         lease_ms: LEASE_MS,
-        seen: position,
+        seen: place.number,
+        mark: place.mark,
         started_at: startedAt,
         heard_at: clock(),
       }),
@@ -108,9 +117,9 @@ export async function startFeed(
     const began = lease.begin()
     const { head, seen } = await lookAtFeed(line.db, node.id)
     await catchUp(head)
-    let known = seen !== null
-    if (known && (seen !== position || performance.now() - acknowledgedAt > HEARD_EVERY_MS)) {
-      known = await line.transaction((db) => acknowledge(db, node.id, position, clock()))
+    let known = seen !== undefined
+    if (seen && (!isSamePlace(seen, place) || performance.now() - acknowledgedAt > HEARD_EVERY_MS)) {
+      known = await line.transaction((db) => acknowledge(db, node.id, place, clock()))
       acknowledgedAt = performance.now()
     }
     if (known) lease.renew(began)
@@ -131,11 +140,11 @@ export async function startFeed(
     polling = poll()
       .then(
         () => {
+          if (failing) tell.regained()
           failing = false
         },
         (error) => {
-          // Once for each outage, not four times a second.
-          if (!failing && !left) onFailure(error)
+          if (!failing && !left) tell.lost(error)
           failing = true
         },
       )
@@ -153,25 +162,22 @@ export async function startFeed(
 
   return {
     wake,
-    position: () => position,
+    place: () => place,
     isTrusted: lease.isTrusted,
     ageMs: () => performance.now() - readAt,
     async reach(number) {
       // One that is under way may have begun too early; the one after it has not.
-      for (let turn = 0; turn < 2 && position < number; turn++) {
+      for (let turn = 0; turn < 2 && place.number < number; turn++) {
         wake()
         await polling
       }
     },
     subscribe(listener) {
       listeners.add(listener)
-      return { position, unsubscribe: () => listeners.delete(listener) }
+      return { place, unsubscribe: () => listeners.delete(listener) }
     },
-    async backlog(after, upTo) {
-      if (after > upTo || after < (await readFeedFloor(store.db))) return undefined
-      return readFeed(store.db, after, upTo)
-    },
-    recent: (upTo) => readFeedSince(store.db, clock() - RECENT_MS, upTo),
+    backlog: (after, upTo) => readFeed(store.db, after, upTo),
+    latest: (upTo) => readLatest(store.db, upTo, LATEST),
     async leave() {
       left = true
       clearInterval(timer)

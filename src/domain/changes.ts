@@ -1,6 +1,6 @@
 // Changes to what nodes remember: keys, edges, workspaces. Each is told in the very transaction that makes it, and is over
 // when no node goes by what was before.
-import { appendToFeed, dropFeedBefore, readFeedHead } from '../store/feed.ts'
+import { appendToFeed, dropFeedBefore, type Place, readHead } from '../store/feed.ts'
 import { deleteNodesBehind, findLeaseBehind } from '../store/nodes.ts'
 import type { Db } from '../store/store.ts'
 import type { World } from './context.ts'
@@ -13,6 +13,8 @@ export const LEASE_MS = 2_000
 const DRIFT_MS = 50
 const LOOK_AFTER_MS = 2
 const LOOK_EVERY_MS = 40
+const CLEAN_UP_MS = 500
+const MARK_BYTES = 8
 
 export interface ChangeMade {
   kind: 'key' | 'edge' | 'workspace'
@@ -21,41 +23,48 @@ export interface ChangeMade {
   hash?: string
 }
 
-/** To be called last in the changing transaction. Returns the number to wait for once it is committed. */
-export async function tellOfChange(db: Db, world: World, made: ChangeMade): Promise<number> {
+/** To be called last in the changing transaction. Returns the place to wait for once it is committed. */
+export async function tellOfChange(db: Db, world: World, made: ChangeMade): Promise<Place> {
   const { kind, subjectId, hash = '' } = made
   const now = world.clock()
   await dropFeedBefore(db, now - KEPT_MS)
-  return appendToFeed(db, { kind, subject_id: subjectId, hash, at: now })
+  const mark = Buffer.from(world.random(MARK_BYTES)).toString('hex')
+  return appendToFeed(db, { kind, subject_id: subjectId, hash, at: now, mark })
 }
 
 /**
  * Resolves when no node goes by what was before the change: each has acknowledged it, or can trust its memory no longer,
  * because a lease that was begun before the commit is over a lease's length after it. No clock but this process's own is
- * asked for that. Once there is a number, it does not fail: if the database cannot be asked who is behind, the leases still
+ * asked for that. Once there is a place, it does not fail: if the database cannot be asked who is behind, the leases still
  * end.
  *
- * Without a number it waits for whatever was changed before: whoever is told that there is nothing left to change may be
+ * Without a place it waits for whatever was changed before: whoever is told that there is nothing left to change may be
  * asking again after an answer that was lost, and takes this one for it.
  */
-export async function awaitEverywhere(world: World, made: number | undefined): Promise<void> {
+export async function awaitEverywhere(world: World, made: Place | undefined): Promise<void> {
   const { store } = world
-  const number = made ?? (await readFeedHead(store.db))
+  const place = made ?? (await readHead(store.db))
   const committed = performance.now()
-  world.afterChange()
-  store.ring().catch(() => {})
+  if (made) {
+    world.afterChange()
+    store.ring().catch(() => {})
+  }
   let lease = LEASE_MS
   for (let pause = LOOK_AFTER_MS; ; pause = Math.min(2 * pause, LOOK_EVERY_MS)) {
     const left = committed + lease + DRIFT_MS - performance.now()
     if (left <= 0) break
     // A node of another version may have a longer lease; a database that does not answer is not waited for.
-    const behind = await answerWithin(left, findLeaseBehind(store.db, number), lease)
+    const behind = await answerWithin(left, findLeaseBehind(store.db, place), lease)
     if (behind === undefined) return
     lease = Math.max(lease, behind)
     await sleep(Math.min(pause, left))
   }
   // Nobody else has to wait for them. One that comes back notices before it trusts its memory again.
-  store.transaction((db) => deleteNodesBehind(db, number)).catch(() => {})
+  await answerWithin(
+    CLEAN_UP_MS,
+    store.transaction((db) => deleteNodesBehind(db, place)),
+    undefined,
+  )
 }
 
 /** Another value where there is no answer, or none in time. */

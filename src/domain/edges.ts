@@ -35,13 +35,13 @@ const describeEdge = (row: EdgeRow) => ({
 })
 
 export async function revoke(world: World, actor: Actor, id: string) {
-  const number = await world.store.transaction(async (db) => {
+  const place = await world.store.transaction(async (db) => {
     const hash = await revokeEdge(db, id, world.clock())
     if (hash === undefined) return undefined
     await recordAct(db, world, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
     return tellOfChange(db, world, { kind: 'edge', subjectId: id, hash })
   })
-  await awaitEverywhere(world, number)
-  if (number === undefined) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
+  await awaitEverywhere(world, place)
+  if (!place) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
   return { id, revoked: true as const }
 }

@@ -117,7 +117,7 @@ const describeKey = (row: KeyRow) => ({
 
 /** Somebody else's key, one that never was and one already revoked all look the same: not found. */
 export async function revoke(ctx: Context, id: string) {
-  const number = await ctx.store.transaction(async (db) => {
+  const place = await ctx.store.transaction(async (db) => {
     await requireStillAllowed(db, ctx)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) return undefined
@@ -125,8 +125,8 @@ export async function revoke(ctx: Context, id: string) {
     await recordAct(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
     return tellOfChange(db, ctx, { kind: 'key', subjectId: id, hash })
   })
-  await awaitEverywhere(ctx, number)
-  if (number === undefined) throw noSuchKey(id)
+  await awaitEverywhere(ctx, place)
+  if (!place) throw noSuchKey(id)
   return { id, revoked: true as const }
 }
 

@@ -1,5 +1,5 @@
 // The nodes, as the operator sees them.
-import { readFeedHead } from '../store/feed.ts'
+import { readHead } from '../store/feed.ts'
 import { listNodes } from '../store/nodes.ts'
 import type { World } from './context.ts'
 import { isoOf } from './instants.ts'
@@ -11,7 +11,7 @@ export async function listAll(world: World) {
   const { db } = world.store
   const rows = await listNodes(db)
   // Afterwards, so that nobody seems to be ahead of it.
-  const head = await readFeedHead(db)
+  const head = await readHead(db)
   const now = world.clock()
   return rows.map((row) => ({
     id: row.id,
@@ -21,7 +21,7 @@ export async function listAll(world: World) {
     startedAt: isoOf(row.started_at),
     heardAt: isoOf(row.heard_at),
     position: row.seen,
-    behind: Math.max(0, head - row.seen),
+    behind: Math.max(0, head.number - row.seen),
     lease: now - row.heard_at < HEARD_EVERY_MS + row.lease_ms ? ('held' as const) : ('ran out' as const),
   }))
 }

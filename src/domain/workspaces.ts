@@ -78,11 +78,11 @@ export async function getBySlug(world: World, slug: string): Promise<WorkspaceRo
 /** Provisioning twice is no mistake: the second time changes nothing. */
 export async function provision(world: World, actor: Actor, slug: string): Promise<WorkspaceRow> {
   const { id } = await getBySlug(world, slug)
-  const number = await world.store.transaction(async (db) => {
+  const place = await world.store.transaction(async (db) => {
     if (!(await provisionWorkspace(db, id, world.clock()))) return undefined
     await recordAct(db, world, { workspaceId: id, actor, action: 'workspace.provisioned', subjectId: id })
     return tellOfChange(db, world, { kind: 'workspace', subjectId: id })
   })
-  await awaitEverywhere(world, number)
+  await awaitEverywhere(world, place)
   return getBySlug(world, slug)
 }

@@ -8,7 +8,7 @@ import type { World } from '../domain/context.ts'
 import { takeReport } from '../domain/reports.ts'
 import { describeWorkspace } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
-import { keyChanges } from './key-changes.ts'
+import { keyChanges, placeOf } from './key-changes.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface EdgeOptions {
@@ -52,7 +52,7 @@ export function mountEdge(
       keyChanges(feed, {
         id: actor.id,
         isStillGood: async () => (await directory.verifyEdge(credential)).valid,
-        after: after === undefined ? undefined : Number(after),
+        after: after === undefined ? undefined : placeOf(after),
         closing,
       }),
     'usage.report': ({ actor }, report) => takeReport(world, actor.id, report),

@@ -23,7 +23,8 @@ export function bodyOf(fault: Fault): object {
 export function sendFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const fault = translate(error)
   if (fault.code === 'internal') request.log.error({ err: fault.cause }, 'request failed')
-  if (fault.code === 'unavailable') request.log.warn({ err: fault.cause }, 'database unavailable')
+  if (fault.code === 'unavailable' && fault.cause)
+    request.log.warn({ reason: (fault.cause as Error).message }, 'database unavailable')
   if (fault.code === 'unauthorized' && asksForBearer(request)) reply.header('www-authenticate', 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
   return reply

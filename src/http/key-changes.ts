@@ -1,5 +1,5 @@
 // The stream of revocations to an edge, as server-sent events.
-import type { Change, Feed } from '../directory/feed.ts'
+import type { Change, Feed, Place } from '../directory/feed.ts'
 
 /** Silence for longer means that something is lost. */
 const COMMENT_EVERY_MS = 5_000
@@ -11,8 +11,8 @@ const COMMENT = ': still here\n\n'
 export interface ListeningEdge {
   id: string
   isStillGood: () => Promise<boolean>
-  /** The last number that it has seen, if it has seen any. */
-  after: number | undefined
+  /** How far it has heard, if it has heard anything. */
+  after: Place | undefined
   /** When this node sends those away who would listen for ever. */
   closing: AbortSignal
 }
@@ -28,8 +28,8 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
     wake()
   }
   // An edge that comes from a node which is ahead of this one has missed nothing.
-  if (after !== undefined) await feed.reach(after)
-  const { position, unsubscribe } = feed.subscribe({
+  if (after !== undefined) await feed.reach(after.number)
+  const { place, unsubscribe } = feed.subscribe({
     onChange(change) {
       pending.push(change)
       if (pending.length > PENDING_MAX) end()
@@ -43,17 +43,17 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
     if (closing.aborted) return
     // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
     if (!(await edge.isStillGood())) return
-    const missed = after === undefined ? undefined : await feed.backlog(after, position)
+    const missed = after === undefined ? undefined : await feed.backlog(after, place)
     if (missed) {
       for (const change of missed) yield eventOf(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // Another node, which lags behind, may still answer that such a key is good: the edge must know better. Without an
-      // id, because they lie before the position.
-      for (const change of await feed.recent(position)) if (change.kind === 'key') yield revoked(change)
+      // id, because they lie before the place.
+      for (const change of await feed.latest(place)) if (change.kind === 'key') yield revoked(change)
     }
     // An id without data tells where the edge stands, and is no event: now it has heard everything.
-    yield `id: ${position}\n\n`
+    yield `id: ${idOf(place)}\n\n`
 
     while (!ended) {
       const change = pending.shift()
@@ -77,7 +77,14 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
 }
 
 /** Edges learn of keys; that another edge was revoked moves only their number on. */
-const eventOf = (change: Change) => `id: ${change.number}\n${change.kind === 'key' ? revoked(change) : '\n'}`
+const eventOf = (change: Change) => `id: ${idOf(change)}\n${change.kind === 'key' ? revoked(change) : '\n'}`
+
+const idOf = ({ number, mark }: Place) => `${number}-${mark}`
+
+export function placeOf(id: string): Place {
+  const [number, mark = ''] = id.split('-')
+  return { number: Number(number), mark }
+}
 
 const revoked = ({ subject_id: keyId, hash }: Change) =>
   `event: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`

@@ -1,75 +1,99 @@
 // The feed of changes: numbered in the order of their commits, kept for a while.
-import { type Selectable, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type FeedRow = Selectable<Tables['key_feed']>
 
+/** The mark tells apart what counts alike: in a database that was put back, numbers are given a second time. */
+export interface Place {
+  number: number
+  mark: string
+}
+
+export const isSamePlace = (a: Place, b: Place): boolean => a.number === b.number && a.mark === b.mark
+
+/** Whoever has missed more starts afresh, which is less work. */
+const CATCH_UP_MAX = 10_000
+/** More than one, so that the feed grows shorter when changes become fewer. */
+const DROPPED_AT_ONCE = 10
+
+export type NewChange = Pick<FeedRow, 'kind' | 'subject_id' | 'hash' | 'at' | 'mark'>
+
 /** To be called last in its transaction: the row that numbers are taken from is everybody's. */
-export async function appendToFeed(db: Db, change: Omit<FeedRow, 'number'>): Promise<number> {
-  const { number } = await db
+export async function appendToFeed(db: Db, change: NewChange): Promise<Place> {
+  const head = await db
     .updateTable('key_feed_head')
     .set((row) => ({ number: row('number', '+', 1) }))
     .where('id', '=', 1)
-    .returning('number')
+    .returning(['number', 'mark'])
     .executeTakeFirstOrThrow()
+  const { number } = head
+  const { mark } = change
   await db
     .insertInto('key_feed')
-    .values({ ...change, number })
+    .values({ ...change, number, before: head.mark })
     .execute()
-  return number
+  await db.updateTable('key_feed_head').set({ mark }).where('id', '=', 1).execute()
+  return { number, mark }
 }
 
+/** Always the first ones, some at a time: no clock of any node can tear a hole into the feed. */
 export async function dropFeedBefore(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('key_feed').where('at', '<', before).execute()
-}
-
-export const readFeed = (db: Db, after: number, upTo: number): Promise<FeedRow[]> =>
-  db
-    .selectFrom('key_feed')
-    .selectAll()
-    .where('number', '>', after)
-    .where('number', '<=', upTo)
-    .orderBy('number')
-    .execute()
-
-/** The changes made since a moment, up to a number. */
-export const readFeedSince = (db: Db, at: number, upTo: number): Promise<FeedRow[]> =>
-  db
-    .selectFrom('key_feed')
-    .selectAll()
-    .where('at', '>=', at)
-    .where('number', '<=', upTo)
-    .orderBy('number')
-    .execute()
-
-/** The number of the last change ever made. */
-export async function readFeedHead(db: Db): Promise<number> {
-  const { number } = await db
-    .selectFrom('key_feed_head')
-    .select('number')
-    .where('id', '=', 1)
-    .executeTakeFirstOrThrow()
-  return number
-}
-
-/** The number of the last change, and up to which one the node is known to have heard, both as of one moment. */
-export async function lookAtFeed(db: Db, nodeId: string): Promise<{ head: number; seen: number | null }> {
-  const { rows } = await sql<{ head: number; seen: number | null }>`
-    select number as head, (select seen from nodes where id = ${nodeId}) as seen
-    from key_feed_head where id = 1`.execute(db)
-  const [look] = rows
-  if (!look) throw new Error('The feed has no head.')
-  return look
-}
-
-/** The number before the oldest change that is still kept: whoever has seen less has missed something. */
-export async function readFeedFloor(db: Db): Promise<number> {
   const oldest = await db
     .selectFrom('key_feed')
-    .select('number')
+    .select(['number', 'at'])
     .orderBy('number')
-    .limit(1)
-    .executeTakeFirst()
-  return oldest ? oldest.number - 1 : readFeedHead(db)
+    .limit(DROPPED_AT_ONCE)
+    .execute()
+  const last = oldest.findLast(({ at }) => at < before)
+  if (last) await db.deleteFrom('key_feed').where('number', '<=', last.number).execute()
+}
+
+/** The changes after a place, up to another; undefined where they are not all there, or too many. */
+export async function readFeed(db: Db, after: Place, upTo: Place): Promise<FeedRow[] | undefined> {
+  if (after.number > upTo.number || upTo.number - after.number > CATCH_UP_MAX) return undefined
+  const changes = await db
+    .selectFrom('key_feed')
+    .selectAll()
+    .where('number', '>', after.number)
+    .where('number', '<=', upTo.number)
+    .orderBy('number')
+    .execute()
+  let place = after
+  for (const change of changes) {
+    if (change.number !== place.number + 1 || change.before !== place.mark) return undefined
+    place = change
+  }
+  return isSamePlace(place, upTo) ? changes : undefined
+}
+
+/** So many changes up to a place, the latest last. */
+export async function readLatest(db: Db, upTo: Place, count: number): Promise<FeedRow[]> {
+  const latest = await db
+    .selectFrom('key_feed')
+    .selectAll()
+    .where('number', '<=', upTo.number)
+    .orderBy('number', 'desc')
+    .limit(count)
+    .execute()
+  return latest.reverse()
+}
+
+/** Where the last change ever made is. */
+export const readHead = (db: Db): Promise<Place> =>
+  db.selectFrom('key_feed_head').select(['number', 'mark']).where('id', '=', 1).executeTakeFirstOrThrow()
+
+/** The same, and up to where a node is known to have heard, both as of one moment. */
+export async function lookAtFeed(db: Db, nodeId: string): Promise<{ head: Place; seen: Place | undefined }> {
+  const { number, mark, seen, seenMark } = await db
+    .selectFrom('key_feed_head as head')
+    .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
+    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .where('head.id', '=', 1)
+    .executeTakeFirstOrThrow()
+  return {
+    head: { number, mark },
+    seen: seen === null || seenMark === null ? undefined : { number: seen, mark: seenMark },
+  }
 }

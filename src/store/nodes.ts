@@ -1,5 +1,6 @@
 // The nodes that may answer from memory, and up to which change of the feed each has heard.
 import type { Selectable } from 'kysely'
+import type { Place } from './feed.ts'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -10,10 +11,10 @@ export async function insertNode(db: Db, row: NodeRow): Promise<void> {
 }
 
 /** False where the node is no longer among them: somebody waited for it in vain. */
-export async function acknowledge(db: Db, id: string, seen: number, at: number): Promise<boolean> {
+export async function acknowledge(db: Db, id: string, { number, mark }: Place, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('nodes')
-    .set({ seen, heard_at: at })
+    .set({ seen: number, mark, heard_at: at })
     .where('id', '=', id)
     .executeTakeFirst()
   return numUpdatedRows === 1n
@@ -23,19 +24,43 @@ export async function deleteNode(db: Db, id: string): Promise<void> {
   await db.deleteFrom('nodes').where('id', '=', id).execute()
 }
 
-/** The longest lease among the nodes that have not heard of a change; undefined where all have. */
-export async function findLeaseBehind(db: Db, number: number): Promise<number | undefined> {
+/**
+ * The longest lease among the nodes that have not heard of a change; undefined where all have. One counts as having heard
+ * only if it is exactly there, or further on in this very feed.
+ */
+export async function findLeaseBehind(db: Db, { number, mark }: Place): Promise<number | undefined> {
   const { lease } = await db
     .selectFrom('nodes')
     .select((row) => row.fn.max('lease_ms').as('lease'))
-    .where('seen', '<', number)
+    .where(({ and, eb, exists, not, or, selectFrom }) =>
+      not(
+        or([
+          and([eb('seen', '=', number), eb('mark', '=', mark)]),
+          exists(
+            selectFrom('key_feed')
+              .select('key_feed.number')
+              .where('key_feed.number', '>', number)
+              .whereRef('key_feed.number', '=', 'nodes.seen')
+              .whereRef('key_feed.mark', '=', 'nodes.mark'),
+          ),
+        ]),
+      ),
+    )
     .executeTakeFirstOrThrow()
   return lease ?? undefined
 }
 
-/** One that hears of the change first keeps its row, because then the condition no longer holds. */
-export async function deleteNodesBehind(db: Db, number: number): Promise<void> {
-  await db.deleteFrom('nodes').where('seen', '<', number).execute()
+/**
+ * One that hears of the change first keeps its row, because then the condition no longer holds. It looks at nothing but the
+ * row itself: in another table it might not see yet what the row already speaks of.
+ */
+export async function deleteNodesBehind(db: Db, { number, mark }: Place): Promise<void> {
+  await db
+    .deleteFrom('nodes')
+    .where(({ and, eb, or }) =>
+      or([eb('seen', '<', number), and([eb('seen', '=', number), eb('mark', '!=', mark)])]),
+    )
+    .execute()
 }
 
 export const listNodes = (db: Db): Promise<NodeRow[]> =>

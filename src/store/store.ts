@@ -30,8 +30,9 @@ export interface Store extends Way {
 
 export type Target = { engine: 'sqlite'; path: string } | { engine: 'postgres'; url: string }
 
-const ATTEMPTS_MAX = 6
+const ATTEMPTS_MAX = 10
 const PAUSE_MS = 10
+const PAUSE_MAX_MS = 300
 const CLOSE_PATIENCE_MS = 2_000
 
 export function openStore(target: Target, onLostConnection: (error: Error) => void): Store {
@@ -82,7 +83,9 @@ const transactionsOn = (db: Db): Way['transaction'] => {
         return await db.transaction().execute(work)
       } catch (error) {
         if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * 2 ** attempt * Math.random()))
+        await new Promise((resolve) =>
+          setTimeout(resolve, Math.min(PAUSE_MS * 2 ** attempt, PAUSE_MAX_MS) * Math.random()),
+        )
       }
     }
   }

@@ -139,13 +139,16 @@ export interface Tables {
     sealed: string
     created_at: number
   }
-  key_feed_head: { id: number; number: number }
+  key_feed_head: { id: number; number: number; mark: string }
   key_feed: {
     number: number
     kind: 'key' | 'edge' | 'workspace'
     subject_id: string
     hash: string
     at: number
+    mark: string
+    /** The mark of the change before it. */
+    before: string
   }
   nodes: {
     id: string
@@ -154,6 +157,7 @@ export interface Tables {
     version: string
     lease_ms: number
     seen: number
+    mark: string
     started_at: number
     heard_at: number
   }

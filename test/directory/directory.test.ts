@@ -6,11 +6,13 @@ import type { KyselyPlugin } from 'kysely'
 import { createDirectory } from '../../src/directory/directory.ts'
 import { startFeed } from '../../src/directory/feed.ts'
 import { startUses } from '../../src/directory/uses.ts'
+import { awaitEverywhere, tellOfChange } from '../../src/domain/changes.ts'
 import type { World } from '../../src/domain/context.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { mintSecret } from '../../src/domain/secret.ts'
 import { createWorkspace, provision } from '../../src/domain/workspaces.ts'
+import { revokeKey } from '../../src/store/keys.ts'
 import type { Store } from '../../src/store/store.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'
@@ -21,7 +23,7 @@ import { until } from '../support/until.ts'
 /** A directory of its own on the world's database: another node, without a server around it. */
 async function startNode(t: Test, world: World, store: Store = world.store) {
   const node = { id: world.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const feed = await startFeed(store, world.clock, node, (error) => assert.fail(String(error)))
+  const feed = await startFeed(store, world.clock, node, { lost: assert.fail, regained() {} })
   atEnd(t, () => feed.leave())
   const uses = startUses(store, world.clock, () => {})
   atEnd(t, () => uses.stop())
@@ -130,11 +132,30 @@ for (const engine of engines) {
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', first.id).execute()
       await db.deleteFrom('api_keys').where('id', '=', second.id).execute()
     })
-    await until('the feed was read again', () => feed.position() === 0)
+    await until('the feed was read again', () => feed.place().number === 0)
     assert.equal((await directory.verifyKey(first.token)).valid, true)
     assert.deepEqual(await directory.verifyKey(second.token), { valid: false, reason: 'unknown' })
     await revoke(ctx, first.id)
     assert.deepEqual(await directory.verifyKey(first.token), { valid: false, reason: 'revoked' })
+  })
+
+  test(`${engine}: a number that is given a second time is not taken for the first`, async (t) => {
+    const { world, ctx, directory } = await openNode(t, engine)
+    const [lost, next] = [await createKey(ctx), await createKey(ctx)]
+    await revoke(ctx, lost.id)
+    assert.equal((await directory.verifyKey(next.token)).valid, true)
+    // As after a failover to a machine that had not heard of the first revocation: it has made another one since.
+    const place = await world.store.transaction(async (db) => {
+      await db.updateTable('key_feed_head').set({ number: 0, mark: '' }).execute()
+      await db.deleteFrom('key_feed').execute()
+      await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', lost.id).execute()
+      const hash = await revokeKey(db, ctx.workspaceId, next.id, 1)
+      return tellOfChange(db, world, { kind: 'key', subjectId: next.id, hash: hash as string })
+    })
+    assert.equal(place.number, 1)
+    await awaitEverywhere(world, place)
+    assert.deepEqual(await directory.verifyKey(next.token), { valid: false, reason: 'revoked' })
+    assert.equal((await directory.verifyKey(lost.token)).valid, true)
   })
 
   test(`${engine}: a second attempt at a revocation waits like the first`, async (t) => {
@@ -150,6 +171,7 @@ for (const engine of engines) {
           pid: 1,
           version: '0',
           lease_ms: 900,
+          mark: '',
           seen: 0,
           started_at: 0,
           heard_at: 0,

@@ -6,6 +6,7 @@ import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
 import { keyChanges } from '../../src/http/key-changes.ts'
+import { readHead } from '../../src/store/feed.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
@@ -68,6 +69,9 @@ const tellsOf = (key: { id: string; token: string }) => (list: Heard[]) =>
       event === 'revoked' && data === JSON.stringify({ keyId: key.id, hash: hashSecret(key.token) }),
   )
 
+/** What an id begins with. */
+const numberOf = (id = '') => Number.parseInt(id, 10)
+
 const mint = (server: TestServer) =>
   createKey({ ...server.world, actor: operator, workspaceId: server.workspace.id }, '')
 
@@ -82,7 +86,7 @@ for (const engine of engines) {
       await server.call('DELETE', `/tokens/${made.id}`)
       times.push(await stream.until(tellsOf(made), 1_000))
     }
-    const ids = stream.heard.flatMap(({ id, event }) => (event ? [Number(id)] : []))
+    const ids = stream.heard.flatMap(({ id, event }) => (event ? [numberOf(id)] : []))
     assert.deepEqual(ids, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     t.diagnostic(`heard at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
   })
@@ -114,27 +118,24 @@ for (const engine of engines) {
     for (const key of keys.slice(1)) await revoke(ctx, key.id)
     const second = await listen(t, server.url, edge.token, id)
     for (const key of keys.slice(1)) await second.until(tellsOf(key))
-    const ids = second.heard.flatMap(({ id, event }) => (event ? [Number(id)] : []))
+    const ids = second.heard.flatMap(({ id, event }) => (event ? [numberOf(id)] : []))
     assert.deepEqual(ids, [2, 3, 4])
   })
 
-  test(`${engine}: a fresh stream begins with the revocations of the last minute, and says where they end`, async (t) => {
-    let now = Date.now()
-    const server = await serve(t, { engine, clock: () => now })
+  test(`${engine}: a fresh stream begins with the latest revocations, and says where they end`, async (t) => {
+    const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
-    const [old, recent] = [await mint(server), await mint(server)]
-    await revoke(ctx, old.id)
-    now += 120_000
-    await revoke(ctx, recent.id)
-    await new Promise((resolve) => setTimeout(resolve, 600))
+    const [first, second] = [await mint(server), await mint(server)]
+    await revoke(ctx, first.id)
+    await revoke(ctx, second.id)
     const stream = await listen(t, server.url, edge.token)
-    await stream.until((list) => list.length > 1)
-    assert.ok(tellsOf(recent)(stream.heard))
-    assert.ok(!tellsOf(old)(stream.heard))
+    await stream.until((list) => list.length > 2)
+    assert.ok(tellsOf(first)(stream.heard.slice(0, 1)))
+    assert.ok(tellsOf(second)(stream.heard.slice(1, 2)))
     assert.deepEqual(
-      stream.heard.map(({ id }) => id),
-      [undefined, '2'],
+      stream.heard.map(({ id }) => id && numberOf(id)),
+      [undefined, undefined, 2],
     )
   })
 
@@ -145,19 +146,22 @@ for (const engine of engines) {
     const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
     await revoke(ctx, (await mint(server)).id)
     await revoke(ctx, (await mint(server)).id)
+    const seen = (await listen(t, server.url, edge.token)).heard.at(-1)?.id
+    assert.equal(numberOf(seen), 2)
     now += 25 * 3_600_000
     const last = await mint(server)
     await revoke(ctx, last.id)
     // A node that slept through changes which are no longer kept ends its streams, rather than leaving them out.
     const slept = await listen(t, server.url, edge.token)
-    await slept.until((list) => slept.isOver() || list.some(({ id }) => id === '3'))
+    await slept.until((list) => slept.isOver() || list.some(({ id }) => numberOf(id) === 3))
     assert.ok(!slept.heard.some(({ id, event }) => id && event))
-    for (const cursor of ['0', '1', '99']) {
+    const { mark } = await readHead(server.world.store.db)
+    for (const cursor of ['0', '1-', '99-', '2', '2-', `3-${'0'.repeat(16)}`]) {
       const stream = await listen(t, server.url, edge.token, cursor)
       assert.deepEqual(stream.heard[0], { event: 'reset', data: '{}' }, cursor)
-      await stream.until((list) => list.at(-1)?.id === '3')
+      await stream.until((list) => list.at(-1)?.id === `3-${mark}`)
     }
-    const resumed = await listen(t, server.url, edge.token, '2')
+    const resumed = await listen(t, server.url, edge.token, seen)
     await resumed.until(tellsOf(last))
     assert.ok(!resumed.heard.some(({ event }) => event === 'reset'))
   })
@@ -179,11 +183,11 @@ for (const engine of engines) {
 test('an edge that is revoked while it connects is not left listening', async (t) => {
   const { world } = await openTestWorld(t, 'sqlite')
   const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
-  const feed = await startFeed(world.store, world.clock, node, (error) => assert.fail(String(error)))
+  const feed = await startFeed(world.store, world.clock, node, { lost: assert.fail, regained() {} })
   atEnd(t, () => world.store.close())
   atEnd(t, () => feed.leave())
   const { signal: closing } = new AbortController()
-  const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: 0, closing })
+  const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: undefined, closing })
   assert.deepEqual(await events.next(), { value: undefined, done: true })
 })
 
@@ -203,7 +207,7 @@ test('a comment comes within 5 seconds, and a stop ends the stream', async (t) =
 test('a Last-Event-ID that is none is 400', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
-  for (const id of ['', 'abc', '-1', '1.5', '9'.repeat(16)]) {
+  for (const id of ['', 'abc', '-1', '1.5', '1-x', `${'9'.repeat(16)}-`]) {
     const { status, json } = await edge.call('GET', '/key-changes', { headers: { 'last-event-id': id } })
     assert.equal(status, 400, id)
     assert.equal(json.details[0].path, '/headers/last-event-id')

@@ -206,7 +206,7 @@ test('a reset makes it forget everything and say so', async (t) => {
   })
   const key = await mint(server)
   await warm(verifier, key.token, asked)
-  position = '99999'
+  position = '99999-'
   const before = asked.length
   await cutStreams(server)
   await until('the reset', () => resets > 0)

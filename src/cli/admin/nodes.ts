@@ -10,7 +10,7 @@ export async function list(io: Io): Promise<void> {
     node.version,
     node.startedAt,
     node.heardAt,
-    node.behind === 0 ? `${node.position}` : `${node.position} (${node.behind} behind)`,
+    node.behind === 0 ? 'in step' : `${node.behind} behind`,
     node.lease,
   ])
   io.data(nodes, table(['ID', 'HOST (PID)', 'VERSION', 'STARTED', 'HEARD', 'FEED', 'LEASE'], rows))
