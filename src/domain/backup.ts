@@ -1,15 +1,17 @@
 // A copy of everything, for a bad day.
-import { type BackedUp, type BackupOptions, backUpSqlite, CannotBackUp } from '../store/backup.ts'
+import { type BackupOptions, backUpSqlite, CannotBackUp } from '../store/backup.ts'
 import type { Target } from '../store/store.ts'
+import { isoOf } from './instants.ts'
 
 export { CannotBackUp }
 
 /** Only of SQLite. Opens the database as it is: whoever makes a backup before an upgrade wants what was there before. */
-export async function backUp(database: Target, file: string, options: BackupOptions): Promise<BackedUp> {
+export async function backUp(database: Target, file: string, options: BackupOptions) {
   if (database.engine === 'postgres')
     throw new CannotBackUp(
       'PostgreSQL has its own tool for backups: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +
         '(docs/scale.md shows it, and how to restore).',
     )
-  return backUpSqlite(database.path, file, options)
+  const made = await backUpSqlite(database.path, file, options)
+  return { ...made, asOf: isoOf(made.asOf) }
 }

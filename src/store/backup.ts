@@ -22,12 +22,15 @@ const BUSY_TIMEOUT_MS = 5_000
 const FEED_LEAP = 1_000_000_000
 
 export interface BackupOptions {
+  clock: () => number
   signal: AbortSignal
   onProgress: (percent: number) => void
   onCheck: () => void
 }
 
 export interface BackedUp {
+  /** From just before the copy's state of the database: whatever began later and is missing in it came too late. */
+  asOf: number
   bytes: number
   /** The number of the last migration that is in it. */
   schema: number
@@ -39,13 +42,21 @@ export class CannotBackUp extends Error {
 }
 
 export async function backUpSqlite(path: string, file: string, options: BackupOptions): Promise<BackedUp> {
-  if (existsSync(file)) throw new CannotBackUp(`${file} exists already; a backup overwrites nothing.`)
+  checkPlace(file)
   const source = openExisting(path)
   try {
     return await copy(source, file, options)
   } finally {
     source.close()
   }
+}
+
+function checkPlace(file: string): void {
+  const folder = dirname(file)
+  if (!existsSync(folder)) throw new CannotBackUp(`The folder ${folder} does not exist.`)
+  if (!existsSync(file)) return
+  if (statSync(file).isDirectory()) throw new CannotBackUp(`${file} is a folder; name a file in it.`)
+  throw new CannotBackUp(`${file} exists already; a backup overwrites nothing.`)
 }
 
 /** Never makes one, unlike opening it in the usual way; and may write, so that it leaves no files of SQLite behind. */
@@ -63,6 +74,7 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
   // For its owner alone from the first byte on: it holds hashes and addresses.
   const written = openSync(draft, 'wx', 0o600)
   try {
+    const asOf = options.clock()
     // A reading transaction holds one state of the database for the whole copy. Without it SQLite would begin anew after
     // every write of a server, and never end.
     source.exec('begin')
@@ -74,7 +86,7 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
     finish(draft, schema)
     options.signal.throwIfAborted()
     publish(draft, file)
-    return { bytes: statSync(file).size, schema }
+    return { asOf, bytes: statSync(file).size, schema }
   } finally {
     for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true })
   }

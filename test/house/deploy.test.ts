@@ -6,6 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readConfig, settings } from '../../src/config.ts'
+import { faults } from '../../src/contract/faults.ts'
 import { createFolder } from '../support/databases.ts'
 import { root } from '../support/process.ts'
 
@@ -95,10 +96,27 @@ test('the proxy knows every node, is trusted by its address, and asks whether th
   )
   for (const [, , , port] of servers) assert.equal(port, nodeEnvironment.ADIT_PORT)
   assert.equal(/ipv4_address: (\S+)/.exec(compose)?.[1], nodeEnvironment.ADIT_TRUSTED_PROXIES)
+  // Whatever asks for no address of its own gets one from the upper half.
+  const [subnet, range] = [/subnet: (\S+)\.0\/24$/m, /ip_range: (\S+)\.128\/25$/m].map(
+    (pattern) => pattern.exec(compose)?.[1],
+  )
+  assert.equal(range, subnet)
+  assert.match(nodeEnvironment.ADIT_TRUSTED_PROXIES ?? '', new RegExp(`^${subnet}\\.\\d\\d$`))
   assert.match(proxy, /http-check send meth GET uri \/readyz/)
   assert.match(proxy, /set-header X-Forwarded-For %\[src\]/)
   // Seen: without it every event of a stream came 200 ms later.
   assert.match(proxy, /^ {2}option http-no-delay$/m)
+})
+
+test('where no node is ready, the proxy answers as a node would', () => {
+  const { status, example } = faults.unavailable
+  const [, code, type, body, headers] =
+    /^ {2}http-error status (\d+) content-type "(.+?)" string '(.+?)' (hdr .+)$/m.exec(proxy) ?? []
+  assert.equal(Number(code), status)
+  assert.equal(type, 'application/json; charset=utf-8')
+  assert.deepEqual(JSON.parse(body as string), example)
+  for (const header of ['Retry-After 1', 'Access-Control-Allow-Origin *'])
+    assert.ok(headers?.includes(`hdr ${header}`), header)
 })
 
 test('the times fit: a node is noticed before it stops, finishes before it is killed, and no stream is cut', () => {
@@ -111,6 +129,10 @@ test('the times fit: a node is noticed before it stops, finishes before it is ki
   const noticed = seconds(proxy, /inter (\d+)s/) * seconds(proxy, /fall (\d+)/)
   assert.ok(noticed < delay, 'ADIT_STOP_DELAY is too short for the checks')
   assert.ok(seconds(compose, /^ {2}stop_grace_period: (\d+)s/m) >= delay + drain + 5)
+  assert.ok(
+    seconds(compose, /^ {4}stop_grace_period: (\d+)s\n {4}ports:/m) >
+      seconds(proxy, /hard-stop-after (\d+)s/),
+  )
   assert.ok(seconds(unit, /^TimeoutStopSec=(\d+)$/m) >= drain + 20 + 5)
   for (const end of ['client', 'server'])
     assert.ok(seconds(proxy, new RegExp(`timeout ${end} (\\d+)s`)) > 3 * comment, end)

@@ -99,7 +99,12 @@ function serverOn(native: string, data: string, port: number, settings: string[]
       .trim()
       .split(' ')
       .filter(Boolean)
-    for (const each of [pid, ...children.map(Number)]) process.kill(each, `SIG${signal}`)
+    for (const each of [pid, ...children.map(Number)])
+      try {
+        process.kill(each, `SIG${signal}`)
+      } catch {
+        // A session that ended while we were looking.
+      }
   }
 
   return {

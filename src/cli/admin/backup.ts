@@ -11,12 +11,13 @@ export async function backup(given: string, io: Io): Promise<void> {
   const { signal, done } = untilInterrupted()
   try {
     const made = await backUp(database, file, {
+      clock: Date.now,
       signal,
       onProgress: (percent) => io.progress(`${percent} % copied`),
       onCheck: () => io.progress('checking the copy'),
     })
     io.progress('')
-    io.data({ file, ...made }, `${file} holds everything that was committed when it began.`)
+    io.data({ file, ...made }, `${file} holds everything that was committed by ${made.asOf}.`)
   } catch (error) {
     io.progress('')
     throw explain(error, signal)

@@ -1,0 +1,16 @@
+// The checker can fail: nodes that trust their memory for ever break the one promise that leases are for, and no other.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { deployOnPostgres } from './deployments.ts'
+import { playThrough } from './played.ts'
+
+const SECONDS = 10
+
+test('nodes that never doubt their memory accept revoked keys, and the checker tells', async (t) => {
+  const careless = new URL('careless.ts', import.meta.url)
+  const deployment = await deployOnPostgres(t, 3, { NODE_OPTIONS: `--import=${careless}` })
+  const longerThanLeases = ['freeze', 'wire held', 'freeze with wire held']
+  const mischief = deployment.mischief.flat().filter(({ kind }) => longerThanLeases.includes(kind))
+  const { violations } = await playThrough(t, { ...deployment, mischief: [mischief] }, { seconds: SECONDS })
+  assert.deepEqual([...new Set(violations.map(({ rule }) => rule))], ['stale accept'])
+})
