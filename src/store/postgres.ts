@@ -25,10 +25,12 @@ const LINE_LIMITS = {
   idleTimeoutMillis: 0,
   connectionTimeoutMillis: 1_000,
   statement_timeout: 800,
-  query_timeout: 1_000,
   lock_timeout: 500,
   idle_in_transaction_session_timeout: 1_000,
 }
+
+/** Longer than the server's own limit on the line. */
+const LINE_PATIENCE_MS = 1_000
 
 const IS_STANDBY = { text: 'select pg_is_in_recovery() as standby', query_timeout: 1_000 }
 /** What stands still or waits for a lock. Whatever is at work may yet find out that somebody waits for its answer. */
@@ -85,7 +87,7 @@ export function openPostgres(url: string, events: PostgresEvents): Engine {
   }
   return {
     main: dialectOf(discarding(pool)),
-    line: dialectOf(discarding(line, judgeLine)),
+    line: dialectOf(discarding(line, { judge: judgeLine, patienceMs: LINE_PATIENCE_MS })),
     ring: `notify ${CHANNEL}`,
   }
 }
@@ -115,11 +117,17 @@ async function requirePrimary(client: pg.ClientBase): Promise<void> {
   if (rows[0]?.standby) throw new Error('the server is a standby, and not promoted yet')
 }
 
+interface Discarding {
+  judge?: (lost: boolean) => void
+  /** Instead of a limit of the driver, whose clock also runs while this process is too busy to read what has arrived. */
+  patienceMs?: number
+}
+
 /**
  * A connection on which a query went without an answer is asked nothing more and closed, not lent again: the answer
  * might still come and be taken for the next query's. `judge` is told after each query whether it was so.
  */
-function discarding(pool: Lender, judge?: (lost: boolean) => void): PostgresPool {
+function discarding(pool: Lender, { judge, patienceMs }: Discarding = {}): PostgresPool {
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -132,7 +140,8 @@ function discarding(pool: Lender, judge?: (lost: boolean) => void): PostgresPool
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          const answer = await client.query(text, parameters)
+          const asked = client.query(text, parameters)
+          const answer = await (patienceMs ? answeredWithin(patienceMs, asked) : asked)
           judge?.(false)
           return answer
         } catch (error) {
@@ -146,5 +155,17 @@ function discarding(pool: Lender, judge?: (lost: boolean) => void): PostgresPool
       // Kysely's type also knows cursors, which need a package that is not here.
       return { query: query as unknown as PostgresPoolClient['query'], release: () => client.release(lost) }
     },
+  }
+}
+
+/** When time is up, whatever lies in the socket is read first: an immediate comes after that. */
+async function answeredWithin<T>(ms: number, asked: Promise<T>): Promise<T> {
+  const { promise: silence, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => setImmediate(reject, new Error('Query read timeout')), ms)
+  try {
+    return await Promise.race([asked, silence])
+  } finally {
+    clearTimeout(timer)
+    asked.catch(() => {})
   }
 }

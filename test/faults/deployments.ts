@@ -12,7 +12,7 @@ import { startRelay } from '../support/relay.ts'
 import { operator } from '../support/server.ts'
 import type { Edge, Key } from './calls.ts'
 import { type Node, startNode } from './nodes.ts'
-import { databaseMischief, type Mischief, nodeMischief } from './troubles.ts'
+import { type Lane, troubleDatabase, troubleNodes, troubleWires } from './troubles.ts'
 
 const EDGES = 5
 /** Several, because whatever a key does holds it: with one, a node that is frozen in the middle would hold up everybody. */
@@ -26,8 +26,7 @@ export interface Deployment {
   /** Make and revoke the others, and are never revoked themselves. */
   first: Key[]
   edges: Edge[]
-  /** Each list is worked off beside the others. */
-  mischief: Mischief[][]
+  lanes: Lane[]
 }
 
 /** Each node reaches the database over a wire of its own. */
@@ -47,8 +46,8 @@ export async function deployOnPostgres(t: Test, count: number, env = {}): Promis
     }),
   )
   const nodes = wires.map(({ node }) => node)
-  const mischief = [nodeMischief(nodes), databaseMischief(cluster, wires)]
-  return { ...inhabitants, nodes, database, mischief }
+  const lanes = [troubleNodes(nodes), troubleWires(wires), troubleDatabase(cluster)]
+  return { ...inhabitants, nodes, database, lanes }
 }
 
 export async function deployOnSqlite(t: Test, count: number): Promise<Deployment> {
@@ -57,7 +56,7 @@ export async function deployOnSqlite(t: Test, count: number): Promise<Deployment
   const nodes = await Promise.all(
     names(count).map((name) => startNode(t, name, { ADIT_DATABASE_URL: database })),
   )
-  return { ...inhabitants, nodes, database, mischief: [nodeMischief(nodes)] }
+  return { ...inhabitants, nodes, database, lanes: [troubleNodes(nodes)] }
 }
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `node-${index + 1}`)

@@ -36,7 +36,7 @@ export function startLives({ nodes, calls, crowd, first, random: root, revokeAsO
   const probe = (random: Random, node: Node, key: Key) => random.pick(probes)(node, key)
 
   /** Whoever gives up soon, as a client that crashes, loses the answer and not what it asked for. */
-  const impatience = (random: Random) => (random.chance(0.1) ? random.between(1, 150) : undefined)
+  const impatience = (random: Random) => (random.chance(0.15) ? random.between(1, 150) : undefined)
 
   /** Undefined where no answer came, however often it was asked for. */
   async function create(random: Random, name: string): Promise<Key | undefined> {
@@ -115,7 +115,7 @@ export function startLives({ nodes, calls, crowd, first, random: root, revokeAsO
       return
     }
     // Some are presented for the first time when they are about to go.
-    if (random.chance(0.7)) await warm(key)
+    if (random.chance(0.6)) await warm(key)
     await sleep(random.between(0, AGE_MAX_MS))
     if (crowd.isStopped) return
     await revoke(random, key)

@@ -75,8 +75,8 @@ export async function play(t: Test, deployment: Deployment, options: ScenarioOpt
         : own.pick(Object.values(calls.probes))(node, key))
     })
   }
-  deployment.mischief.forEach((mischief, lane) => {
-    startTroubles(troublemakers, troubles, mischief, random.fork(`troubles-${lane}`))
+  deployment.lanes.forEach((lane, index) => {
+    startTroubles(troublemakers, troubles, lane, random.fork(`lane-${index}`))
   })
 
   const ends = performance.now() + options.seconds * 1_000

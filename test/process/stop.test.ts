@@ -51,7 +51,7 @@ for (const engine of engines) {
 }
 
 test('a request that is half sent when the stop comes is still answered', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
   const socket = connect(Number(port), hostname)
@@ -67,7 +67,7 @@ test('a request that is half sent when the stop comes is still answered', async 
   )
   await new Promise((resolve) => setTimeout(resolve, 300))
   serving.child.kill('SIGTERM')
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await serving.says(/stopping/, 'stderr')
   socket.write(body.slice(5))
   await closed
   assert.match(received, /^HTTP\/1\.1 201/)
