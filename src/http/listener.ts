@@ -75,7 +75,9 @@ export function createListener(handle: http.RequestListener, log: Logger): http.
   listener.on('checkExpectation', take)
   listener.on('connect', (_request, socket) => refuseNext(socket as Connection, new Fault('not_found')))
   listener.on('clientError', (error: Error & { code?: string }, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    // One on which nothing ever came is closed without a word: if a request has arrived just now, nobody may take this for
+    // its answer.
+    if (error.code === 'ECONNRESET' || !socket.writable || (socket as Socket).bytesRead === 0) {
       socket.destroy()
       return
     }

@@ -6,6 +6,9 @@ import { type Attempt, type History, operationOf, type Violation } from './histo
 /** Documented, but our clients send nothing that would deserve them; and the server has no excuse for the last one. */
 const UNDESERVED: FaultCode[] = ['invalid_request', 'idempotency_mismatch', 'rate_limited', 'internal']
 
+/** Whoever is killed, or stands still for so long that connections end meanwhile, owes nobody an answer. */
+const OWES_NOTHING = ['kill', 'freeze', 'wire held and node frozen']
+
 export function wrongAnswers({ attempts, documents, troubles }: History): Violation[] {
   const judges = { public: createJudge(documents.public), edge: createJudge(documents.edge) }
 
@@ -24,12 +27,11 @@ export function wrongAnswers({ attempts, documents, troubles }: History): Violat
     }
   }
 
-  /** Only a process that was killed owes nobody an answer. */
   const isExcused = ({ node, startMs, endMs, impatient }: Attempt) =>
     impatient ||
     troubles.some(
       (trouble) =>
-        trouble.kind === 'kill' &&
+        OWES_NOTHING.includes(trouble.kind) &&
         trouble.node === node &&
         trouble.startMs <= endMs &&
         trouble.endMs >= startMs,

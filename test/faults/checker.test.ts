@@ -210,7 +210,7 @@ test('an answer that is not documented, or that a sound request cannot get, is w
   assert.ok(rulesBroken(soundHistory(turnedAway)).includes('answer not documented'))
 })
 
-test('no answer is excused by a kill of that very node at that time, and by nothing else', () => {
+test('no answer is excused by what was done to that very node at that time, and by nothing else', () => {
   const none = { answer: undefined }
   for (const unexcused of [verify(KEPT, [50, 51], none), verify(KEPT, [70, 71], { node: 'b', ...none })])
     assert.deepEqual(rulesBroken(soundHistory(unexcused)), ['no answer'])

@@ -2,14 +2,14 @@
 // so, nothing acknowledged is lost, nothing is there twice, and every answer is one that is documented.
 import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
-import { playAndCheck } from './played.ts'
+import { assertSound } from './played.ts'
 
 const SECONDS = 10
 
 test('three nodes on PostgreSQL keep every promise while nodes, wires and database fail', async (t) => {
-  await playAndCheck(t, await deployOnPostgres(t, 3), SECONDS)
+  await assertSound(t, await deployOnPostgres(t, 3), { seconds: SECONDS })
 })
 
 test('two processes on one SQLite file keep every promise while they are killed and frozen', async (t) => {
-  await playAndCheck(t, await deployOnSqlite(t, 2), SECONDS)
+  await assertSound(t, await deployOnSqlite(t, 2), { seconds: SECONDS })
 })

@@ -44,7 +44,7 @@ export interface Attempt {
   /** The client did not wait for the answer, on purpose. */
   impatient?: true
   /** Undefined where no answer came. */
-  answer: Pick<Answer, 'status' | 'headers' | 'text' | 'json'> | undefined
+  answer: Answer | undefined
 }
 
 /** Something that was done to a node or to the database. */

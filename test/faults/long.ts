@@ -2,7 +2,7 @@
 import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
 import type { Attempt, Trouble } from './history.ts'
-import { playAndCheck } from './played.ts'
+import { assertSound } from './played.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
 
@@ -16,9 +16,9 @@ function tellProgress(attempts: readonly Attempt[], troubles: readonly Trouble[]
 }
 
 test('PostgreSQL, at length', async (t) => {
-  await playAndCheck(t, await deployOnPostgres(t, 3), SECONDS, tellProgress)
+  await assertSound(t, await deployOnPostgres(t, 3), { seconds: SECONDS, onProgress: tellProgress })
 })
 
 test('SQLite, at length', async (t) => {
-  await playAndCheck(t, await deployOnSqlite(t, 2), SECONDS, tellProgress)
+  await assertSound(t, await deployOnSqlite(t, 2), { seconds: SECONDS, onProgress: tellProgress })
 })
