@@ -13,7 +13,8 @@ import { createKey, revoke } from '../../src/domain/keys.ts'
 import { mintSecret } from '../../src/domain/secret.ts'
 import { createWorkspace, provision } from '../../src/domain/workspaces.ts'
 import { revokeKey } from '../../src/store/keys.ts'
-import type { Store } from '../../src/store/store.ts'
+import { listNodes } from '../../src/store/nodes.ts'
+import type { Store, Way } from '../../src/store/store.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'
 import { startRelay } from '../support/relay.ts'
@@ -21,9 +22,14 @@ import { addEdge, addWorkspace, openTestWorld, operator, rename, serve } from '.
 import { until } from '../support/until.ts'
 
 /** A directory of its own on the world's database: another node, without a server around it. */
-async function startNode(t: Test, world: World, store: Store = world.store) {
+async function startNode(
+  t: Test,
+  world: World,
+  store: Store = world.store,
+  lost = (error: unknown): void => assert.fail(String(error)),
+) {
   const node = { id: world.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const feed = await startFeed(store, world.clock, node, { lost: assert.fail, regained() {} })
+  const feed = await startFeed(store, world.clock, node, { lost, regained() {} })
   atEnd(t, () => feed.leave())
   const uses = startUses(store, world.clock, () => {})
   atEnd(t, () => uses.stop())
@@ -119,6 +125,48 @@ for (const engine of engines) {
     await until('it is trusted again', () => feed.isTrusted())
     await feed.leave()
     assert.deepEqual(await rows(), [], 'a node that leaves hands its lease back')
+  })
+
+  test(`${engine}: what is revoked while a node puts its row back is not accepted from memory`, async (t) => {
+    const { world, ctx } = await openNode(t, engine)
+    const key = await createKey(ctx)
+    const { line } = world.store
+    /** What becomes of the answers that the node gets on its line. */
+    let fate: 'arrive' | 'fail' | 'wait' = 'arrive'
+    const fateful: KyselyPlugin = {
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        if (fate === 'fail') throw new Error('the line is down')
+        await until('it may arrive', () => fate !== 'wait', 10_000)
+        return result
+      },
+    }
+    let beforeJoining: (() => Promise<void>) | undefined
+    const joining: Way['transaction'] = async (work) => {
+      await beforeJoining?.()
+      return line.transaction(work)
+    }
+    const store = { ...world.store, line: { db: line.db.withPlugin(fateful), transaction: joining } }
+    const { feed, directory } = await startNode(t, world, store, () => {})
+    await until('it is trusted', () => feed.isTrusted())
+    await directory.verifyKey(key.token)
+    fate = 'fail'
+    await until('its lease is over', () => !feed.isTrusted())
+    await world.store.transaction((db) => db.deleteFrom('nodes').execute())
+    const revoked = Promise.withResolvers<void>()
+    beforeJoining = async () => {
+      beforeJoining = undefined
+      // It has looked and not found it; nobody waits for it, because its row is not there.
+      await revoke(ctx, key.id)
+      fate = 'wait'
+      revoked.resolve()
+    }
+    fate = 'arrive'
+    await revoked.promise
+    await until('it is back', async () => (await listNodes(world.store.db)).length > 0)
+    await sleep(50)
+    assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
+    fate = 'arrive'
   })
 
   test(`${engine}: a database that was put back to an earlier state makes nodes forget`, async (t) => {
