@@ -20,7 +20,8 @@ const POLL_EVERY_MS = 250
 /** Far more than are made while a node can lag behind another. */
 const LATEST = 1_000
 
-const NOTHING_HEARD: Place = { number: -1, mark: '' }
+/** Of every feed: whoever has heard nothing stands here, and can be told so, and resume from here. */
+const BEGINNING: Place = { number: 0, mark: '' }
 
 /** Who this node is, for `adit admin nodes`. */
 export interface NodeIdentity {
@@ -72,7 +73,7 @@ export async function startFeed(
   const startedAt = clock()
   const lease = createLease(clock)
   const listeners = new Set<Listener>()
-  let place = NOTHING_HEARD
+  let place = BEGINNING
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let polling: Promise<void> | undefined
