@@ -19,6 +19,7 @@ import { mountOps } from './http/ops.ts'
 import { mountPage } from './http/page.ts'
 import { describePublic, mountPublic } from './http/public.ts'
 import { createRateLimit } from './http/rate-limit.ts'
+import { createRecall } from './http/recall.ts'
 import { createServer } from './http/server.ts'
 import { createMail } from './mail.ts'
 import { serverSecret } from './server-secret.ts'
@@ -52,12 +53,14 @@ export async function startServer(config: Config, opened: World, log: Logger): P
 
   const isStopping = () => stopping
   const https = config.baseUrl?.startsWith('https:') ?? false
-  const server = createServer({ log, isStopping, https, trustedProxies: config.trustedProxies })
+  const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
+  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
+  // Where requests are counted, each one has an answer of its own.
+  const recall = rateLimit ? undefined : createRecall({ directory, isStopping, trustedProxies, log })
+  const server = createServer({ log, isStopping, https, trustedProxies, recall })
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
-  const { variant, baseUrl, requestsPerMinute } = config
-  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
-  mountPublic(server, { world, directory, document, variant, baseUrl, rateLimit })
+  mountPublic(server, { world, directory, document, variant, baseUrl, rateLimit, recall })
   mountEdge(server, { world, directory, feed, closing: closing.signal, baseUrl })
   mountMcp(server, { directory, rateLimit, variant, version })
   const address = () => config.baseUrl ?? urlOf(config, server)

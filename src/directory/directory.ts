@@ -25,13 +25,19 @@ export interface GoodEdge {
   edgeId: string
 }
 
-/** A refused secret is an answer, not an exception. */
+/** What memory knows is given at once: a promise would only be waited for. A refused secret is an answer, no exception. */
 export interface Directory {
   /** Whether the secret is a good key, and whose. A good one counts as used. */
-  verifyKey(secret: string): Promise<GoodKey | Refusal>
-  verifyEdge(secret: string): Promise<GoodEdge | Refusal>
-  getWorkspace(id: string): Promise<WorkspaceRow>
+  verifyKey(secret: string): MaybeLater<GoodKey | Refusal>
+  verifyEdge(secret: string): MaybeLater<GoodEdge | Refusal>
+  getWorkspace(id: string): MaybeLater<WorkspaceRow>
+  /** A good key that memory knows; undefined says nothing. It counts as used. */
+  recallKey(secret: string): GoodKey | undefined
+  /** Until when what `getWorkspace` says from now on stays true; undefined where memory does not know it. */
+  watchWorkspace(id: string): (() => boolean) | undefined
 }
+
+export type MaybeLater<T> = T | Promise<T>
 
 const MALFORMED: Refusal = { valid: false, reason: 'malformed' }
 const UNKNOWN: Refusal = { valid: false, reason: 'unknown' }
@@ -76,12 +82,15 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     return found
   }
 
-  async function verify<G extends { valid: true }>(
+  const recall = <V>(memory: Memory<V>, name: string): V | undefined =>
+    feed.isTrusted() ? memory.get(name) : undefined
+
+  function verify<G extends { valid: true }>(
     hash: string,
     memory: Memory<G>,
     read: (db: Db) => Promise<G | Refusal>,
-  ): Promise<G | Refusal> {
-    const known = feed.isTrusted() ? (memory.get(hash) ?? refused.get(hash)) : undefined
+  ): MaybeLater<G | Refusal> {
+    const known = recall<G | Refusal>(memory, hash) ?? recall(refused, hash)
     if (known) return known
     return ask(read, (verdict) => {
       if (verdict.valid) memory.set(hash, verdict)
@@ -89,36 +98,43 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     })
   }
 
+  function marked<V extends GoodKey | Refusal | undefined>(verdict: V): V {
+    if (verdict?.valid) uses.mark(verdict.keyId)
+    return verdict
+  }
+
   return {
-    async verifyKey(secret) {
+    verifyKey(secret) {
       if (!isSecret('key', secret)) return MALFORMED
       const hash = hashSecret(secret)
-      const verdict = await verify(hash, keys, async (db) =>
+      const verdict = verify(hash, keys, async (db) =>
         judge(await findKeyByHash(db, hash), (row) => ({
           valid: true,
           keyId: row.id,
           workspaceId: row.workspace_id,
         })),
       )
-      if (verdict.valid) uses.mark(verdict.keyId)
-      return verdict
+      return verdict instanceof Promise ? verdict.then(marked) : marked(verdict)
     },
-    async verifyEdge(secret) {
+    verifyEdge(secret) {
       if (!isSecret('edge', secret)) return MALFORMED
       const hash = hashSecret(secret)
       return verify(hash, edges, async (db) =>
         judge(await findEdgeByHash(db, hash), (row) => ({ valid: true, edgeId: row.id })),
       )
     },
-    async getWorkspace(id) {
-      const known = feed.isTrusted() ? workspaces.get(id) : undefined
-      return (
-        known ??
-        ask(
-          (db) => getWorkspace(db, id),
-          (row) => workspaces.set(id, row),
-        )
-      )
+    getWorkspace: (id) =>
+      recall(workspaces, id) ??
+      ask(
+        (db) => getWorkspace(db, id),
+        (row) => workspaces.set(id, row),
+      ),
+    // Its form was looked at before it was remembered.
+    recallKey: (secret) => marked(recall(keys, hashSecret(secret))),
+    watchWorkspace(id) {
+      const row = recall(workspaces, id)
+      // Another row, or none, is put in its place when it changes.
+      return row && (() => recall(workspaces, id) === row)
     },
   }
 }

@@ -8,19 +8,23 @@ export interface Memory<V> {
 }
 
 /**
- * Two generations instead of an order by age: when the young one is half of the memory, it becomes the old one, and what
+ * Two generations instead of an order by age: when the young one weighs half of the memory, it becomes the old one, and what
  * was not asked for since goes with the one before. Asking costs one look-up, and nothing is moved for it.
  */
-export function createMemory<V>(max: number): Memory<V> {
+export function createMemory<V>(max: number, weigh: (value: V) => number = () => 1): Memory<V> {
   const half = Math.ceil(max / 2)
   let young = new Map<string, V>()
   let old = new Map<string, V>()
+  let youngWeight = 0
 
   function set(key: string, value: V): void {
-    if (young.size >= half) {
+    if (youngWeight >= half) {
       old = young
       young = new Map()
+      youngWeight = 0
     }
+    const before = young.get(key)
+    youngWeight += weigh(value) - (before === undefined ? 0 : weigh(before))
     young.set(key, value)
   }
 
@@ -34,12 +38,15 @@ export function createMemory<V>(max: number): Memory<V> {
     },
     set,
     delete(key) {
+      const gone = young.get(key)
+      if (gone !== undefined) youngWeight -= weigh(gone)
       young.delete(key)
       old.delete(key)
     },
     clear() {
       young = new Map()
       old = new Map()
+      youngWeight = 0
     },
   }
 }

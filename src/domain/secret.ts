@@ -34,7 +34,12 @@ function shape(prefix: string): RegExp {
   return new RegExp(`^${prefix}[0-9A-Za-z]{${RANDOM_CHARS + CHECK_CHARS}}$`)
 }
 
-const checksum = (stem: string) => base62(BigInt(crc32(stem)), CHECK_CHARS)
+function checksum(stem: string): string {
+  let text = ''
+  for (let rest = crc32(stem); text.length < CHECK_CHARS; rest = Math.floor(rest / 62))
+    text = DIGITS[rest % 62] + text
+  return text
+}
 
 function base62(value: bigint, length: number): string {
   let text = ''

@@ -1,13 +1,21 @@
 // Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
 // dashboard.
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
-import type { Context } from './context.ts'
+import { startOfDay } from '../store/usage-report.ts'
+import type { Context, World } from './context.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { lastDays } from './windows.ts'
 
 const DAYS_DEFAULT = 30
 
 const quiet: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
+
+/** Until when what `readUsage` says from now on stays true; undefined where there is no telling. */
+export function watchUsage({ store, clock }: World): (() => boolean) | undefined {
+  const stamp = store.stamp()
+  const today = startOfDay(clock())
+  return stamp === undefined ? undefined : () => store.stamp() === stamp && startOfDay(clock()) === today
+}
 
 export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
   const window = lastDays(days, ctx.clock())

@@ -19,10 +19,8 @@ import { type Checker, checker } from './invalid.ts'
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
 
-export const readWorkspace = (ctx: Context): Promise<WorkspaceView> => getWorkspaceView(ctx, ctx.workspaceId)
-
-export async function getWorkspaceView(world: World, workspaceId: string): Promise<WorkspaceView> {
-  return describeWorkspace(world, await getWorkspace(world.store.db, workspaceId))
+export async function readWorkspace(ctx: Context): Promise<WorkspaceView> {
+  return describeWorkspace(ctx, await getWorkspace(ctx.store.db, ctx.workspaceId))
 }
 
 export const describeWorkspace = (world: World, row: WorkspaceRow) => ({

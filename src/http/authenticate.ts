@@ -1,13 +1,14 @@
 // Who is asking. A secret comes in a header and nowhere else.
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import type { Refusal } from '../directory/directory.ts'
+import type { MaybeLater, Refusal } from '../directory/directory.ts'
 import { KEY_REVOKED } from '../domain/actors.ts'
 import { Fault } from '../domain/fault.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
 
-export const bearerOf = (request: FastifyRequest): string | undefined =>
-  BEARER.exec(request.headers.authorization ?? '')?.[1]
+export const bearerOf = ({ headers }: { headers: IncomingHttpHeaders }): string | undefined =>
+  BEARER.exec(headers.authorization ?? '')?.[1]
 
 /** What to tell whom. Whoever presents a whole secret has it, so telling that it was revoked gives nothing away. */
 type Words = Record<Refusal['reason'] | 'missing', string>
@@ -29,7 +30,7 @@ export const edgeWords: Words = {
 
 /** Lets through whom `verify` finds good, and tells the others why not; each refusal is logged and counted. */
 export function createGate<G extends { valid: true }>(
-  verify: (secret: string) => Promise<G | Refusal>,
+  verify: (secret: string) => MaybeLater<G | Refusal>,
   words: Words,
 ) {
   let refused = 0

@@ -27,8 +27,16 @@ const LATEST = Symbol('latest request')
 const REFUSED = Symbol('closed once the whole requests are answered')
 type Connection = Socket & { [UNANSWERED]?: Exchange[]; [LATEST]?: http.IncomingMessage; [REFUSED]?: true }
 
-export function createListener(handle: http.RequestListener, log: Logger): http.Server {
+export interface ListenerOptions {
+  /** Answers from memory, and says so, or leaves the request to `handle`. */
+  recall: ((...exchange: Exchange) => boolean) | undefined
+  log: Logger
+}
+
+export function createListener(handle: http.RequestListener, { recall, log }: ListenerOptions): http.Server {
   const listener = http.createServer({
+    // A request without a body is not made into a stream first.
+    optimizeEmptyRequests: true,
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -47,6 +55,9 @@ export function createListener(handle: http.RequestListener, log: Logger): http.
     connection[LATEST] = request
     connection[UNANSWERED] ??= []
     const unanswered = connection[UNANSWERED]
+    // Only where it is written at once: nobody may be overtaken, and what is not read has to wait its turn.
+    const isFree = unanswered.length === 0 && response.socket !== null && connection.writableLength === 0
+    if (isFree && recall?.(request, response)) return
     unanswered.push([request, response])
     if (unanswered.length === 1) answer(connection)
     else if (unanswered.length > UNANSWERED_MAX) {
@@ -66,6 +77,8 @@ export function createListener(handle: http.RequestListener, log: Logger): http.
         unanswered.shift()
         answer(connection)
       })
+      // The framework would wait for the end of a body that has a type, and this one has ended before it began.
+      if (first[0].readableEnded) delete first[0].headers['content-type']
       handle(...first)
     } else if (connection[REFUSED]) connection.destroySoon()
   }
@@ -93,7 +106,7 @@ function refuseNext(connection: Connection, fault: Fault): void {
   const inTheMiddle = latest !== undefined && !latest.complete
   if (unanswered.length > (inTheMiddle ? 1 : 0)) connection[REFUSED] = true
   // In the middle of a request that has its answer already, another one would be taken for the next one's.
-  else if (inTheMiddle && unanswered.length === 0) connection.destroy()
+  else if (inTheMiddle && (unanswered[0]?.[1].headersSent ?? true)) connection.destroySoon()
   else refuse(connection, fault)
 }
 

@@ -6,10 +6,11 @@ import { PUBLIC_PREFIX, type Variant, variants } from '../contract/variants.ts'
 import type { Directory } from '../directory/directory.ts'
 import type { Context, World } from '../domain/context.ts'
 import * as keys from '../domain/keys.ts'
-import { readUsage } from '../domain/usage.ts'
-import { readWorkspace } from '../domain/workspaces.ts'
+import { readUsage, watchUsage } from '../domain/usage.ts'
+import { describeWorkspace } from '../domain/workspaces.ts'
 import { bearerOf, createGate, keyWords } from './authenticate.ts'
 import type { RateLimit } from './rate-limit.ts'
+import type { Recall } from './recall.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface PublicOptions {
@@ -19,6 +20,7 @@ export interface PublicOptions {
   /** Where people reach the server; undefined where only they know. */
   baseUrl: string | undefined
   rateLimit: RateLimit | undefined
+  recall: Recall | undefined
   /** What `describePublic` made of the same variant. */
   document: object
 }
@@ -28,12 +30,14 @@ interface KeyContext extends Context {
   apiKey: string
 }
 
+type Callers = { anyone: undefined; key: KeyContext }
+
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
-  const { world, directory, variant, baseUrl, rateLimit, document } = options
+  const { world, directory, variant, baseUrl, rateLimit, recall, document } = options
   const admitKey = createGate(directory.verifyKey, keyWords)
 
-  const handlers: Handlers<{ anyone: undefined; key: KeyContext }, (typeof variants)[Variant][number]> = {
-    'workspace.read': (ctx) => readWorkspace(ctx),
+  const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
+    'workspace.read': async (ctx) => describeWorkspace(world, await directory.getWorkspace(ctx.workspaceId)),
     'tokens.list': (ctx, page) => keys.listPage(ctx, page),
     'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
       keys.createKey(ctx, label, idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined),
@@ -43,9 +47,16 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
   }
 
   mountPreflight(server, variants[variant])
-  mountSurface(server, variants[variant], handlers, {
+  mountSurface<Callers, (typeof variants)[Variant]>(server, variants[variant], handlers, {
     prefix: PUBLIC_PREFIX,
     baseUrl,
+    recall: recall && {
+      remember: (ctx, ...answer) => recall.remember(ctx.workspaceId, ...answer),
+      watches: {
+        'workspace.read': ({ workspaceId }) => directory.watchWorkspace(workspaceId),
+        'usage.read': watchUsage,
+      },
+    },
     async admit(request, reply): Promise<KeyContext> {
       const apiKey = bearerOf(request)
       const { keyId, workspaceId } = await admitKey(request, apiKey)

@@ -1,20 +1,24 @@
 // The HTTP server: Fastify with every input bounded, the headers that every answer carries, and one way to fail.
 // The surfaces (public, ops, docs) are mounted on it by app.ts.
-import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Actor } from '../domain/context.ts'
 import { Fault, invalid } from '../domain/fault.ts'
+import { answeredLog } from './answered-log.ts'
 import { parseBody } from './body.ts'
 import { sendFault } from './errors.ts'
 import { createListener } from './listener.ts'
+import type { Recall } from './recall.ts'
+import { requestIds } from './request-id.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const LOGGED_PATH_MAX = 100
-const REQUEST_ID = /^[\w.:-]{1,64}$/
 
-const CROSS_ORIGIN = { 'access-control-allow-origin': '*' }
-const EXPOSED = 'ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id'
+const CROSS_ORIGIN = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers':
+    'ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
+}
 
 export interface ServerOptions {
   log: Logger
@@ -23,16 +27,18 @@ export interface ServerOptions {
   https: boolean
   /** Whose word on where a request came from is taken; nobody's where the list is empty. */
   trustedProxies: readonly string[]
+  recall: Recall | undefined
 }
 
-export function createServer({ log, isStopping, https, trustedProxies }: ServerOptions): FastifyInstance {
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { log, isStopping, https, trustedProxies, recall } = options
   const server = fastify({
     loggerInstance: log,
     // One line a request, written below, instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
-    serverFactory: (handle) => createListener(handle, log),
+    serverFactory: (handle) => createListener(handle, { recall: recall?.answer, log }),
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
     genReqId: requestIds(),
@@ -55,20 +61,21 @@ export function createServer({ log, isStopping, https, trustedProxies }: ServerO
   })
 
   server.decorateRequest('caller', undefined)
+  server.decorateRequest('isStillTrue', undefined)
 
   const everyAnswer = {
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
     ...(https && { 'strict-transport-security': 'max-age=31536000' }),
   }
+  const everyAnswerOfApi = { ...everyAnswer, ...CROSS_ORIGIN }
   function setHeaders(request: FastifyRequest, reply: FastifyReply): void {
-    reply.headers(everyAnswer).header('x-request-id', request.id)
-    if (isApi(request.routeOptions.url ?? request.url))
-      reply.headers(CROSS_ORIGIN).header('access-control-expose-headers', EXPOSED)
+    const url = request.routeOptions.url ?? plain(request.url)
+    reply.headers(url.startsWith('/api/') ? everyAnswerOfApi : everyAnswer).header('x-request-id', request.id)
   }
 
   let toldOfProxy = trustedProxies.length > 0
-  server.addHook('onRequest', async (request, reply) => {
+  server.addHook('onRequest', (request, reply, done) => {
     if (!toldOfProxy && request.headers['x-forwarded-for'] !== undefined) {
       toldOfProxy = true
       log.warn(
@@ -80,25 +87,26 @@ export function createServer({ log, isStopping, https, trustedProxies }: ServerO
     requireOneHost(request)
     // Before the body of a request to nowhere is looked at.
     if (request.is404) throw new Fault('not_found')
+    done()
   })
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (isStopping()) reply.header('connection', 'close')
     done(null, payload)
   })
-  server.addHook('onResponse', async (request, reply) => {
-    // The pattern of the route rather than the path: a path can hold what somebody pasted into it by mistake.
+  const tell = answeredLog(log)
+  server.addHook('onResponse', (request, reply, done) => {
     const { url: route } = request.routeOptions
-    request.log.info(
-      {
-        method: request.method,
-        ...(route ? { route } : { path: request.url.split('?', 1)[0]?.slice(0, LOGGED_PATH_MAX) }),
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 10) / 10,
-        from: request.ip,
-        by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
-      },
-      'answered',
-    )
+    tell({
+      requestId: request.id,
+      method: request.method,
+      route,
+      path: route ? undefined : request.url.split('?', 1)[0]?.slice(0, LOGGED_PATH_MAX),
+      status: reply.statusCode,
+      ms: reply.elapsedTime,
+      from: request.ip,
+      by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
+    })
+    done()
   })
   server.setErrorHandler(sendFault)
   // For what a plugin does not find: a file of the documentation.
@@ -110,23 +118,10 @@ export function createServer({ log, isStopping, https, trustedProxies }: ServerO
 const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
 
 /** However its letters are written. */
-const isApi = (url: string) =>
-  url.replace(/%[2-7][0-9a-f]/gi, (letter) => decodeURIComponent(letter)).startsWith('/api/')
+const plain = (url: string) => url.replace(/%[2-7][0-9a-f]/gi, (letter) => decodeURIComponent(letter))
 
 /** HTTP/1.1 asks for exactly one: with two, a proxy in front might have gone by the other. */
 function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {
   if (host === undefined && raw.httpVersionMinor > 0) throw invalid('/headers/host', 'is missing')
   if (host?.includes(',')) throw invalid('/headers/host', 'must be given once')
-}
-
-/** A caller's own id is kept if it is harmless in a log; otherwise one is made. */
-function requestIds() {
-  const boot = randomBytes(6).toString('base64url')
-  let count = 0
-  return (request: { headers: { [name: string]: string | string[] | undefined } }) => {
-    const given = request.headers['x-request-id']
-    if (typeof given === 'string' && REQUEST_ID.test(given)) return given
-    count += 1
-    return `${boot}-${count.toString(36)}`
-  }
 }

@@ -8,6 +8,7 @@ import { Fault } from '../domain/fault.ts'
 import { checker } from '../domain/invalid.ts'
 import { etagOf, holds } from './etag.ts'
 import { readQuery } from './query.ts'
+import type { Watch } from './recall.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -16,6 +17,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What `admit` found out; its type is the surface's own. */
     caller: unknown
+    /** Until when the answer that is being made stays true, where that is known. */
+    isStillTrue: Watch | undefined
   }
 }
 
@@ -27,12 +30,19 @@ export type Handlers<C extends Callers, O extends Operation> = {
   [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => Promise<AnswerOf<P>> | AnswerOf<P>
 }
 
-export interface SurfaceOptions<C extends Callers> {
+export interface SurfaceOptions<C extends Callers, O extends Operation> {
   prefix: string
   /** Where people reach the server, if that is known. */
   baseUrl: string | undefined
   /** Finds out who is asking, or throws; called before anything else is looked at. */
   admit: (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<C[Access]>
+  /** Remembers the answers of some operations, each for as long as what it watches is still as it was. */
+  recall?: RecallBy<C, O> | undefined
+}
+
+interface RecallBy<C extends Callers, O extends Operation> {
+  watches: { [P in O as P['id']]?: (caller: C[P['access']]) => Watch | undefined }
+  remember: (caller: C['key'], reply: FastifyReply, body: string, isStillTrue: Watch) => void
 }
 
 type AnyHandler = (
@@ -44,7 +54,7 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
-  { prefix, baseUrl, admit }: SurfaceOptions<C>,
+  { prefix, baseUrl, admit, recall }: SurfaceOptions<C, O[number]>,
 ): void {
   // What a proxy in front takes off the path before it gets here; links must have it.
   const basePath = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
@@ -52,6 +62,9 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
     const { answer, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
+    const watch = (recall?.watches as Record<string, (caller: unknown) => Watch | undefined> | undefined)?.[
+      operation.id
+    ]
     const read = inputReader(operation)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
 
@@ -69,7 +82,10 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
         if (operation.access !== 'anyone') request.caller = await admit(request, reply, operation.access)
       },
       handler: async (request, reply) => {
-        const result = await handle(request.caller, read(request))
+        const input = read(request)
+        // From before it is read: what changes meanwhile may or may not be in the answer.
+        request.isStillTrue = watch?.(request.caller)
+        const result = await handle(request.caller, input)
         reply.code(answer.status)
         if (answer.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
         if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()
@@ -77,7 +93,16 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
         reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
         return result
       },
-      ...(method === 'GET' && { onSend: answerUnlessHeld }),
+      ...(method === 'GET' && {
+        onSend: (request, reply, payload, done) => {
+          if (reply.statusCode !== 200 || typeof payload !== 'string') return done(null, payload)
+          const etag = etagOf(payload)
+          reply.header('etag', etag)
+          if (request.isStillTrue)
+            recall?.remember(request.caller as C['key'], reply, payload, request.isStillTrue)
+          done(null, holds(request.headers['if-none-match'], etag) ? withoutBody(reply, payload) : payload)
+        },
+      }),
     })
   }
 }
@@ -120,16 +145,8 @@ const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>
 const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
 
-async function answerUnlessHeld(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  payload: unknown,
-): Promise<unknown> {
-  if (reply.statusCode !== 200 || typeof payload !== 'string') return payload
-  const etag = etagOf(payload)
-  reply.header('etag', etag)
-  if (!holds(request.headers['if-none-match'], etag)) return payload
+/** For HEAD the framework itself leaves the body out, and wants to see it first. */
+function withoutBody(reply: FastifyReply, payload: string): string | null {
   reply.code(304).removeHeader('content-type')
-  // For HEAD the framework itself leaves the body out, and wants to see it first.
-  return request.method === 'HEAD' ? payload : null
+  return reply.request.method === 'HEAD' ? payload : null
 }

@@ -13,4 +13,6 @@ export interface Engine {
   line: Ends
   /** The statement that tells other processes that there is something new, if there is one. */
   ring?: string
+  /** See `Store`. */
+  stamp?: () => number | undefined
 }

@@ -34,7 +34,19 @@ export function openSqlite(path: string): Engine {
   const reader = connect(path, READ_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
   const ends = { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
-  return { main: ends, line: ends }
+  return { main: ends, line: ends, stamp: stampsOf(reader) }
+}
+
+function stampsOf(database: DatabaseSync): () => number | undefined {
+  const statement = database.prepare('pragma data_version')
+  return () => {
+    try {
+      return statement.get()?.data_version as number
+    } catch {
+      // Busy, or closed; asking the database itself will tell.
+      return undefined
+    }
+  }
 }
 
 function connect(path: string, busyTimeoutMs: number): DatabaseSync {

@@ -23,6 +23,8 @@ export interface Store extends Way {
   /** Tells other processes that there is something new, if they can hear it. */
   ring(): Promise<void>
   onRing(listener: () => void): void
+  /** Another one after each commit, whoever made it; undefined where there is no telling in passing. */
+  stamp(): number | undefined
   /** Rejects soon where the database does not answer; by the line, since waiting for other requests tells nothing of it. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -64,6 +66,7 @@ export function openStore(target: Target, onLostConnection: (error: Error) => vo
       if (engine.ring) await sql.raw(engine.ring).execute(main.db)
     },
     onRing: (listener) => listeners.add(listener),
+    stamp: engine.stamp ?? (() => undefined),
     async ping() {
       await sql`select 1`.execute(line.db)
     },

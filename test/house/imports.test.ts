@@ -15,7 +15,15 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'kysely'] },
   http: {
     ours: ['auth', 'contract', 'domain', 'directory', 'mcp'],
-    packages: ['fastify', '@fastify/static', '@fastify/swagger', '@fastify/swagger-ui', 'pino', 'typebox'],
+    packages: [
+      'fastify',
+      '@fastify/proxy-addr',
+      '@fastify/static',
+      '@fastify/swagger',
+      '@fastify/swagger-ui',
+      'pino',
+      'typebox',
+    ],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },

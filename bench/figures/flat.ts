@@ -1,0 +1,117 @@
+// What growth costs: the same requests to servers that are alike but for the size of their database, all measured in turn.
+import type { Figure } from '../figure.ts'
+import { inTurn, type Measured, measuredOf, median, type Sample, type Side } from '../rounds.ts'
+import { alone, countersPlan, HISTORIES, KEY_COUNTS, keysPlan } from '../seed/catalog.ts'
+import { countersOf, type Plan } from '../seed/plan.ts'
+import { getting, ownKey, reading, reporting, verifying } from '../sides.ts'
+import type { Workbench } from '../workbench.ts'
+import { startWarm } from './verify.ts'
+
+interface Sized {
+  size: number
+  side: Side
+}
+
+const ROUNDS = 5
+
+/** From the smallest to the largest; the figure is the largest to the smallest. */
+async function growing(sized: Sized[]): Promise<Measured> {
+  const samples = await inTurn(
+    sized.map(({ side }) => side),
+    ROUNDS,
+  )
+  const smallest = samples[0] as Sample[]
+  const series = sized.map(({ size }, index) => ({
+    size,
+    relative: median(
+      (samples[index] as Sample[]).map(({ value }, round) => value / (smallest[round] as Sample).value),
+    ),
+  }))
+  return { ...measuredOf(samples.at(-1) as Sample[], smallest), series }
+}
+
+/** One at a time: seeding is work for the whole machine. */
+async function each<T>(items: T[], make: (item: T) => Promise<Sized>): Promise<Sized[]> {
+  const made: Sized[] = []
+  for (const item of items) made.push(await make(item))
+  return made
+}
+
+const keysDatabase = (bench: Workbench, plan: Plan) =>
+  bench.sqlite(plan.workspaces === 1 ? 'alone' : `keys-${plan.keys}`, plan)
+
+const countersDatabase = (bench: Workbench, histories: number) =>
+  bench.sqlite(`counters-${histories}`, countersPlan(histories))
+
+const verifyFlat = async (bench: Workbench) =>
+  growing(
+    await each(KEY_COUNTS, async (keys) => {
+      const { ours, what } = await startWarm(bench, await keysDatabase(bench, keysPlan(keys)), keys)
+      return { size: keys, side: verifying(bench, ours, what) }
+    }),
+  )
+
+const tokensFlat = async (bench: Workbench) =>
+  growing(
+    await each([alone, ...KEY_COUNTS.slice(1).map(keysPlan)], async (plan) => {
+      const ours = await bench.adit(await keysDatabase(bench, plan))
+      // Not the whole body: when each key was last used changes every few seconds.
+      const starts = '{"tokens":[{"id":"tok_00000000000000000000000020",'
+      return {
+        size: plan.keys,
+        side: await getting(bench, ours, reading('/api/v1/tokens', ownKey(bench)), { starts }),
+      }
+    }),
+  )
+
+const usageFlat = async (bench: Workbench) =>
+  growing(
+    await each(HISTORIES, async (histories) => {
+      const ours = await bench.adit(await countersDatabase(bench, histories))
+      const side = await getting(bench, ours, reading('/api/v1/usage?days=365', ownKey(bench)))
+      return { size: countersOf(countersPlan(histories)), side }
+    }),
+  )
+
+const reportFlat = async (bench: Workbench) =>
+  growing(
+    await each(HISTORIES, async (histories) => {
+      const ours = await bench.adit(await countersDatabase(bench, histories))
+      return { size: countersOf(countersPlan(histories)), side: reporting(bench, ours) }
+    }),
+  )
+
+export const flat: Figure[] = [
+  {
+    name: 'verify_flat',
+    ours: 'verification, 1,000,000 keys in 100,000 workspaces, of which 20,000 are presented',
+    other: '1,000 keys in 100 workspaces',
+    unit: 'requests/s',
+    reach: { atLeast: 0.9 },
+    measure: verifyFlat,
+  },
+  {
+    name: 'tokens_flat',
+    ours: 'GET /tokens, 20 keys of one workspace among 100,000 workspaces',
+    other: 'the same workspace alone',
+    unit: 'requests/s',
+    reach: { atLeast: 0.9 },
+    measure: tokensFlat,
+  },
+  {
+    name: 'usage_flat',
+    ours: 'GET /usage?days=365, 10 million counter rows in the database',
+    other: '10 thousand rows',
+    unit: 'requests/s',
+    reach: { atLeast: 0.9 },
+    measure: usageFlat,
+  },
+  {
+    name: 'report_flat',
+    ours: 'reports of 1,000 counters, 10 million counter rows in the database',
+    other: '10 thousand rows',
+    unit: 'counters/s',
+    reach: { atLeast: 0.85 },
+    measure: reportFlat,
+  },
+]

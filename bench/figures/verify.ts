@@ -1,0 +1,78 @@
+// Verifying a key, which edges ask for before they open a tunnel.
+import type { Figure } from '../figure.ts'
+import { residentOf } from '../processes.ts'
+import { compare } from '../rounds.ts'
+import { keysPlan } from '../seed/catalog.ts'
+import { edgeVerifying, PRESENTED, verifying, verifyMany } from '../sides.ts'
+import type { Workbench } from '../workbench.ts'
+
+const KEYS = 100_000
+const MILLION = 1_000_000
+
+/** Adit, once it has seen every key that will be presented, as a node has after its first minutes. */
+export async function startWarm(bench: Workbench, database: string, keys: number) {
+  const ours = await bench.adit(database)
+  const what = edgeVerifying(bench, keys)
+  const { perSecond } = await verifyMany(bench, ours, what, what.keys)
+  return { ours, what, firstTime: `${Math.round(perSecond)}/s while every key came for the first time` }
+}
+
+async function againstBetterAuth(bench: Workbench) {
+  const { ours, what, firstTime } = await startWarm(
+    bench,
+    await bench.sqlite('keys-100000', keysPlan(KEYS)),
+    KEYS,
+  )
+  bench.say('seeding better-auth')
+  const { file } = bench.minted()
+  const other = await bench.peer('better-auth', { path: `${bench.folder}/better-auth.db`, file, keys: KEYS })
+  const theirs = { path: '/verify', headers: {}, keys: PRESENTED }
+  const measured = await compare(verifying(bench, ours, what), verifying(bench, other, theirs))
+  return { ...measured, note: firstTime }
+}
+
+async function againstSelect(bench: Workbench) {
+  const database = await bench.postgres('main', keysPlan(KEYS))
+  const { ours, what, firstTime } = await startWarm(bench, database, KEYS)
+  const other = await bench.peer('select', { url: database })
+  const theirs = { path: '/verify', headers: {}, keys: PRESENTED }
+  const measured = await compare(verifying(bench, ours, what), verifying(bench, other, theirs))
+  return { ...measured, note: firstTime }
+}
+
+async function memory(bench: Workbench) {
+  const ours = await bench.adit(await bench.sqlite('keys-100000', keysPlan(KEYS)))
+  const bare = await bench.peer('bare', { status: 200, headers: {}, body: '', date: true, keepAliveS: 5 })
+  await verifyMany(bench, ours, { ...edgeVerifying(bench, KEYS), keys: KEYS }, MILLION)
+  const [resident, idle] = [residentOf(ours.pid), residentOf(bare.pid)]
+  const ratio = resident / idle
+  const spread: [number, number] = [ratio, ratio]
+  return { ratio, spread, ours: resident, other: idle, rounds: 1 }
+}
+
+export const verify: Figure[] = [
+  {
+    name: 'verify_vs_betterauth',
+    ours: 'verification, 100,000 keys, SQLite',
+    other: 'verifyApiKey of better-auth with as many, SQLite, behind Fastify',
+    unit: 'requests/s',
+    reach: { atLeast: 50 },
+    measure: againstBetterAuth,
+  },
+  {
+    name: 'verify_postgres',
+    ours: 'verification, 100,000 keys, PostgreSQL',
+    other: 'one prepared, indexed SELECT for each, behind Fastify',
+    unit: 'requests/s',
+    reach: { atLeast: 3 },
+    measure: againstSelect,
+  },
+  {
+    name: 'memory',
+    ours: 'resident set after a million verifications of 100,000 keys',
+    other: 'an idle bare server',
+    unit: 'MiB',
+    reach: { atMost: 3 },
+    measure: memory,
+  },
+]

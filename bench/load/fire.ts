@@ -1,0 +1,54 @@
+// As many requests as the server will answer, by autocannon.
+import autocannon, { type Prepared } from 'autocannon'
+import type { Job, Outcome } from './jobs.ts'
+
+const SAMPLE_MS = 50
+/** One statement over ten million rows may take its time. */
+const TIMEOUT_S = 60
+
+export function fire(job: Job, lists: Prepared[][]): Promise<Outcome> {
+  const { url, connections, until, expect } = job
+  let next = 0
+  let completed = 0
+  let firstError: Error | undefined
+  const began = performance.now()
+  let last = began
+  return new Promise((resolve, reject) => {
+    autocannon(
+      {
+        url,
+        connections,
+        ...('seconds' in until ? { duration: until.seconds } : { amount: until.amount }),
+        sampleInt: SAMPLE_MS,
+        timeout: TIMEOUT_S,
+        setupClient({ requestIterator }) {
+          const list = lists[next++ % lists.length] as Prepared[]
+          requestIterator.requests = list
+          requestIterator.currentRequestIndex = 0
+          requestIterator.currentRequest = list[0] as Prepared
+        },
+        ...(expect && 'body' in expect && { expectBody: expect.body }),
+        ...(expect && 'starts' in expect && { verifyBody: (body) => body.startsWith(expect.starts) }),
+      },
+      (error, { errors, timeouts, mismatches, non2xx, latency }) => {
+        if (error) return reject(error)
+        const faults = { errors, timeouts, mismatches, non2xx }
+        if (completed === 0 || Object.values(faults).some((count) => count > 0))
+          return reject(
+            new Error(
+              `not every answer was right: ${JSON.stringify({ completed, ...faults })} ${firstError?.message ?? ''}`,
+            ),
+          )
+        const seconds = (last - began) / 1000
+        resolve({ completed, seconds, perSecond: completed / seconds, p50: latency.p50, p99: latency.p99 })
+      },
+    )
+      .on('response', () => {
+        completed += 1
+        last = performance.now()
+      })
+      .on('reqError', (error) => {
+        firstError ??= error
+      })
+  })
+}

@@ -1,0 +1,57 @@
+// Requests as bytes, made before the clock runs.
+import { readFileSync } from 'node:fs'
+import type { Prepared } from 'autocannon'
+import type { Ask, Job, Keys, Requests } from './jobs.ts'
+
+/** Long enough that going back to the start of the list, which is not cheap there, costs nothing. */
+const LIST_LENGTH_MIN = 64
+
+/** One list for each connection. */
+export const prepare = (job: Job): Prepared[][] =>
+  job.draw.kind === 'keys' ? prepareKeys(job, job.draw) : prepareRequests(job, job.draw)
+
+function prepareRequests({ url, connections }: Job, { requests, each }: Requests): Prepared[][] {
+  const prepared = requests.map((ask) => prepareOne(url, ask))
+  return Array.from({ length: connections }, (_, index) => {
+    const start = index % prepared.length
+    const own =
+      each === 'one' ? [prepared[start] as Prepared] : [...prepared.slice(start), ...prepared.slice(0, start)]
+    return Array.from({ length: Math.ceil(LIST_LENGTH_MIN / own.length) }, () => own).flat()
+  })
+}
+
+const files = new Map<string, string[]>()
+
+function prepareKeys({ url, connections }: Job, { file, lines, from, count, path, headers }: Keys) {
+  const known = files.get(file) ?? readFileSync(file, 'utf8').trimEnd().split('\n')
+  files.set(file, known)
+  const lists: Prepared[][] = Array.from({ length: connections }, () => [])
+  for (let index = 0; index < count; index += 1) {
+    const body = `{"key":"${known[(from + index) % lines]}"}`
+    const ask: Ask = { method: 'POST', path, headers, body }
+    lists[index % connections]?.push({ requestBuffer: bytesOf(url, ask, body) })
+  }
+  return lists
+}
+
+export function prepareOne(url: string, ask: Ask): Prepared {
+  if (!ask.body?.includes('{n}')) return { requestBuffer: bytesOf(url, ask, ask.body ?? '') }
+  const parts = ask.body.split('{n}')
+  return {
+    get requestBuffer() {
+      grown += 1
+      return bytesOf(url, ask, parts.join(String(grown)))
+    },
+  }
+}
+
+/** Over all runs, so that no report is ever an old one. */
+let grown = 1_000
+
+function bytesOf(url: string, { method, path, headers }: Ask, body: string): Buffer {
+  let head = `${method} ${path} HTTP/1.1\r\nHost: ${url.slice('http://'.length)}\r\n`
+  for (const name in headers) head += `${name}: ${headers[name]}\r\n`
+  if (method === 'POST')
+    head += `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
+  return Buffer.from(`${head}\r\n${body}`)
+}

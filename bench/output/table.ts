@@ -1,0 +1,54 @@
+// What a run prints: a table for people, a line of JSON a figure for programs.
+import { isMet, type Result } from '../figure.ts'
+import { busyOf, reachOf, short, spreadOf, valuesOf, verdictOf } from './words.ts'
+
+const HEAD = ['figure', 'ratio', 'spread', 'reach', 'met', 'ours to other', 'busy']
+
+const cellsOf = (result: Result) => [
+  result.figure.name,
+  short(result.ratio),
+  spreadOf(result),
+  reachOf(result.figure.reach),
+  verdictOf(result),
+  valuesOf(result),
+  busyOf(result),
+]
+
+export function table(results: Result[]): string {
+  const rows = [HEAD, ...results.map(cellsOf)]
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+export function jsonLine(result: Result): string {
+  const { figure, ratio, ours, other, rounds, spread, busy, series, note, seconds } = result
+  return JSON.stringify({
+    name: figure.name,
+    ratio,
+    ours,
+    other,
+    unit: figure.unit,
+    rounds,
+    spread,
+    reach: reachOf(figure.reach) || undefined,
+    met: isMet(result),
+    busy,
+    series,
+    note,
+    seconds: Math.round(seconds),
+  })
+}
+
+/** For a document. */
+export function markdownTable(results: Result[]): string {
+  const row = (cells: string[]) => `| ${cells.join(' | ')} |`
+  const cells = results.map((result) => [`\`${result.figure.name}\``, ...cellsOf(result).slice(1)])
+  return [row(HEAD), row(HEAD.map(() => '---')), ...cells.map(row)].join('\n')
+}

@@ -1,0 +1,25 @@
+// Numbers and verdicts as people read them.
+import { isMet, type Reach, type Result } from '../figure.ts'
+
+/** Three digits that mean something. */
+export function short(value: number): string {
+  if (value >= 1000) return Math.round(value).toLocaleString('en')
+  if (value >= 100) return value.toFixed(0)
+  return value.toFixed(value >= 10 ? 1 : 2)
+}
+
+export const reachOf = (reach: Reach | undefined) =>
+  !reach ? '' : 'atLeast' in reach ? `≥ ${reach.atLeast}` : `≤ ${reach.atMost}`
+
+export const verdictOf = (result: Result) =>
+  ({ true: 'yes', false: 'no', undefined: '' })[String(isMet(result)) as 'true' | 'false' | 'undefined']
+
+export const spreadOf = ({ spread: [least, most], rounds }: Result) =>
+  rounds === 1 ? '' : `${short(least)}–${short(most)}`
+
+const percent = (part: number) => `${Math.round(part * 100)} %`
+
+export const busyOf = ({ busy }: Result) => (busy ? `${percent(busy.ours)}, ${percent(busy.other)}` : '')
+
+export const valuesOf = ({ ours, other, figure: { unit } }: Result) =>
+  `${short(ours)} to ${short(other)} ${unit}`

@@ -1,0 +1,72 @@
+// The same counters one by one: a statement and a commit for each, prepared, in a table like ours, without HTTP and without
+// a roll-up. On PostgreSQL over as many connections as Adit's pool has.
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import { REPORTED, reportedDays, workspaceIdOf } from '../seed/plan.ts'
+
+const CONNECTIONS = 10
+const { database } = JSON.parse(process.argv[2] as string) as { database: string }
+
+const rows = reportedDays().flatMap((day) =>
+  Array.from({ length: REPORTED.count }, (_, index) => ({
+    workspaceId: workspaceIdOf(REPORTED.from + index),
+    day,
+  })),
+)
+
+const TABLE = `create table if not exists single_counters (
+  workspace_id text not null, day bigint not null, edge_id text not null, epoch text not null,
+  requests bigint not null, bytes_in bigint not null, bytes_out bigint not null, events bigint not null,
+  last_seen bigint, primary key (workspace_id, day, edge_id, epoch))`
+
+const COLUMNS = ['requests', 'bytes_in', 'bytes_out', 'events', 'last_seen']
+const UPSERT = `insert into single_counters values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+  on conflict (workspace_id, day, edge_id, epoch) do update set ${COLUMNS.map(
+    (name) =>
+      `${name} = case when excluded.${name} > single_counters.${name} then excluded.${name} else single_counters.${name} end`,
+  ).join(', ')}`
+
+let next = 0
+/** Values that grow with each time round, as a running total does. */
+function nextRow(): (string | number)[] {
+  const { workspaceId, day } = rows[next % rows.length] as (typeof rows)[number]
+  const n = 1_000 + Math.floor(next / rows.length)
+  next += 1
+  return [workspaceId, day, 'edge_single', 'e-1', n, n * 10_000 + 4_821, n * 10_000 + 9_377, n, day + n]
+}
+
+const write = database.startsWith('sqlite:') ? openSqlite() : await openPostgres()
+process.on('message', async ({ seconds }: { seconds: number }) => {
+  const began = performance.now()
+  const written = await write(began + seconds * 1000)
+  process.send?.({ perSecond: (written * 1000) / (performance.now() - began) })
+})
+process.once('disconnect', () => process.exit())
+process.send?.({})
+
+function openSqlite() {
+  const file = new DatabaseSync(database.slice('sqlite:'.length), { timeout: 5_000 })
+  file.exec('pragma journal_mode = wal; pragma synchronous = full')
+  file.exec(`${TABLE.replaceAll('bigint', 'integer')} strict, without rowid`)
+  const upsert = file.prepare(UPSERT.replaceAll('$', '?'))
+  return async (deadline: number) => {
+    let written = 0
+    for (; performance.now() < deadline; written += 1) upsert.run(...nextRow())
+    return written
+  }
+}
+
+async function openPostgres() {
+  const clients = Array.from({ length: CONNECTIONS }, () => new pg.Client(database))
+  await Promise.all(clients.map((client) => client.connect()))
+  await clients[0]?.query(TABLE)
+  return async (deadline: number) => {
+    let written = 0
+    const writer = async (client: pg.Client) => {
+      for (; performance.now() < deadline; written += 1)
+        await client.query({ name: 'upsert', text: UPSERT, values: nextRow() })
+    }
+    await Promise.all(clients.map(writer))
+    return written
+  }
+}

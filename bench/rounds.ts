@@ -1,0 +1,74 @@
+// Two or more things measured in turn: A B, B A, A B … The machine is never the same for two minutes, but it is nearly the
+// same for two rounds that follow each other; so each round gives a ratio, and the figure is the median of those.
+export interface Sample {
+  value: number
+  busy?: number | undefined
+}
+
+/** Round -1 is the warm-up. */
+export type Side = (round: number) => Promise<Sample>
+
+export interface Measured {
+  ratio: number
+  /** The smallest and the largest ratio of any round. */
+  spread: [number, number]
+  ours: number
+  other: number
+  rounds: number
+  busy?: { ours: number; other: number }
+  /** For the chart: how it does at each size, as part of how it does at the smallest. */
+  series?: { size: number; relative: number }[]
+  note?: string
+}
+
+export const ROUNDS = 5
+export const ROUND_S = 1
+/** The first one is longer: that is when code gets compiled. */
+export const WARM_UP_S = 1.5
+
+export const secondsOf = (round: number) => (round < 0 ? WARM_UP_S : ROUND_S)
+
+/** The samples of each side, round by round. */
+export async function inTurn(sides: Side[], rounds = ROUNDS): Promise<Sample[][]> {
+  const samples: Sample[][] = sides.map(() => [])
+  for (let round = -1; round < rounds; round += 1) {
+    const order = sides.map((_, index) => index)
+    if (round % 2 !== 0) order.reverse()
+    for (const index of order) {
+      const sample = await (sides[index] as Side)(round)
+      if (round >= 0) samples[index]?.push(sample)
+    }
+  }
+  return samples
+}
+
+export async function compare(ours: Side, other: Side, rounds = ROUNDS): Promise<Measured> {
+  const [a = [], b = []] = await inTurn([ours, other], rounds)
+  return measuredOf(a, b)
+}
+
+export function measuredOf(ours: Sample[], other: Sample[]): Measured {
+  const ratios = ours.map(({ value }, round) => value / (other[round] as Sample).value)
+  const busy = { ours: busyOf(ours), other: busyOf(other) }
+  return {
+    ratio: median(ratios),
+    spread: [Math.min(...ratios), Math.max(...ratios)],
+    ours: median(ours.map(({ value }) => value)),
+    other: median(other.map(({ value }) => value)),
+    rounds: ratios.length,
+    ...(busy.ours !== undefined && busy.other !== undefined && { busy: busy as Required<Measured>['busy'] }),
+  }
+}
+
+function busyOf(samples: Sample[]): number | undefined {
+  const known = samples.flatMap(({ busy }) => (busy === undefined ? [] : [busy]))
+  return known.length === 0 ? undefined : median(known)
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length / 2
+  return sorted.length % 2 === 1
+    ? (sorted[Math.floor(middle)] as number)
+    : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2
+}

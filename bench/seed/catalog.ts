@@ -1,0 +1,15 @@
+// The databases of the figures, by name.
+import type { Plan } from './plan.ts'
+
+/** Keys, ten to a workspace; workspace 1 has a full year of usage. */
+export const keysPlan = (keys: number): Plan => ({ workspaces: keys / 10, keys, withHistory: 1 })
+
+/** One workspace and its 20 keys, and nobody else. */
+export const alone: Plan = { workspaces: 1, keys: 20, withHistory: 1 }
+
+/** Reports: about 10 thousand counter rows for each workspace with a history. */
+export const countersPlan = (withHistory: number): Plan => ({ workspaces: 1_001, keys: 20, withHistory })
+
+/** Histories that make 10 thousand, 100 thousand, 1 million and 10 million counter rows. */
+export const HISTORIES = [1, 10, 100, 990]
+export const KEY_COUNTS = [1_000, 10_000, 100_000, 1_000_000]

@@ -1,0 +1,45 @@
+// What a seeded database holds, told in numbers. Everything is numbered from 1, and all names follow from the numbers, so
+// that load can be aimed without asking the database.
+export interface Plan {
+  workspaces: number
+  /** The first 20 are of workspace 1, the others are spread over the others. */
+  keys: number
+  /** So many workspaces, from the first, have a year behind them: COUNTERS_A_DAY rows for each day. */
+  withHistory: number
+}
+
+/** A day's traffic came by 4 edges, each of which started 7 times. */
+export const EDGES = 4
+export const EPOCHS = 7
+export const COUNTERS_A_DAY = EDGES * EPOCHS
+export const HISTORY_DAYS = 365
+
+/** Days that reports are about. Only workspace 1, which is never reported on, has history there. */
+export const REPORTED_DAYS = 4
+/** Workspaces that reports are about. */
+export const REPORTED = { from: 2, count: 1_000 }
+
+/** What one counter of the history holds; a day is COUNTERS_A_DAY times that. */
+export const COUNTER = { requests: 81_337, bytesIn: 412_900_211, bytesOut: 9_731_400_517, events: 53 }
+export const PEAK_TUNNELS = 14
+const LAST_SEEN_AFTER_MS = 80_000_000
+
+export const OWN_KEYS = 20
+export const DAY_MS = 86_400_000
+
+export const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS
+export const slugOf = (workspace: number) => `w${workspace}`
+export const workspaceIdOf = (workspace: number) => `ws_${String(workspace).padStart(26, '0')}`
+
+/** The same in SQL; both engines take these. */
+export const sqlOf = {
+  owner: (key: string, workspaces: number) =>
+    workspaces === 1 ? '1' : `case when ${key} <= ${OWN_KEYS} then 1 else 2 + ${key} % ${workspaces - 1} end`,
+  lastSeen: (day: string) => `${day} + ${LAST_SEEN_AFTER_MS}`,
+}
+
+/** Counter rows of a plan, to the row. */
+export const countersOf = ({ withHistory }: Plan) =>
+  COUNTERS_A_DAY * (withHistory * (HISTORY_DAYS - REPORTED_DAYS) + (withHistory > 0 ? REPORTED_DAYS : 0))
+
+export const reportedDays = () => Array.from({ length: REPORTED_DAYS }, (_, back) => today() - back * DAY_MS)

@@ -1,0 +1,88 @@
+// Fills a PostgreSQL database likewise, and makes the table of raw events that roll-ups are compared with.
+import pg from 'pg'
+import type { Minted } from './keys.ts'
+import * as plans from './plan.ts'
+
+const { sqlOf, COUNTER } = plans
+const CHUNK = 20_000
+
+export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+export const seedPostgres = (url: string, plan: plans.Plan, minted: Minted) =>
+  withClient(url, async (client) => {
+    const now = Date.now()
+    await client.query('set synchronous_commit = off')
+    await client.query(`
+      insert into workspaces (id, slug, name, created_at, provisioned_at)
+      select 'ws_' || lpad(n::text, 26, '0'), 'w' || n, 'Workspace ' || n, ${now}, ${now}
+      from generate_series(1, ${plan.workspaces}) as n`)
+    await client.query('insert into edges (id, name, hash, created_at) values ($1, $2, $3, $4)', [
+      `edge_${'1'.padStart(26, '0')}`,
+      'bench',
+      minted.edge.hash,
+      now,
+    ])
+    if (plan.keys > minted.keys.length) throw new Error('so many keys are not minted')
+    for (let start = 0; start < plan.keys; start += CHUNK)
+      await client.query(
+        `insert into api_keys (id, workspace_id, label, hash, created_at)
+         select 'tok_' || lpad(n::text, 26, '0'),
+           'ws_' || lpad((${sqlOf.owner('n', plan.workspaces)})::text, 26, '0'), 'key ' || n, hash, ${now}
+         from unnest($1::int[], $2::text[]) as given (n, hash)`,
+        [
+          Array.from({ length: Math.min(CHUNK, plan.keys - start) }, (_, index) => start + index + 1),
+          minted.hashes.slice(start, Math.min(start + CHUNK, plan.keys)),
+        ],
+      )
+    await client.query('vacuum analyze')
+  })
+
+export interface Events {
+  count: number
+  days: number
+  workspaceId: string
+}
+
+/** The same events twice: one row each in a table of their own, and as an edge would have reported them. */
+export const seedEvents = (url: string, { count, days, workspaceId }: Events) =>
+  withClient(url, async (client) => {
+    const first = plans.today() - (days - 1) * plans.DAY_MS
+    const each = Math.floor(count / days)
+    // Unlogged only to be quick to fill; reading it is the same.
+    await client.query(`create unlogged table raw_events
+      (workspace_id text not null, at bigint not null, bytes_in bigint not null, bytes_out bigint not null)`)
+    await client.query(
+      `insert into raw_events
+       select $1, ${first} + n * ${Math.floor((days * plans.DAY_MS) / count)}::bigint, 400 + n % 900, 9000 + n % 7000
+       from generate_series(0, ${count - 1}) as n`,
+      [workspaceId],
+    )
+    // Holds all that the query reads, so that it need not look at the table itself.
+    await client.query(
+      'create index raw_events_by_time on raw_events (workspace_id, at) include (bytes_in, bytes_out)',
+    )
+    // Without it the planner takes every moment for a day of its own, and sorts ten million rows.
+    await client.query('create statistics raw_events_days on (at / 86400000) from raw_events')
+    const counters = `${each * 3}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${each}, ${sqlOf.lastSeen('day')}`
+    const window = `from generate_series(${first}::bigint, ${plans.today()}, ${plans.DAY_MS}) as day`
+    await client.query(
+      `insert into usage_counters
+       select $1, day, 'edge_${'1'.padStart(26, '0')}', 'e-1', ${counters} ${window}`,
+      [workspaceId],
+    )
+    await client.query(
+      `insert into usage_days
+         (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
+       select $1, day, ${counters}, ${plans.PEAK_TUNNELS} ${window}`,
+      [workspaceId],
+    )
+    await client.query('vacuum analyze')
+  })

@@ -1,0 +1,20 @@
+// All figures, in the order in which they are measured and shown.
+import type { Figure, Result } from './figure.ts'
+import { againstBare } from './figures/against-bare.ts'
+import { flat } from './figures/flat.ts'
+import { processes } from './figures/process.ts'
+import { usage } from './figures/usage.ts'
+import { verify } from './figures/verify.ts'
+import type { Workbench } from './workbench.ts'
+
+export const figures: Figure[] = [...againstBare, ...verify, ...usage, ...flat, ...processes]
+
+export async function measure(bench: Workbench, figure: Figure): Promise<Result> {
+  bench.say(`${figure.name}: ${figure.ours} : ${figure.other}`)
+  const began = performance.now()
+  try {
+    return { ...(await figure.measure(bench)), figure, seconds: (performance.now() - began) / 1000 }
+  } finally {
+    await bench.clear()
+  }
+}
