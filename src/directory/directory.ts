@@ -4,7 +4,7 @@ import { hashSecret, isSecret } from '../domain/secret.ts'
 import { findEdgeByHash } from '../store/edges.ts'
 import { findKeyByHash } from '../store/keys.ts'
 import type { Db, Store } from '../store/store.ts'
-import { getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
+import { findWorkspaceIds, getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
 import type { Feed } from './feed.ts'
 import { createMemory, type Memory } from './memory.ts'
 import type { Uses } from './uses.ts'
@@ -31,6 +31,8 @@ export interface Directory {
   verifyKey(secret: string): MaybeLater<GoodKey | Refusal>
   verifyEdge(secret: string): MaybeLater<GoodEdge | Refusal>
   getWorkspace(id: string): MaybeLater<WorkspaceRow>
+  /** Of those that exist. A slug is never given to another workspace, so what was found once stays true. */
+  findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
   /** A good key that memory knows; undefined says nothing. It counts as used. */
   recallKey(secret: string): GoodKey | undefined
   /** Until when what `getWorkspace` says from now on stays true; undefined where memory does not know it. */
@@ -38,6 +40,9 @@ export interface Directory {
 }
 
 export type MaybeLater<T> = T | Promise<T>
+
+export const whenKnown = <T, R>(value: MaybeLater<T>, use: (value: T) => MaybeLater<R>): MaybeLater<R> =>
+  value instanceof Promise ? value.then(use) : use(value)
 
 const MALFORMED: Refusal = { valid: false, reason: 'malformed' }
 const UNKNOWN: Refusal = { valid: false, reason: 'unknown' }
@@ -56,6 +61,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
   const keys = createMemory<GoodKey>(keysMax)
   const edges = createMemory<GoodEdge>(othersMax)
   const workspaces = createMemory<WorkspaceRow>(othersMax)
+  const workspaceIds = createMemory<string>(othersMax)
   // Apart from the good ones, so that no flood of invented secrets can drive those out.
   const refused = createMemory<Refusal>(othersMax)
 
@@ -67,7 +73,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
       refused.set(hash, REVOKED)
     },
     onLost() {
-      for (const memory of [keys, edges, workspaces, refused]) memory.clear()
+      for (const memory of [keys, edges, workspaces, workspaceIds, refused]) memory.clear()
     },
   })
 
@@ -107,14 +113,14 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     verifyKey(secret) {
       if (!isSecret('key', secret)) return MALFORMED
       const hash = hashSecret(secret)
-      const verdict = verify(hash, keys, async (db) =>
+      const verdict = verify<GoodKey>(hash, keys, async (db) =>
         judge(await findKeyByHash(db, hash), (row) => ({
           valid: true,
           keyId: row.id,
           workspaceId: row.workspace_id,
         })),
       )
-      return verdict instanceof Promise ? verdict.then(marked) : marked(verdict)
+      return whenKnown(verdict, marked)
     },
     verifyEdge(secret) {
       if (!isSecret('edge', secret)) return MALFORMED
@@ -129,6 +135,24 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
         (db) => getWorkspace(db, id),
         (row) => workspaces.set(id, row),
       ),
+    async findWorkspaceIds(slugs) {
+      const found = new Map<string, string>()
+      const missing: string[] = []
+      for (const slug of slugs) {
+        const id = recall(workspaceIds, slug)
+        if (id === undefined) missing.push(slug)
+        else found.set(slug, id)
+      }
+      if (missing.length === 0) return found
+      const rows = await ask(
+        (db) => findWorkspaceIds(db, missing),
+        (rows) => {
+          for (const { slug, id } of rows) workspaceIds.set(slug, id)
+        },
+      )
+      for (const { slug, id } of rows) found.set(slug, id)
+      return found
+    },
     // Its form was looked at before it was remembered.
     recallKey: (secret) => marked(recall(keys, hashSecret(secret))),
     watchWorkspace(id) {

@@ -1,5 +1,5 @@
 // When keys were last used, gathered in memory and written in batches: a request never waits for it.
-import { markKeyUsed } from '../store/keys.ts'
+import { markKeysUsed } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 
 /** With the time a write may take, well within the promised 5 s. */
@@ -24,9 +24,7 @@ export function startUses(store: Store, clock: () => number, onFailure: (error: 
     for (let start = 0; start < marks.length; start += BATCH_MAX) {
       const batch = marks.slice(start, start + BATCH_MAX)
       try {
-        await store.transaction(async (db) => {
-          for (const [keyId, at] of batch) await markKeyUsed(db, keyId, at)
-        })
+        await store.transaction((db) => markKeysUsed(db, batch))
       } catch (error) {
         // Kept for the next time, unless the key was used again meanwhile.
         for (const [keyId, at] of marks.slice(start)) if (!pending.has(keyId)) pending.set(keyId, at)

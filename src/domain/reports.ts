@@ -3,7 +3,6 @@ import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
 import { mergeReport, TotalTooLarge } from '../store/usage.ts'
 import { type Counter, DAY_MS, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
-import { findWorkspacesBySlugs } from '../store/workspaces.ts'
 import type { World } from './context.ts'
 import { invalid } from './fault.ts'
 
@@ -17,7 +16,15 @@ type Given = Static<(typeof reportUsage)['body']>
 type Receipt = Static<(typeof reportUsage)['answer']['schema']>
 type Reason = Receipt['refused'][number]['reason']
 
-export async function takeReport(world: World, edgeId: string, given: Given): Promise<Receipt> {
+/** Finds the ids of workspaces, as far as they exist, by their slugs. */
+export type FindWorkspaceIds = (slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
+
+export async function takeReport(
+  world: World,
+  findWorkspaceIds: FindWorkspaceIds,
+  edgeId: string,
+  given: Given,
+): Promise<Receipt> {
   const { epoch, counters = [], tunnels = [] } = given
   if (counters.length + tunnels.length > REPORT_ITEMS_MAX)
     throw invalid('/body', `must not hold more than ${REPORT_ITEMS_MAX} items`)
@@ -25,9 +32,7 @@ export async function takeReport(world: World, edgeId: string, given: Given): Pr
   const readCounters = counters.map(readCounter)
   const readTunnels = tunnels.map(readTunnelMinute)
   const slugs = new Set([...counters, ...tunnels].map(({ workspace }) => workspace))
-  const workspaces = new Map(
-    (await findWorkspacesBySlugs(world.store.db, [...slugs])).map((row) => [row.slug, row.id]),
-  )
+  const workspaces = await findWorkspaceIds(slugs)
   const now = world.clock()
   const refused: Receipt['refused'] = []
 
@@ -100,10 +105,10 @@ function readTunnelMinute(
   return { workspace: item.workspace, from: minute, to: minute, minute, open: item.open }
 }
 
-/** The language would take 30 February for 2 March; here it is a mistake. */
+/** The language would take 30 February for 2 March, and 24 o'clock for the next day; here these are mistakes. */
 function readMoment(text: string, place: string): number {
   const moment = Date.parse(text)
-  if (Number.isNaN(moment) || new Date(moment).toISOString().slice(0, 19) !== text.slice(0, 19))
+  if (Number.isNaN(moment) || new Date(moment).getUTCDate() !== Number(text.slice(8, 10)))
     throw invalid(place, 'must be a moment that exists')
   return moment
 }

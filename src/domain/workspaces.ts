@@ -32,6 +32,18 @@ export const describeWorkspace = (world: World, row: WorkspaceRow) => ({
   createdAt: isoOf(row.created_at),
 })
 
+/** For those who describe the same rows over and over. */
+export function workspaceDescriber(world: World): (row: WorkspaceRow) => WorkspaceView {
+  const views = new WeakMap<WorkspaceRow, WorkspaceView>()
+  return (row) => {
+    const known = views.get(row)
+    if (known) return known
+    const view = describeWorkspace(world, row)
+    views.set(row, view)
+    return view
+  }
+}
+
 export type WorkspaceView = ReturnType<typeof describeWorkspace>
 
 export interface NewWorkspace {

@@ -1,7 +1,7 @@
 // Who is asking. A secret comes in a header and nowhere else.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import type { MaybeLater, Refusal } from '../directory/directory.ts'
+import { type MaybeLater, type Refusal, whenKnown } from '../directory/directory.ts'
 import { KEY_REVOKED } from '../domain/actors.ts'
 import { Fault } from '../domain/fault.ts'
 
@@ -41,9 +41,8 @@ export function createGate<G extends { valid: true }>(
     throw new Fault('unauthorized', { message: words[reason] })
   }
 
-  return async (request: FastifyRequest, secret: string | undefined): Promise<G> => {
+  return (request: FastifyRequest, secret: string | undefined): MaybeLater<G> => {
     if (secret === undefined) return refuse(request, 'missing')
-    const verdict = await verify(secret)
-    return verdict.valid ? verdict : refuse(request, verdict.reason)
+    return whenKnown(verify(secret), (verdict) => (verdict.valid ? verdict : refuse(request, verdict.reason)))
   }
 }

@@ -1,12 +1,19 @@
 // The edges' side: /edge/v1. Edges and nobody else; no page of a browser has business here.
 import type { FastifyInstance } from 'fastify'
-import { EDGE_PREFIX, edgeOperations } from '../contract/edge.ts'
+import type { Static } from 'typebox'
+import { EDGE_PREFIX, edgeOperations, type verifyKey } from '../contract/edge.ts'
 import { describe } from '../contract/openapi.ts'
-import type { Directory, GoodKey } from '../directory/directory.ts'
+import {
+  type Directory,
+  type GoodKey,
+  type MaybeLater,
+  type Refusal,
+  whenKnown,
+} from '../directory/directory.ts'
 import type { Feed } from '../directory/feed.ts'
 import type { World } from '../domain/context.ts'
 import { takeReport } from '../domain/reports.ts'
-import { describeWorkspace } from '../domain/workspaces.ts'
+import { workspaceDescriber } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
 import { keyChanges, placeOf } from './key-changes.ts'
 import { type Handlers, mountSurface } from './surface.ts'
@@ -24,7 +31,7 @@ interface EdgeCaller {
   actor: { kind: 'edge'; id: string }
   credential: string
   /** Lets in whom the edge passes on, by the key that they presented. */
-  admitVisitor: () => Promise<GoodKey>
+  admitVisitor: () => MaybeLater<GoodKey>
 }
 
 export function mountEdge(
@@ -34,15 +41,19 @@ export function mountEdge(
   const admitEdge = createGate(directory.verifyEdge, edgeWords)
   const admitKey = createGate(directory.verifyKey, keyWords)
   const document = describeEdge(baseUrl)
+  const describeWorkspace = workspaceDescriber(world)
+
+  const describeVerdict = (verdict: GoodKey | Refusal): MaybeLater<Static<typeof verifyKey.answer.schema>> =>
+    verdict.valid
+      ? whenKnown(directory.getWorkspace(verdict.workspaceId), (row) => ({
+          valid: true as const,
+          keyId: verdict.keyId,
+          workspace: describeWorkspace(row),
+        }))
+      : { valid: false as const, reason: verdict.reason === 'revoked' ? 'revoked' : 'unknown' }
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
-    'keys.verify': async (_caller, { key }) => {
-      const verdict = await directory.verifyKey(key)
-      if (!verdict.valid)
-        return { valid: false as const, reason: verdict.reason === 'revoked' ? 'revoked' : 'unknown' }
-      const workspace = await directory.getWorkspace(verdict.workspaceId)
-      return { valid: true as const, keyId: verdict.keyId, workspace: describeWorkspace(world, workspace) }
-    },
+    'keys.verify': (_caller, { key }) => whenKnown(directory.verifyKey(key), describeVerdict),
     'visitors.authorize': async ({ admitVisitor }) => {
       const { keyId, workspaceId } = await admitVisitor()
       const { slug } = await directory.getWorkspace(workspaceId)
@@ -55,23 +66,22 @@ export function mountEdge(
         after: after === undefined ? undefined : placeOf(after),
         closing,
       }),
-    'usage.report': ({ actor }, report) => takeReport(world, actor.id, report),
+    'usage.report': ({ actor }, report) => takeReport(world, directory.findWorkspaceIds, actor.id, report),
     'description.read': () => document,
   }
 
   mountSurface(server, edgeOperations, handlers, {
     prefix: EDGE_PREFIX,
     baseUrl,
-    async admit(request): Promise<EdgeCaller> {
+    admit(request) {
       const own = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerOf(request)
       const credential = own ?? bearer
-      const { edgeId } = await admitEdge(request, credential)
-      return {
-        actor: { kind: 'edge', id: edgeId },
+      return whenKnown(admitEdge(request, credential), ({ edgeId }) => ({
+        actor: { kind: 'edge' as const, id: edgeId },
         credential: credential as string,
         admitVisitor: () => admitKey(request, own === undefined ? undefined : bearer),
-      }
+      }))
     },
   })
 }

@@ -3,11 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import { describe } from '../contract/openapi.ts'
 import type { Operation } from '../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../contract/variants.ts'
-import type { Directory } from '../directory/directory.ts'
+import { type Directory, whenKnown } from '../directory/directory.ts'
 import type { Context, World } from '../domain/context.ts'
 import * as keys from '../domain/keys.ts'
 import { readUsage, watchUsage } from '../domain/usage.ts'
-import { describeWorkspace } from '../domain/workspaces.ts'
+import { workspaceDescriber } from '../domain/workspaces.ts'
 import { bearerOf, createGate, keyWords } from './authenticate.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { Recall } from './recall.ts'
@@ -35,9 +35,10 @@ type Callers = { anyone: undefined; key: KeyContext }
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
   const { world, directory, variant, baseUrl, rateLimit, recall, document } = options
   const admitKey = createGate(directory.verifyKey, keyWords)
+  const describeWorkspace = workspaceDescriber(world)
 
   const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
-    'workspace.read': async (ctx) => describeWorkspace(world, await directory.getWorkspace(ctx.workspaceId)),
+    'workspace.read': ({ workspaceId }) => whenKnown(directory.getWorkspace(workspaceId), describeWorkspace),
     'tokens.list': (ctx, page) => keys.listPage(ctx, page),
     'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
       keys.createKey(ctx, label, idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined),
@@ -57,15 +58,16 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
         'usage.read': watchUsage,
       },
     },
-    async admit(request, reply): Promise<KeyContext> {
+    admit(request, reply) {
       const apiKey = bearerOf(request)
-      const { keyId, workspaceId } = await admitKey(request, apiKey)
-      const actor = { kind: 'key' as const, id: keyId }
-      const ctx: KeyContext = { ...world, workspaceId, actor, apiKey: apiKey as string }
-      // Known from here on, so that the log names it whatever happens next.
-      request.caller = ctx
-      rateLimit?.(keyId, reply)
-      return ctx
+      return whenKnown(admitKey(request, apiKey), ({ keyId, workspaceId }) => {
+        const actor = { kind: 'key' as const, id: keyId }
+        const ctx: KeyContext = { ...world, workspaceId, actor, apiKey: apiKey as string }
+        // Known from here on, so that the log names it whatever happens next.
+        request.caller = ctx
+        rateLimit?.(keyId, reply)
+        return ctx
+      })
     },
   })
 }

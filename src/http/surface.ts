@@ -4,11 +4,13 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
 import type { Access, AnswerOf, InputOf, Operation } from '../contract/operation.ts'
+import type { MaybeLater } from '../directory/directory.ts'
 import { Fault } from '../domain/fault.ts'
 import { checker } from '../domain/invalid.ts'
 import { etagOf, holds } from './etag.ts'
 import { readQuery } from './query.ts'
 import type { Watch } from './recall.ts'
+import { serialiserOf } from './serialise.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -17,8 +19,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What `admit` found out; its type is the surface's own. */
     caller: unknown
-    /** Until when the answer that is being made stays true, where that is known. */
-    isStillTrue: Watch | undefined
   }
 }
 
@@ -27,7 +27,7 @@ type Callers = { [A in Access]?: unknown }
 
 /** One handler for each operation, by its id; it is given the caller, if it asks for one, and what the caller sent. */
 export type Handlers<C extends Callers, O extends Operation> = {
-  [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => Promise<AnswerOf<P>> | AnswerOf<P>
+  [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybeLater<AnswerOf<P>>
 }
 
 export interface SurfaceOptions<C extends Callers, O extends Operation> {
@@ -35,7 +35,7 @@ export interface SurfaceOptions<C extends Callers, O extends Operation> {
   /** Where people reach the server, if that is known. */
   baseUrl: string | undefined
   /** Finds out who is asking, or throws; called before anything else is looked at. */
-  admit: (request: FastifyRequest, reply: FastifyReply, access: Access) => Promise<C[Access]>
+  admit: (request: FastifyRequest, reply: FastifyReply, access: Access) => MaybeLater<C[Access]>
   /** Remembers the answers of some operations, each for as long as what it watches is still as it was. */
   recall?: RecallBy<C, O> | undefined
 }
@@ -45,10 +45,10 @@ interface RecallBy<C extends Callers, O extends Operation> {
   remember: (caller: C['key'], reply: FastifyReply, body: string, isStillTrue: Watch) => void
 }
 
-type AnyHandler = (
-  caller: unknown,
-  input: Record<string, unknown>,
-) => Promise<{ next?: Record<string, string> }>
+type Result = { next?: Record<string, string> }
+type AnyHandler = (caller: unknown, input: Record<string, unknown>) => MaybeLater<Result>
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 export function mountSurface<C extends Callers, const O extends readonly Operation[]>(
   server: FastifyInstance,
@@ -66,6 +66,7 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
       operation.id
     ]
     const read = inputReader(operation)
+    const serialise = serialiserOf(answer.schema)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
 
     server.route({
@@ -73,36 +74,41 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
       url,
       config: { operation },
       ...(operation.bodyBytesMax && { bodyLimit: operation.bodyBytesMax }),
-      schema: { response: answer.asHeaders || answer.stream ? {} : { [answer.status]: answer.schema } },
       exposeHeadRoute: !answer.stream,
-      onRequest: async (request, reply) => {
+      onRequest: (request, reply, done) => {
         // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
         if (operation.params && Object.values(request.params as object).includes(''))
           throw new Fault('not_found')
-        if (operation.access !== 'anyone') request.caller = await admit(request, reply, operation.access)
+        if (operation.access === 'anyone') return done()
+        const caller = admit(request, reply, operation.access)
+        if (caller instanceof Promise)
+          return caller.then((known) => {
+            request.caller = known
+          })
+        request.caller = caller
+        done()
       },
-      handler: async (request, reply) => {
+      handler: (request, reply) => {
         const input = read(request)
         // From before it is read: what changes meanwhile may or may not be in the answer.
-        request.isStillTrue = watch?.(request.caller)
-        const result = await handle(request.caller, input)
-        reply.code(answer.status)
-        if (answer.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
-        if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()
-        if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
-        reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
-        return result
-      },
-      ...(method === 'GET' && {
-        onSend: (request, reply, payload, done) => {
-          if (reply.statusCode !== 200 || typeof payload !== 'string') return done(null, payload)
-          const etag = etagOf(payload)
+        const isStillTrue = watch?.(request.caller)
+        const finish = (result: Result) => {
+          reply.code(answer.status)
+          if (answer.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
+          if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()
+          if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
+          reply.header('content-type', JSON_TYPE)
+          reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
+          const body = serialise(result)
+          if (method !== 'GET') return reply.send(body)
+          const etag = etagOf(body)
           reply.header('etag', etag)
-          if (request.isStillTrue)
-            recall?.remember(request.caller as C['key'], reply, payload, request.isStillTrue)
-          done(null, holds(request.headers['if-none-match'], etag) ? withoutBody(reply, payload) : payload)
-        },
-      }),
+          if (isStillTrue) recall?.remember(request.caller as C['key'], reply, body, isStillTrue)
+          return holds(request.headers['if-none-match'], etag) ? sendHeld(reply, body) : reply.send(body)
+        }
+        const result = handle(request.caller, input)
+        return result instanceof Promise ? result.then((later) => void finish(later)) : finish(result)
+      },
     })
   }
 }
@@ -146,7 +152,8 @@ const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
 
 /** For HEAD the framework itself leaves the body out, and wants to see it first. */
-function withoutBody(reply: FastifyReply, payload: string): string | null {
-  reply.code(304).removeHeader('content-type')
-  return reply.request.method === 'HEAD' ? payload : null
-}
+const sendHeld = (reply: FastifyReply, body: string) =>
+  reply
+    .code(304)
+    .removeHeader('content-type')
+    .send(reply.request.method === 'HEAD' ? body : null)

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely'
+import { executeWith } from './rows.ts'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -72,11 +73,11 @@ export async function holdActiveKey(db: Db, workspaceId: string, id: string): Pr
 }
 
 /** Late or repeated marks change nothing: the latest use stays. */
-export async function markKeyUsed(db: Db, id: string, at: number): Promise<void> {
-  await db
-    .updateTable('api_keys')
-    .set({ last_used_at: at })
-    .where('id', '=', id)
-    .where((row) => row.or([row('last_used_at', 'is', null), row('last_used_at', '<', at)]))
-    .execute()
-}
+export const markKeysUsed = (db: Db, marks: readonly (readonly [id: string, at: number])[]) =>
+  executeWith(
+    db,
+    { id: 'text', at: 'bigint' },
+    marks,
+    `update api_keys set last_used_at = given.at from given
+     where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`,
+  )

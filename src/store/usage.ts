@@ -1,7 +1,7 @@
 // Usage that cannot be counted twice. Edges send running totals, and what is kept is always the larger of what is
 // there and what comes: a report that is repeated, late, reordered or doubled changes nothing, and a lost one is
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
-import { sql } from 'kysely'
+import { executeWith } from './rows.ts'
 import { type Db, exact, type Store } from './store.ts'
 import { type Counter, DAY_MS, type Day, normalise, type Report, type TunnelMinute } from './usage-report.ts'
 
@@ -14,9 +14,6 @@ export interface DayUsage {
   peakTunnels: number
 }
 
-/** Keeps every statement below the engines' limits on parameters. */
-const ROWS_PER_STATEMENT = 1_000
-
 /** The sum of a day would pass 64 bits: somebody counts what cannot have been. */
 export class TotalTooLarge extends Error {
   override name = 'TotalTooLarge'
@@ -27,11 +24,12 @@ export async function mergeReport(store: Store, report: Report): Promise<void> {
   if (days.length === 0) return
   try {
     await store.transaction(async (db) => {
-      await lockDays(db, days)
-      for (const rows of chunks(counters)) await mergeCounters(db, report, rows)
-      for (const rows of chunks(tunnels)) await mergeMinutes(db, report.edgeId, rows)
-      for (const rows of chunks(days)) await rollUpCounters(db, rows)
-      for (const rows of chunks(tunnels)) await rollUpPeaks(db, rows)
+      // On SQLite nobody else writes at the same time.
+      if (store.engine === 'postgres') await lockDays(db, days)
+      await mergeCounters(db, report, counters)
+      await mergeMinutes(db, report.edgeId, tunnels)
+      await rollUpCounters(db, days)
+      await rollUpPeaks(db, tunnels)
     })
   } catch (error) {
     throw isOverflow(error) ? new TotalTooLarge('a day’s total is too large', { cause: error }) : error
@@ -82,116 +80,90 @@ export async function findLastSeen(db: Db, workspaceId: string): Promise<number 
 }
 
 /**
- * Writing the rows to themselves locks them, those that are new included, and on every engine alike. All reports take
- * them in one order, so two of them cannot wait for each other.
+ * Writing the rows to themselves locks them, those that are new included, also where they lie on several machines. All
+ * reports take them in one order, so two of them cannot wait for each other.
  */
-async function lockDays(db: Db, days: readonly Day[]): Promise<void> {
-  for (const rows of chunks(days))
-    await db
-      .insertInto('usage_days')
-      .values(rows.map(({ workspaceId, day }) => ({ workspace_id: workspaceId, day, last_seen: null })))
-      .onConflict((conflict) =>
-        conflict.columns(['workspace_id', 'day']).doUpdateSet((row) => ({ day: row.ref('excluded.day') })),
-      )
-      .execute()
-}
+const lockDays = (db: Db, days: readonly Day[]) =>
+  executeWith(
+    db,
+    { workspace_id: 'text', day: 'bigint' },
+    days.map(({ workspaceId, day }) => [workspaceId, day]),
+    `insert into usage_days (workspace_id, day) select workspace_id, day from given where true
+     on conflict (workspace_id, day) do update set day = excluded.day`,
+  )
 
 const larger = (table: string, column: string) => {
-  const present = sql.ref(`${table}.${column}`)
-  const given = sql.ref(`excluded.${column}`)
-  return sql<never>`case when ${given} > ${present} or ${present} is null then ${given} else ${present} end`
+  const [present, given] = [`${table}.${column}`, `excluded.${column}`]
+  return `${column} = case when ${given} > ${present} or ${present} is null then ${given} else ${present} end`
 }
 
-async function mergeCounters(db: Db, { edgeId, epoch }: Report, counters: readonly Counter[]): Promise<void> {
-  await db
-    .insertInto('usage_counters')
-    .values(
-      counters.map((counter) => ({
-        workspace_id: counter.workspaceId,
-        day: counter.day,
-        edge_id: edgeId,
-        epoch,
-        requests: counter.requests,
-        bytes_in: counter.bytesIn,
-        bytes_out: counter.bytesOut,
-        events: counter.events,
-        last_seen: counter.lastSeen,
-      })),
-    )
-    .onConflict((conflict) =>
-      conflict.columns(['workspace_id', 'day', 'edge_id', 'epoch']).doUpdateSet({
-        requests: larger('usage_counters', 'requests'),
-        bytes_in: larger('usage_counters', 'bytes_in'),
-        bytes_out: larger('usage_counters', 'bytes_out'),
-        events: larger('usage_counters', 'events'),
-        last_seen: larger('usage_counters', 'last_seen'),
-      }),
-    )
-    .execute()
-}
+const counted = ['requests', 'bytes_in', 'bytes_out', 'events']
 
-async function mergeMinutes(db: Db, edgeId: string, tunnels: readonly TunnelMinute[]): Promise<void> {
-  await db
-    .insertInto('usage_minutes')
-    .values(
-      tunnels.map(({ workspaceId, minute, open }) => ({
-        workspace_id: workspaceId,
-        minute,
-        edge_id: edgeId,
-        open,
-      })),
-    )
-    .onConflict((conflict) =>
-      conflict
-        .columns(['workspace_id', 'minute', 'edge_id'])
-        .doUpdateSet({ open: larger('usage_minutes', 'open') }),
-    )
-    .execute()
-}
+const mergeCounters = (db: Db, { edgeId, epoch }: Report, counters: readonly Counter[]) =>
+  executeWith(
+    db,
+    {
+      workspace_id: 'text',
+      day: 'bigint',
+      edge_id: 'text',
+      epoch: 'text',
+      requests: 'bigint',
+      bytes_in: 'bigint',
+      bytes_out: 'bigint',
+      events: 'bigint',
+      last_seen: 'bigint',
+    },
+    counters.map(({ workspaceId, day, requests, bytesIn, bytesOut, events, lastSeen }) => [
+      workspaceId,
+      day,
+      edgeId,
+      epoch,
+      requests,
+      bytesIn,
+      bytesOut,
+      events,
+      lastSeen,
+    ]),
+    `insert into usage_counters (workspace_id, day, edge_id, epoch, ${counted.join(', ')}, last_seen)
+     select * from given where true
+     on conflict (workspace_id, day, edge_id, epoch) do update set
+       ${[...counted, 'last_seen'].map((column) => larger('usage_counters', column)).join(', ')}`,
+  )
 
-async function rollUpCounters(db: Db, days: readonly Day[]): Promise<void> {
-  const ours = sql`c.workspace_id = usage_days.workspace_id and c.day = usage_days.day`
-  const total = (column: string) =>
-    sql<bigint>`(select coalesce(sum(${sql.ref(`c.${column}`)}), 0) from usage_counters as c where ${ours})`
-  await db
-    .updateTable('usage_days')
-    .set({
-      requests: total('requests'),
-      bytes_in: total('bytes_in'),
-      bytes_out: total('bytes_out'),
-      events: total('events'),
-      last_seen: sql<number>`(select max(c.last_seen) from usage_counters as c where ${ours})`,
-    })
-    .where(
-      sql<boolean>`(workspace_id, day) in (values ${rowList(days.map((day) => [day.workspaceId, day.day]))})`,
-    )
-    .execute()
-}
+const mergeMinutes = (db: Db, edgeId: string, tunnels: readonly TunnelMinute[]) =>
+  executeWith(
+    db,
+    { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
+    tunnels.map(({ workspaceId, minute, open }) => [workspaceId, minute, edgeId, open]),
+    `insert into usage_minutes (workspace_id, minute, edge_id, open) select * from given where true
+     on conflict (workspace_id, minute, edge_id) do update set ${larger('usage_minutes', 'open')}`,
+  )
+
+const rollUpCounters = (db: Db, days: readonly Day[]) =>
+  executeWith(
+    db,
+    { workspace_id: 'text', day: 'bigint' },
+    days.map(({ workspaceId, day }) => [workspaceId, day]),
+    `insert into usage_days (workspace_id, day, ${counted.join(', ')}, last_seen)
+     select c.workspace_id, c.day, ${counted.map((column) => `sum(c.${column})`).join(', ')}, max(c.last_seen)
+     from given join usage_counters as c on c.workspace_id = given.workspace_id and c.day = given.day
+     group by c.workspace_id, c.day
+     on conflict (workspace_id, day) do update set
+       ${[...counted, 'last_seen'].map((column) => `${column} = excluded.${column}`).join(', ')}`,
+  )
 
 /** A minute's sum over the edges only ever grows, so the day's peak can only be raised by a minute just touched. */
-async function rollUpPeaks(db: Db, tunnels: readonly TunnelMinute[]): Promise<void> {
-  const touched = rowList(tunnels.map(({ workspaceId, minute }) => [workspaceId, minute]))
-  const day = sql`m.minute - m.minute % ${sql.lit(DAY_MS)}`
-  await sql`
-    update usage_days set peak_tunnels = peaks.open
-    from (
-      select workspace_id, day, max(open) as open from (
-        select m.workspace_id, ${day} as day, sum(m.open) as open
-        from usage_minutes as m
-        where (m.workspace_id, m.minute) in (values ${touched})
-        group by m.workspace_id, m.minute
-      ) as minutes
-      group by workspace_id, day
-    ) as peaks
-    where usage_days.workspace_id = peaks.workspace_id and usage_days.day = peaks.day
-      and usage_days.peak_tunnels < peaks.open`.execute(db)
-}
-
-/** `(workspace, time), …`; the casts tell PostgreSQL what bare parameters are, and SQLite does not mind them. */
-const rowList = (rows: [workspaceId: string, time: number][]) =>
-  sql.join(rows.map(([workspaceId, time]) => sql`(cast(${workspaceId} as text), cast(${time} as bigint))`))
-
-function* chunks<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < items.length; start += ROWS_PER_STATEMENT)
-    yield items.slice(start, start + ROWS_PER_STATEMENT)
-}
+const rollUpPeaks = (db: Db, tunnels: readonly TunnelMinute[]) =>
+  executeWith(
+    db,
+    { workspace_id: 'text', minute: 'bigint' },
+    tunnels.map(({ workspaceId, minute }) => [workspaceId, minute]),
+    `insert into usage_days (workspace_id, day, peak_tunnels)
+     select workspace_id, day, max(open) from (
+       select m.workspace_id, m.minute - m.minute % ${DAY_MS} as day, sum(m.open) as open
+       from given join usage_minutes as m on m.workspace_id = given.workspace_id and m.minute = given.minute
+       group by m.workspace_id, m.minute
+     ) as minutes
+     group by workspace_id, day
+     on conflict (workspace_id, day) do update set ${larger('usage_days', 'peak_tunnels')}`,
+  )

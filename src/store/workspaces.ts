@@ -1,8 +1,7 @@
 import type { Selectable } from 'kysely'
+import { executeWith } from './rows.ts'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
-
-const SLUGS_PER_STATEMENT = 1_000
 
 export type WorkspaceRow = Selectable<Tables['workspaces']>
 
@@ -22,15 +21,14 @@ export const getWorkspace = (db: Db, id: string): Promise<WorkspaceRow> =>
 export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow | undefined> =>
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
 
-/** Those of the slugs that exist, however many are asked for. */
-export async function findWorkspacesBySlugs(db: Db, slugs: readonly string[]): Promise<WorkspaceRow[]> {
-  const found: WorkspaceRow[] = []
-  for (let start = 0; start < slugs.length; start += SLUGS_PER_STATEMENT) {
-    const part = slugs.slice(start, start + SLUGS_PER_STATEMENT)
-    found.push(...(await db.selectFrom('workspaces').selectAll().where('slug', 'in', part).execute()))
-  }
-  return found
-}
+/** Of those of the slugs that exist. */
+export const findWorkspaceIds = (db: Db, slugs: readonly string[]): Promise<{ slug: string; id: string }[]> =>
+  executeWith(
+    db,
+    { slug: 'text' },
+    slugs.map((slug) => [slug]),
+    'select w.slug, w.id from given join workspaces as w on w.slug = given.slug',
+  )
 
 export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> =>
   db.selectFrom('workspaces').selectAll().orderBy('slug').execute()

@@ -18,6 +18,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     packages: [
       'fastify',
       '@fastify/proxy-addr',
+      'fast-json-stringify',
       '@fastify/static',
       '@fastify/swagger',
       '@fastify/swagger-ui',

@@ -1,0 +1,27 @@
+// Answers → text, by the schema of the operation: what the schema does not name does not go out.
+import stringifier from 'fast-json-stringify'
+import type { TSchema } from 'typebox'
+
+export type Serialise = (answer: unknown) => string
+
+type Shape = TSchema & { anyOf?: Shape[]; properties?: Record<string, { const?: unknown }> }
+
+export const serialiserOf = (schema: Shape): Serialise =>
+  schema.anyOf ? byConstants(schema.anyOf) : (stringifier(schema) as Serialise)
+
+/** Of several shapes, the one whose constants the answer has. The library would validate against one after the other. */
+function byConstants(shapes: Shape[]): Serialise {
+  const kinds = shapes.map((shape) => ({
+    constants: Object.entries(shape.properties ?? {}).flatMap(([name, property]) =>
+      'const' in property ? [[name, property.const] as const] : [],
+    ),
+    serialise: serialiserOf(shape),
+  }))
+  return (answer) => {
+    const fits = ({ constants }: (typeof kinds)[number]) =>
+      constants.every(([name, value]) => (answer as Record<string, unknown>)[name] === value)
+    const kind = kinds.find(fits)
+    if (!kind) throw new Error('The answer has none of the shapes that its schema names.')
+    return kind.serialise(answer)
+  }
+}
