@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { executeWith } from './rows.ts'
+import { executeWith, portions } from './rows.ts'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -73,11 +73,8 @@ export async function holdActiveKey(db: Db, workspaceId: string, id: string): Pr
 }
 
 /** Late or repeated marks change nothing: the latest use stays. */
-export const markKeysUsed = (db: Db, marks: readonly (readonly [id: string, at: number])[]) =>
-  executeWith(
-    db,
-    { id: 'text', at: 'bigint' },
-    marks,
-    `update api_keys set last_used_at = given.at from given
-     where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`,
-  )
+export async function markKeysUsed(db: Db, marks: readonly (readonly [id: string, at: number])[]) {
+  const update = `update api_keys set last_used_at = given.at from given
+    where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`
+  for (const part of portions(db, marks)) await executeWith(db, { id: 'text', at: 'bigint' }, part, update)
+}

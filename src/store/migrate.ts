@@ -5,13 +5,14 @@ import { core } from './migrations/0001-core.ts'
 import { keyFeed } from './migrations/0002-key-feed.ts'
 import { people } from './migrations/0003-people.ts'
 import { nodes } from './migrations/0004-nodes.ts'
+import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import type { Migration, Words } from './migrations/migration.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 import { isRace, isUnavailable, Unreachable } from './unavailable.ts'
 
 /** The number of a migration is its place in this list, counted from 1. Append only. */
-const migrations: readonly Migration[] = [core, keyFeed, people, nodes]
+const migrations: readonly Migration[] = [core, keyFeed, people, nodes, usageByArrival]
 
 /**
  * The lowest schema that a program must know to run on the one that this list makes. A migration that takes away what older

@@ -4,35 +4,35 @@ import { CompiledQuery, PostgresAdapter } from 'kysely'
 import type { Db } from './store.ts'
 
 type Value = string | number | bigint | null
+type Row = readonly Value[]
 
 /** Their columns, in the order of the values. */
-export type Columns = Readonly<Record<string, 'text' | 'bigint'>>
+type Columns = Readonly<Record<string, 'text' | 'bigint'>>
 
-/** Below the engines' limits on parameters, and few enough different texts to keep them prepared. */
-const ROWS_PER_STATEMENT = 100
+/** Few enough that what one statement has touched is still at hand for the next, and that the texts can be kept prepared. */
+const ROWS_PER_PORTION = 100
 
-/** Runs the statement with the rows, in their order; where they are many on an engine that asks for it, several times. */
-export async function executeWith<R = unknown>(
-  db: Db,
-  columns: Columns,
-  rows: readonly (readonly Value[])[],
-  statement: string,
-): Promise<R[]> {
-  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
-  const rowsAtOnce = isPostgres ? rows.length : ROWS_PER_STATEMENT
-  const found: R[] = []
-  for (let start = 0; start < rows.length; start += rowsAtOnce) {
-    const part = rows.slice(start, start + rowsAtOnce)
-    const { source, parameters } = isPostgres ? asArrays(columns, part) : asValues(columns, part)
-    const text = `with given (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
-    const { rows: more } = await db.executeQuery<R>(CompiledQuery.raw(text, parameters) as CompiledQuery<R>)
-    found.push(...more)
-  }
-  return found
+/** PostgreSQL takes any number at once; SQLite bounds the parameters of a statement. */
+export function* portions<T>(db: Db, items: readonly T[]): Generator<readonly T[]> {
+  const size = isPostgres(db) ? items.length : ROWS_PER_PORTION
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
-/** One parameter a column, however many rows. */
-function asArrays(columns: Columns, rows: readonly (readonly Value[])[]) {
+export async function executeWith<R>(
+  db: Db,
+  columns: Columns,
+  rows: readonly Row[],
+  statement: string,
+): Promise<R[]> {
+  const { source, parameters } = isPostgres(db) ? asArrays(columns, rows) : asValues(columns, rows)
+  const text = `with given (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
+  return (await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as R[]
+}
+
+const isPostgres = (db: Db) => db.getExecutor().adapter instanceof PostgresAdapter
+
+/** One parameter a column. */
+function asArrays(columns: Columns, rows: readonly Row[]) {
   const types = Object.values(columns)
   const arrays = types.map((type, index) => `cast($${index + 1} as ${type}[])`)
   return {
@@ -41,7 +41,8 @@ function asArrays(columns: Columns, rows: readonly (readonly Value[])[]) {
   }
 }
 
-function asValues(columns: Columns, rows: readonly (readonly Value[])[]) {
+/** One parameter a value. */
+function asValues(columns: Columns, rows: readonly Row[]) {
   const row = `(${Object.keys(columns).fill('?').join(', ')})`
   return { source: `values ${Array(rows.length).fill(row).join(', ')}`, parameters: rows.flat() }
 }

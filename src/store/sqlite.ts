@@ -21,6 +21,8 @@ const BUSY_PATIENCE_MS = 5_000
 const BUSY_PAUSE_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
 const STATEMENTS_MAX = 200
+/** Enough for what reports about thousands of workspaces touch again and again. */
+const CACHE_KIB = 64_000
 
 /**
  * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes
@@ -56,6 +58,7 @@ function connect(path: string, busyTimeoutMs: number): DatabaseSync {
     // FULL: an answer is given after its commit has reached the disk, not only the operating system.
     setAndAssert(database, 'synchronous', 2)
     setAndAssert(database, 'foreign_keys', 1)
+    setAndAssert(database, 'cache_size', -CACHE_KIB)
     setAndAssert(database, 'busy_timeout', busyTimeoutMs)
   } catch (error) {
     database.close()

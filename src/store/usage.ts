@@ -1,7 +1,7 @@
 // Usage that cannot be counted twice. Edges send running totals, and what is kept is always the larger of what is
 // there and what comes: a report that is repeated, late, reordered or doubled changes nothing, and a lost one is
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
-import { executeWith } from './rows.ts'
+import { executeWith, portions } from './rows.ts'
 import { type Db, exact, type Store } from './store.ts'
 import { type Counter, DAY_MS, type Day, normalise, type Report, type TunnelMinute } from './usage-report.ts'
 
@@ -26,10 +26,14 @@ export async function mergeReport(store: Store, report: Report): Promise<void> {
     await store.transaction(async (db) => {
       // On SQLite nobody else writes at the same time.
       if (store.engine === 'postgres') await lockDays(db, days)
-      await mergeCounters(db, report, counters)
-      await mergeMinutes(db, report.edgeId, tunnels)
-      await rollUpCounters(db, days)
-      await rollUpPeaks(db, tunnels)
+      for (const part of portions(db, counters)) {
+        await mergeCounters(db, report, part)
+        await rollUpCounters(db, part)
+      }
+      for (const part of portions(db, tunnels)) {
+        await mergeMinutes(db, report.edgeId, part)
+        await rollUpPeaks(db, part)
+      }
     })
   } catch (error) {
     throw isOverflow(error) ? new TotalTooLarge('a day’s total is too large', { cause: error }) : error

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { executeWith } from './rows.ts'
+import { executeWith, portions } from './rows.ts'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -22,13 +22,20 @@ export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow 
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
 
 /** Of those of the slugs that exist. */
-export const findWorkspaceIds = (db: Db, slugs: readonly string[]): Promise<{ slug: string; id: string }[]> =>
-  executeWith(
-    db,
-    { slug: 'text' },
-    slugs.map((slug) => [slug]),
-    'select w.slug, w.id from given join workspaces as w on w.slug = given.slug',
-  )
+export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
+  const found: { slug: string; id: string }[] = []
+  const select = 'select w.slug, w.id from given join workspaces as w on w.slug = given.slug'
+  for (const part of portions(db, slugs))
+    found.push(
+      ...(await executeWith<{ slug: string; id: string }>(
+        db,
+        { slug: 'text' },
+        part.map((slug) => [slug]),
+        select,
+      )),
+    )
+  return found
+}
 
 export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> =>
   db.selectFrom('workspaces').selectAll().orderBy('slug').execute()
