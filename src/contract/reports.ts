@@ -51,7 +51,7 @@ export const reportUsage = operation({
     'Takes running totals, not increments: send what this epoch has counted so far for a workspace and day, as often as ' +
     'you like and in any order. The larger of what is known and what comes is kept, so nothing is ever counted twice and ' +
     'a lost report is healed by the next. Choose a new epoch each time the edge starts. The answer comes after the ' +
-    `commit. At most ${REPORT_ITEMS_MAX.toLocaleString('en')} items a report; an item that cannot be taken is refused ` +
+    `commit. At most 5,000 items a report; an item that cannot be taken is refused ` +
     'with its reason and the others are kept, while a report that is malformed anywhere is refused whole.',
   body: Type.Object(
     {

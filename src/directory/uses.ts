@@ -20,14 +20,17 @@ export function startUses(store: Store, clock: () => number, onFailure: (error: 
     const taken = pending
     pending = new Map()
     // In the order of their ids, so that two nodes writing the same keys cannot wait for each other.
-    const marks = [...taken].sort(([a], [b]) => (a < b ? -1 : 1))
-    for (let start = 0; start < marks.length; start += BATCH_MAX) {
-      const batch = marks.slice(start, start + BATCH_MAX)
+    const keyIds = [...taken.keys()].sort()
+    for (let start = 0; start < keyIds.length; start += BATCH_MAX) {
+      const batch = keyIds
+        .slice(start, start + BATCH_MAX)
+        .map((keyId) => [keyId, taken.get(keyId) ?? 0] as const)
       try {
         await store.transaction((db) => markKeysUsed(db, batch))
       } catch (error) {
         // Kept for the next time, unless the key was used again meanwhile.
-        for (const [keyId, at] of marks.slice(start)) if (!pending.has(keyId)) pending.set(keyId, at)
+        for (const keyId of keyIds.slice(start))
+          if (!pending.has(keyId)) pending.set(keyId, taken.get(keyId) ?? 0)
         onFailure(error)
         return
       }

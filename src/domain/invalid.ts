@@ -7,10 +7,11 @@ const DETAILS_MAX = 20
 
 export type Checker<T> = (value: unknown) => asserts value is T
 
-/** Compiles once, checks many times. `place` is where the value stands, e.g. `/body` of a request. */
+/** Compiles once, when it is first needed, and checks many times. `place` is where the value stands, e.g. `/body` of a request. */
 export function checker<S extends TSchema>(schema: S, place: string): Checker<Static<S>> {
-  const compiled = Compile(schema)
+  let compiled: ReturnType<typeof Compile<S>> | undefined
   return (value) => {
+    compiled ??= Compile(schema)
     if (compiled.Check(value)) return
     const details: Detail[] = compiled
       .Errors(value)

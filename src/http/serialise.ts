@@ -6,8 +6,14 @@ export type Serialise = (answer: unknown) => string
 
 type Shape = TSchema & { anyOf?: Shape[]; properties?: Record<string, { const?: unknown }> }
 
-export const serialiserOf = (schema: Shape): Serialise =>
-  schema.anyOf ? byConstants(schema.anyOf) : (stringifier(schema) as Serialise)
+/** Made when it is first needed: of the many answers that a server can give, most are never asked for in its first second. */
+export function serialiserOf(schema: Shape): Serialise {
+  let serialise: Serialise | undefined
+  return (answer) => {
+    serialise ??= schema.anyOf ? byConstants(schema.anyOf) : (stringifier(schema) as Serialise)
+    return serialise(answer)
+  }
+}
 
 /** Of several shapes, the one whose constants the answer has. The library would validate against one after the other. */
 function byConstants(shapes: Shape[]): Serialise {

@@ -22,7 +22,7 @@ const BUSY_PAUSE_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
 const STATEMENTS_MAX = 200
 /** Enough for what reports about thousands of workspaces touch again and again. */
-const CACHE_KIB = 64_000
+const WRITER_CACHE_KIB = 8_000
 
 /**
  * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes
@@ -33,6 +33,7 @@ export function openSqlite(path: string): Engine {
   // Made before SQLite would make it: for its owner alone, and so will be the files that SQLite puts beside it.
   closeSync(openSync(path, 'a', 0o600))
   const writer = connect(path, 0)
+  setAndAssert(writer, 'cache_size', -WRITER_CACHE_KIB)
   const reader = connect(path, READ_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
   const ends = { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
@@ -58,7 +59,6 @@ function connect(path: string, busyTimeoutMs: number): DatabaseSync {
     // FULL: an answer is given after its commit has reached the disk, not only the operating system.
     setAndAssert(database, 'synchronous', 2)
     setAndAssert(database, 'foreign_keys', 1)
-    setAndAssert(database, 'cache_size', -CACHE_KIB)
     setAndAssert(database, 'busy_timeout', busyTimeoutMs)
   } catch (error) {
     database.close()

@@ -2,16 +2,20 @@
 // here its source is changed while it is read.
 import { registerHooks } from 'node:module'
 
-const FILE = '/src/directory/lease.ts'
-const CAREFUL = 'isTrusted: () => performance.now() < until.monotonic && clock() < until.wall,'
-const CARELESS = 'isTrusted: () => true,'
+const CAREFUL = 'isTrusted: () => performance.now() < until.monotonic && clock() < until.wall'
+const CARELESS = 'isTrusted: () => true'
+let changed = 0
 
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context)
-    if (!url.endsWith(FILE)) return loaded
-    const parts = String(loaded.source).split(CAREFUL)
-    if (parts.length !== 2) throw new Error(`${FILE} holds ${parts.length - 1} times, not once: ${CAREFUL}`)
-    return { ...loaded, source: parts.join(CARELESS) }
+    if (!loaded.source || !String(loaded.source).includes(CAREFUL)) return loaded
+    changed += 1
+    return { ...loaded, source: String(loaded.source).replace(CAREFUL, CARELESS) }
   },
 })
+
+// Long after all is loaded.
+setTimeout(() => {
+  if (changed !== 1) throw new Error(`loaded ${changed} times, not once: ${CAREFUL}`)
+}, 1_500).unref()

@@ -1,0 +1,15 @@
+// Plain JavaScript, because it is loaded at every start. Where scripts/bundle.ts puts the program, and whether what lies there can be run in place of the sources.
+import { globSync, statSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** As deep below the root as the sources are, so that paths relative to them hold. */
+export const bundleFile = new URL('../.bundle/main.js', import.meta.url)
+
+export function isBundleCurrent() {
+  const made = statSync(bundleFile, { throwIfNoEntry: false })?.mtimeMs
+  if (made === undefined) return false
+  const sources = globSync(['src/**/*', 'package-lock.json'], { cwd: root })
+  return sources.every((file) => statSync(`${root}${file}`).mtimeMs < made)
+}
