@@ -117,7 +117,8 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
         judge(await findKeyByHash(db, hash), (row) => ({
           valid: true,
           keyId: row.id,
-          workspaceId: row.workspace_id,
+          // The text that is there already, where it is: many keys share a workspace.
+          workspaceId: workspaces.get(row.workspace_id)?.id ?? row.workspace_id,
         })),
       )
       return whenKnown(verdict, marked)

@@ -22,7 +22,7 @@ const BUSY_PAUSE_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
 const STATEMENTS_MAX = 200
 /** Enough for what reports about thousands of workspaces touch again and again. */
-const WRITER_CACHE_KIB = 8_000
+const WRITER_CACHE_KIB = 16_000
 
 /**
  * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
 import type { World } from '../../src/domain/context.ts'
 import { createLog } from '../../src/log.ts'
+import { core } from '../../src/store/migrations/0001-core.ts'
+import { keyFeed } from '../../src/store/migrations/0002-key-feed.ts'
+import { people } from '../../src/store/migrations/0003-people.ts'
+import { nodes } from '../../src/store/migrations/0004-nodes.ts'
 import { openWorld } from '../../src/world.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
@@ -143,4 +148,37 @@ test('sqlite: what is no database, or cannot be one, is refused in plain words',
     const config = readConfig({ ADIT_DATABASE_URL: url })
     await assert.rejects(async () => openWorld(config, silent, 100), words)
   }
+})
+
+test('sqlite: usage from before its rows lay in the order of their arrival is all there', async (t) => {
+  const path = join(createFolder(t), 'adit.db')
+  const words = { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' }
+  const before = new DatabaseSync(path)
+  for (const migration of [core, keyFeed, people, nodes])
+    for (const statement of migration(words)) before.exec(statement)
+  before.exec(`
+    create table schema_version (id integer primary key, version integer not null, oldest_program integer not null default 0);
+    insert into schema_version values (1, 4, 4);
+    insert into usage_counters values ('ws_b', 2, 'edge_1', 'e1', 1, 9223372036854775807, 3, 4, null), ('ws_a', 1, 'edge_1', 'e1', 5, 6, 7, 8, 9);
+    insert into usage_minutes values ('ws_a', 60000, 'edge_1', 3);
+    insert into usage_days values ('ws_b', 2, 1, 9223372036854775807, 3, 4, 5, null), ('ws_a', 1, 5, 6, 7, 8, 9, 10)`)
+  const all = (database: DatabaseSync) =>
+    ['usage_counters', 'usage_minutes', 'usage_days'].map((table) => {
+      const read = database.prepare(`select * from ${table} order by workspace_id`)
+      read.setReadBigInts(true)
+      return read.all()
+    })
+  const had = all(before)
+  before.close()
+  const world = await openWorld(readConfig({ ADIT_DATABASE_URL: `sqlite:${path}` }), silent, 1_000)
+  await world.store.close()
+  const after = new DatabaseSync(path)
+  assert.deepEqual(all(after), had)
+  assert.equal(had.flat().length, 5)
+  const made = after.prepare("select name from sqlite_master where sql like '%usage%' order by name").all()
+  assert.deepEqual(
+    made.map(({ name }) => name),
+    ['usage_counters', 'usage_days', 'usage_minutes'],
+  )
+  after.close()
 })

@@ -1,0 +1,145 @@
+// Answers that are given again from memory, without the framework: nobody can tell, except by the clock.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { revoke } from '../../src/domain/keys.ts'
+import { provision } from '../../src/domain/workspaces.ts'
+import { mergeReport } from '../../src/store/usage.ts'
+import { DAY_MS, startOfDay } from '../../src/store/usage-report.ts'
+import { engines } from '../support/databases.ts'
+import { startServing } from '../support/process.ts'
+import { type Answer, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
+
+/** Which of the two ways an answer took: each numbers its requests under a name of its own. */
+const wayOf = ({ headers }: Answer) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
+
+const told = ({ status, headers, text }: Answer) => ({
+  status,
+  text,
+  headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
+})
+
+const traffic = (server: TestServer, requests: bigint, day = startOfDay(server.world.clock())) =>
+  mergeReport(server.world.store, {
+    edgeId: 'edge_1',
+    epoch: 'e1',
+    counters: [
+      {
+        workspaceId: server.workspace.id,
+        day,
+        requests,
+        bytesIn: 1n,
+        bytesOut: 2n,
+        events: 3n,
+        lastSeen: day + 1_000,
+      },
+    ],
+    tunnels: [],
+  })
+
+for (const engine of engines) {
+  const remembered = engine === 'sqlite' ? ['/workspace', '/usage?days=365'] : ['/workspace']
+  for (const path of remembered)
+    test(`${engine}: ${path} is the same from memory as it was the first time, with a request id of its own`, async (t) => {
+      const server = await serve(t, { engine })
+      await traffic(server, 7n)
+      // The first asks the database who and what that is, and only the second what to remember.
+      await server.call('GET', path)
+      const first = await server.call('GET', path)
+      const again = await server.call('GET', path)
+      const third = await server.call('GET', path, { headers: { 'x-request-id': 'mine' } })
+      assert.notEqual(wayOf(again), wayOf(first))
+      for (const answer of [again, third]) assert.deepEqual(told(answer), told(first))
+      assert.equal(third.headers.get('x-request-id'), 'mine')
+      const other = await addWorkspace(server, 'other')
+      assert.notEqual((await server.call('GET', path, { key: other.key.token })).text, first.text)
+    })
+
+  test(`${engine}: what changes is told at once, whatever is remembered`, async (t) => {
+    const server = await serve(t, { engine })
+    const { key, workspace } = await addWorkspace(server, 'new')
+    const call = caller(`${server.url}/api/v1`, key.token)
+    for (let turn = 0; turn < 3; turn++)
+      assert.equal((await call('GET', '/workspace')).json.provisioned, false)
+    await provision(server.world, operator, 'new')
+    for (let turn = 0; turn < 3; turn++)
+      assert.equal((await call('GET', '/workspace')).json.provisioned, true)
+    for (let requests = 1n; requests < 20n; requests++) {
+      await traffic(server, requests)
+      for (let turn = 0; turn < 2; turn++)
+        assert.equal((await server.call('GET', '/usage')).json.requests, Number(requests))
+    }
+    await revoke({ ...server.world, actor: operator, workspaceId: workspace.id }, key.id)
+    assert.equal((await call('GET', '/workspace')).status, 401)
+  })
+}
+
+test('at midnight the window moves on, whatever is remembered', async (t) => {
+  let now = Date.parse('2026-03-01T23:59:59.000Z')
+  const server = await serve(t, { engine: 'sqlite', clock: () => now })
+  await traffic(server, 5n)
+  for (let turn = 0; turn < 3; turn++)
+    assert.equal((await server.call('GET', '/usage?days=1')).json.requests, 5)
+  now += DAY_MS
+  assert.equal((await server.call('GET', '/usage?days=1')).json.requests, 0)
+})
+
+test('what a request asks for besides is given: nothing where it is held, no body for HEAD, 400 for two hosts', async (t) => {
+  const { call, key, url } = await serve(t, { engine: 'sqlite' })
+  for (let turn = 0; turn < 3; turn++) await call('GET', '/workspace')
+  const { headers } = await call('GET', '/workspace')
+  const etag = headers.get('etag') ?? ''
+  assert.equal((await call('GET', '/workspace', { headers: { 'if-none-match': etag } })).status, 304)
+  const head = await call('HEAD', '/workspace')
+  assert.deepEqual([head.status, head.text, head.headers.get('etag')], [200, '', etag])
+  const { sendRaw } = await import('../support/raw.ts')
+  const raw = (head: string) =>
+    sendRaw(url, `GET /api/v1/workspace HTTP/1.1\r\n${head}Authorization: Bearer ${key.token}\r\n\r\n`)
+  assert.equal((await raw('Host: adit\r\n')).status, 200)
+  assert.equal((await raw('Host: adit\r\nHost: other\r\n')).status, 400)
+  assert.equal((await raw('')).status, 400)
+})
+
+test('where requests are limited, every one counts', async (t) => {
+  const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '4' } })
+  const statuses = []
+  for (let turn = 0; turn < 6; turn++) statuses.push((await call('GET', '/workspace')).status)
+  assert.deepEqual(statuses, [200, 200, 200, 200, 429, 429])
+})
+
+test('the log tells of both ways alike, and hides a key that was given as a request id', async (t) => {
+  const { createDatabase } = await import('../support/databases.ts')
+  const running = await startServing(t, {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_TRUSTED_PROXIES: '127.0.0.1',
+  })
+  const call = caller(running.api, running.token as string)
+  const turns = [1, 2, 3, 4].map((turn) => `turn-${turn}`)
+  for (const id of [...turns, running.token as string])
+    await call('GET', '/workspace', {
+      headers: { 'x-request-id': id, 'x-forwarded-for': '203.0.113.7, "strange"' },
+    })
+  await running.says(/adit_\*\*\*/, 'stderr')
+  running.child.kill('SIGTERM')
+  const { stderr } = await running.ended
+  assert.ok(!stderr.includes(running.token as string))
+  const lines = stderr
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'answered')
+  assert.equal(lines.length, turns.length + 1)
+  const constant = lines.map(({ time, ms, requestId, ...rest }) => {
+    assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000 && ms >= 0)
+    return rest
+  })
+  for (const line of constant) assert.deepEqual(line, constant[0])
+  assert.deepEqual(
+    lines.map(({ requestId }) => requestId),
+    [...turns, 'adit_***'],
+  )
+  assert.deepEqual(
+    [constant[0].method, constant[0].route, constant[0].status, constant[0].from],
+    ['GET', '/api/v1/workspace', 200, '"strange"'],
+  )
+  assert.match(constant[0].by, /^tok_/)
+})
