@@ -10,6 +10,7 @@ import { createDirectory } from './directory/directory.ts'
 import { startFeed } from './directory/feed.ts'
 import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
+import { workspaceDescriber } from './domain/workspaces.ts'
 import { mountDashboard } from './http/dashboard.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
@@ -18,9 +19,11 @@ import { mountMcp } from './http/mcp.ts'
 import { mountOps } from './http/ops.ts'
 import { mountPage } from './http/page.ts'
 import { describePublic, mountPublic } from './http/public.ts'
+import { createQuickVerify } from './http/quick-verify.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { createRecall } from './http/recall.ts'
 import { createServer } from './http/server.ts'
+import { createShortcut } from './http/shortcut.ts'
 import { createMail } from './mail.ts'
 import { serverSecret } from './server-secret.ts'
 
@@ -56,12 +59,35 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
   // Where requests are counted, each one has an answer of its own.
-  const recall = rateLimit ? undefined : createRecall({ directory, isStopping, trustedProxies, log })
-  const server = createServer({ log, isStopping, https, trustedProxies, recall })
+  const shortcut = createShortcut({ isStopping, trustedProxies, log })
+  const recall = rateLimit ? undefined : createRecall(directory, shortcut)
+  const describeWorkspace = workspaceDescriber(world)
+  const quickVerify = createQuickVerify(directory, shortcut, (id) => {
+    const row = directory.recallWorkspace(id)
+    return row && describeWorkspace(row)
+  })
+  const server = createServer({ log, isStopping, https, trustedProxies, recall, quickVerify })
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
-  mountPublic(server, { world, directory, document, variant, baseUrl, rateLimit, recall })
-  mountEdge(server, { world, directory, feed, closing: closing.signal, baseUrl })
+  mountPublic(server, {
+    world,
+    directory,
+    document,
+    variant,
+    baseUrl,
+    rateLimit,
+    recall,
+    describeWorkspace,
+  })
+  mountEdge(server, {
+    world,
+    directory,
+    feed,
+    closing: closing.signal,
+    baseUrl,
+    describeWorkspace,
+    quickVerify,
+  })
   mountMcp(server, { directory, rateLimit, variant, version })
   const address = () => config.baseUrl ?? urlOf(config, server)
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })

@@ -35,6 +35,8 @@ export interface Directory {
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
   /** A good key that memory knows; undefined says nothing. It counts as used. */
   recallKey(secret: string): GoodKey | undefined
+  recallEdge(secret: string): GoodEdge | undefined
+  recallWorkspace(id: string): WorkspaceRow | undefined
   /** Until when what `getWorkspace` says from now on stays true; undefined where memory does not know it. */
   watchWorkspace(id: string): (() => boolean) | undefined
 }
@@ -156,6 +158,8 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     },
     // Its form was looked at before it was remembered.
     recallKey: (secret) => marked(recall(keys, hashSecret(secret))),
+    recallEdge: (secret) => recall(edges, hashSecret(secret)),
+    recallWorkspace: (id) => recall(workspaces, id),
     watchWorkspace(id) {
       const row = recall(workspaces, id)
       // Another row, or none, is put in its place when it changes.

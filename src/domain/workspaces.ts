@@ -44,6 +44,8 @@ export function workspaceDescriber(world: World): (row: WorkspaceRow) => Workspa
   }
 }
 
+export type { WorkspaceRow }
+
 export type WorkspaceView = ReturnType<typeof describeWorkspace>
 
 export interface NewWorkspace {

@@ -13,9 +13,10 @@ import {
 import type { Feed } from '../directory/feed.ts'
 import type { World } from '../domain/context.ts'
 import { takeReport } from '../domain/reports.ts'
-import { workspaceDescriber } from '../domain/workspaces.ts'
+import type { WorkspaceRow, WorkspaceView } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
 import { keyChanges, placeOf } from './key-changes.ts'
+import type { QuickVerify } from './quick-verify.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface EdgeOptions {
@@ -25,6 +26,8 @@ export interface EdgeOptions {
   /** When streams are to end. */
   closing: AbortSignal
   baseUrl: string | undefined
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+  quickVerify: QuickVerify
 }
 
 interface EdgeCaller {
@@ -34,15 +37,13 @@ interface EdgeCaller {
   admitVisitor: () => MaybeLater<GoodKey>
 }
 
-export function mountEdge(
-  server: FastifyInstance,
-  { world, directory, feed, closing, baseUrl = '' }: EdgeOptions,
-): void {
+const always = () => true
+
+export function mountEdge(server: FastifyInstance, options: EdgeOptions): void {
+  const { world, directory, feed, closing, baseUrl = '', describeWorkspace, quickVerify } = options
   const admitEdge = createGate(directory.verifyEdge, edgeWords)
   const admitKey = createGate(directory.verifyKey, keyWords)
   const document = describeEdge(baseUrl)
-  const describeWorkspace = workspaceDescriber(world)
-
   const describeVerdict = (verdict: GoodKey | Refusal): MaybeLater<Static<typeof verifyKey.answer.schema>> =>
     verdict.valid
       ? whenKnown(directory.getWorkspace(verdict.workspaceId), (row) => ({
@@ -73,6 +74,10 @@ export function mountEdge(
   mountSurface(server, edgeOperations, handlers, {
     prefix: EDGE_PREFIX,
     baseUrl,
+    recall: {
+      watches: { 'keys.verify': () => always },
+      remember: (_caller, reply) => quickVerify.learn(reply),
+    },
     admit(request) {
       const own = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerOf(request)

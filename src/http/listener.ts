@@ -30,10 +30,15 @@ type Connection = Socket & { [UNANSWERED]?: Exchange[]; [LATEST]?: http.Incoming
 export interface ListenerOptions {
   /** Answers from memory, and says so, or leaves the request to `handle`. */
   recall: ((...exchange: Exchange) => boolean) | undefined
+  /** Takes a request over and says so, or leaves it to `handle`, to which it may also hand it on later. */
+  takeOver: (...exchange: [...Exchange, handOn: http.RequestListener]) => boolean
   log: Logger
 }
 
-export function createListener(handle: http.RequestListener, { recall, log }: ListenerOptions): http.Server {
+export function createListener(
+  handle: http.RequestListener,
+  { recall, takeOver, log }: ListenerOptions,
+): http.Server {
   const listener = http.createServer({
     // A request without a body is not made into a stream first.
     optimizeEmptyRequests: true,
@@ -79,7 +84,7 @@ export function createListener(handle: http.RequestListener, { recall, log }: Li
       })
       // The framework would wait for the end of a body that has a type, and this one has ended before it began.
       if (first[0].readableEnded) delete first[0].headers['content-type']
-      handle(...first)
+      if (!takeOver(...first, handle)) handle(...first)
     } else if (connection[REFUSED]) connection.destroySoon()
   }
 

@@ -7,7 +7,7 @@ import { type Directory, whenKnown } from '../directory/directory.ts'
 import type { Context, World } from '../domain/context.ts'
 import * as keys from '../domain/keys.ts'
 import { readUsage, watchUsage } from '../domain/usage.ts'
-import { workspaceDescriber } from '../domain/workspaces.ts'
+import type { WorkspaceRow, WorkspaceView } from '../domain/workspaces.ts'
 import { bearerOf, createGate, keyWords } from './authenticate.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { Recall } from './recall.ts'
@@ -21,6 +21,7 @@ export interface PublicOptions {
   baseUrl: string | undefined
   rateLimit: RateLimit | undefined
   recall: Recall | undefined
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
   /** What `describePublic` made of the same variant. */
   document: object
 }
@@ -33,9 +34,8 @@ interface KeyContext extends Context {
 type Callers = { anyone: undefined; key: KeyContext }
 
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
-  const { world, directory, variant, baseUrl, rateLimit, recall, document } = options
+  const { world, directory, variant, baseUrl, rateLimit, recall, describeWorkspace, document } = options
   const admitKey = createGate(directory.verifyKey, keyWords)
-  const describeWorkspace = workspaceDescriber(world)
 
   const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
     'workspace.read': ({ workspaceId }) => whenKnown(directory.getWorkspace(workspaceId), describeWorkspace),
@@ -52,7 +52,7 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
     prefix: PUBLIC_PREFIX,
     baseUrl,
     recall: recall && {
-      remember: (ctx, ...answer) => recall.remember(ctx.workspaceId, ...answer),
+      remember: (ctx, ...answer) => recall.remember((ctx as KeyContext).workspaceId, ...answer),
       watches: {
         'workspace.read': ({ workspaceId }) => directory.watchWorkspace(workspaceId),
         'usage.read': watchUsage,

@@ -4,13 +4,15 @@ import type { TSchema } from 'typebox'
 
 export type Serialise = (answer: unknown) => string
 
-type Shape = TSchema & { anyOf?: Shape[]; properties?: Record<string, { const?: unknown }> }
+type Union = TSchema & { anyOf: TSchema[] }
+type Shape = TSchema & { properties?: Record<string, object> }
 
 /** Made when it is first needed: of the many answers that a server can give, most are never asked for in its first second. */
-export function serialiserOf(schema: Shape): Serialise {
+export function serialiserOf(schema: TSchema): Serialise {
   let serialise: Serialise | undefined
   return (answer) => {
-    serialise ??= schema.anyOf ? byConstants(schema.anyOf) : (stringifier(schema) as Serialise)
+    serialise ??=
+      'anyOf' in schema ? byConstants((schema as Union).anyOf) : (stringifier(schema) as Serialise)
     return serialise(answer)
   }
 }

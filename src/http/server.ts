@@ -8,6 +8,7 @@ import { answeredLog } from './answered-log.ts'
 import { parseBody } from './body.ts'
 import { sendFault } from './errors.ts'
 import { createListener } from './listener.ts'
+import type { QuickVerify } from './quick-verify.ts'
 import type { Recall } from './recall.ts'
 import { requestIds } from './request-id.ts'
 
@@ -28,17 +29,19 @@ export interface ServerOptions {
   /** Whose word on where a request came from is taken; nobody's where the list is empty. */
   trustedProxies: readonly string[]
   recall: Recall | undefined
+  quickVerify: QuickVerify
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, isStopping, https, trustedProxies, recall } = options
+  const { log, isStopping, https, trustedProxies, recall, quickVerify } = options
   const server = fastify({
     loggerInstance: log,
     // One line a request, written below, instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
-    serverFactory: (handle) => createListener(handle, { recall: recall?.answer, log }),
+    serverFactory: (handle) =>
+      createListener(handle, { recall: recall?.answer, takeOver: quickVerify.take, log }),
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
     genReqId: requestIds(),

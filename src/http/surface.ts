@@ -42,7 +42,7 @@ export interface SurfaceOptions<C extends Callers, O extends Operation> {
 
 interface RecallBy<C extends Callers, O extends Operation> {
   watches: { [P in O as P['id']]?: (caller: C[P['access']]) => Watch | undefined }
-  remember: (caller: C['key'], reply: FastifyReply, body: string, isStillTrue: Watch) => void
+  remember: (caller: C[Access], reply: FastifyReply, body: string, isStillTrue: Watch) => void
 }
 
 type Result = { next?: Record<string, string> }
@@ -100,14 +100,18 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
           reply.header('content-type', JSON_TYPE)
           reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
           const body = serialise(result)
-          if (method !== 'GET') return reply.send(body)
-          const etag = etagOf(body)
-          reply.header('etag', etag)
-          if (isStillTrue) recall?.remember(request.caller as C['key'], reply, body, isStillTrue)
-          return holds(request.headers['if-none-match'], etag) ? sendHeld(reply, body) : reply.send(body)
+          const etag = method === 'GET' ? etagOf(body) : undefined
+          if (etag) reply.header('etag', etag)
+          if (isStillTrue) recall?.remember(request.caller as C[Access], reply, body, isStillTrue)
+          return etag && holds(request.headers['if-none-match'], etag)
+            ? sendHeld(reply, body)
+            : reply.send(body)
         }
         const result = handle(request.caller, input)
-        return result instanceof Promise ? result.then((later) => void finish(later)) : finish(result)
+        if (result instanceof Promise) return result.then((later) => void finish(later))
+        // Not returned: the framework would wait for the end of what it has just sent.
+        finish(result)
+        return undefined
       },
     })
   }
@@ -152,8 +156,7 @@ const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
 
 /** For HEAD the framework itself leaves the body out, and wants to see it first. */
-const sendHeld = (reply: FastifyReply, body: string) =>
-  reply
-    .code(304)
-    .removeHeader('content-type')
-    .send(reply.request.method === 'HEAD' ? body : null)
+const sendHeld = (reply: FastifyReply, body: string) => {
+  reply.code(304).removeHeader('content-type')
+  return reply.request.method === 'HEAD' ? reply.send(body) : reply.send()
+}

@@ -1,0 +1,90 @@
+// Verdicts from memory, given without the framework: the same as those that it gives.
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { revoke } from '../../src/domain/keys.ts'
+import { provision } from '../../src/domain/workspaces.ts'
+import { engines } from '../support/databases.ts'
+import { type Answer, addEdge, addWorkspace, operator, serve } from '../support/server.ts'
+
+/** Which of the two ways an answer took: each numbers its requests under a name of its own. */
+const wayOf = ({ headers }: Answer) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
+
+const told = ({ status, headers, text }: Answer) => ({
+  status,
+  text,
+  headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
+})
+
+for (const engine of engines)
+  test(`${engine}: a verdict from memory is the same as the first, and changes with what it tells of`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const { key, workspace } = await addWorkspace(server, 'new')
+    const first = await edge.verify(key.token)
+    const again = await edge.verify(key.token)
+    assert.notEqual(wayOf(again), wayOf(first))
+    assert.deepEqual(told(again), told(first))
+    assert.equal(again.json.workspace.provisioned, false)
+    await provision(server.world, operator, 'new')
+    for (let turn = 0; turn < 3; turn++)
+      assert.equal((await edge.verify(key.token)).json.workspace.provisioned, true)
+    await revoke({ ...server.world, actor: operator, workspaceId: workspace.id }, key.id)
+    for (let turn = 0; turn < 3; turn++)
+      assert.deepEqual((await edge.verify(key.token)).json, { valid: false, reason: 'revoked' })
+  })
+
+test('however the body is written, it is understood', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { token } = server.key
+  const edge = await addEdge(server)
+  const verify = (body: string) => edge.post('/keys/verify', body)
+  for (let turn = 0; turn < 2; turn++) await edge.verify(token)
+  const expected = (await edge.verify(token)).text
+  for (const body of [
+    `{ "key": "${token}" }`,
+    `{"key":"${token}","more":1}`,
+    `{"more":1,"key":"${token}"}`,
+    `{"key":"\\u0061${token.slice(1)}"}`,
+  ])
+    assert.equal((await verify(body)).text, expected, body)
+  for (const body of ['', '{}', '[]', '{"key":1}', `{"key":"${token}"`, `{"key":"${'x'.repeat(201)}"}`])
+    assert.equal((await verify(body)).status, 400, body)
+  assert.deepEqual((await verify(`{"key":"${token}x"}`)).json, { valid: false, reason: 'unknown' })
+  for (const credential of [token, 'adit_edge_nonsense', null]) {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ key: token })
+    assert.equal((await edge.call('POST', '/keys/verify', { key: credential, body, headers })).status, 401)
+  }
+})
+
+test('bodies in pieces, several requests at once and half of one are answered each as it should be', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  for (let turn = 0; turn < 2; turn++) await edge.verify(server.key.token)
+  const body = JSON.stringify({ key: server.key.token })
+  const head =
+    'POST /edge/v1/keys/verify HTTP/1.1\r\nHost: adit\r\nContent-Type: application/json\r\n' +
+    `Authorization: Bearer ${edge.token}\r\nContent-Length: ${body.length}\r\n\r\n`
+  const { hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  let seen = ''
+  socket.on('data', (chunk) => {
+    seen += chunk
+  })
+  const answers = () => [...seen.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
+  socket.write(head + body.slice(0, 20))
+  await sleep(30)
+  socket.write(body.slice(20))
+  await sleep(100)
+  assert.deepEqual(answers(), [200])
+  socket.write((head + body).repeat(5))
+  await sleep(150)
+  assert.deepEqual(answers(), Array(6).fill(200))
+  assert.equal([...seen.matchAll(/"valid":true/g)].length, 6)
+  socket.write(head + body.slice(0, 20))
+  await sleep(30)
+  socket.destroy()
+  assert.equal((await edge.verify(server.key.token)).json.valid, true)
+})
