@@ -1,4 +1,5 @@
-// Plain JavaScript, because it is loaded at every start. Where scripts/bundle.ts puts the program, and whether what lies there can be run in place of the sources.
+// Where scripts/bundle.ts puts the program, and whether what lies there may run in place of the sources. Plain JavaScript,
+// because it is loaded at every start.
 import { globSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -7,9 +8,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** As deep below the root as the sources are, so that paths relative to them hold. */
 export const bundleFile = new URL('../.bundle/main.js', import.meta.url)
 
+/** Whether everything that it is made from is older; folders tell of files that were taken away. */
 export function isBundleCurrent() {
   const made = statSync(bundleFile, { throwIfNoEntry: false })?.mtimeMs
   if (made === undefined) return false
-  const sources = globSync(['src/**/*', 'package-lock.json'], { cwd: root })
+  const sources = globSync(['src', 'src/**/*', 'package-lock.json'], { cwd: root })
   return sources.every((file) => statSync(`${root}${file}`).mtimeMs < made)
 }

@@ -1,13 +1,11 @@
 // Verifying a key, which edges ask for before they open a tunnel.
 import type { Figure } from '../figure.ts'
-import { residentOf } from '../processes.ts'
 import { compare } from '../rounds.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { edgeVerifying, PRESENTED, verifying, verifyMany } from '../sides.ts'
 import type { Workbench } from '../workbench.ts'
 
 const KEYS = 100_000
-const MILLION = 1_000_000
 
 /** Adit, once it has seen every key that will be presented, as a node has after its first minutes. */
 export async function startWarm(bench: Workbench, database: string, keys: number) {
@@ -40,16 +38,6 @@ async function againstSelect(bench: Workbench) {
   return { ...measured, note: firstTime }
 }
 
-async function memory(bench: Workbench) {
-  const ours = await bench.adit(await bench.sqlite('keys-100000', keysPlan(KEYS)))
-  const bare = await bench.peer('bare', { status: 200, headers: {}, body: '', date: true, keepAliveS: 5 })
-  await verifyMany(bench, ours, { ...edgeVerifying(bench, KEYS), keys: KEYS }, MILLION)
-  const [resident, idle] = [residentOf(ours.pid), residentOf(bare.pid)]
-  const ratio = resident / idle
-  const spread: [number, number] = [ratio, ratio]
-  return { ratio, spread, ours: resident, other: idle, rounds: 1 }
-}
-
 export const verify: Figure[] = [
   {
     name: 'verify_vs_betterauth',
@@ -66,13 +54,5 @@ export const verify: Figure[] = [
     unit: 'requests/s',
     reach: { atLeast: 3 },
     measure: againstSelect,
-  },
-  {
-    name: 'memory',
-    ours: 'resident set after a million verifications of 100,000 keys',
-    other: 'an idle bare server',
-    unit: 'MiB',
-    reach: { atMost: 3 },
-    measure: memory,
   },
 ]
