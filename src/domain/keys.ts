@@ -2,7 +2,7 @@
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
 import { findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
-import type { Db } from '../store/store.ts'
+import { type Db, watchStore } from '../store/store.ts'
 import { listWorkspaces } from '../store/workspaces.ts'
 import { requireStillAllowed } from './actors.ts'
 import { recordAct } from './audit.ts'
@@ -84,6 +84,9 @@ export interface KeyPage {
   limit?: number | undefined
   cursor?: string | undefined
 }
+
+/** Until when what `listPage` says from now on stays true; undefined where there is no telling. */
+export const watchKeys = ({ store }: World) => watchStore(store)
 
 export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, {

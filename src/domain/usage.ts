@@ -1,5 +1,7 @@
 // Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
 // dashboard.
+
+import { watchStore } from '../store/store.ts'
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import { startOfDay } from '../store/usage-report.ts'
 import type { Context, World } from './context.ts'
@@ -12,9 +14,9 @@ const quiet: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, 
 
 /** Until when what `readUsage` says from now on stays true; undefined where there is no telling. */
 export function watchUsage({ store, clock }: World): (() => boolean) | undefined {
-  const stamp = store.stamp()
+  const isUnchanged = watchStore(store)
   const today = startOfDay(clock())
-  return stamp === undefined ? undefined : () => store.stamp() === stamp && startOfDay(clock()) === today
+  return isUnchanged && (() => isUnchanged() && startOfDay(clock()) === today)
 }
 
 export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {

@@ -55,6 +55,7 @@ export function mountPublic(server: FastifyInstance, options: PublicOptions): vo
       remember: (ctx, ...answer) => recall.remember((ctx as KeyContext).workspaceId, ...answer),
       watches: {
         'workspace.read': ({ workspaceId }) => directory.watchWorkspace(workspaceId),
+        'tokens.list': keys.watchKeys,
         'usage.read': watchUsage,
       },
     },

@@ -8,6 +8,8 @@ import { bearerOf } from './authenticate.ts'
 import { type Head, headOf, type Shortcut } from './shortcut.ts'
 
 const BYTES_MAX = 32 * 1024 * 1024
+/** A longer one would take the place of too many others. */
+const BODY_BYTES_MAX = 256 * 1024
 /** About what an answer takes besides its body. */
 const BYTES_EACH = 1_000
 /** A short text is written faster along with the head, a long one without encoding it each time. */
@@ -48,6 +50,7 @@ export function createRecall(directory: Directory, shortcut: Shortcut): Recall {
       const { request } = reply
       if (request.method !== 'GET') return
       const bytes = Buffer.byteLength(body)
+      if (bytes > BODY_BYTES_MAX) return
       answers.set(`${workspaceId} ${request.url}`, {
         head: headOf(reply),
         body: bytes < ENCODED_FROM ? body : Buffer.from(body),

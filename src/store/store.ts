@@ -79,6 +79,12 @@ export function openStore(target: Target, onLostConnection: (error: Error) => vo
   }
 }
 
+/** Until when what is read from now on stays as it is; undefined where there is no telling. */
+export function watchStore(store: Store): (() => boolean) | undefined {
+  const stamp = store.stamp()
+  return stamp === undefined ? undefined : () => store.stamp() === stamp
+}
+
 const transactionsOn = (db: Db): Way['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {

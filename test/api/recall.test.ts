@@ -38,7 +38,8 @@ const traffic = (server: TestServer, requests: bigint, day = startOfDay(server.w
   })
 
 for (const engine of engines) {
-  const remembered = engine === 'sqlite' ? ['/workspace', '/usage?days=365'] : ['/workspace']
+  const remembered =
+    engine === 'sqlite' ? ['/workspace', '/usage?days=365', '/tokens?limit=1'] : ['/workspace']
   for (const path of remembered)
     test(`${engine}: ${path} is the same from memory as it was the first time, with a request id of its own`, async (t) => {
       const server = await serve(t, { engine })
