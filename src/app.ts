@@ -58,8 +58,8 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const https = config.baseUrl?.startsWith('https:') ?? false
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
-  // Where requests are counted, each one has an answer of its own.
   const shortcut = createShortcut({ isStopping, trustedProxies, log })
+  // Where requests are counted, each one has an answer of its own.
   const recall = rateLimit ? undefined : createRecall(directory, shortcut)
   const describeWorkspace = workspaceDescriber(world)
   const quickVerify = createQuickVerify(directory, shortcut, (id) => {

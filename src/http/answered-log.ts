@@ -16,7 +16,8 @@ export interface Answered {
   path?: string | undefined
   status: number
   ms: number
-  from: string
+  /** Undefined where the connection was gone before. */
+  from: string | undefined
   /** Who asked, where that is known. */
   by: string | undefined
 }
@@ -28,10 +29,12 @@ export function answeredLog(log: Logger): (answered: Answered) => void {
     if (!log.isLevelEnabled('info')) return
     const where = route === undefined ? `"path":${JSON.stringify(path)}` : `"route":"${route}"`
     const who = by === undefined ? '' : `,"by":"${by}"`
+    const origin =
+      from === undefined ? '' : `,"from":${HARMLESS.test(from) ? `"${from}"` : JSON.stringify(from)}`
     const took = Math.round(ms * 10) / 10
     stream.write(
       `{"level":"info","time":"${isoNow()}${pid}${requestId}","method":"${method}",${where},"status":${status},` +
-        `"ms":${took},"from":${HARMLESS.test(from) ? `"${from}"` : JSON.stringify(from)}${who},"msg":"answered"}\n`,
+        `"ms":${took}${origin}${who},"msg":"answered"}\n`,
     )
   }
 }
