@@ -19,7 +19,8 @@ export function startUses(store: Store, clock: () => number, onFailure: (error: 
   async function flush(): Promise<void> {
     const taken = pending
     pending = new Map()
-    // In the order of their ids, so that two nodes writing the same keys cannot wait for each other.
+    // In the order of their ids, so that two nodes writing the same keys seldom wait for each other; if they do, the store
+    // tries again.
     const keyIds = [...taken.keys()].sort()
     for (let start = 0; start < keyIds.length; start += BATCH_MAX) {
       const batch = keyIds
