@@ -5,7 +5,11 @@ import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-const launcher = fileURLToPath(new URL('../bin/adit.js', import.meta.url))
+const root = fileURLToPath(new URL('..', import.meta.url))
+const launcher = `${root}bin/adit.js`
+const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { scripts: { start: string } }
+/** The words after `node` with which `npm start` runs the server. */
+const [, ...SERVE] = scripts.start.split(' ')
 /** Only for databases that live as long as a run. */
 const SECRET = 'only-for-the-bench-0123456789abcdefghij'
 
@@ -31,7 +35,8 @@ export const runAdit = (database: string, words: string[]) =>
 
 export const spawnAdit = (database: string, logFile: string, more: Record<string, string> = {}) => {
   const log = openSync(logFile, 'w')
-  const child = spawn(process.execPath, [launcher, 'serve', '--json'], {
+  const child = spawn(process.execPath, [...SERVE, '--json'], {
+    cwd: root,
     env: aditEnvironment(database, more),
     stdio: ['ignore', 'pipe', log],
   })

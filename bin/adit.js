@@ -15,13 +15,13 @@ if (Number(major) < 24) {
 // Compiled once, later starts take two thirds of the time. Kept beside the code, never in the shared folder for
 // temporary files: whoever can write to this cache can run what they like.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/adit', import.meta.url)))
-// A package that was installed has the sources compiled, because Node strips no types there.
+// A package that was installed has no sources: Node strips no types there.
 const source = new URL('../src/main.ts', import.meta.url)
-const { main } = await import(existsSync(source) ? await inClone() : '../dist/main.js')
+const { main } = await import(existsSync(source) && !(await isBuilt()) ? source.href : '../dist/main.js')
 process.exitCode = await main(process.argv.slice(2))
 
-/** The sources themselves, or what was put together from exactly them. */
-async function inClone() {
-  const { bundleFile, isBundleCurrent } = await import('../scripts/bundled.js')
-  return (isBundleCurrent() ? bundleFile : source).href
+/** Whether dist was made from exactly the sources that are here. */
+async function isBuilt() {
+  const { isBundleCurrent } = await import('../scripts/bundled.js')
+  return isBundleCurrent()
 }

@@ -1,6 +1,7 @@
-// Puts the program together with the two libraries that come in a thousand files, so that it starts in half the time.
-// bin/adit.js runs the result for as long as no source is newer than it; otherwise, the sources themselves.
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+// Puts the program together with the two libraries that come in a thousand files, so that it starts in half the time. A
+// package has nothing else; in a clone bin/adit.js runs the result while no source is newer, and the sources otherwise.
+import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
@@ -13,7 +14,11 @@ const DAY_MS = 86_400_000
 async function make(): Promise<void> {
   const began = new Date()
   const bundle = await rolldown({
-    input: { main: `${root}src/main.ts` },
+    input: {
+      main: `${root}src/main.ts`,
+      'client/index': `${root}src/client/index.ts`,
+      'edge/index': `${root}src/edge/index.ts`,
+    },
     cwd: root,
     platform: 'node',
     external: (id) => !INSIDE.test(id),
@@ -23,10 +28,10 @@ async function make(): Promise<void> {
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js',
   })
-  mkdirSync(folder, { recursive: true })
-  // The entry last, and each whole: somebody may be starting just now.
+  // The entries last, and each whole: somebody may be starting just now.
   for (const file of output.toSorted((a, b) => Number(isEntry(a)) - Number(isEntry(b)))) {
     const path = folder + file.fileName
+    mkdirSync(dirname(path), { recursive: true })
     writeFileSync(`${path}.${process.pid}`, file.type === 'chunk' ? file.code : file.source)
     // What is edited from here on is newer.
     utimesSync(`${path}.${process.pid}`, began, began)
@@ -34,7 +39,7 @@ async function make(): Promise<void> {
   }
   const kept = new Set(output.map(({ fileName }) => fileName))
   // A server that runs since before may still load parts of what it was started from.
-  for (const name of readdirSync(folder))
+  for (const name of globSync('**/*.js', { cwd: folder }))
     if (!kept.has(name) && statSync(folder + name).mtimeMs < began.getTime() - DAY_MS) rmSync(folder + name)
 }
 

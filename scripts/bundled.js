@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** As deep below the root as the sources are, so that paths relative to them hold. */
-export const bundleFile = new URL('../.bundle/main.js', import.meta.url)
+/** As deep below the root as src/main.ts is, so that paths relative to it hold. */
+export const bundleFile = new URL('../dist/main.js', import.meta.url)
 
 /** Whether everything that it is made from is older; folders tell of files that were taken away. */
 export function isBundleCurrent() {

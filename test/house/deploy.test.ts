@@ -80,7 +80,7 @@ test('the files that deploy/ refers to are there, and reach the builder of the i
   assert.ok(existsSync(join(root, 'deploy', /context: (\S+)/.exec(compose)?.[1] as string, 'package.json')))
   assert.ok(existsSync(join(root, /dockerfile: (\S+)/.exec(compose)?.[1] as string)))
   assert.ok(existsSync(join(root, 'deploy', /"(\.\/\S+?):/.exec(compose)?.[1] as string)))
-  const [, program = '', launcher = ''] = /^ExecStart=(\S+) (\S+) serve$/m.exec(unit) ?? []
+  const [, program = '', launcher = ''] = /^ExecStart=(\S+) --\S+ (\S+) serve$/m.exec(unit) ?? []
   const installed = `${/^WorkingDirectory=(\S+)$/m.exec(unit)?.[1]}/`
   for (const path of [program, launcher]) assert.ok(path.startsWith(installed), path)
   assert.ok(existsSync(join(root, launcher.slice(installed.length))))
