@@ -1,8 +1,8 @@
-// A figure is a value: what it is called, what it compares, how far it should reach, and how it is measured.
+// A figure is a value: what it is called, what it compares, how far it should get, and how it is measured.
 import type { Measured } from './rounds.ts'
 import type { Workbench } from './workbench.ts'
 
-export type Reach = { atLeast: number } | { atMost: number }
+export type Target = { atLeast: number } | { atMost: number }
 
 export interface Figure {
   name: string
@@ -10,7 +10,7 @@ export interface Figure {
   ours: string
   other: string
   unit: string
-  reach?: Reach
+  target?: Target
   measure(bench: Workbench): Promise<Measured>
 }
 
@@ -19,7 +19,7 @@ export interface Result extends Measured {
   seconds: number
 }
 
-export function isMet({ ratio, figure: { reach } }: Result): boolean | undefined {
-  if (!reach) return undefined
-  return 'atLeast' in reach ? ratio >= reach.atLeast : ratio <= reach.atMost
+export function isMet({ ratio, figure: { target } }: Result): boolean | undefined {
+  if (!target) return undefined
+  return 'atLeast' in target ? ratio >= target.atLeast : ratio <= target.atMost
 }

@@ -1,28 +1,36 @@
 // `npm run bench`: argv → figures → a table and lines of JSON. Progress goes to standard error.
+import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Figure, Result } from './figure.ts'
 import { isWhole, writeChart } from './output/chart.ts'
 import { writeDocument } from './output/document.ts'
 import { jsonLine, table } from './output/table.ts'
-import { reachOf } from './output/words.ts'
+import { targetOf } from './output/words.ts'
 import { figures, measure } from './suite.ts'
 import { createWorkbench, type Workbench } from './workbench.ts'
 
-const HELP = `npm run bench [-- <figure>…] [-- --list]
+const HELP = `npm run bench -- [<figure>…] [--list] [--no-write]
 
 Measures Adit against what it is compared with, all in one run and in turn, and prints a table and a line of JSON for
-each figure. Without names, all figures are measured, and docs/performance.md and docs/performance.svg are written.
+each figure, in the order of --list. A family goes by its first word, e.g. "latency". Without names, all figures are
+measured, and docs/performance.md and docs/performance.svg are written. A target that is missed is no failure.
 
-  --list      the figures and what they compare
-  --no-write  leave the documents alone
+  --list      the figures, their targets and what they compare
+  --no-write  leave the documents alone, also after a whole run
   --help      this
+
+For programs: npm run --silent bench -- start | grep '^{'
 `
+/** More than this, before anything is measured, and the figures will be about something else. */
+const QUIET_LOAD = 0.5
 
 const began = performance.now()
 const say = (text: string) => {
   const seconds = Math.round((performance.now() - began) / 1000)
   process.stderr.write(`${String(seconds).padStart(4)} s  ${text}\n`)
 }
+// Whoever read along may have left (`| head`); what was begun is put away all the same.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 /** A family goes by what its names begin with: `latency`, `verify`. */
 const isNamed =
@@ -34,21 +42,31 @@ function listed(): string {
   const width = Math.max(...figures.map(({ name }) => name.length))
   return figures
     .map(
-      ({ name, ours, other, reach }) =>
-        `${name.padEnd(width)}  ${reachOf(reach).padEnd(6)}  ${ours} : ${other}`,
+      ({ name, ours, other, target }) =>
+        `${name.padEnd(width)}  ${targetOf(target).padEnd(6)}  ${ours} : ${other}`,
     )
     .join('\n')
 }
 
-async function measureAll(bench: Workbench, chosen: Figure[]): Promise<Result[]> {
-  const results: Result[] = []
-  for (const figure of chosen)
+/** Results are added as they come, for whoever stops it before its end. */
+async function measureAll(bench: Workbench, chosen: Figure[], results: Result[]): Promise<void> {
+  for (const [index, figure] of chosen.entries())
     try {
+      say(`${index + 1} of ${chosen.length}, ${figure.name}: ${figure.ours} : ${figure.other}`)
       results.push(await measure(bench, figure))
     } catch (error) {
       say(`${figure.name} failed: ${(error as Error).message}`)
     }
-  return results
+}
+
+const print = (results: Result[]) =>
+  process.stdout.write(`${table(results)}\n\n${results.map((result) => `${jsonLine(result)}\n`).join('')}`)
+
+/** npm leaves what it started behind when it is told to stop. */
+function watchNpm(onGone: () => void): void {
+  const parent = process.ppid
+  const watch = setInterval(() => process.ppid !== parent && onGone(), 500)
+  watch.unref()
 }
 
 async function main(): Promise<number> {
@@ -63,20 +81,30 @@ async function main(): Promise<number> {
   if (values.help || values.list) return 0
   const unknown = positionals.filter((word) => !figures.some(isNamed(word)))
   if (unknown.length > 0) {
-    process.stderr.write(`There is no figure ${unknown.join(', ')}. There are:\n${listed()}\n`)
+    const names = figures.map(({ name }) => name).join(', ')
+    process.stderr.write(`There is no figure ${unknown.join(', ')}. There are ${names}.\n`)
     return 2
   }
   const chosen = figures.filter(
     (figure) => positionals.length === 0 || positionals.some((word) => isNamed(word)(figure)),
   )
+  const [load = 0] = loadavg()
+  if (load > QUIET_LOAD)
+    say(`the machine is busy already (load ${load.toFixed(1)}): wait until it is not, or expect odd figures`)
   const bench = createWorkbench(say)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => {
-      say('stopping')
-      bench.close().finally(() => process.exit(130))
-    })
-  const results = await measureAll(bench, chosen).finally(() => bench.close())
-  process.stdout.write(`${table(results)}\n\n${results.map((result) => `${jsonLine(result)}\n`).join('')}`)
+  const results: Result[] = []
+  let isStopping = false
+  const stop = () => {
+    if (isStopping) return
+    isStopping = true
+    say('stopping')
+    if (results.length > 0) print(results)
+    bench.close().finally(() => process.exit(130))
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
+  watchNpm(stop)
+  await measureAll(bench, chosen, results).finally(() => bench.close())
+  print(results)
   // Of a whole run only: the table says what one machine did at one time.
   if (results.length === figures.length && !values['no-write']) {
     writeDocument(results)

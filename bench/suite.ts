@@ -10,7 +10,6 @@ import type { Workbench } from './workbench.ts'
 export const figures: Figure[] = [...againstBare, ...verify, ...usage, ...flat, ...processes]
 
 export async function measure(bench: Workbench, figure: Figure): Promise<Result> {
-  bench.say(`${figure.name}: ${figure.ours} : ${figure.other}`)
   const began = performance.now()
   try {
     return { ...(await figure.measure(bench)), figure, seconds: (performance.now() - began) / 1000 }

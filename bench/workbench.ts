@@ -94,7 +94,10 @@ export function createWorkbench(say: (text: string) => void): Workbench {
         await seedPostgres(`${url}/${name}`, plan, given)
         return `${url}/${name}`
       }),
-    adit: (database) => keep(startAdit(database, join(folder, `log-${++logs}`))),
+    adit(database) {
+      say('measuring')
+      return keep(startAdit(database, join(folder, `log-${++logs}`)))
+    },
     peer: (name, settings) => keep(startPeer(name, settings)),
     clear,
     async close() {

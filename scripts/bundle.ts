@@ -9,10 +9,11 @@ import { bundleFile, isBundleCurrent } from './bundled.js'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
 const INSIDE = /^(\.|\/|typebox|kysely)/
-const DAY_MS = 86_400_000
+const WEEK_MS = 7 * 86_400_000
 
 async function make(): Promise<void> {
   const began = new Date()
+  const madeBefore = statSync(bundleFile, { throwIfNoEntry: false })?.mtimeMs
   const bundle = await rolldown({
     input: {
       main: `${root}src/main.ts`,
@@ -37,10 +38,20 @@ async function make(): Promise<void> {
     utimesSync(`${path}.${process.pid}`, began, began)
     renameSync(`${path}.${process.pid}`, path)
   }
-  const kept = new Set(output.map(({ fileName }) => fileName))
-  // A server that runs since before may still load parts of what it was started from.
-  for (const name of globSync('**/*.js', { cwd: folder }))
-    if (!kept.has(name) && statSync(folder + name).mtimeMs < began.getTime() - DAY_MS) rmSync(folder + name)
+  putAway(new Set(output.map(({ fileName }) => fileName)), madeBefore, began)
+}
+
+/**
+ * A server that runs since before may still load parts of what it was started from: what is not needed any more is marked with
+ * the time of that, and goes when it is a week old.
+ */
+function putAway(kept: ReadonlySet<string>, madeBefore: number | undefined, now: Date): void {
+  for (const name of globSync('**/*.js{,.*}', { cwd: folder })) {
+    if (kept.has(name)) continue
+    const { mtimeMs } = statSync(folder + name)
+    if (mtimeMs === madeBefore) utimesSync(folder + name, now, now)
+    else if (mtimeMs < now.getTime() - WEEK_MS) rmSync(folder + name)
+  }
 }
 
 const isEntry = (file: { type: string; isEntry?: boolean }) => file.type === 'chunk' && file.isEntry === true

@@ -87,7 +87,7 @@ export const flat: Figure[] = [
     ours: 'verification, 1,000,000 keys in 100,000 workspaces, of which 20,000 are presented',
     other: '1,000 keys in 100 workspaces',
     unit: 'requests/s',
-    reach: { atLeast: 0.9 },
+    target: { atLeast: 0.9 },
     measure: verifyFlat,
   },
   {
@@ -95,7 +95,7 @@ export const flat: Figure[] = [
     ours: 'GET /tokens, 20 keys of one workspace among 100,000 workspaces',
     other: 'the same workspace alone',
     unit: 'requests/s',
-    reach: { atLeast: 0.9 },
+    target: { atLeast: 0.9 },
     measure: tokensFlat,
   },
   {
@@ -103,7 +103,7 @@ export const flat: Figure[] = [
     ours: 'GET /usage?days=365, 10 million counter rows in the database',
     other: '10 thousand rows',
     unit: 'requests/s',
-    reach: { atLeast: 0.9 },
+    target: { atLeast: 0.9 },
     measure: usageFlat,
   },
   {
@@ -111,7 +111,7 @@ export const flat: Figure[] = [
     ours: 'reports of 1,000 counters, 10 million counter rows in the database',
     other: '10 thousand rows',
     unit: 'counters/s',
-    reach: { atLeast: 0.85 },
+    target: { atLeast: 0.85 },
     measure: reportFlat,
   },
 ]

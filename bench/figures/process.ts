@@ -101,11 +101,13 @@ async function runLong(bench: Workbench): Promise<LongRun> {
   const bare = await bench.peer('bare', { status: 200, headers: {}, body: '', date: true, keepAliveS: 5 })
   const requests = mixture(bench)
   const watched = watchMemory(served.pid)
+  bench.say(`${SOAK_S} s of mixed load`)
   const draw = { kind: 'requests', requests, each: 'all' } as const
   const loaded = await bench.load
     .run({ url: served.url, connections: CONNECTIONS, draw, until: { seconds: SOAK_S } }, served.pid)
     .finally(watched.stop)
   const verified = Math.floor((loaded.completed * KEYS) / requests.length)
+  bench.say('verifications until there were a million')
   await verifyMany(bench, served, { ...edgeVerifying(bench, KEYS), keys: KEYS }, MILLION - verified)
   const note = `${Math.round(loaded.perSecond)} requests/s for ${SOAK_S} s, at most ${Math.round(watched.most())} MiB`
   return {
@@ -139,7 +141,7 @@ export const processes: Figure[] = [
     ours: 'adit serve until /readyz is 200, compile cache warm',
     other: 'node -e 0',
     unit: 'ms',
-    reach: { atMost: 12 },
+    target: { atMost: 12 },
     measure: start,
   },
   {
@@ -147,7 +149,7 @@ export const processes: Figure[] = [
     ours: 'resident set in the last 10 s of two minutes of mixed load',
     other: 'in the seconds 20 to 30',
     unit: 'MiB',
-    reach: { atMost: 1.2 },
+    target: { atMost: 1.2 },
     measure: (bench) => longRun(bench, 'soak'),
   },
   {
@@ -155,7 +157,7 @@ export const processes: Figure[] = [
     ours: 'resident set after a million verifications of 100,000 keys',
     other: 'an idle bare server',
     unit: 'MiB',
-    reach: { atMost: 3 },
+    target: { atMost: 3 },
     measure: (bench) => longRun(bench, 'memory'),
   },
 ]

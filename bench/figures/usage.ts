@@ -65,7 +65,7 @@ export const usage: Figure[] = [
     ours: 'GET /usage?days=30 at 10 million reported events, PostgreSQL',
     other: 'GROUP BY day over 10 million raw events, indexed',
     unit: 'requests/s',
-    reach: { atLeast: 100 },
+    target: { atLeast: 100 },
     measure: againstRaw,
   },
   {
@@ -73,7 +73,7 @@ export const usage: Figure[] = [
     ours: 'counters accepted in reports of 1,000, committed, SQLite',
     other: 'the same rows as single upserts, a commit each',
     unit: 'counters/s',
-    reach: { atLeast: 10 },
+    target: { atLeast: 10 },
     // A file of its own, so that neither waits for the other's locks.
     measure: async (bench) => {
       const ours = await bench.adit(await bench.sqlite('counters-1', countersPlan(1)))
@@ -85,7 +85,7 @@ export const usage: Figure[] = [
     ours: 'counters accepted in reports of 1,000, committed, PostgreSQL',
     other: 'the same rows as single upserts, a commit each, over 10 connections',
     unit: 'counters/s',
-    reach: { atLeast: 10 },
+    target: { atLeast: 10 },
     measure: async (bench) => {
       const database = await bench.postgres('main', keysPlan(100_000))
       return againstSingle(bench, await bench.adit(database), database)

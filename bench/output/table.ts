@@ -1,14 +1,14 @@
 // What a run prints: a table for people, a line of JSON a figure for programs.
 import { isMet, type Result } from '../figure.ts'
-import { busyOf, reachOf, short, spreadOf, valuesOf, verdictOf } from './words.ts'
+import { busyOf, short, spreadOf, targetOf, valuesOf, verdictOf } from './words.ts'
 
-const HEAD = ['figure', 'ratio', 'spread', 'reach', 'met', 'ours to other', 'busy']
+const HEAD = ['figure', 'ratio', 'spread', 'target', 'met', 'ours to other', 'busy']
 
 const cellsOf = (result: Result) => [
   result.figure.name,
   short(result.ratio),
   spreadOf(result),
-  reachOf(result.figure.reach),
+  targetOf(result.figure.target),
   verdictOf(result),
   valuesOf(result),
   busyOf(result),
@@ -37,7 +37,7 @@ export function jsonLine(result: Result): string {
     unit: figure.unit,
     rounds,
     spread,
-    reach: reachOf(figure.reach) || undefined,
+    target: targetOf(figure.target) || undefined,
     met: isMet(result),
     busy,
     series,

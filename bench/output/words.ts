@@ -1,5 +1,5 @@
 // Numbers and verdicts as people read them.
-import { isMet, type Reach, type Result } from '../figure.ts'
+import { isMet, type Result, type Target } from '../figure.ts'
 
 /** Three digits that mean something. */
 export function short(value: number): string {
@@ -8,8 +8,8 @@ export function short(value: number): string {
   return value.toFixed(value >= 10 ? 1 : 2)
 }
 
-export const reachOf = (reach: Reach | undefined) =>
-  !reach ? '' : 'atLeast' in reach ? `≥ ${reach.atLeast}` : `≤ ${reach.atMost}`
+export const targetOf = (target: Target | undefined) =>
+  !target ? '' : 'atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`
 
 export const verdictOf = (result: Result) =>
   ({ true: 'yes', false: 'no', undefined: '' })[String(isMet(result)) as 'true' | 'false' | 'undefined']

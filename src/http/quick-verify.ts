@@ -57,7 +57,9 @@ export function createQuickVerify(
       const known = head
 
       request.once('data', (chunk: Buffer) => {
-        const body = chunk.length === length ? verdictOf(chunk.toString('latin1')) : undefined
+        // A stop may have been asked for since it began.
+        const isWhole = chunk.length === length && shortcut.originOf(request) !== undefined
+        const body = isWhole ? verdictOf(chunk.toString('latin1')) : undefined
         if (body === undefined) {
           request.pause()
           request.unshift(chunk)

@@ -10,8 +10,10 @@ import { type Head, headOf, type Shortcut } from './shortcut.ts'
 const BYTES_MAX = 32 * 1024 * 1024
 /** A longer one would take the place of too many others. */
 const BODY_BYTES_MAX = 256 * 1024
-/** About what an answer takes besides its body. */
+/** About what an answer takes besides its body, with the address that it is found by. */
 const BYTES_EACH = 1_000
+/** Any that is meant for this API is shorter; others could be made up without end. */
+const URL_CHARS_MAX = 200
 /** A short text is written faster along with the head, a long one without encoding it each time. */
 const ENCODED_FROM = 8 * 1024
 const ASCII = /^[\x20-\x7e]*$/
@@ -48,7 +50,7 @@ export function createRecall(directory: Directory, shortcut: Shortcut): Recall {
   return {
     remember(workspaceId, reply, body, isStillTrue) {
       const { request } = reply
-      if (request.method !== 'GET') return
+      if (request.method !== 'GET' || request.url.length > URL_CHARS_MAX) return
       const bytes = Buffer.byteLength(body)
       if (bytes > BODY_BYTES_MAX) return
       answers.set(`${workspaceId} ${request.url}`, {

@@ -104,7 +104,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       requestId: request.id,
       method: request.method,
       route,
-      path: route ? undefined : request.url.split('?', 1)[0]?.slice(0, LOGGED_PATH_MAX),
+      path: route ? undefined : plain(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
       status: reply.statusCode,
       ms: reply.elapsedTime,
       from: request.ip,

@@ -72,10 +72,11 @@ export function createShortcut({ isStopping, trustedProxies, log }: ShortcutOpti
   }
 }
 
-/** Asks for the whole answer, once, and of one host. */
+/** Asks for the whole answer, once, of one host, and not for the end of the connection. */
 const isPlain = ({ httpVersionMinor, headers }: IncomingMessage): boolean =>
   httpVersionMinor === 1 &&
   headers.host?.includes(',') === false &&
+  (headers.connection === undefined || headers.connection.toLowerCase() === 'keep-alive') &&
   headers['if-none-match'] === undefined &&
   headers['transfer-encoding'] === undefined &&
   headers.expect === undefined

@@ -103,6 +103,17 @@ test('what a request asks for besides is given: nothing where it is held, no bod
   assert.equal((await raw('')).status, 400)
 })
 
+test('addresses that could be made up without end are not remembered, nor is who wants to leave answered from memory', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const ordinary = wayOf(await server.call('GET', '/workspace'))
+  await until('it comes from memory', async () => wayOf(await server.call('GET', '/workspace')) !== ordinary)
+  for (let turn = 0; turn < 5; turn++) {
+    const long = await server.call('GET', `/workspace?${'x'.repeat(300)}=1`)
+    const leaving = await server.call('GET', '/workspace', { headers: { connection: 'close' } })
+    for (const answer of [long, leaving]) assert.deepEqual([answer.status, wayOf(answer)], [200, ordinary])
+  }
+})
+
 test('where requests are limited, every one counts', async (t) => {
   const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '4' } })
   const statuses = []

@@ -32,10 +32,12 @@ test('an empty SQLite database is given a workspace, a key and a link, shown onc
   assert.deepEqual((await owner.post('/links/read', { link })).json.step, 'choose')
   assert.equal((await owner.post('/links/use', use)).status, 200)
   assert.equal((await owner.get('/workspaces/default')).json.role, 'owner')
+  // Where a key does not belong, and written so that it does not look like one.
+  assert.equal((await fetch(`${url}/${key.replace('adit_', 'ad%69t%5F')}`)).status, 404)
   first.child.kill('SIGTERM')
   const ended = await first.ended
   assert.equal(ended.code, 0)
-  for (const secret of [key, link, PASSWORD])
+  for (const secret of [key, key.slice('adit_'.length), link, PASSWORD])
     assert.ok(!ended.stderr.includes(secret), 'the log holds a secret')
 
   const second = startProcess(t, ['serve'], env)
