@@ -24,7 +24,7 @@ export interface Measured {
 export const ROUNDS = 5
 export const ROUND_S = 1
 /** The first one is longer: that is when code gets compiled. */
-export const WARM_UP_S = 2.5
+export const WARM_UP_S = 2
 
 export const secondsOf = (round: number) => (round < 0 ? WARM_UP_S : ROUND_S)
 
