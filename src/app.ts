@@ -15,6 +15,7 @@ import { mountDashboard } from './http/dashboard.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
 import { mountEdge } from './http/edge.ts'
+import { mountForeignEdges } from './http/foreign-edges.ts'
 import { mountMcp } from './http/mcp.ts'
 import { mountOps } from './http/ops.ts'
 import { mountPage } from './http/page.ts'
@@ -88,6 +89,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     describeWorkspace,
     quickVerify,
   })
+  mountForeignEdges(server, { directory, describeWorkspace })
   mountMcp(server, { directory, rateLimit, variant, version })
   const address = () => config.baseUrl ?? urlOf(config, server)
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })

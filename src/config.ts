@@ -33,7 +33,7 @@ export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
-interface Setting<T> {
+export interface Setting<T> {
   /** What it is, for the table of settings in `--help`. */
   readonly summary: string
   readonly fallback: string
@@ -112,15 +112,7 @@ type Together =
   | 'ADIT_MAIL_FROM'
 
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  const mistakes: string[] = []
-  const read = <T>(name: keyof typeof settings, { fallback, read }: Setting<T>): T => {
-    try {
-      return read(environment[name]?.trim() || fallback)
-    } catch (error) {
-      mistakes.push(`${name} ${(error as Error).message}`)
-      return undefined as T
-    }
-  }
+  const { read, mistakes } = readerOf(environment)
   /** Settings that make sense only together: all of them, or none. */
   const together = <N extends string>(names: Record<N, Together>): Record<N, string> | undefined => {
     const all = Object.values<Together>(names)
@@ -154,13 +146,77 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
+  refuseMistakes(mistakes)
+  return Object.freeze(config)
+}
+
+/** Reads settings one by one, and gathers what is wrong with them. */
+function readerOf(environment: NodeJS.ProcessEnv) {
+  const mistakes: string[] = []
+  const read = <T>(name: string, { fallback, read }: Setting<T>): T => {
+    try {
+      return read(environment[name]?.trim() || fallback)
+    } catch (error) {
+      mistakes.push(`${name} ${(error as Error).message}`)
+      return undefined as T
+    }
+  }
+  return { read, mistakes }
+}
+
+function refuseMistakes(mistakes: readonly string[]): void {
   if (mistakes.length > 0)
     throw new ConfigError(`The configuration has mistakes:\n  ${mistakes.join('\n  ')}`)
+}
+
+/** Those of `adit edge`. */
+export const edgeSettings = {
+  ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
+  ADIT_EDGE_PORT: setting('port to listen on; 0 takes any free one', '8081', (text) =>
+    wholeNumber(text, 0, 65_535),
+  ),
+  ADIT_EDGE_PUBLIC: setting(
+    'how visitors reach it, where a proxy stands in front: https, or e.g. https:8443',
+    '',
+    readPublicly,
+  ),
+  ADIT_EDGE_FOLDER: setting(
+    'where usage waits to be reported; each edge has its own',
+    './data/edge',
+    resolve,
+  ),
+  ADIT_EDGE_PIPENET_PORT: setting('port for stock pipenet clients; empty for none', '', (text) =>
+    text === '' ? undefined : wholeNumber(text, 1, 65_535),
+  ),
+}
+
+export type EdgeConfig = ReturnType<typeof readEdgeConfig>
+
+export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
+  const { read, mistakes } = readerOf(environment)
+  const config = {
+    host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
+    port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
+    publicly: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
+    folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
+    pipenetPort: read('ADIT_EDGE_PIPENET_PORT', edgeSettings.ADIT_EDGE_PIPENET_PORT),
+    tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
+    logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
+    controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
+    credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
+  }
+  refuseMistakes(mistakes)
   return Object.freeze(config)
 }
 
 /** Variables that commands other than `adit serve` look at. */
-const elsewhere = new Set(['ADIT_URL', 'ADIT_API_KEY', 'ADIT_EDGE_KEY'])
+const elsewhere = new Set([
+  'ADIT_URL',
+  'ADIT_API_KEY',
+  'ADIT_EDGE_KEY',
+  'ADIT_EDGE_URL',
+  ...Object.keys(edgeSettings),
+])
 
 /** Variables that look like settings and are none: most likely one that was mistyped. */
 export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): string[] {
@@ -175,10 +231,14 @@ export function forgetForeignSettings(environment: NodeJS.ProcessEnv = process.e
     if (name.startsWith('BETTER_AUTH_') || name === 'AUTH_SECRET') delete environment[name]
 }
 
-/** Where a command finds the API, and the key to it. */
+/** Where a command finds the API, the key to it, and an edge. */
 export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) {
-  const { ADIT_URL, ADIT_API_KEY } = environment
-  return { url: ADIT_URL?.trim() || undefined, apiKey: ADIT_API_KEY?.trim() || undefined }
+  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL } = environment
+  return {
+    url: ADIT_URL?.trim() || undefined,
+    apiKey: ADIT_API_KEY?.trim() || undefined,
+    edgeUrl: ADIT_EDGE_URL?.trim() || undefined,
+  }
 }
 
 /** Under the folder for configuration of whoever runs the command (XDG). */
@@ -225,6 +285,14 @@ function readSmtpUrl(text: string): string | undefined {
   if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname)
     throw new Error('must be smtp://host:port or smtps://host:port, with user:password@ where needed')
   return text
+}
+
+function readPublicly(text: string): { scheme: 'http' | 'https'; port: number | undefined } | undefined {
+  if (text === '') return undefined
+  const [, scheme, port] = /^(https?)(?::(\d{1,5}))?$/.exec(text) ?? []
+  if (scheme !== 'http' && scheme !== 'https')
+    throw new Error('must be http or https, with :<port> where needed')
+  return { scheme, port: port === undefined ? undefined : wholeNumber(port, 1, 65_535) }
 }
 
 function readAddresses(text: string): string[] {

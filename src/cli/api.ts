@@ -12,20 +12,26 @@ export interface ApiInput {
 
 const LOG_IN = 'Run "adit login", or set ADIT_URL and ADIT_API_KEY.'
 
-export function findAccess({ url, profile: name }: ApiInput): { baseUrl: string; apiKey: string } {
+/** What there is to choose from, in the order in which it counts. */
+function findSources(name: string | undefined) {
   const environment = clientEnvironment()
   const { current, profiles } = readProfiles()
   if (name !== undefined && !Object.hasOwn(profiles, name))
     throw new UsageError(`There is no profile "${name}". "adit profiles" lists them.`)
   const chosen: Profile | undefined = profiles[name ?? current ?? '']
   // A profile that is named outweighs the environment, as every flag does.
-  const [first, second] = name === undefined ? [environment, chosen] : [chosen, environment]
-  const baseUrl = url ?? first?.url ?? second?.url
-  const apiKey = first?.apiKey ?? second?.apiKey
+  const sources = name === undefined ? [environment, chosen] : [chosen, environment]
+  const apiKey = sources.map((source) => source?.apiKey).find((key) => key !== undefined)
   if (apiKey === undefined) throw new NotAuthenticated(`There is no API key to use. ${LOG_IN}`)
+  requireKey(apiKey)
+  return { environment, chosen, sources, apiKey }
+}
+
+export function findAccess({ url, profile: name }: ApiInput): { baseUrl: string; apiKey: string } {
+  const { environment, chosen, sources, apiKey } = findSources(name)
+  const baseUrl = url ?? sources.map((source) => source?.url).find((known) => known !== undefined)
   if (baseUrl === undefined) throw new UsageError(`It is not known where the server is. ${LOG_IN}`)
   requireAddress(baseUrl)
-  requireKey(apiKey)
   // A key belongs to the server that it was given for: another one must not get to see it.
   if (apiKey === chosen?.apiKey && apiKey !== environment.apiKey && !isSameServer(baseUrl, chosen.url))
     throw new UsageError(
@@ -33,6 +39,9 @@ export function findAccess({ url, profile: name }: ApiInput): { baseUrl: string;
     )
   return { baseUrl, apiKey }
 }
+
+/** The key alone, where the server is not asked. */
+export const findKey = ({ profile }: ApiInput): string => findSources(profile).apiKey
 
 export function requireAddress(url: string): void {
   const { protocol = '', username, password, search, hash } = URL.parse(url) ?? {}

@@ -1,5 +1,5 @@
 // All commands. What they do is loaded when they are called, so that help comes at once.
-import { settings } from '../config.ts'
+import { edgeSettings, type Setting, settings } from '../config.ts'
 import { type Command, command } from './command.ts'
 import { UsageError } from './errors.ts'
 import { list } from './help.ts'
@@ -18,10 +18,13 @@ const tokensFileOption = {
 } as const
 const TOKENS_FILE = 'tokens.json'
 
-const settingsList = Object.entries(settings).map(([name, { summary, fallback }]): [string, string] => [
-  name,
-  fallback ? `${summary} (${fallback})` : summary,
-])
+const listOf = (settings: Record<string, Setting<unknown>>) =>
+  list(
+    Object.entries(settings).map(([name, { summary, fallback }]) => [
+      name,
+      fallback ? `${summary} (${fallback})` : summary,
+    ]),
+  )
 
 const PRECEDENCE =
   'The server and the key are taken from ADIT_URL and ADIT_API_KEY, or from the profile that "adit login" made;\n' +
@@ -107,6 +110,24 @@ export const commands: readonly Command[] = [
   ),
   command(
     {
+      name: 'tunnel',
+      summary: 'make a local server reachable through an edge',
+      details:
+        'Prints the public address, then the requests that come, until it is stopped. It comes back by itself when the\n' +
+        'edge or the network was away. With --json each line tells of an event: open, request or lost.\n' +
+        'The edge is the one that --edge or ADIT_EDGE_URL names, else the one at the base of the workspace’s tunnels; for\n' +
+        `tunnels under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.\n${PRECEDENCE}`,
+      arguments: ['port'],
+      options: {
+        name: { value: '<name>', summary: 'the first part of its host name; any where not given' },
+        edge: { value: '<address>', summary: 'the edge; else ADIT_EDGE_URL' },
+        ...apiOptions,
+      },
+    },
+    async (input, io) => (await import('./tunnel.ts')).tunnel(input, io),
+  ),
+  command(
+    {
       name: 'mcp',
       summary: 'serve the workspace to an agent, by MCP over standard input and output',
       details: PRECEDENCE,
@@ -136,9 +157,32 @@ export const commands: readonly Command[] = [
     {
       name: 'serve',
       summary: 'run the control plane',
-      details: ['It is configured by environment variables:', ...list(settingsList)].join('\n'),
+      details: ['It is configured by environment variables:', ...listOf(settings)].join('\n'),
     },
     async (_input, io) => (await import('./serve.ts')).serve(io),
+  ),
+  command(
+    {
+      name: 'edge',
+      summary: 'run a tunnel edge, which carries traffic to whoever opens tunnels',
+      details: [
+        'It takes the keys of the control plane at ADIT_URL, where ADIT_EDGE_KEY is its credential ("adit admin edge',
+        'create <name>" makes one), and reports there what tunnels use. With --tokens-file it needs no control plane.',
+        'Further settings are environment variables:',
+        ...listOf({
+          ...edgeSettings,
+          ADIT_TUNNEL_DOMAIN: {
+            ...settings.ADIT_TUNNEL_DOMAIN,
+            summary: 'with --tokens-file: domain of its tunnels',
+          },
+          ADIT_LOG_LEVEL: settings.ADIT_LOG_LEVEL,
+        }),
+      ].join('\n'),
+      options: {
+        'tokens-file': { value: '<path>', summary: 'take the keys in this file, and ask no control plane' },
+      },
+    },
+    async (input, io) => (await import('./edge.ts')).edge(input, io),
   ),
   command(
     {

@@ -1,6 +1,6 @@
 // `adit serve`: starts the server, tells where it is and, the very first time, hands out a key to try it with.
 import { startServer } from '../app.ts'
-import { type Config, isStartedByNpm, readConfig, unknownSettings } from '../config.ts'
+import { type Config, readConfig, unknownSettings } from '../config.ts'
 import { hasPeople } from '../domain/accounts.ts'
 import type { World } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
@@ -9,11 +9,10 @@ import { createLog, flushLog } from '../log.ts'
 import { requireSecret } from '../server-secret.ts'
 import { openWorld } from '../world.ts'
 import type { Io } from './io.ts'
+import { stopAsked } from './stop.ts'
 
 /** A database that starts beside the server may take a while. */
 const PATIENCE_MS = 60_000
-const IMPATIENT_MS = 1_000
-const LOOK_FOR_PARENT_MS = 250
 const LEAVE_AFTER_MS = 500
 
 export async function serve(io: Io): Promise<void> {
@@ -50,57 +49,6 @@ async function findAccess(world: World): Promise<Access> {
   // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
   if (world.store.engine === 'postgres' && (await isEmpty(world))) return 'nothing is there'
   return (await prepareFirstRun(world)) ?? ((await hasPeople(world)) ? 'people are there' : 'keys are there')
-}
-
-interface Stopping {
-  /** With the reason. */
-  asked: Promise<string>
-  /** When the delay after that is over. */
-  due: Promise<void>
-}
-
-/**
- * The first wish to stop begins the delay, in which proxies learn of it. Whoever asks again does not want to wait: that ends
- * the delay, and once that is over, all else. But at a terminal npm hands the same Ctrl-C on a second time, at once, and
- * that is no second wish.
- */
-function stopAsked(delayS: number): Stopping {
-  const asked = Promise.withResolvers<string>()
-  const due = Promise.withResolvers<void>()
-  let state: 'serving' | 'waiting' | 'leaving' = 'serving'
-  let heardAt = Number.NEGATIVE_INFINITY
-  const leave = () => {
-    state = 'leaving'
-    due.resolve()
-  }
-  const ask = (reason: string) => {
-    if (performance.now() - heardAt < IMPATIENT_MS) return
-    heardAt = performance.now()
-    if (state === 'leaving') process.kill(process.pid, 'SIGKILL')
-    else if (state === 'waiting' || delayS === 0) leave()
-    else {
-      state = 'waiting'
-      setTimeout(leave, delayS * 1_000).unref()
-    }
-    asked.resolve(reason)
-  }
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask)
-  if (isStartedByNpm())
-    watchParent(() => {
-      // After another wish that is its consequence, not a wish.
-      if (state === 'serving') ask('npm is gone')
-    })
-  return { asked: asked.promise, due: due.promise }
-}
-
-function watchParent(onGone: () => void): void {
-  const parent = process.ppid
-  const watch = setInterval(() => {
-    if (process.ppid === parent) return
-    clearInterval(watch)
-    onGone()
-  }, LOOK_FOR_PARENT_MS)
-  watch.unref()
 }
 
 function greet(io: Io, config: Config, url: string, access: Access): void {

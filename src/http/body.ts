@@ -5,7 +5,8 @@ import { invalid } from '../domain/fault.ts'
 
 /** An operation without a body ignores one; where a body is taken, a missing one is the empty object. */
 export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
-  if (!request.routeOptions.config.operation?.body || bytes.length === 0) return {}
+  const { operation, takesBody } = request.routeOptions.config
+  if (!(operation?.body || takesBody) || bytes.length === 0) return {}
   requireJson(request.headers['content-type'])
   if (!isUtf8(bytes)) throw invalid('/body', 'must be UTF-8')
   try {

@@ -21,10 +21,7 @@ export function bodyOf(fault: Fault): object {
 }
 
 export function sendFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const fault = translate(error)
-  if (fault.code === 'internal') request.log.error({ err: fault.cause }, 'request failed')
-  if (fault.code === 'unavailable' && fault.cause)
-    request.log.warn({ reason: (fault.cause as Error).message }, 'database unavailable')
+  const fault = faultFor(error, request)
   if (fault.code === 'unauthorized' && asksForBearer(request)) reply.header('www-authenticate', 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
   return reply
@@ -33,6 +30,15 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)
     .send(bodyOf(fault))
+}
+
+/** What to tell of an error; its cause is logged. */
+export function faultFor(error: unknown, request: FastifyRequest): Fault {
+  const fault = translate(error)
+  if (fault.code === 'internal') request.log.error({ err: fault.cause }, 'request failed')
+  if (fault.code === 'unavailable' && fault.cause)
+    request.log.warn({ reason: (fault.cause as Error).message }, 'database unavailable')
+  return fault
 }
 
 /** A person signs in; everybody else sends a header. */

@@ -15,6 +15,8 @@ import { serialiserOf } from './serialise.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation
+    /** A route that is no operation, and has a body. */
+    takesBody?: true
   }
   interface FastifyRequest {
     /** What `admit` found out; its type is the surface's own. */

@@ -29,9 +29,22 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   client: { ours: ['contract'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
   edge: { ours: ['contract'], packages: ['typebox'] },
+  tunnels: { ours: ['edge'], packages: ['pipenet'] },
   'cli/admin': { ours: ['cli', 'contract', 'world', 'config', 'log', 'domain'], packages: [] },
   cli: {
-    ours: ['cli/admin', 'app', 'server-secret', 'world', 'config', 'log', 'domain', 'edge', 'client', 'mcp'],
+    ours: [
+      'cli/admin',
+      'app',
+      'server-secret',
+      'world',
+      'config',
+      'log',
+      'domain',
+      'edge',
+      'client',
+      'mcp',
+      'tunnels',
+    ],
     packages: [],
   },
   config: { ours: ['contract', 'store'], packages: [] },
@@ -80,12 +93,12 @@ test('every import follows the arrows of the house', () => {
   assert.ok(seen > 100, 'the imports were not found')
 })
 
-test('only the configuration reads the environment, and only the HTTP side knows HTTP', () => {
+test('only the configuration reads the environment, and only the HTTP side and tunnels know HTTP', () => {
   const source = join(root, 'src')
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     if (file !== 'config.ts') assert.doesNotMatch(text, /process\.env/, file)
-    if (!file.startsWith('http/')) assert.doesNotMatch(text, /node:http/, file)
+    if (!/^(http|tunnels)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
   }
 })
 

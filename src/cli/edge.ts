@@ -1,0 +1,93 @@
+// `adit edge`: carries tunnels for whoever has a good key, and reports what they use.
+import { type EdgeConfig, readEdgeConfig } from '../config.ts'
+import {
+  createControlPlane,
+  openTokensFile,
+  startMeter,
+  startVerifier,
+  TokensFileError,
+  type VerifierOptions,
+} from '../edge/index.ts'
+import { createLog, flushLog } from '../log.ts'
+import { type EdgeOptions, startEdge } from '../tunnels/edge.ts'
+import { CommandError, UsageError } from './errors.ts'
+import type { Io } from './io.ts'
+import { stopAsked } from './stop.ts'
+
+type Access = Pick<EdgeOptions, 'startVerifier' | 'meter'>
+type OnNotice = NonNullable<VerifierOptions['onNotice']>
+
+export async function edge(given: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
+  const config = readEdgeConfig()
+  const log = createLog(config.logLevel)
+  const file = given['tokens-file']
+  const onNotice: OnNotice = (line) => log.warn(line)
+  const stopping = stopAsked(0)
+  const access = await (file === undefined
+    ? byControlPlane(config, onNotice)
+    : byTokensFile(file, config, onNotice))
+  const { url, stop } = await startEdge({
+    ...config,
+    ...access,
+    onOpened: ({ host, holder }) =>
+      log.info({ host, workspace: holder.workspace, key: holder.keyId }, 'tunnel opened'),
+    onClosed: ({ host, holder, totals }, ending) =>
+      log.info({ host, workspace: holder.workspace, key: holder.keyId, ending, ...totals }, 'tunnel closed'),
+  }).catch((error) => {
+    throw explained(error, config)
+  })
+  const governed = file === undefined ? `by ${config.controlPlaneUrl}` : `by ${file}, without a control plane`
+  io.data(
+    { url, pid: process.pid },
+    `\nThe edge is open, governed ${governed}.\n\n  Address   ${url}\n  A tunnel  npx adit tunnel <port> --edge ${url}\n`,
+  )
+  log.info({ reason: await stopping.asked }, 'stopping: closing tunnels and reporting what they used')
+  await stop()
+  log.info('stopped')
+  await flushLog(log)
+  process.exit()
+}
+
+async function byControlPlane(
+  { controlPlaneUrl: url, credential, folder }: EdgeConfig,
+  onNotice: OnNotice,
+): Promise<Access> {
+  if (url === undefined || credential === undefined)
+    throw new UsageError(
+      'An edge needs the address of its control plane in ADIT_URL and its credential in ADIT_EDGE_KEY, which "adit admin ' +
+        'edge create <name>" makes there. Without a control plane it needs --tokens-file <path>.',
+    )
+  const controlPlane = explainedTypes(() => createControlPlane({ url, credential }))
+  const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
+    throw new CommandError('folder', `${error.message} ADIT_EDGE_FOLDER names the folder for usage.`)
+  })
+  return { startVerifier: (on) => startVerifier(controlPlane, { ...on, onNotice }), meter }
+}
+
+function byTokensFile(file: string, { tunnelDomain }: EdgeConfig, onNotice: OnNotice): Access {
+  return {
+    startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
+    meter: undefined,
+  }
+}
+
+function explainedTypes<T>(make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function explained(error: unknown, { host, port }: EdgeConfig): unknown {
+  if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE')
+    return new CommandError(
+      'address',
+      `${host}:${port} is in use by another program, or its port for pipenet is. ADIT_EDGE_PORT chooses another.`,
+    )
+  if (code !== undefined)
+    return new CommandError('address', `The edge cannot listen on ${host}:${port}: ${message}.`)
+  return error
+}

@@ -1,0 +1,89 @@
+// `adit tunnel <port>`: makes a local server reachable through an edge, until it is stopped.
+import { AditError, createClient } from '../client/index.ts'
+import { clientEnvironment, edgeSettings } from '../config.ts'
+import { holdTunnel, type Passed, TunnelRefused } from '../tunnels/other-end.ts'
+import type { Opened } from '../tunnels/protocol.ts'
+import { type ApiInput, explained, findAccess, findKey, requireAddress } from './api.ts'
+import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
+import type { Io } from './io.ts'
+import { stopAsked } from './stop.ts'
+
+const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
+
+export interface TunnelInput extends ApiInput {
+  port: string
+  name: string | undefined
+  edge: string | undefined
+}
+
+export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
+  const port = Number(/^\d{1,5}$/.test(input.port) ? input.port : Number.NaN)
+  if (!(port >= 1 && port <= 65_535))
+    throw new UsageError(`"${input.port}" is no port: it must be 1 to 65535.`)
+  const { edge, key } = await findEdge(input)
+  const ending = new AbortController()
+  stopAsked(0).asked.then(() => ending.abort())
+  let shown: string | undefined
+  let isLost = false
+  try {
+    await holdTunnel({
+      edge,
+      key,
+      name: input.name,
+      host: 'localhost',
+      port,
+      signal: ending.signal,
+      onOpen({ url, host, name }: Opened) {
+        const target = `http://localhost:${port}`
+        if (isLost) io.say('The tunnel is open again.')
+        // Scripts wait for the address, and want it once; in JSON each line says what it tells of.
+        if (io.json || shown !== url) io.data({ event: 'open', url, host, name, target }, url)
+        if (shown !== url) io.say(`leads to ${target}. Ctrl-C closes it.\n`)
+        shown = url
+        isLost = false
+      },
+      onLost(why) {
+        if (!isLost && !ending.signal.aborted) {
+          io.say(`${why} Trying again.`)
+          if (io.json) io.data({ event: 'lost', message: why }, '')
+        }
+        isLost = true
+      },
+      onPassed(passed) {
+        if (io.json) io.data({ event: 'request', ...passed, ms: Math.round(passed.ms) }, '')
+        else io.say(lineOf(passed))
+      },
+    })
+  } catch (error) {
+    throw error instanceof TunnelRefused ? refused(error) : error
+  }
+  io.say('Closed.')
+}
+
+const lineOf = ({ method, path, status, ms }: Passed) =>
+  `${new Date().toISOString().slice(11, 19)}  ${String(status)}  ${method.padEnd(6)} ${path}  ${Math.round(ms)} ms`
+
+function refused({ code, message }: TunnelRefused): Error {
+  if (code === 'unauthorized') return new NotAuthenticated(message)
+  return code === 'invalid_request' ? new UsageError(message) : new CommandError(code, message)
+}
+
+/** Named, or where the workspace's tunnels are: DNS leads from any of their names to an edge. */
+async function findEdge(input: TunnelInput): Promise<{ edge: string; key: string }> {
+  const named = input.edge ?? clientEnvironment().edgeUrl
+  if (named !== undefined) {
+    requireAddress(named)
+    return { edge: named.replace(/\/+$/, ''), key: findKey(input) }
+  }
+  const access = findAccess(input)
+  try {
+    const workspace = await createClient(access).workspace.read()
+    const { tunnelBase, exampleUrl = '' } = workspace as { tunnelBase?: string; exampleUrl?: string }
+    const base = tunnelBase ?? exampleUrl.replace(/^(https?:\/\/)?[^.]+\./, '')
+    const isHere = /(^|\.)localhost$/.test(base)
+    const { protocol } = new URL(access.baseUrl)
+    return { edge: isHere ? LOCAL_EDGE : `${protocol}//${base}`, key: access.apiKey }
+  } catch (error) {
+    throw error instanceof AditError ? explained(error, access.baseUrl) : error
+  }
+}

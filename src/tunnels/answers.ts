@@ -1,0 +1,51 @@
+// What the edge says itself: JSON to the other ends of tunnels, a line of text to visitors.
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { hostOf } from './names.ts'
+
+const TEXT = {
+  'content-type': 'text/plain; charset=utf-8',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+}
+
+export function answer(response: ServerResponse, status: number, body: unknown): void {
+  const text = JSON.stringify(body)
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+  })
+  response.end(text)
+}
+
+export function refuseVisitor(response: ServerResponse, status: number, words: string): void {
+  response.writeHead(status, TEXT)
+  response.end(`${words}\n`)
+}
+
+/** The same, where a request wanted to become a connection. */
+export function refuseUpgrade(socket: Duplex, status: number, words: string): void {
+  const lines = Object.entries({ ...TEXT, connection: 'close' }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${words}\n`)
+}
+
+export interface Place {
+  readonly host: string
+  readonly path: string
+}
+
+export const NO_PLACE = 'The request is for no host, or for more than one.'
+
+/** Where a request wants to go. Of two hosts one could be checked and the other believed, so there must be one. */
+export function placeOf({ rawHeaders, url = '' }: IncomingMessage): Place | undefined {
+  const hosts = rawHeaders.filter(
+    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === 'host',
+  )
+  if (hosts.length !== 1 || !hosts[0]) return undefined
+  // The form that names a host a second time is for proxies.
+  if (!url.startsWith('/') && url !== '*') return undefined
+  return { host: hostOf(hosts[0]), path: url.split('?', 1)[0] as string }
+}

@@ -1,0 +1,128 @@
+// A tunnel edge, on one port: visitors come to the host names of open tunnels, and the other ends of tunnels to the paths
+// under /.adit/.
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import type { Meter, Verifier } from '../edge/index.ts'
+import { NO_PLACE, placeOf, refuseUpgrade, refuseVisitor } from './answers.ts'
+import { createOpener } from './opening.ts'
+import { createOtherEnds } from './other-ends.ts'
+import { OWN_PATHS } from './protocol.ts'
+import { createTunnels, type TunnelsOptions } from './tunnels.ts'
+import { createVisitors } from './visitors.ts'
+
+const HEADERS_WITHIN_MS = 20_000
+const IDLE_WITHIN_MS = 65_000
+const STOP_WITHIN_MS = 2_000
+const VERIFY_AGAIN_MS = 1_000
+
+export interface EdgeOptions extends Pick<TunnelsOptions, 'onOpened' | 'onClosed'> {
+  readonly host: string
+  readonly port: number
+  /** How visitors reach it; undefined means where it listens. */
+  readonly publicly: { scheme: 'http' | 'https'; port: number | undefined } | undefined
+  /** Where stock pipenet clients may connect, if anywhere. */
+  readonly pipenetPort: number | undefined
+  /** Given what to do when a key is revoked, and when revocations may have been missed. */
+  startVerifier(on: { onRevoked(keyId: string): void; onReset(): void }): Verifier
+  /** Where there is nobody to report to, nothing is. */
+  readonly meter: Meter | undefined
+}
+
+export interface RunningEdge {
+  /** Where it listens. */
+  readonly url: string
+  stop(): Promise<void>
+}
+
+export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
+  const { host, meter, pipenetPort } = options
+  const tunnels = createTunnels(options)
+  const verifier = options.startVerifier({
+    onRevoked: (keyId) => tunnels.closeOfKey(keyId, 'revoked'),
+    onReset: () => void verifyAgain(),
+  })
+
+  /** Until it is known. Meanwhile what is open stays open: the control plane may be away. */
+  async function verifyAgain(): Promise<void> {
+    const verdicts = await Promise.all(
+      tunnels.holders().map(async ({ key, keyId }) => {
+        const verdict = await verifier.verify(key).catch(() => undefined)
+        if (verdict?.valid === false) tunnels.closeOfKey(keyId, 'revoked')
+        return verdict
+      }),
+    )
+    if (verdicts.includes(undefined)) setTimeout(verifyAgain, VERIFY_AGAIN_MS).unref()
+  }
+
+  const server = createServer({
+    headersTimeout: HEADERS_WITHIN_MS,
+    keepAliveTimeout: IDLE_WITHIN_MS,
+    // Somebody may send something large over a slow line.
+    requestTimeout: 0,
+  })
+  const listeningPort = () => (server.address() as AddressInfo).port
+  const visitors = createVisitors(tunnels, options.publicly?.scheme ?? 'http')
+  const otherEnds = createOtherEnds({
+    tunnels,
+    pipenetPort,
+    openTunnel: createOpener({ verifier, tunnels, meter }),
+    urlOf(host) {
+      const { scheme, port } = options.publicly ?? { scheme: 'http', port: listeningPort() }
+      return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
+    },
+  })
+
+  server.on('request', (request, response) => {
+    const place = placeOf(request)
+    if (!place) refuseVisitor(response, 400, NO_PLACE)
+    else if (place.path.startsWith(OWN_PATHS)) otherEnds.answer(place.path, request, response)
+    else visitors.serve(place.host, request, response)
+  })
+  server.on('upgrade', (request, socket, early) => {
+    socket.on('error', () => socket.destroy())
+    const place = placeOf(request)
+    if (!place) refuseUpgrade(socket, 400, NO_PLACE)
+    else if (place.path.startsWith(OWN_PATHS)) otherEnds.connect(place.path, request, socket as Socket, early)
+    else visitors.serveUpgrade(place.host, request, socket, early)
+  })
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) refuseUpgrade(socket, 400, 'This is no request that can be read.')
+    else socket.destroy()
+  })
+
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(options.port, host, resolve)
+    })
+    if (pipenetPort !== undefined) {
+      // pipenet would say nothing where it is not.
+      await requireFree(pipenetPort, host)
+      await tunnels.door.listen(pipenetPort, host)
+    }
+  } catch (error) {
+    verifier.close()
+    await meter?.stop()
+    throw error
+  }
+
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort()}`,
+    async stop() {
+      verifier.close()
+      tunnels.closeAll()
+      if (pipenetPort !== undefined) tunnels.door.close()
+      const closed = new Promise((resolve) => server.close(resolve))
+      setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS).unref()
+      await closed
+      await meter?.stop()
+    },
+  }
+}
+
+const requireFree = (port: number, host: string) =>
+  new Promise<void>((resolve, reject) => {
+    const probe = createNetServer()
+    probe.once('error', reject)
+    probe.listen(port, host, () => probe.close(() => resolve()))
+  })

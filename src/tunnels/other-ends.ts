@@ -1,0 +1,123 @@
+// The other ends of tunnels: they ask the edge to open one, connect to it, and close it again. Stock pipenet clients ask in
+// their own way.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { answer, refuseUpgrade } from './answers.ts'
+import type { Opening, Wish } from './opening.ts'
+import { CONNECTION_PATH, idIn, type Opened, OWN_PATHS, TUNNELS_PATH, UPGRADE } from './protocol.ts'
+import { CONNECTIONS_MAX, type Tunnel, type Tunnels } from './tunnels.ts'
+
+const PIPENET_PATHS = `${OWN_PATHS}pipenet/`
+const HEALTH_PATH = `${OWN_PATHS}health`
+/** As many connections a stock pipenet client is told to keep. */
+const PIPENET_CONNECTIONS = 10
+const BODY_BYTES_MAX = 4_096
+
+export interface OtherEndsOptions {
+  readonly tunnels: Tunnels
+  openTunnel(wish: Wish): Promise<Opening>
+  /** Where visitors find a host. */
+  urlOf(host: string): string
+  readonly pipenetPort: number | undefined
+}
+
+export interface OtherEnds {
+  answer(path: string, request: IncomingMessage, response: ServerResponse): void
+  /** A connection that the edge from then on asks things over. */
+  connect(path: string, request: IncomingMessage, socket: Socket, early: Buffer): void
+}
+
+export function createOtherEnds({ tunnels, openTunnel, urlOf, pipenetPort }: OtherEndsOptions): OtherEnds {
+  const tunnelOf = ({ headers }: IncomingMessage) => tunnels.withSecret(idIn(headers.authorization) ?? '')
+
+  async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const given = await readObject(request)
+    if (!given) return fail(response, 400, 'invalid_request', 'The body is no JSON object.')
+    const { name, secret } = given
+    const opening = await openTunnel({ key: keyOf(request), name, secret })
+    tell(
+      response,
+      opening,
+      (tunnel, name): Opened => ({ ...shown(tunnel, name), connections: CONNECTIONS_MAX }),
+    )
+  }
+
+  async function openForPipenet(
+    name: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const opening = await openTunnel({ key: keyOf(request), name: name || undefined })
+    tell(response, opening, (tunnel, name) => {
+      // It keeps as many connections as it was told and no more: one that is free must make room for one that is waited for.
+      tunnel.agent.maxFreeSockets = 1
+      const rest = { port: pipenetPort, sharedTunnel: true, maxConnCount: PIPENET_CONNECTIONS }
+      return { ...shown(tunnel, name), ...rest }
+    })
+  }
+
+  const shown = ({ secret, host }: Tunnel, name: string) => ({ id: secret, name, host, url: urlOf(host) })
+
+  function tell(
+    response: ServerResponse,
+    opening: Opening,
+    show: (tunnel: Tunnel, name: string) => unknown,
+  ): void {
+    if (!('tunnel' in opening)) fail(response, opening.status, opening.error, opening.message)
+    // Whoever asked is gone, and nobody else knows of it.
+    else if (response.destroyed) tunnels.close(opening.tunnel, 'left')
+    else answer(response, 201, show(opening.tunnel, opening.name))
+  }
+
+  function close(request: IncomingMessage, response: ServerResponse): void {
+    const tunnel = tunnelOf(request)
+    if (!tunnel) {
+      fail(response, 404, 'not_found', 'No such tunnel is open.')
+      return
+    }
+    tunnels.close(tunnel, 'closed')
+    answer(response, 200, { host: tunnel.host, ...tunnel.totals })
+  }
+
+  return {
+    answer(path, request, response) {
+      const { method } = request
+      if (path === HEALTH_PATH) answer(response, 200, { status: 'ok' })
+      else if (path === TUNNELS_PATH && method === 'POST') void open(request, response)
+      else if (path === TUNNELS_PATH && method === 'DELETE') close(request, response)
+      else if (path.startsWith(PIPENET_PATHS) && method === 'GET' && pipenetPort !== undefined)
+        void openForPipenet(path.slice(PIPENET_PATHS.length), request, response)
+      else fail(response, 404, 'not_found', 'The edge has nothing at this path.')
+    },
+    connect(path, request, socket, early) {
+      const tunnel = tunnelOf(request)
+      if (path !== CONNECTION_PATH || request.headers.upgrade !== UPGRADE || !tunnel)
+        return refuseUpgrade(socket, 404, 'No tunnel is open for whoever connects.')
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${UPGRADE}\r\n\r\n`)
+      if (early.length > 0) socket.unshift(early)
+      tunnels.connect(tunnel, socket)
+    },
+  }
+}
+
+function fail(response: ServerResponse, status: number, error: string, message: string): void {
+  answer(response, status, { error, message })
+}
+
+const keyOf = ({ headers }: IncomingMessage) => /^Bearer (\S{1,200})$/i.exec(headers.authorization ?? '')?.[1]
+
+/** What was sent as JSON; nothing is an empty object. */
+async function readObject(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
+  let bytes = 0
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > BODY_BYTES_MAX) request.destroy()
+  })
+  try {
+    const given = JSON.parse((await text(request)) || '{}')
+    return typeof given === 'object' && given !== null && !Array.isArray(given) ? given : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,175 @@
+// Hands a request on and its answer back. Both ends of a tunnel do this: the edge, from visitors into the tunnel, and its
+// other end, from the tunnel to a local server.
+import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from 'node:http'
+import { type Duplex, pipeline } from 'node:stream'
+
+/** What concerns one connection and not the request. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+])
+/** Nobody can have these left out by calling them hop-by-hop: what they frame would be taken for another request. */
+const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
+const ANSWER_WITHIN_MS = 120_000
+
+export interface Passage {
+  /** How the far side is reached. */
+  readonly to: Pick<RequestOptions, 'agent' | 'host' | 'port'>
+  /** Headers that take the place of those which came along, by their names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Called with the bytes of heads and bodies as they pass. */
+  onBytesIn?(bytes: number): void
+  onBytesOut?(bytes: number): void
+  /** The far side has begun to answer. */
+  onAnswered?(status: number): void
+  /** The far side gave no answer; nothing was sent to the near one yet. */
+  refuse(status: 502 | 504): void
+}
+
+/** Gives what ends it, before its time. */
+export function passOn(near: IncomingMessage, answer: ServerResponse, passage: Passage): () => void {
+  const headers = headersFor(near, passage)
+  const onward = startOnward(near, headers, passage)
+  const patience = setTimeout(() => giveUp(504), ANSWER_WITHIN_MS)
+
+  function giveUp(status: 502 | 504): void {
+    clearTimeout(patience)
+    onward.destroy()
+    if (answer.headersSent) answer.destroy()
+    else if (!answer.destroyed) passage.refuse(status)
+  }
+
+  onward.on('response', (far) => {
+    clearTimeout(patience)
+    const kept = endToEnd(far.rawHeaders, new Set(['transfer-encoding']))
+    try {
+      answer.writeHead(far.statusCode as number, far.statusMessage ?? '', kept)
+    } catch {
+      // A status that is none: whoever stands behind the tunnel can send what they like.
+      giveUp(502)
+      return
+    }
+    passage.onAnswered?.(far.statusCode as number)
+    passage.onBytesOut?.(sizeOfHead(`HTTP/1.1 ${far.statusCode} ${far.statusMessage}`, kept))
+    far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
+    // Ends both sides when either one does.
+    pipeline(far, answer, () => {})
+  })
+  onward.on('error', () => giveUp(502))
+  // Only with an answer to an upgrade that nobody asked for.
+  onward.on('upgrade', (_far, socket) => {
+    socket.destroy()
+    giveUp(502)
+  })
+  answer.on('close', () => {
+    clearTimeout(patience)
+    onward.destroy()
+    // Answered before all of it was read: the next request on the connection comes after the rest.
+    near.unpipe(onward)
+    near.resume()
+  })
+  near.on('data', (chunk: Buffer) => passage.onBytesIn?.(chunk.length))
+  near.pipe(onward)
+  return () => giveUp(502)
+}
+
+/** A WebSocket, or whatever else begins as a request and goes on as a connection. */
+export function passUpgrade(
+  near: IncomingMessage,
+  socket: Duplex,
+  early: Buffer,
+  passage: Passage,
+): () => void {
+  const headers = [
+    ...headersFor(near, passage),
+    'Connection',
+    'Upgrade',
+    'Upgrade',
+    near.headers.upgrade ?? '',
+  ]
+  const onward = startOnward(near, headers, passage)
+  const patience = setTimeout(() => giveUp(504), ANSWER_WITHIN_MS)
+  let isAnswered = false
+
+  function giveUp(status: 502 | 504): void {
+    clearTimeout(patience)
+    onward.destroy()
+    if (isAnswered) socket.destroy()
+    else if (!socket.destroyed) passage.refuse(status)
+  }
+  function sendHead(far: IncomingMessage, headers: string[]): void {
+    clearTimeout(patience)
+    isAnswered = true
+    passage.onAnswered?.(far.statusCode as number)
+    const head = `HTTP/1.1 ${far.statusCode} ${far.statusMessage}\r\n${linesOf(headers)}\r\n`
+    socket.write(head, 'latin1')
+    passage.onBytesOut?.(head.length)
+  }
+
+  socket.on('error', () => onward.destroy())
+  socket.on('close', () => {
+    clearTimeout(patience)
+    onward.destroy()
+  })
+  onward.on('error', () => giveUp(502))
+  // Refused, by an ordinary answer: after it the connection is of no more use.
+  onward.on('response', (far) => {
+    sendHead(far, [...endToEnd(far.rawHeaders, new Set(['transfer-encoding'])), 'Connection', 'close'])
+    far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
+    pipeline(far, socket, () => {})
+  })
+  onward.on('upgrade', (far, farSocket, farEarly) => {
+    sendHead(far, far.rawHeaders)
+    for (const [bytes, to, count] of [
+      [farEarly, socket, passage.onBytesOut],
+      [early, farSocket, passage.onBytesIn],
+    ] as const) {
+      if (bytes.length === 0) continue
+      to.write(bytes)
+      count?.(bytes.length)
+    }
+    socket.on('data', (chunk: Buffer) => passage.onBytesIn?.(chunk.length))
+    farSocket.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
+    pipeline(socket, farSocket, () => {})
+    pipeline(farSocket, socket, () => {})
+  })
+  onward.end()
+  return () => giveUp(502)
+}
+
+function startOnward(near: IncomingMessage, headers: string[], { to, onBytesIn }: Passage) {
+  const { method = 'GET', url = '/' } = near
+  onBytesIn?.(sizeOfHead(`${method} ${url} HTTP/1.1`, headers))
+  return request({ ...to, method, path: url, headers, setHost: false, setDefaultHeaders: false })
+}
+
+function headersFor(near: IncomingMessage, { headers = {} }: Passage): string[] {
+  const kept = endToEnd(near.rawHeaders, new Set(Object.keys(headers)))
+  return [...kept, ...Object.entries(headers).flat()]
+}
+
+/** Those headers that are for whoever the message is for, in the order and spelling in which they came. */
+function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[] {
+  const pairs = raw.flatMap((name, index) =>
+    index % 2 === 0 ? [[name.toLowerCase(), name, raw[index + 1] as string] as const] : [],
+  )
+  const named = pairs.flatMap(([key, , value]) =>
+    key === 'connection' ? value.toLowerCase().split(/[,\s]+/) : [],
+  )
+  return pairs.flatMap(([key, name, value]) =>
+    HOP_BY_HOP.has(key) || without.has(key) || (named.includes(key) && !FRAMING.has(key))
+      ? []
+      : [name, value],
+  )
+}
+
+const linesOf = (headers: readonly string[]) =>
+  headers.reduce((text, part, index) => text + part + (index % 2 === 0 ? ': ' : '\r\n'), '')
+
+const sizeOfHead = (first: string, headers: readonly string[]) =>
+  first.length + 2 + linesOf(headers).length + 2

@@ -1,0 +1,211 @@
+// The open tunnels, by host name and by the secret that their other ends connect with. pipenet holds the connections.
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { TunnelAgent, TunnelServer } from 'pipenet/server'
+import type { Meter, Transfer } from '../edge/index.ts'
+
+/** As many connections of one tunnel; each carries one request at a time, or one WebSocket. */
+export const CONNECTIONS_MAX = 100
+/** As many that are free are kept for the next request. */
+const FREE_MAX = 8
+const TUNNELS_MAX = 10_000
+const TUNNELS_OF_WORKSPACE_MAX = 500
+/** So long may a tunnel be without any connection: at first, and when its network was away. */
+const FIRST_CONNECTION_MS = 10_000
+const RECONNECTION_MS = 3_000
+const PROBE_AFTER_MS = 15_000
+
+/** Why a tunnel ended: `left` says that its other end is gone. */
+export type Ending = 'closed' | 'left' | 'replaced' | 'revoked' | 'stopped'
+
+export interface Holder {
+  readonly key: string
+  readonly keyId: string
+  readonly workspace: string
+}
+
+export interface Tunnel {
+  /** Whoever has it speaks for the tunnel's other end. */
+  readonly secret: string
+  readonly host: string
+  readonly holder: Holder
+  readonly agent: TunnelAgent
+  readonly totals: Required<Transfer>
+  /** Counts for the tunnel and for its workspace. */
+  count(transfer: Transfer): void
+  /** A visitor who is being served, or waits for it; ended with the tunnel. */
+  serve(end: () => void): () => void
+  readonly visitors: number
+}
+
+export interface Tunnels {
+  /** Undefined where another has the host, unless the secret shows that it is the same that comes back. */
+  open(host: string, holder: Holder, comesBackWith?: string): Tunnel | undefined
+  /** Why no more can be opened for a workspace. */
+  fullness(workspace: string): string | undefined
+  atHost(host: string): Tunnel | undefined
+  withSecret(secret: string): Tunnel | undefined
+  /** Takes a connection from the other end of a tunnel. */
+  connect(tunnel: Tunnel, socket: Socket): void
+  close(tunnel: Tunnel, ending: Ending): void
+  closeOfKey(keyId: string, ending: Ending): void
+  closeAll(): void
+  /** The keys that hold tunnels. */
+  holders(): Holder[]
+  /** Where stock pipenet clients connect. */
+  readonly door: TunnelServer
+}
+
+export interface TunnelsOptions {
+  readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
+  onOpened(tunnel: Tunnel): void
+  onClosed(tunnel: Tunnel, ending: Ending): void
+}
+
+export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tunnels {
+  const byHost = new Map<string, Tunnel>()
+  const bySecret = new Map<string, Tunnel>()
+  const ofWorkspace = new Map<string, number>()
+  /** What ends a tunnel's connections and visitors. */
+  const ends = new Map<Tunnel, Set<() => void>>()
+  const door = new Door((secret, socket) => {
+    const tunnel = bySecret.get(secret)
+    if (tunnel) endWith(tunnel, () => socket.destroy(), socket)
+  })
+
+  /** Keeps what ends something until it has ended by itself. */
+  function endWith(tunnel: Tunnel, end: () => void, socket?: Socket): () => void {
+    const endings = ends.get(tunnel)
+    endings?.add(end)
+    const forget = () => void endings?.delete(end)
+    socket?.once('close', forget)
+    return forget
+  }
+
+  function open(host: string, holder: Holder, comesBackWith?: string): Tunnel | undefined {
+    const present = byHost.get(host)
+    if (present && present.secret !== comesBackWith) return undefined
+    if (present) close(present, 'replaced')
+    const secret = randomBytes(24).toString('base64url')
+    const agent = new TunnelAgent({ clientId: secret, maxTcpSockets: CONNECTIONS_MAX, tunnelServer: door })
+    agent.maxFreeSockets = FREE_MAX
+    const totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
+    const served = new Set<() => void>()
+    const tunnel: Tunnel = {
+      secret,
+      host,
+      holder,
+      agent,
+      totals,
+      count(transfer) {
+        for (const [name, more] of Object.entries(transfer) as [keyof Transfer, number][])
+          totals[name] += more
+        meter?.transferred(holder.workspace, transfer)
+      },
+      serve(end) {
+        served.add(end)
+        const forget = endWith(tunnel, end)
+        return () => {
+          served.delete(end)
+          forget()
+        }
+      },
+      get visitors() {
+        return served.size
+      },
+    }
+    byHost.set(host, tunnel)
+    bySecret.set(secret, tunnel)
+    ends.set(tunnel, new Set())
+    ofWorkspace.set(holder.workspace, (ofWorkspace.get(holder.workspace) ?? 0) + 1)
+    closeWhenLeft(tunnel)
+    // Announces it at the door; with one door for all it is done at once.
+    void agent.listen()
+    meter?.opened(holder.workspace)
+    onOpened(tunnel)
+    return tunnel
+  }
+
+  function closeWhenLeft(tunnel: Tunnel): void {
+    const leave = () => close(tunnel, 'left')
+    let leaving = setTimeout(leave, FIRST_CONNECTION_MS)
+    endWith(tunnel, () => clearTimeout(leaving))
+    tunnel.agent.on('online', () => clearTimeout(leaving))
+    tunnel.agent.on('offline', () => {
+      clearTimeout(leaving)
+      if (bySecret.has(tunnel.secret)) leaving = setTimeout(leave, RECONNECTION_MS)
+    })
+  }
+
+  function close(tunnel: Tunnel, ending: Ending): void {
+    const { host, secret, agent, holder } = tunnel
+    if (!bySecret.delete(secret)) return
+    byHost.delete(host)
+    const others = (ofWorkspace.get(holder.workspace) ?? 0) - 1
+    if (others > 0) ofWorkspace.set(holder.workspace, others)
+    else ofWorkspace.delete(holder.workspace)
+    agent.destroy()
+    for (const end of ends.get(tunnel) ?? []) end()
+    ends.delete(tunnel)
+    meter?.closed(holder.workspace)
+    onClosed(tunnel, ending)
+  }
+
+  return {
+    door,
+    open,
+    close,
+    fullness(workspace) {
+      if (bySecret.size >= TUNNELS_MAX) return 'This edge has as many tunnels as it can hold.'
+      if ((ofWorkspace.get(workspace) ?? 0) >= TUNNELS_OF_WORKSPACE_MAX)
+        return `The workspace has ${TUNNELS_OF_WORKSPACE_MAX} tunnels open at this edge, and may have no more.`
+      return undefined
+    },
+    atHost: (host) => byHost.get(host),
+    withSecret: (secret) => bySecret.get(secret),
+    connect: (tunnel, socket) => door.take(tunnel.secret, socket),
+    closeOfKey(keyId, ending) {
+      for (const tunnel of [...bySecret.values()]) if (tunnel.holder.keyId === keyId) close(tunnel, ending)
+    },
+    closeAll() {
+      for (const tunnel of [...bySecret.values()]) close(tunnel, 'stopped')
+    },
+    holders: () => [...new Map([...bySecret.values()].map(({ holder }) => [holder.keyId, holder])).values()],
+  }
+}
+
+type Handler = (socket: Socket) => void
+
+/** pipenet's own, which also takes connections that came in another way, and tells of each: pipenet forgets some of them. */
+class Door extends TunnelServer {
+  readonly #handlers = new Map<string, Handler>()
+  readonly #onConnected: (secret: string, socket: Socket) => void
+
+  constructor(onConnected: (secret: string, socket: Socket) => void) {
+    super()
+    this.#onConnected = onConnected
+  }
+
+  override registerHandler(secret: string, handler: Handler): void {
+    const take = (socket: Socket) => {
+      socket.setNoDelay(true)
+      socket.setKeepAlive(true, PROBE_AFTER_MS)
+      socket.on('error', () => socket.destroy())
+      this.#onConnected(secret, socket)
+      handler(socket)
+    }
+    this.#handlers.set(secret, take)
+    super.registerHandler(secret, take)
+  }
+
+  override unregisterHandler(secret: string): void {
+    this.#handlers.delete(secret)
+    super.unregisterHandler(secret)
+  }
+
+  take(secret: string, socket: Socket): void {
+    const handler = this.#handlers.get(secret)
+    if (handler) handler(socket)
+    else socket.destroy()
+  }
+}
