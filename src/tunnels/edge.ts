@@ -12,6 +12,8 @@ import { createVisitors } from './visitors.ts'
 
 const HEADERS_WITHIN_MS = 20_000
 const IDLE_WITHIN_MS = 65_000
+/** Whoever has not taken anything of what waits for them for so long is gone. */
+const STALLED_AFTER_MS = 60_000
 const STOP_WITHIN_MS = 2_000
 const VERIFY_AGAIN_MS = 1_000
 
@@ -72,7 +74,16 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
   })
 
+  server.timeout = STALLED_AFTER_MS
+  const serving = new Set<Socket>()
+  // Silence is none of our business while somebody is served, unless it is theirs.
+  server.on('timeout', (socket: Socket) => {
+    if (!serving.has(socket) || socket.writableLength > 0) socket.destroy()
+  })
   server.on('request', (request, response) => {
+    const { socket } = request
+    serving.add(socket)
+    response.once('close', () => serving.delete(socket))
     const place = placeOf(request)
     if (!place) refuseVisitor(response, 400, NO_PLACE)
     else if (place.path.startsWith(OWN_PATHS)) otherEnds.answer(place.path, request, response)
@@ -80,6 +91,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
   server.on('upgrade', (request, socket, early) => {
     socket.on('error', () => socket.destroy())
+    socket.on('timeout', () => socket.writableLength > 0 && socket.destroy())
     const place = placeOf(request)
     if (!place) refuseUpgrade(socket, 400, NO_PLACE)
     else if (place.path.startsWith(OWN_PATHS)) otherEnds.connect(place.path, request, socket as Socket, early)

@@ -73,7 +73,11 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
     near.unpipe(onward)
     near.resume()
   })
-  near.on('data', (chunk: Buffer) => passage.onBytesIn?.(chunk.length))
+  near.on('data', (chunk: Buffer) => {
+    passage.onBytesIn?.(chunk.length)
+    // Something large takes as long as it takes; nobody answers before it is there.
+    if (!answer.headersSent) patience.refresh()
+  })
   near.pipe(onward)
   return () => giveUp(502)
 }

@@ -1,19 +1,13 @@
 // A real nginx with the configuration that the documents show.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { atEnd, type Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { nginx, startNginx } from '../support/nginx.ts'
 import { freePort } from '../support/ports.ts'
-import { root } from '../support/process.ts'
 import { addEdge, serve } from '../support/server.ts'
-
-const nginx = ['nginx', '/usr/sbin/nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
 
 test('nginx admits a good key, refuses a revoked one, and lets nobody through without Adit', async (t) => {
   if (!nginx) return t.skip('nginx is not installed here')
@@ -23,13 +17,15 @@ test('nginx admits a good key, refuses a revoked one, and lets nobody through wi
   application.listen(0, '127.0.0.1')
   await once(application, 'listening')
   atEnd(t, () => application.close())
-  const address = await startNginx(t, {
+  const port = await freePort()
+  await startNginx(t, port, 'docs/edges/nginx.conf', {
+    '127.0.0.1:8088': `127.0.0.1:${port}`,
     '127.0.0.1:8080': new URL(server.url).host,
     '127.0.0.1:3000': `127.0.0.1:${(application.address() as AddressInfo).port}`,
     'adit_edge_THE-CREDENTIAL-OF-THIS-EDGE': edge.token,
   })
   const visit = (headers: Record<string, string> = {}, init: RequestInit = {}) =>
-    fetch(address, { ...init, headers })
+    fetch(`http://127.0.0.1:${port}/`, { ...init, headers })
   const authorization = `Bearer ${server.key.token}`
 
   assert.equal((await visit()).status, 401)
@@ -52,40 +48,3 @@ test('nginx admits a good key, refuses a revoked one, and lets nobody through wi
   await server.stop()
   assert.equal((await visit({ authorization })).status, 500)
 })
-
-async function startNginx(t: Test, replacements: Record<string, string>): Promise<string> {
-  const folder = createFolder(t)
-  const port = await freePort()
-  let configuration = readFileSync(join(root, 'docs/edges/nginx.conf'), 'utf8')
-  for (const [shown, real] of Object.entries({ ...replacements, '127.0.0.1:8088': `127.0.0.1:${port}` })) {
-    assert.ok(configuration.includes(shown), shown)
-    configuration = configuration.replaceAll(shown, real)
-  }
-  // Where it may write, whoever runs the test.
-  const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${folder}/${name};`,
-  )
-  configuration = configuration.replace('http {', `http { access_log off; ${places.join(' ')}`)
-  writeFileSync(join(folder, 'nginx.conf'), configuration)
-  const directives = `daemon off; pid ${folder}/nginx.pid; error_log stderr;${process.getuid?.() === 0 ? ' user root;' : ''}`
-  const child = spawn(nginx as string, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', directives], {
-    stdio: 'ignore',
-  })
-  const ended = once(child, 'exit')
-  atEnd(t, () => {
-    child.kill('SIGTERM')
-    return ended
-  })
-  const url = `http://127.0.0.1:${port}/`
-  for (let tries = 0; ; tries++) {
-    assert.ok(tries < 100 && child.exitCode === null, 'nginx did not start')
-    if (
-      await fetch(url).then(
-        () => true,
-        () => false,
-      )
-    )
-      return url
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-}

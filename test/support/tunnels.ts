@@ -94,12 +94,17 @@ export async function openTunnel(
   return { ...running, url, host }
 }
 
-export function startTunnel(
-  t: Test,
-  { edge, key, port, name }: { edge: Pick<Edge, 'url'>; key: string; port: number; name?: string },
-) {
+interface TunnelOptions {
+  edge: Pick<Edge, 'url'>
+  key: string
+  port: number
+  name?: string
+  env?: Record<string, string>
+}
+
+export function startTunnel(t: Test, { edge, key, port, name, env = {} }: TunnelOptions) {
   const words = ['tunnel', String(port), ...(name ? ['--name', name] : []), '--edge', edge.url, '--json']
-  const running = startProcess(t, words, { ADIT_API_KEY: key })
+  const running = startProcess(t, words, { ADIT_API_KEY: key, ...env })
   let said = ''
   running.child.stdout?.on('data', (chunk) => {
     said += chunk

@@ -1,0 +1,60 @@
+// A real nginx, with a configuration that the documents show.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { atEnd, type Test } from './cleanup.ts'
+import { createFolder } from './databases.ts'
+import { root } from './process.ts'
+import { until } from './until.ts'
+
+/** Undefined where there is none. */
+export const nginx = ['nginx', '/usr/sbin/nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
+
+/** With what a reader would put in place of what is shown. */
+export async function startNginx(
+  t: Test,
+  port: number,
+  file: string,
+  replacements: Record<string, string>,
+): Promise<void> {
+  const folder = createFolder(t)
+  let configuration = readFileSync(join(root, file), 'utf8')
+  for (const [shown, real] of Object.entries(replacements)) {
+    assert.ok(configuration.includes(shown), shown)
+    configuration = configuration.replaceAll(shown, real)
+  }
+  // Where it may write, whoever runs the test.
+  const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  )
+  configuration = configuration.replace('http {', `http { access_log off; ${places.join(' ')}`)
+  writeFileSync(join(folder, 'nginx.conf'), configuration)
+  const directives = `daemon off; pid ${folder}/nginx.pid; error_log stderr;${process.getuid?.() === 0 ? ' user root;' : ''}`
+  const child = spawn(nginx as string, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', directives], {
+    stdio: 'ignore',
+  })
+  const ended = once(child, 'exit')
+  atEnd(t, () => {
+    child.kill('SIGTERM')
+    return ended
+  })
+  await until('nginx serves', () => {
+    assert.equal(child.exitCode, null, 'nginx did not start')
+    return isListening(port)
+  })
+}
+
+async function isListening(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}

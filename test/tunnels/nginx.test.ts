@@ -1,0 +1,85 @@
+// A real nginx in front of an edge, with TLS, by the configuration that the documents show.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { test } from 'node:test'
+import { type ClientOptions, WebSocket } from 'ws'
+import type { Test } from '../support/cleanup.ts'
+import { createFolder } from '../support/databases.ts'
+import { nginx, startNginx } from '../support/nginx.ts'
+import { freePort } from '../support/ports.ts'
+import { run } from '../support/process.ts'
+import { startLocal, startTunnel, startTunnelEdge } from '../support/tunnels.ts'
+
+const HOST = 'app.acme.tunnels.example.com'
+
+/** Undefined where nobody can make one. */
+function makeCertificate(t: Test) {
+  const folder = createFolder(t)
+  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
+  const words = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '2',
+    '-keyout',
+    key,
+    '-out',
+    certificate,
+  ]
+  const names = ['-subj', '/CN=test', '-addext', `subjectAltName=IP:127.0.0.1,DNS:${HOST}`]
+  return spawnSync('openssl', [...words, ...names]).status === 0 ? { key, certificate } : undefined
+}
+
+test('behind nginx, tunnels and visitors come by TLS, WebSockets included', async (t) => {
+  const made = makeCertificate(t)
+  if (!nginx || !made) return t.skip('nginx or openssl is not installed here')
+  const file = join(createFolder(t), 'tokens.json')
+  const key = (await run(t, ['tokens-file', 'add', 'acme', '--file', file], {})).stdout.trim()
+  const edge = await startTunnelEdge(t, {
+    words: ['--tokens-file', file],
+    env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_EDGE_PUBLIC: 'https' },
+  })
+  const local = await startLocal(t)
+  const port = await freePort()
+  await startNginx(t, port, 'docs/edges/adit-edge.nginx.conf', {
+    'listen 443 ssl': `listen 127.0.0.1:${port} ssl default_server`,
+    '/etc/ssl/tunnels.example.com.pem': made.certificate,
+    '/etc/ssl/tunnels.example.com.key': made.key,
+    '127.0.0.1:8081': `127.0.0.1:${edge.port}`,
+  })
+  const ca = readFileSync(made.certificate)
+  const tunnel = startTunnel(t, {
+    edge: { url: `https://127.0.0.1:${port}` },
+    key,
+    port: local.port,
+    name: 'app',
+    env: { NODE_EXTRA_CA_CERTS: made.certificate },
+  })
+  await tunnel.says(/"event":"open"/)
+  assert.equal(tunnel.events()[0]?.url, `https://${HOST}`)
+
+  const options = { host: '127.0.0.1', port, ca, servername: HOST, headers: { host: HOST }, agent: false }
+  const visit = request({ ...options, method: 'POST' })
+  visit.end(Buffer.alloc(3_000_000))
+  const [answer] = await once(visit, 'response')
+  const said = JSON.parse(await text(answer))
+  assert.equal(said.received, 3_000_000)
+  assert.equal(said.headers['x-forwarded-proto'], 'https')
+  assert.equal(said.headers.host, HOST)
+
+  const trusting = { ca, servername: HOST, headers: { host: HOST } } as ClientOptions
+  const socket = new WebSocket(`wss://127.0.0.1:${port}/`, trusting)
+  await once(socket, 'open')
+  socket.send(Buffer.alloc(1_000_000, 'w'))
+  const [back] = await once(socket, 'message')
+  assert.equal(back.length, 1_000_000)
+  socket.terminate()
+})
