@@ -64,11 +64,13 @@ export async function holdTunnel(options: OtherEndOptions): Promise<void> {
     try {
       // The edge finds it by its name and its secret, should it not know yet that the connections are gone.
       const name: string | undefined = opened?.name ?? options.name
-      opened = await open(options, { name, secret: opened?.id })
-      if (loss !== undefined) options.onLost(loss)
-      options.onOpen(opened)
-      pause = 0
-      loss = await keepConnections(options, opened, local)
+      const current: Opened = await open(options, { name, secret: opened?.id })
+      opened = current
+      loss = await keepConnections(options, current, local, () => {
+        if (loss !== undefined) options.onLost(loss)
+        options.onOpen(current)
+        pause = 0
+      })
     } catch (error) {
       if (error instanceof TunnelRefused) throw error
       if (signal.aborted) break
@@ -125,23 +127,26 @@ async function ask(
   }
 }
 
-/** Keeps some spare connections until none is left and none can be made; says why. */
+/** Keeps some spare connections until none is left and none can be made; says why, or throws where there never was one. */
 function keepConnections(
   { edge, signal }: OtherEndOptions,
   { id, connections: most }: Opened,
   local: LocalSide,
+  onFirst: () => void,
 ): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>()
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
   const all = new Set<Socket>()
   const busy = new Set<Socket>()
   let connecting = 0
+  let wasConnected = false
   let isOver = false
 
   function end(why: string): void {
     isOver = true
     for (const socket of all) socket.destroy()
     signal.removeEventListener('abort', leave)
-    resolve(why)
+    if (wasConnected) resolve(why)
+    else reject(new Error(why))
   }
   const leave = () => end('It was closed.')
 
@@ -163,6 +168,8 @@ function keepConnections(
     }
   }
   function keep(socket: Socket): void {
+    if (!wasConnected) onFirst()
+    wasConnected = true
     all.add(socket)
     socket.once('close', () => {
       all.delete(socket)
