@@ -1,7 +1,8 @@
 // `adit tunnel <port>`: makes a local server reachable through an edge, until it is stopped.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment, edgeSettings } from '../config.ts'
-import { holdTunnel, type Passed, TunnelRefused } from '../tunnels/other-end.ts'
+import { holdTunnel, TunnelRefused } from '../tunnels/hold.ts'
+import type { Passed } from '../tunnels/local-side.ts'
 import type { Opened } from '../tunnels/protocol.ts'
 import { type ApiInput, explained, findAccess, findKey, requireAddress } from './api.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'

@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import type { Meter, Verifier } from '../edge/index.ts'
 import { NO_PLACE, placeOf, refuseUpgrade, refuseVisitor } from './answers.ts'
+import { createCalls } from './calls.ts'
 import { createOpener } from './opening.ts'
-import { createOtherEnds } from './other-ends.ts'
 import { OWN_PATHS } from './protocol.ts'
 import { createTunnels, type TunnelsOptions } from './tunnels.ts'
 import { createVisitors } from './visitors.ts'
@@ -64,7 +64,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
   const listeningPort = () => (server.address() as AddressInfo).port
   const visitors = createVisitors(tunnels, options.publicly?.scheme ?? 'http')
-  const otherEnds = createOtherEnds({
+  const calls = createCalls({
     tunnels,
     pipenetPort,
     openTunnel: createOpener({ verifier, tunnels, meter }),
@@ -86,7 +86,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     response.once('close', () => serving.delete(socket))
     const place = placeOf(request)
     if (!place) refuseVisitor(response, 400, NO_PLACE)
-    else if (place.path.startsWith(OWN_PATHS)) otherEnds.answer(place.path, request, response)
+    else if (place.path.startsWith(OWN_PATHS)) calls.answer(place.path, request, response)
     else visitors.serve(place.host, request, response)
   })
   server.on('upgrade', (request, socket, early) => {
@@ -94,7 +94,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     socket.on('timeout', () => socket.writableLength > 0 && socket.destroy())
     const place = placeOf(request)
     if (!place) refuseUpgrade(socket, 400, NO_PLACE)
-    else if (place.path.startsWith(OWN_PATHS)) otherEnds.connect(place.path, request, socket as Socket, early)
+    else if (place.path.startsWith(OWN_PATHS)) calls.connect(place.path, request, socket as Socket, early)
     else visitors.serveUpgrade(place.host, request, socket, early)
   })
   server.on('clientError', (_error, socket) => {

@@ -3,7 +3,7 @@ import { Text } from '@mantine/core'
 import { Confirm } from '../parts/confirm.tsx'
 import { roleNames } from '../parts/role-name.tsx'
 import type { Role } from '../session.tsx'
-import type { Person } from './members.tsx'
+import type { Person } from './person.ts'
 
 export interface RoleChange {
   person: Person

@@ -1,7 +1,7 @@
 import { Badge, Button, Group, Paper, Select, Stack, Text, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { type Answer, call } from '../api.ts'
+import { call } from '../api.ts'
 import { longDay } from '../figures.ts'
 import { Confirm } from '../parts/confirm.tsx'
 import { useDialog, useRemoval } from '../parts/dialog.ts'
@@ -13,8 +13,7 @@ import { forgetOf, queryClient } from '../queries.ts'
 import { type Role, useWorkspace } from '../session.tsx'
 import { ChangeRole, type RoleChange, weighsMore } from './change-role.tsx'
 import classes from './people.module.css'
-
-export type Person = Answer<'people.list'>['people'][number]
+import type { Person } from './person.ts'
 
 /** An admin has no say over owners, and cannot make one. */
 export const rolesFor = (mine: Role): Role[] =>

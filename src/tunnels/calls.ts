@@ -1,5 +1,5 @@
-// The other ends of tunnels: they ask the edge to open one, connect to it, and close it again. Stock pipenet clients ask in
-// their own way.
+// What the other ends of tunnels ask of the edge: to open one, to take a connection for it, and to close it. Stock pipenet
+// clients ask in their own way.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -14,7 +14,7 @@ const HEALTH_PATH = `${OWN_PATHS}health`
 const PIPENET_CONNECTIONS = 10
 const BODY_BYTES_MAX = 4_096
 
-export interface OtherEndsOptions {
+export interface CallsOptions {
   readonly tunnels: Tunnels
   openTunnel(wish: Wish): Promise<Opening>
   /** Where visitors find a host. */
@@ -22,13 +22,13 @@ export interface OtherEndsOptions {
   readonly pipenetPort: number | undefined
 }
 
-export interface OtherEnds {
+export interface Calls {
   answer(path: string, request: IncomingMessage, response: ServerResponse): void
   /** A connection that the edge from then on asks things over. */
   connect(path: string, request: IncomingMessage, socket: Socket, early: Buffer): void
 }
 
-export function createOtherEnds({ tunnels, openTunnel, urlOf, pipenetPort }: OtherEndsOptions): OtherEnds {
+export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOptions): Calls {
   const tunnelOf = ({ headers }: IncomingMessage) => tunnels.withSecret(idIn(headers.authorization) ?? '')
 
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {

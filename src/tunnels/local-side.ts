@@ -1,0 +1,77 @@
+// What comes out of a tunnel, and goes on to a local server.
+import { createServer, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { refuseUpgrade, refuseVisitor } from './answers.ts'
+import { type Passage, passOn, passUpgrade } from './pass-on.ts'
+
+/** What proxies call it when whoever asked was gone before the answer came. */
+const GONE = 499
+
+export interface Passed {
+  readonly method: string
+  readonly path: string
+  /** 101 for what goes on as a WebSocket, or the like. */
+  readonly status: number
+  readonly ms: number
+}
+
+export interface LocalOptions {
+  /** Where the local server is. */
+  readonly host: string
+  readonly port: number
+  onPassed(passed: Passed): void
+}
+
+interface Watcher {
+  onBusy(): void
+  onIdle(): void
+}
+
+/** What the edge asks is read by Node's own server, which is just given the connections. */
+export function createLocalSide({ host, port, onPassed }: LocalOptions) {
+  const watched = new WeakMap<object, Watcher>()
+  const server = createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 })
+  const absence = `Nothing answers at ${host}:${port}, where this tunnel leads.`
+
+  /** What hands a request on: it is told of once, when it is answered. */
+  function passageFor(
+    request: IncomingMessage,
+    refuse: Passage['refuse'],
+  ): Required<Pick<Passage, 'onAnswered'>> & Passage {
+    const began = performance.now()
+    let isTold = false
+    const onAnswered = (status: number) => {
+      const { method = '', url = '' } = request
+      if (!isTold) onPassed({ method, path: url, status, ms: performance.now() - began })
+      isTold = true
+    }
+    watched.get(request.socket)?.onBusy()
+    return {
+      to: { agent: false, host, port },
+      onAnswered,
+      refuse(status) {
+        onAnswered(status)
+        refuse(status)
+      },
+    }
+  }
+
+  server.on('request', (request, response) => {
+    const passage = passageFor(request, (status) => refuseVisitor(response, status, absence))
+    response.once('close', () => {
+      passage.onAnswered(GONE)
+      watched.get(request.socket)?.onIdle()
+    })
+    passOn(request, response, passage)
+  })
+  server.on('upgrade', (request, socket, early) => {
+    const passage = passageFor(request, (status) => refuseUpgrade(socket, status, absence))
+    passUpgrade(request, socket, early, passage)
+  })
+  return {
+    serve(socket: Socket, on: Watcher): void {
+      watched.set(socket, on)
+      server.emit('connection', socket)
+    },
+  }
+}
