@@ -13,6 +13,7 @@ import { ApiError, isPassing } from './api-error.ts'
 
 const RETRIES = 2
 const ASK_AGAIN_MS = 5_000
+const USAGE_AGAIN_MS = 10_000
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
@@ -106,6 +107,8 @@ export const usageQuery = (workspace: string, days: number) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'usage', days],
     queryFn: () => call('usage.read', { workspace, days }),
+    // Edges report every few seconds, and whoever looks on sees it.
+    refetchInterval: ({ state }) => (isPassing(state.error) ? ASK_AGAIN_MS : USAGE_AGAIN_MS),
   })
 
 export const peopleQuery = (workspace: string) =>
