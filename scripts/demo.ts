@@ -21,11 +21,22 @@ const VISIT_EVERY_MS = 250
 const LARGEST_BYTES = 200_000
 const adit = fileURLToPath(new URL('../bin/adit.js', import.meta.url))
 
-const { values } = parseArgs({ options: { seconds: { type: 'string' }, help: { type: 'boolean' } } })
-const seconds = values.seconds === undefined ? Number.POSITIVE_INFINITY : Number(values.seconds)
-if (values.help || !(seconds > 0)) {
-  process.stdout.write(HELP)
-  process.exit(values.help ? 0 : 2)
+const seconds = readSeconds()
+
+function readSeconds(): number {
+  try {
+    const { values } = parseArgs({ options: { seconds: { type: 'string' }, help: { type: 'boolean' } } })
+    if (values.help) {
+      process.stdout.write(HELP)
+      process.exit(0)
+    }
+    const seconds = Number(values.seconds ?? Number.POSITIVE_INFINITY)
+    if (seconds > 0) return seconds
+    throw new Error('--seconds needs a number above 0.')
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n\n${HELP}`)
+    process.exit(2)
+  }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'adit-demo-'))
@@ -49,11 +60,12 @@ const environment = (more: Record<string, string>) => ({
 async function start<T>(
   words: string[],
   more: Record<string, string>,
+  stderr: 'inherit' | 'ignore' = 'inherit',
 ): Promise<{ child: ChildProcess; said: T }> {
   // A group of its own: Ctrl-C reaches this process alone, which ends the others in order.
   const child = spawn(process.execPath, [adit, ...words, '--json'], {
     env: environment(more),
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', stderr],
     detached: true,
   })
   children.push(child)
@@ -75,10 +87,11 @@ const portLike = (usual: number) =>
 /** A page, and as many bytes as one likes. */
 async function startSample(): Promise<number> {
   const server = createServer((visit, answer) => {
-    visit.resume()
     const [, bytes] = /^\/bytes\/(\d{1,7})$/.exec(visit.url ?? '') ?? []
-    if (bytes !== undefined) answer.end(Buffer.alloc(Number(bytes), '.'))
-    else answer.end('Hello from the sample web server, through a tunnel.\n')
+    const said = bytes
+      ? Buffer.alloc(Number(bytes), '.')
+      : 'Hello from the sample web server, through a tunnel.\n'
+    visit.resume().once('end', () => answer.end(said))
   })
   server.listen(0, 'localhost')
   await once(server, 'listening')
@@ -126,9 +139,12 @@ async function demonstrate(): Promise<void> {
     ADIT_EDGE_PORT: await portLike(8081),
     ADIT_EDGE_FOLDER: join(folder, 'edge'),
   })
+  const access = { ADIT_URL: plane.url, ADIT_API_KEY: plane.token, ADIT_EDGE_URL: edge.url }
   const { child: tunnel, said: open } = await start<{ url: string; host: string }>(
     ['tunnel', String(await startSample()), '--name', NAME],
-    { ADIT_URL: plane.url, ADIT_API_KEY: plane.token, ADIT_EDGE_URL: edge.url },
+    access,
+    // What it would say at its end is said below.
+    'ignore',
   )
   tunnel.stdout?.resume()
   process.stdout.write(`
@@ -140,11 +156,18 @@ A control plane, an edge, a sample web server and a tunnel to it are running.
               Become the first owner with that link, and look at Usage: it moves.
               Revoke the key there, and the tunnel closes.
 
+To try commands of your own beside it, e.g. "npx adit usage", or "npx adit tunnel 3000" with a server of yours:
+
+  export ${Object.entries(access)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ')}
+
 Traffic goes through the tunnel now. ${Number.isFinite(seconds) ? `It ends after ${seconds} s.` : 'Ctrl-C ends all of it.'}
 
 `)
   tunnel.once('exit', (code) => {
-    if (code === 4) process.stdout.write('\nThe tunnel is closed: its key was revoked.\n')
+    if (code === 4)
+      process.stdout.write('\nThe tunnel is closed: its key was revoked. Ctrl-C ends the rest.\n')
   })
   await makeTraffic(new URL(edge.url), open.host)
 }
@@ -163,7 +186,7 @@ async function makeTraffic(edge: URL, host: string): Promise<void> {
     if (process.stdout.isTTY) process.stdout.write(`\r  ${visits} visits, ${(bytes / 1e6).toFixed(1)} MB `)
     await sleep(VISIT_EVERY_MS, undefined, { signal: ending.signal }).catch(() => undefined)
   }
-  process.stdout.write(`\n${visits} visits, ${bytes} bytes besides headers.\n`)
+  process.stdout.write(`\n${visits} visits with ${(bytes / 1e6).toFixed(1)} MB in their bodies.\n`)
 }
 
 /** The tunnel first, and the control plane last, so that what was used is reported. */

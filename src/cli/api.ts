@@ -43,12 +43,12 @@ export function findAccess({ url, profile: name }: ApiInput): { baseUrl: string;
 /** The key alone, where the server is not asked. */
 export const findKey = ({ profile }: ApiInput): string => findSources(profile).apiKey
 
-export function requireAddress(url: string): void {
+export function requireAddress(url: string, of = 'the server'): void {
   const { protocol = '', username, password, search, hash } = URL.parse(url) ?? {}
   // What is wrong is said without repeating the text, which may hold a password.
   if (!/^https?:$/.test(protocol) || username || password || search || hash)
     throw new UsageError(
-      'The address of the server begins with http:// or https://, such as https://adit.example.com, and has no user, ' +
+      `The address of ${of} begins with http:// or https://, such as https://adit.example.com, and has no user, ` +
         'query or fragment.',
     )
 }

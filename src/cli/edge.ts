@@ -1,6 +1,7 @@
 // `adit edge`: carries tunnels for whoever has a good key, and reports what they use.
-import { type EdgeConfig, readEdgeConfig } from '../config.ts'
+import { type EdgeConfig, readEdgeConfig, unknownSettings } from '../config.ts'
 import {
+  ControlPlaneError,
   createControlPlane,
   openTokensFile,
   startMeter,
@@ -10,7 +11,7 @@ import {
 } from '../edge/index.ts'
 import { createLog, flushLog } from '../log.ts'
 import { type EdgeOptions, startEdge } from '../tunnels/edge.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { stopAsked } from './stop.ts'
 
@@ -20,6 +21,8 @@ type OnNotice = NonNullable<VerifierOptions['onNotice']>
 export async function edge(given: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
   const config = readEdgeConfig()
   const log = createLog(config.logLevel)
+  const unknown = unknownSettings()
+  if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
   const file = given['tokens-file']
   const onNotice: OnNotice = (line) => log.warn(line)
   const stopping = stopAsked(0)
@@ -41,7 +44,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
     { url, pid: process.pid },
     `\nThe edge is open, governed ${governed}.\n\n  Address   ${url}\n  A tunnel  npx adit tunnel <port> --edge ${url}\n`,
   )
-  log.info({ reason: await stopping.asked }, 'stopping: closing tunnels and reporting what they used')
+  log.info({ reason: await stopping.asked }, 'stopping: answering what is under way, and closing tunnels')
   await stop()
   log.info('stopped')
   await flushLog(log)
@@ -58,6 +61,11 @@ async function byControlPlane(
         'edge create <name>" makes there. Without a control plane it needs --tokens-file <path>.',
     )
   const controlPlane = explainedTypes(() => createControlPlane({ url, credential }))
+  // A control plane that is away may come back; a credential that is refused stays so.
+  await controlPlane.verify('').catch((error) => {
+    if (error instanceof ControlPlaneError && error.status === 401)
+      throw new NotAuthenticated(`The credential in ADIT_EDGE_KEY is no good at ${url}. ${error.message}`)
+  })
   const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
     throw new CommandError('folder', `${error.message} ADIT_EDGE_FOLDER names the folder for usage.`)
   })
@@ -81,13 +89,14 @@ function explainedTypes<T>(make: () => T): T {
 
 function explained(error: unknown, { host, port }: EdgeConfig): unknown {
   if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
-  const { code, message } = error as NodeJS.ErrnoException
+  const { code, message, port: taken } = error as NodeJS.ErrnoException & { port?: number }
+  const setting = taken === port ? 'ADIT_EDGE_PORT' : 'ADIT_EDGE_PIPENET_PORT'
   if (code === 'EADDRINUSE')
     return new CommandError(
       'address',
-      `${host}:${port} is in use by another program, or its port for pipenet is. ADIT_EDGE_PORT chooses another.`,
+      `Another program listens on ${host}:${taken}. Stop it, or set ${setting} to a free port.`,
     )
   if (code !== undefined)
-    return new CommandError('address', `The edge cannot listen on ${host}:${port}: ${message}.`)
+    return new CommandError('address', `The edge cannot listen on ${host}:${taken ?? port}: ${message}.`)
   return error
 }

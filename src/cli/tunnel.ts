@@ -21,11 +21,11 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
   const port = Number(/^\d{1,5}$/.test(input.port) ? input.port : Number.NaN)
   if (!(port >= 1 && port <= 65_535))
     throw new UsageError(`"${input.port}" is no port: it must be 1 to 65535.`)
-  const { edge, key } = await findEdge(input)
+  const { edge, key, isGuessed } = await findEdge(input)
   const ending = new AbortController()
   stopAsked(0).asked.then(() => ending.abort())
   let shown: string | undefined
-  let isLost = false
+  let lost: string | undefined
   try {
     await holdTunnel({
       edge,
@@ -36,19 +36,20 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
       signal: ending.signal,
       onOpen({ url, host, name }: Opened) {
         const target = `http://localhost:${port}`
-        if (isLost) io.say('The tunnel is open again.')
+        if (shown !== undefined) io.say('The tunnel is open again.')
         // Scripts wait for the address, and want it once; in JSON each line says what it tells of.
         if (io.json || shown !== url) io.data({ event: 'open', url, host, name, target }, url)
-        if (shown !== url) io.say(`leads to ${target}. Ctrl-C closes it.\n`)
+        if (shown !== url) io.say(`It leads to ${target}. Ctrl-C closes it.\n`)
         shown = url
-        isLost = false
+        lost = undefined
       },
       onLost(why) {
-        if (!isLost && !ending.signal.aborted) {
-          io.say(`${why} Trying again.`)
-          if (io.json) io.data({ event: 'lost', message: why }, '')
-        }
-        isLost = true
+        // The same trouble is told of once.
+        if (lost === why || ending.signal.aborted) return
+        const hint = shown === undefined && isGuessed ? ' --edge or ADIT_EDGE_URL names another edge.' : ''
+        io.say(`${why}${hint} Trying again.`)
+        if (io.json) io.data({ event: 'lost', message: why }, '')
+        lost = why
       },
       onPassed(passed) {
         if (io.json) io.data({ event: 'request', ...passed, ms: Math.round(passed.ms) }, '')
@@ -58,11 +59,11 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
   } catch (error) {
     throw error instanceof TunnelRefused ? refused(error) : error
   }
-  io.say('Closed.')
+  if (shown !== undefined) io.say('Closed.')
 }
 
 const lineOf = ({ method, path, status, ms }: Passed) =>
-  `${new Date().toISOString().slice(11, 19)}  ${String(status)}  ${method.padEnd(6)} ${path}  ${Math.round(ms)} ms`
+  `${new Date().toISOString().slice(11, 19)}  ${status}  ${String(Math.round(ms)).padStart(5)} ms  ${method.padEnd(6)} ${path}`
 
 function refused({ code, message }: TunnelRefused): Error {
   if (code === 'unauthorized') return new NotAuthenticated(message)
@@ -70,11 +71,11 @@ function refused({ code, message }: TunnelRefused): Error {
 }
 
 /** Named, or where the workspace's tunnels are: DNS leads from any of their names to an edge. */
-async function findEdge(input: TunnelInput): Promise<{ edge: string; key: string }> {
+async function findEdge(input: TunnelInput): Promise<{ edge: string; key: string; isGuessed: boolean }> {
   const named = input.edge ?? clientEnvironment().edgeUrl
   if (named !== undefined) {
-    requireAddress(named)
-    return { edge: named.replace(/\/+$/, ''), key: findKey(input) }
+    requireAddress(named, 'the edge')
+    return { edge: named.replace(/\/+$/, ''), key: findKey(input), isGuessed: false }
   }
   const access = findAccess(input)
   try {
@@ -83,7 +84,7 @@ async function findEdge(input: TunnelInput): Promise<{ edge: string; key: string
     const base = tunnelBase ?? exampleUrl.replace(/^(https?:\/\/)?[^.]+\./, '')
     const isHere = /(^|\.)localhost$/.test(base)
     const { protocol } = new URL(access.baseUrl)
-    return { edge: isHere ? LOCAL_EDGE : `${protocol}//${base}`, key: access.apiKey }
+    return { edge: isHere ? LOCAL_EDGE : `${protocol}//${base}`, key: access.apiKey, isGuessed: true }
   } catch (error) {
     throw error instanceof AditError ? explained(error, access.baseUrl) : error
   }

@@ -24,6 +24,8 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
   const onNotice = guarded(callbacks.onNotice)
   let seen = stateOf(path)
   let tokens = byHash(readTokensFile(path))
+  /** Hashes of those that were there before. */
+  const removed = new Set<string>()
   const refusal = createOutage(onNotice, `The tokens file ${path} is good again.`)
 
   function look(): void {
@@ -37,6 +39,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
       onNotice(`The tokens file ${path} was read again and holds ${amount(tokens)}.`)
       for (const [hash, { id, workspace }] of before) {
         const after = tokens.get(hash)
+        if (!after) removed.add(hash)
         if (after?.id !== id || after.workspace !== workspace) onRevoked(id)
       }
     } catch (error) {
@@ -49,8 +52,9 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
 
   return {
     async verify(key) {
-      const token = tokens.get(digest('sha256', key, 'hex'))
-      if (!token) return { valid: false, reason: 'unknown' }
+      const hash = digest('sha256', key, 'hex')
+      const token = tokens.get(hash)
+      if (!token) return { valid: false, reason: removed.has(hash) ? 'revoked' : 'unknown' }
       const slug = token.workspace
       return {
         valid: true,

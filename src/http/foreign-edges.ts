@@ -8,12 +8,14 @@ import { type Checker, checker } from '../domain/invalid.ts'
 import type { WorkspaceRow, WorkspaceView } from '../domain/workspaces.ts'
 import { createGate, edgeWords, keyWords } from './authenticate.ts'
 import { faultFor } from './errors.ts'
-import { answerFrp, type FrpAnswer, rejected } from './frp.ts'
+import { answerFrp, type FrpAnswer, membersOf, rejected } from './frp.ts'
 
 export interface ForeignEdgesOptions {
   directory: Directory
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
 }
+
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 const SshLogin = Type.Object({
   password: Type.String({ maxLength: 200 }),
@@ -49,7 +51,7 @@ export function mountForeignEdges(
       reply.code(200).send(rejected(reason))
     },
     handler: (request): Promise<FrpAnswer> => {
-      const { op, content } = request.body as { op?: unknown; content?: unknown }
+      const { op, content } = membersOf(request.body)
       return answerFrp(op, content, {
         verifyKey: directory.verifyKey,
         describeWorkspace: workspaceOf,
@@ -70,7 +72,12 @@ export function mountForeignEdges(
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
       // sish puts the user's name into host names, where it is told to: nobody gets those of another workspace.
-      const owners = await directory.findWorkspaceIds(user.toLowerCase().split('.'))
+      const labels = user.toLowerCase().split('.')
+      if (!labels.every((label) => LABEL.test(label)))
+        throw new Fault('forbidden', {
+          message: 'The user must be a name that a host can have: the workspace’s slug.',
+        })
+      const owners = await directory.findWorkspaceIds(labels)
       for (const [named, owner] of owners)
         if (owner !== workspaceId)
           throw new Fault('forbidden', {

@@ -100,5 +100,5 @@ function confine(content: Members, { slug, tunnelBase }: WorkspaceView): FrpAnsw
 const isUnder = (base: string, domain: unknown) =>
   typeof domain === 'string' && domain.endsWith(`.${base}`) && LABEL.test(domain.slice(0, -base.length - 1))
 
-const membersOf = (given: unknown): Members =>
+export const membersOf = (given: unknown): Members =>
   typeof given === 'object' && given !== null ? (given as Members) : {}

@@ -3,6 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Duplex } from 'node:stream'
 import { hostOf } from './names.ts'
 
+const CLOSED_WITHIN_MS = 2_000
 const TEXT = {
   'content-type': 'text/plain; charset=utf-8',
   'x-content-type-options': 'nosniff',
@@ -20,7 +21,8 @@ export function answer(response: ServerResponse, status: number, body: unknown):
 }
 
 export function refuseVisitor(response: ServerResponse, status: number, words: string): void {
-  response.writeHead(status, TEXT)
+  // With the reason: one that could not be sent may have been set before.
+  response.writeHead(status, STATUS_CODES[status], TEXT)
   response.end(`${words}\n`)
 }
 
@@ -29,7 +31,17 @@ export function refuseUpgrade(socket: Duplex, status: number, words: string): vo
   const lines = Object.entries({ ...TEXT, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${words}\n`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${words}\n`)
+  closeSoon(socket)
+}
+
+/** Sends what is left, lets whoever is there go by themselves, and waits for nobody who does not. */
+export function closeSoon(socket: Duplex): void {
+  const patience = setTimeout(() => socket.destroy(), CLOSED_WITHIN_MS)
+  socket.once('close', () => clearTimeout(patience))
+  socket.once('end', () => socket.destroy())
+  socket.resume()
+  socket.end()
 }
 
 export interface Place {

@@ -4,9 +4,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { answer, refuseUpgrade } from './answers.ts'
+import { CONNECTIONS_MAX } from './lender.ts'
 import type { Opening, Wish } from './opening.ts'
 import { CONNECTION_PATH, idIn, type Opened, OWN_PATHS, TUNNELS_PATH, UPGRADE } from './protocol.ts'
-import { CONNECTIONS_MAX, type Tunnel, type Tunnels } from './tunnels.ts'
+import type { Tunnel, Tunnels } from './tunnels.ts'
 
 const PIPENET_PATHS = `${OWN_PATHS}pipenet/`
 const HEALTH_PATH = `${OWN_PATHS}health`
@@ -49,12 +50,8 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
     response: ServerResponse,
   ): Promise<void> {
     const opening = await openTunnel({ key: keyOf(request), name: name || undefined })
-    tell(response, opening, (tunnel, name) => {
-      // It keeps as many connections as it was told and no more: one that is free must make room for one that is waited for.
-      tunnel.agent.maxFreeSockets = 1
-      const rest = { port: pipenetPort, sharedTunnel: true, maxConnCount: PIPENET_CONNECTIONS }
-      return { ...shown(tunnel, name), ...rest }
-    })
+    const rest = { port: pipenetPort, sharedTunnel: true, maxConnCount: PIPENET_CONNECTIONS }
+    tell(response, opening, (tunnel, name) => ({ ...shown(tunnel, name), ...rest }))
   }
 
   const shown = ({ secret, host }: Tunnel, name: string) => ({ id: secret, name, host, url: urlOf(host) })
@@ -95,8 +92,9 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
       if (path !== CONNECTION_PATH || request.headers.upgrade !== UPGRADE || !tunnel)
         return refuseUpgrade(socket, 404, 'No tunnel is open for whoever connects.')
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${UPGRADE}\r\n\r\n`)
-      if (early.length > 0) socket.unshift(early)
-      tunnels.connect(tunnel, socket)
+      // Whoever speaks before being asked does not speak this protocol.
+      if (early.length > 0) socket.destroy()
+      else tunnels.connect(tunnel, socket)
     },
   }
 }

@@ -34,6 +34,7 @@ export function keepConnections({
   let isOver = false
 
   function end(why: string): void {
+    if (isOver) return
     isOver = true
     for (const socket of all) socket.destroy()
     signal.removeEventListener('abort', leave)
@@ -64,13 +65,18 @@ export function keepConnections({
     if (!wasConnected) onFirst()
     wasConnected = true
     all.add(socket)
+    let wasUsed = false
     socket.once('close', () => {
       all.delete(socket)
       busy.delete(socket)
-      refill()
+      if (all.size + connecting === 0) end(`The edge at ${edge} has closed the tunnel.`)
+      else if (wasUsed) refill()
+      // An edge that takes connections only to drop them is not asked for the next at once.
+      else setTimeout(refill, AGAIN_AFTER_MS)
     })
     serve(socket, {
       onBusy() {
+        wasUsed = true
         busy.add(socket)
         refill()
       },

@@ -2,10 +2,12 @@
 // under /.adit/.
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Meter, Verifier } from '../edge/index.ts'
 import { NO_PLACE, placeOf, refuseUpgrade, refuseVisitor } from './answers.ts'
 import { createCalls } from './calls.ts'
 import { createOpener } from './opening.ts'
+import { mayUpgrade } from './pass-on.ts'
 import { OWN_PATHS } from './protocol.ts'
 import { createTunnels, type TunnelsOptions } from './tunnels.ts'
 import { createVisitors } from './visitors.ts'
@@ -14,7 +16,8 @@ const HEADERS_WITHIN_MS = 20_000
 const IDLE_WITHIN_MS = 65_000
 /** Whoever has not taken anything of what waits for them for so long is gone. */
 const STALLED_AFTER_MS = 60_000
-const STOP_WITHIN_MS = 2_000
+const STOP_WITHIN_MS = 5_000
+const LOOK_EVERY_MS = 20
 const VERIFY_AGAIN_MS = 1_000
 
 export interface EdgeOptions extends Pick<TunnelsOptions, 'onOpened' | 'onClosed'> {
@@ -61,6 +64,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     keepAliveTimeout: IDLE_WITHIN_MS,
     // Somebody may send something large over a slow line.
     requestTimeout: 0,
+    shouldUpgradeCallback: mayUpgrade,
   })
   const listeningPort = () => (server.address() as AddressInfo).port
   const visitors = createVisitors(tunnels, options.publicly?.scheme ?? 'http')
@@ -93,7 +97,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     socket.on('error', () => socket.destroy())
     socket.on('timeout', () => socket.writableLength > 0 && socket.destroy())
     const place = placeOf(request)
-    if (!place) refuseUpgrade(socket, 400, NO_PLACE)
+    if (!place || !mayUpgrade(request)) refuseUpgrade(socket, 400, NO_PLACE)
     else if (place.path.startsWith(OWN_PATHS)) calls.connect(place.path, request, socket as Socket, early)
     else visitors.serveUpgrade(place.host, request, socket, early)
   })
@@ -113,6 +117,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       await tunnels.door.listen(pipenetPort, host)
     }
   } catch (error) {
+    server.close()
     verifier.close()
     await meter?.stop()
     throw error
@@ -121,12 +126,14 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort()}`,
     async stop() {
+      // Nobody new is let in, and requests under way have a while to be answered.
+      server.close()
+      const patience = performance.now() + STOP_WITHIN_MS
+      while (serving.size > 0 && performance.now() < patience) await sleep(LOOK_EVERY_MS)
       verifier.close()
       tunnels.closeAll()
       if (pipenetPort !== undefined) tunnels.door.close()
-      const closed = new Promise((resolve) => server.close(resolve))
-      setTimeout(() => server.closeAllConnections(), STOP_WITHIN_MS).unref()
-      await closed
+      server.closeAllConnections()
       await meter?.stop()
     },
   }

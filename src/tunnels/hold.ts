@@ -6,8 +6,11 @@ import { createLocalSide, type LocalOptions } from './local-side.ts'
 import { authorizationOf, type Opened, TUNNELS_PATH } from './protocol.ts'
 
 const FIRST_PAUSE_MS = 250
-const LONGEST_PAUSE_MS = 10_000
+const LONGEST_PAUSE_MS = 3_000
+/** A tunnel that was open for that long has not been closed for its opening. */
+const SETTLED_MS = 1_000
 const ANSWER_WITHIN_MS = 10_000
+const ANSWER_CHARS_MAX = 64 * 1024
 
 /** The edge will not have it, and trying again would not help. */
 export class TunnelRefused extends Error {
@@ -40,13 +43,15 @@ export async function holdTunnel(options: HoldOptions): Promise<void> {
   /** Told when it is known what became of it: a tunnel whose key was revoked is refused at once, and that is all to say. */
   let loss: string | undefined
   while (!signal.aborted) {
-    await sleep(pause, undefined, { signal }).catch(() => undefined)
+    // Not all at once, where an edge with many of them has started anew.
+    await sleep(pause * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break
     try {
       // The edge finds it by its name and its secret, should it not know yet that the connections are gone.
       const name: string | undefined = opened?.name ?? options.name
       const current: Opened = await open(options, { name, secret: opened?.id })
       opened = current
+      const began = performance.now()
       loss = await keepConnections({
         edge: options.edge,
         opened: current,
@@ -55,19 +60,21 @@ export async function holdTunnel(options: HoldOptions): Promise<void> {
         onFirst() {
           if (loss !== undefined) options.onLost(loss)
           options.onOpen(current)
-          pause = 0
         },
       })
+      pause = performance.now() - began > SETTLED_MS ? 0 : longer(pause)
     } catch (error) {
       if (error instanceof TunnelRefused) throw error
       if (signal.aborted) break
       options.onLost(loss ?? (error as Error).message)
       loss = undefined
-      pause = Math.min(Math.max(pause, FIRST_PAUSE_MS) * 2, LONGEST_PAUSE_MS)
+      pause = longer(pause)
     }
   }
   if (opened) await close(options.edge, opened.id)
 }
+
+const longer = (pause: number) => Math.min(Math.max(pause, FIRST_PAUSE_MS) * 2, LONGEST_PAUSE_MS)
 
 interface Wish {
   name: string | undefined
@@ -76,15 +83,37 @@ interface Wish {
 
 async function open({ edge, key, signal }: HoldOptions, wish: Wish): Promise<Opened> {
   const response = await ask(edge, 'POST', `Bearer ${key}`, JSON.stringify(wish), signal)
-  const said = (await response.json().catch(() => undefined)) as
-    | (Opened & { error?: string; message?: string })
-    | undefined
-  if (response.status === 201 && typeof said?.id === 'string' && typeof said.url === 'string') return said
+  const said = await readAnswer(response)
+  if (response.status === 201 && isOpened(said)) return said
   const words =
-    said?.message ?? `It answered ${response.status}, as no edge of Adit does. Is the address right?`
+    said?.message && response.status !== 404
+      ? `${edge} says: ${said.message}`
+      : `${edge} answered ${response.status}, as no edge of Adit does. Is the address right?`
   // A proxy in front of it says so too while the edge starts anew.
   if (response.status >= 500) throw new Error(words)
   throw new TunnelRefused(said?.error ?? 'no_edge', words)
+}
+
+const isOpened = (said: Partial<Opened> | undefined): said is Opened =>
+  typeof said?.id === 'string' &&
+  typeof said.name === 'string' &&
+  typeof said.host === 'string' &&
+  typeof said.url === 'string' &&
+  Number.isInteger(said.connections)
+
+/** Whatever the address leads to may send anything. */
+async function readAnswer(response: Response) {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > ANSWER_CHARS_MAX) return undefined
+  }
+  try {
+    return JSON.parse(text) as Partial<Opened> & { error?: string; message?: string }
+  } catch {
+    return undefined
+  }
 }
 
 /** It would be closed soon anyway, so nobody waits long for an edge that is away. */

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { refuseUpgrade, refuseVisitor } from './answers.ts'
-import { type Passage, passOn, passUpgrade } from './pass-on.ts'
+import { mayUpgrade, type Passage, passOn, passUpgrade } from './pass-on.ts'
 
 /** What proxies call it when whoever asked was gone before the answer came. */
 const GONE = 499
@@ -30,7 +30,12 @@ interface Watcher {
 /** What the edge asks is read by Node's own server, which is just given the connections. */
 export function createLocalSide({ host, port, onPassed }: LocalOptions) {
   const watched = new WeakMap<object, Watcher>()
-  const server = createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 })
+  const server = createServer({
+    keepAliveTimeout: 0,
+    headersTimeout: 0,
+    requestTimeout: 0,
+    shouldUpgradeCallback: mayUpgrade,
+  })
   const absence = `Nothing answers at ${host}:${port}, where this tunnel leads.`
 
   /** What hands a request on: it is told of once, when it is answered. */

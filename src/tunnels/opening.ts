@@ -26,7 +26,7 @@ export interface OpenerOptions {
 }
 
 const KEYS = {
-  unknown: 'This is no API key that the edge knows. Was it copied whole?',
+  unknown: 'This API key is not known here. Was it copied whole?',
   malformed: 'This is no API key: a character is wrong or missing. Was it copied whole?',
   revoked: 'This API key was revoked. Ask for another one.',
 }
@@ -57,7 +57,8 @@ export function createOpener({ verifier, tunnels, meter }: OpenerOptions) {
       return refuse(
         403,
         'not_provisioned',
-        `The workspace "${workspace.slug}" is not ready for tunnels yet: it is not provisioned.`,
+        `The workspace "${workspace.slug}" is not ready for tunnels yet. The operator provisions it: adit admin workspace ` +
+          `provision ${workspace.slug}.`,
       )
     const full = tunnels.fullness(workspace.slug)
     if (full) return refuse(429, 'too_many_tunnels', full)

@@ -2,6 +2,7 @@
 // other end, from the tunnel to a local server.
 import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from 'node:http'
 import { type Duplex, pipeline } from 'node:stream'
+import { closeSoon } from './answers.ts'
 
 /** What concerns one connection and not the request. */
 const HOP_BY_HOP = new Set([
@@ -46,16 +47,18 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
 
   onward.on('response', (far) => {
     clearTimeout(patience)
+    const { statusCode: status = 0, statusMessage: reason = '' } = far
     const kept = endToEnd(far.rawHeaders, new Set(['transfer-encoding']))
     try {
-      answer.writeHead(far.statusCode as number, far.statusMessage ?? '', kept)
+      if (!isFinal(status)) throw new RangeError('no status of an answer')
+      answer.writeHead(status, reason, kept)
     } catch {
-      // A status that is none: whoever stands behind the tunnel can send what they like.
+      // Whoever stands behind the tunnel can send what they like.
       giveUp(502)
       return
     }
-    passage.onAnswered?.(far.statusCode as number)
-    passage.onBytesOut?.(sizeOfHead(`HTTP/1.1 ${far.statusCode} ${far.statusMessage}`, kept))
+    passage.onAnswered?.(status)
+    passage.onBytesOut?.(sizeOfHead(`HTTP/1.1 ${status} ${reason}`, kept))
     far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
     // Ends both sides when either one does.
     pipeline(far, answer, () => {})
@@ -69,15 +72,17 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
   answer.on('close', () => {
     clearTimeout(patience)
     onward.destroy()
-    // Answered before all of it was read: the next request on the connection comes after the rest.
+    // Answered before all of it was read: the next request on the connection comes after the rest, which is nobody's.
+    near.off('data', count)
     near.unpipe(onward)
     near.resume()
   })
-  near.on('data', (chunk: Buffer) => {
+  const count = (chunk: Buffer) => {
     passage.onBytesIn?.(chunk.length)
     // Something large takes as long as it takes; nobody answers before it is there.
     if (!answer.headersSent) patience.refresh()
-  })
+  }
+  near.on('data', count)
   near.pipe(onward)
   return () => giveUp(502)
 }
@@ -121,11 +126,18 @@ export function passUpgrade(
     onward.destroy()
   })
   onward.on('error', () => giveUp(502))
-  // Refused, by an ordinary answer: after it the connection is of no more use.
+  // Refused, by an ordinary answer: after it neither connection is of any more use.
   onward.on('response', (far) => {
+    if (!isFinal(far.statusCode ?? 0)) {
+      giveUp(502)
+      return
+    }
+    far.once('end', () => onward.destroy())
     sendHead(far, [...endToEnd(far.rawHeaders, new Set(['transfer-encoding'])), 'Connection', 'close'])
     far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
-    pipeline(far, socket, () => {})
+    far.on('error', () => socket.destroy())
+    far.pipe(socket, { end: false })
+    far.once('end', () => closeSoon(socket))
   })
   onward.on('upgrade', (far, farSocket, farEarly) => {
     sendHead(far, far.rawHeaders)
@@ -145,6 +157,14 @@ export function passUpgrade(
   onward.end()
   return () => giveUp(502)
 }
+
+const isFinal = (status: number) => status >= 200 && status <= 999
+
+/** A request that has a body goes on as a request, whatever it would like to become: the body is part of it. */
+export const mayUpgrade = ({ headers }: IncomingMessage) =>
+  headers.upgrade?.toLowerCase() !== 'h2c' &&
+  headers['transfer-encoding'] === undefined &&
+  Number(headers['content-length'] ?? 0) === 0
 
 function startOnward(near: IncomingMessage, headers: string[], { to, onBytesIn }: Passage) {
   const { method = 'GET', url = '/' } = near

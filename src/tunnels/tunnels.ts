@@ -1,13 +1,10 @@
 // The open tunnels, by host name and by the secret that their other ends connect with. pipenet holds the connections.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { TunnelAgent, TunnelServer } from 'pipenet/server'
+import { TunnelServer } from 'pipenet/server'
 import type { Meter, Transfer } from '../edge/index.ts'
+import { Lender } from './lender.ts'
 
-/** As many connections of one tunnel; each carries one request at a time, or one WebSocket. */
-export const CONNECTIONS_MAX = 100
-/** As many that are free are kept for the next request. */
-const FREE_MAX = 8
 const TUNNELS_MAX = 10_000
 const TUNNELS_OF_WORKSPACE_MAX = 500
 /** So long may a tunnel be without any connection: at first, and when its network was away. */
@@ -29,7 +26,7 @@ export interface Tunnel {
   readonly secret: string
   readonly host: string
   readonly holder: Holder
-  readonly agent: TunnelAgent
+  readonly agent: Lender
   readonly totals: Required<Transfer>
   /** Counts for the tunnel and for its workspace. */
   count(transfer: Transfer): void
@@ -87,8 +84,7 @@ export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tu
     if (present && present.secret !== comesBackWith) return undefined
     if (present) close(present, 'replaced')
     const secret = randomBytes(24).toString('base64url')
-    const agent = new TunnelAgent({ clientId: secret, maxTcpSockets: CONNECTIONS_MAX, tunnelServer: door })
-    agent.maxFreeSockets = FREE_MAX
+    const agent = new Lender(secret, door)
     const totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
     const served = new Set<() => void>()
     const tunnel: Tunnel = {
@@ -191,6 +187,9 @@ class Door extends TunnelServer {
       socket.setNoDelay(true)
       socket.setKeepAlive(true, PROBE_AFTER_MS)
       socket.on('error', () => socket.destroy())
+      // Read even while nothing is asked over it, when there is nothing to come but its end.
+      socket.on('end', () => socket.destroy())
+      socket.resume()
       this.#onConnected(secret, socket)
       handler(socket)
     }

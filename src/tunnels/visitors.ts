@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { refuseUpgrade, refuseVisitor } from './answers.ts'
+import { CONNECTIONS_MAX } from './lender.ts'
 import { type Passage, passOn, passUpgrade } from './pass-on.ts'
-import { CONNECTIONS_MAX, type Tunnel, type Tunnels } from './tunnels.ts'
+import type { Tunnel, Tunnels } from './tunnels.ts'
 
 export interface Visitors {
   serve(host: string, request: IncomingMessage, response: ServerResponse): void

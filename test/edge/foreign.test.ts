@@ -173,7 +173,7 @@ for (const engine of engines) {
     const remote_addr = '203.0.113.7:52114'
     for (const user of [slug, 'root', 'somebody.else'])
       assert.equal(await status({ password: key.token, user, remote_addr }), 200, user)
-    for (const user of ['other', 'OTHER', 'x.other', 'other.x', 'other.'])
+    for (const user of ['other', 'OTHER', 'x.other', 'other.x', 'other.', 'a b', 'a/b', 'a:80', 'é', ''])
       assert.equal(await status({ password: key.token, user, remote_addr }), 403, user)
     assert.equal(await status({ password: other.key.token, user: 'other', remote_addr }), 403)
     await provision(server.world, operator, 'other')

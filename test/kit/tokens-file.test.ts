@@ -70,7 +70,8 @@ test('adding and removing are in force within a second, and removing tells what 
   assert.equal(code, 0)
   await until('the first is refused', async () => !(await verifier.verify(first)).valid, 1_500)
   assert.deepEqual(gone, [listed[0].id])
-  assert.deepEqual(await verifier.verify(first), { valid: false, reason: 'unknown' })
+  assert.deepEqual(await verifier.verify(first), { valid: false, reason: 'revoked' })
+  assert.deepEqual(await verifier.verify('adit_other'), { valid: false, reason: 'unknown' })
 })
 
 test('a bad file is refused with a line that says where, and the last good one stays in force', async (t) => {

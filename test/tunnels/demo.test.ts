@@ -33,7 +33,7 @@ test('the demo runs everything, sends traffic through a tunnel, and leaves nothi
   demo.kill('SIGINT')
   const [code] = await once(demo, 'exit')
   assert.equal(code, 0)
-  const [, visits] = /(\d+) visits, \d+ bytes/.exec(said) ?? assert.fail(said)
+  const [, visits] = /(\d+) visits with/.exec(said) ?? assert.fail(said)
   assert.ok(Number(visits) >= 3, said)
   assert.deepEqual(readdirSync(folder), [])
 })

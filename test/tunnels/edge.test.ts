@@ -1,18 +1,19 @@
 // What an edge lets through, and what it refuses: names, hosts, headers, and tunnels whose ends come and go.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pipenet } from 'pipenet'
-import type { Test } from '../support/cleanup.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run } from '../support/process.ts'
 import { sendRaw } from '../support/raw.ts'
 import {
   closedTunnels,
+  type Edge,
   newKey,
   openSocket,
   openTunnel,
@@ -23,6 +24,31 @@ import {
   visit,
 } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
+
+/** What no server should answer. */
+const STRANGE = [
+  'HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n',
+  'HTTP/1.1 200 a\u0001\u007fb\r\nContent-Length: 0\r\n\r\n',
+  'HTTP/1.1 101 x\r\nContent-Length: 0\r\n\r\n',
+  'no HTTP at all\r\n\r\n',
+]
+
+/** The other end of a tunnel by hand: it answers one request, with what it is told. */
+async function openRaw(edge: Edge, key: string) {
+  const headers = { authorization: `Bearer ${key}` }
+  const { body } = await visit(edge, 'x', { method: 'POST', path: '/.adit/tunnels', headers })
+  const { id, host } = JSON.parse(String(body)) as { id: string; host: string }
+  const socket = connect(edge.port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(
+    'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
+      `Authorization: Tunnel ${id}\r\n\r\n`,
+  )
+  const [head] = await once(socket, 'data')
+  assert.match(String(head), /^HTTP\/1.1 101 /)
+  const answer = (given: string) => socket.once('data', () => socket.write(given))
+  return { id, host, answer }
+}
 
 /** An edge without a control plane, with a key for each workspace. */
 async function startAlone(t: Test, slugs: string[], env: Record<string, string> = {}) {
@@ -51,7 +77,7 @@ test('without a control plane a tokens file governs: tunnels open, carry traffic
   await run(t, ['tokens-file', 'remove', tokens[0].id, '--file', file], {})
   const { code, stderr } = await tunnel.ended
   assert.equal(code, 4)
-  assert.match(stderr, /no API key that the edge knows/)
+  assert.match(stderr, /revoked/)
   assert.equal((await visit(edge, tunnel.host)).status, 404)
   assert.equal((await visit(edge, other.host)).status, 200)
   edge.child.kill('SIGTERM')
@@ -82,17 +108,18 @@ test('refusals say why: a bad key, a workspace that is not provisioned, a name t
   assert.deepEqual(await refusal({ key: `${key.slice(0, -1)}!`, name: 'app' }), [
     4,
     'unauthorized',
-    'This is no API key that the edge knows. Was it copied whole?',
+    `${edge.url} says: This API key is not known here. Was it copied whole?`,
   ])
   assert.deepEqual(await refusal({ key: await newKey(plane, 'later'), name: 'app' }), [
     1,
     'not_provisioned',
-    'The workspace "later" is not ready for tunnels yet: it is not provisioned.',
+    `${edge.url} says: The workspace "later" is not ready for tunnels yet. The operator provisions it: adit admin workspace ` +
+      'provision later.',
   ])
   assert.deepEqual(await refusal({ key, name: 'taken' }), [
     1,
     'name_taken',
-    'A tunnel is open at taken.acme.localhost already. Choose another name.',
+    `${edge.url} says: A tunnel is open at taken.acme.localhost already. Choose another name.`,
   ])
   for (const name of ['app.other', 'App', 'app-', 'a'.repeat(64)])
     assert.deepEqual((await refusal({ key, name })).slice(0, 2), [2, 'usage'], name)
@@ -202,13 +229,14 @@ test('what is behind a tunnel may be away, slow or broken: visitors are told, an
   await assert.rejects(openSocket(edge, tunnel.host), /502/)
 
   // Not even HTTP, or with a status that is none.
+  const answers = [...STRANGE]
   const strange = createServer((socket) => {
     socket.on('error', () => {})
-    socket.once('data', () => socket.end('HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n'))
+    socket.once('data', () => socket.end(answers.shift() ?? ''))
   })
   strange.listen(port, 'localhost')
   await once(strange, 'listening')
-  assert.equal((await visit(edge, tunnel.host)).status, 502)
+  for (const given of STRANGE) assert.equal((await visit(edge, tunnel.host)).status, 502, given)
   strange.close()
 
   // Pieces come as they are sent.
@@ -221,12 +249,96 @@ test('what is behind a tunnel may be away, slow or broken: visitors are told, an
   const events = tunnel.events().filter(({ event }) => event === 'request')
   assert.deepEqual(
     events.map(({ method, path, status }) => [method, path, status]),
-    [
-      ['GET', '/', 502],
-      ['GET', '/', 502],
-      ['GET', '/', 502],
-    ],
+    Array.from({ length: 2 + STRANGE.length }, () => ['GET', '/', 502]),
   )
+})
+
+test('a tunnel’s other end that answers strangely is no end of the edge', async (t) => {
+  const { edge, keys } = await startAlone(t, ['acme'])
+  for (const given of STRANGE) {
+    const { host, answer } = await openRaw(edge, keys[0] as string)
+    answer(given)
+    assert.equal((await visit(edge, host)).status, 502, given)
+  }
+})
+
+test('a tunnel that is closed counts no more, whoever goes on sending', async (t) => {
+  const { edge, keys } = await startAlone(t, ['acme'])
+  const { host, id } = await openRaw(edge, keys[0] as string)
+  const sending = connect(edge.port, '127.0.0.1')
+  sending.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5000000\r\n\r\n${'x'.repeat(1_000)}`)
+  await until('it is counted', async () => (await visit(edge, 'x', { path: '/.adit/health' })).status === 200)
+  const authorization = `Tunnel ${id}`
+  const closed = await visit(edge, 'x', {
+    method: 'DELETE',
+    path: '/.adit/tunnels',
+    headers: { authorization },
+  })
+  assert.equal(closed.status, 200)
+  const [refusal] = await once(sending, 'data')
+  assert.match(String(refusal), /^HTTP\/1.1 502 /)
+  sending.write('x'.repeat(4_999_000))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  sending.destroy()
+  edge.child.kill('SIGTERM')
+  const [{ bytesIn } = { bytesIn: 0 }] = closedTunnels((await edge.ended).stderr)
+  assert.ok(bytesIn > 1_000 && bytesIn < 2_000, String(bytesIn))
+})
+
+test('many short requests at once are all answered', async (t) => {
+  const { edge, keys, local } = await startAlone(t, ['acme'], {
+    ADIT_EDGE_PIPENET_PORT: String(await freePort()),
+  })
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  for (let turn = 0; turn < 5; turn++) {
+    const answers = await Promise.all(Array.from({ length: 90 }, () => visit(edge, host)))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+  }
+  // Also by the few connections of a stock client.
+  const stock = await pipenet({
+    port: local.port,
+    host: `${edge.url}/.adit/pipenet`,
+    subdomain: 'stock',
+    headers: { authorization: `Bearer ${keys[0]}` },
+  })
+  atEnd(t, () => stock.close())
+  const answers = await Promise.all(Array.from({ length: 60 }, () => visit(edge, 'stock.acme.tunnels.test')))
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+})
+
+test('a request with a body stays a request, whatever it would like to become', async (t) => {
+  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  for (const upgrade of ['h2c', 'websocket', 'other'])
+    for (const [framing, body] of [
+      ['Content-Length: 5', 'hello'],
+      ['Transfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
+    ]) {
+      const head = `POST / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, close\r\nUpgrade: ${upgrade}\r\n${framing}\r\n\r\n`
+      const answer = await sendRaw(edge.url, head + body)
+      assert.equal(answer.status, 200, upgrade)
+      assert.equal(JSON.parse(/\{.*\}/.exec(answer.body)?.[0] ?? '{}').received, 5)
+    }
+})
+
+test('visitors who are refused and stay, or leave without a word, hold up nothing', async (t) => {
+  if (process.platform !== 'linux') return t.skip('needs /proc')
+  const { edge } = await startAlone(t, ['acme'])
+  const fds = () => readdirSync(`/proc/${edge.child.pid}/fd`).length
+  const before = fds()
+  const staying = Array.from({ length: 20 }, () => {
+    const socket = connect(edge.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(
+      'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n\r\nmore',
+    )
+    return socket
+  })
+  await Promise.all(staying.map((socket) => once(socket, 'data')))
+  await until('they are let go', () => fds() <= before + 1)
+  for (const socket of staying) socket.destroy()
+  edge.child.kill('SIGTERM')
+  assert.equal((await edge.ended).code, 0)
 })
 
 test('a tunnel comes back by itself under its name when the edge was away', async (t) => {
@@ -240,6 +352,50 @@ test('a tunnel comes back by itself under its name when the edge was away', asyn
   }
   const events = tunnel.events().map(({ event }) => event)
   assert.deepEqual(events.filter((event) => event === 'open').length, 3, events.join())
+})
+
+test('a tunnel whose other end is gone without a word is closed soon, and its name is free', async (t) => {
+  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const given = { edge, key: keys[0] as string, port: local.port, name: 'app' }
+  const tunnel = await openTunnel(t, given)
+  assert.equal((await visit(edge, tunnel.host)).status, 200)
+  tunnel.child.kill('SIGKILL')
+  await tunnel.ended
+  const took = await until(
+    'it is closed',
+    async () => (await visit(edge, tunnel.host)).status === 404,
+    10_000,
+  )
+  t.diagnostic(`after ${Math.round(took)} ms`)
+  assert.equal((await openTunnel(t, given)).host, tunnel.host)
+})
+
+test('an edge that is told to stop answers what is under way', async (t) => {
+  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const long = visit(edge, host, { path: '/drip/60' })
+  await until('it is under way', () => local.heard.length > 0)
+  edge.child.kill('SIGTERM')
+  assert.equal((await long).body.length, 600_000)
+  assert.equal((await edge.ended).code, 0)
+})
+
+test('an edge with a bad credential, or on a port that is taken, says so and ends', async (t) => {
+  const plane = await startPlane(t)
+  const env = { ADIT_URL: plane.url, ADIT_EDGE_KEY: 'adit_edge_bad', ADIT_EDGE_FOLDER: createFolder(t) }
+  const refused = await run(t, ['edge'], env)
+  assert.deepEqual([refused.code, refused.stdout], [4, ''])
+  assert.match(refused.stderr, /ADIT_EDGE_KEY is no good at http/)
+  const { port } = new URL(plane.url)
+  const good = { ...env, ADIT_EDGE_KEY: await plane.admin('edge', 'create', 'good') }
+  const taken = await run(t, ['edge'], { ...good, ADIT_EDGE_PORT: port })
+  assert.equal(taken.code, 1)
+  assert.match(taken.stderr, new RegExp(`listens on 127.0.0.1:${port}\\. Stop it, or set ADIT_EDGE_PORT`))
+  const other = await run(t, ['edge'], { ...good, ADIT_EDGE_PORT: '0', ADIT_EDGE_PIPENET_PORT: port })
+  assert.match(other.stderr, /set ADIT_EDGE_PIPENET_PORT/)
+  const none = await run(t, ['edge'], {})
+  assert.equal(none.code, 2)
+  assert.match(none.stderr, /ADIT_URL .* ADIT_EDGE_KEY/)
 })
 
 test('many visitors at once share a tunnel, and one too many is told to come again', async (t) => {
@@ -270,9 +426,9 @@ test('a stock pipenet client works too, by its own protocol', async (t) => {
       subdomain: 'stock',
       headers: { authorization: `Bearer ${key}` },
     })
-  await assert.rejects(client('adit_wrong'), /no API key that the edge knows/)
+  await assert.rejects(client('adit_wrong'), /not known here/)
   const tunnel = await client(keys[0] as string)
-  t.after(() => tunnel.close())
+  atEnd(t, () => tunnel.close())
   assert.equal(tunnel.url, `http://stock.acme.tunnels.test:${edge.port}`)
   const host = new URL(tunnel.url as string).hostname
   await until('it is connected', async () => (await visit(edge, host)).status === 200)
