@@ -42,7 +42,7 @@ export const command = <const C extends Omit<Command, 'run'>>(
 ): Command => ({ ...definition, run })
 
 export const commonOptions: { [name: string]: Option } = {
-  json: { summary: 'print JSON: one value on standard output, errors on standard error' },
+  json: { summary: 'print JSON: data on standard output, errors on standard error' },
   help: { summary: 'show this help' },
 }
 
