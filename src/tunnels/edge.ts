@@ -79,15 +79,20 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
 
   server.timeout = STALLED_AFTER_MS
-  const serving = new Set<Socket>()
+  /** How many requests of each connection are under way: one may come before the last is quite over. */
+  const serving = new Map<Socket, number>()
   // Silence is none of our business while somebody is served, unless it is theirs.
   server.on('timeout', (socket: Socket) => {
     if (!serving.has(socket) || socket.writableLength > 0) socket.destroy()
   })
   server.on('request', (request, response) => {
     const { socket } = request
-    serving.add(socket)
-    response.once('close', () => serving.delete(socket))
+    serving.set(socket, (serving.get(socket) ?? 0) + 1)
+    response.once('close', () => {
+      const others = (serving.get(socket) ?? 0) - 1
+      if (others > 0) serving.set(socket, others)
+      else serving.delete(socket)
+    })
     const place = placeOf(request)
     if (!place) refuseVisitor(response, 400, NO_PLACE)
     else if (place.path.startsWith(OWN_PATHS)) calls.answer(place.path, request, response)

@@ -29,7 +29,13 @@ export class Lender extends TunnelAgent {
     if (free) {
       this.#free.delete(free)
       this.#lend(free)
-    } else if (this.#asked < this.#waiting.length) {
+    }
+    this.#askForMore()
+  }
+
+  /** As long as there is one that nobody else waits for, it comes at once; otherwise, when the other end has made one. */
+  #askForMore(): void {
+    while (this.#asked < this.#waiting.length) {
       this.#asked += 1
       this.createConnection({}, (error, socket) => {
         this.#asked -= 1
@@ -43,6 +49,8 @@ export class Lender extends TunnelAgent {
     socket.on('free', () => this.#lend(socket))
     socket.once('close', () => this.#free.delete(socket))
     this.#lend(socket)
+    // It may have been gone when it came.
+    this.#askForMore()
   }
 
   #lend(socket: Socket): void {

@@ -33,21 +33,26 @@ const STRANGE = [
   'no HTTP at all\r\n\r\n',
 ]
 
-/** The other end of a tunnel by hand: it answers one request, with what it is told. */
+/** The other end of a tunnel by hand: each of its connections answers one request, with what it is told. */
 async function openRaw(edge: Edge, key: string) {
   const headers = { authorization: `Bearer ${key}` }
   const { body } = await visit(edge, 'x', { method: 'POST', path: '/.adit/tunnels', headers })
   const { id, host } = JSON.parse(String(body)) as { id: string; host: string }
-  const socket = connect(edge.port, '127.0.0.1')
-  socket.on('error', () => {})
-  socket.write(
-    'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
-      `Authorization: Tunnel ${id}\r\n\r\n`,
-  )
-  const [head] = await once(socket, 'data')
-  assert.match(String(head), /^HTTP\/1.1 101 /)
-  const answer = (given: string) => socket.once('data', () => socket.write(given))
-  return { id, host, answer }
+  async function addConnection() {
+    const socket = connect(edge.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(
+      'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
+        `Authorization: Tunnel ${id}\r\n\r\n`,
+    )
+    const [head] = await once(socket, 'data')
+    assert.match(String(head), /^HTTP\/1.1 101 /)
+    return {
+      answer: (given: string) => socket.once('data', () => socket.write(given)),
+      leave: () => socket.destroy(),
+    }
+  }
+  return { id, host, addConnection }
 }
 
 /** An edge without a control plane, with a key for each workspace. */
@@ -256,15 +261,36 @@ test('what is behind a tunnel may be away, slow or broken: visitors are told, an
 test('a tunnel’s other end that answers strangely is no end of the edge', async (t) => {
   const { edge, keys } = await startAlone(t, ['acme'])
   for (const given of STRANGE) {
-    const { host, answer } = await openRaw(edge, keys[0] as string)
+    const { host, addConnection } = await openRaw(edge, keys[0] as string)
+    const { answer } = await addConnection()
     answer(given)
     assert.equal((await visit(edge, host)).status, 502, given)
   }
 })
 
+test('a connection that is gone when a visitor comes holds up nobody while there are good ones', async (t) => {
+  const { edge, keys } = await startAlone(t, ['acme'])
+  const { host, addConnection } = await openRaw(edge, keys[0] as string)
+  for (let turn = 0; turn < 10; turn++) {
+    const gone = await addConnection()
+    const good = await addConnection()
+    good.answer('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+    const visiting = connect(edge.port, '127.0.0.1')
+    await once(visiting, 'connect')
+    gone.leave()
+    visiting.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    const [answer] = await once(visiting, 'data')
+    // Where the edge could not know yet, nobody has answered.
+    assert.match(String(answer), /^HTTP\/1.1 (200|502) /)
+    visiting.destroy()
+    good.leave()
+  }
+})
+
 test('a tunnel that is closed counts no more, whoever goes on sending', async (t) => {
   const { edge, keys } = await startAlone(t, ['acme'])
-  const { host, id } = await openRaw(edge, keys[0] as string)
+  const { host, id, addConnection } = await openRaw(edge, keys[0] as string)
+  await addConnection()
   const sending = connect(edge.port, '127.0.0.1')
   sending.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5000000\r\n\r\n${'x'.repeat(1_000)}`)
   await until('it is counted', async () => (await visit(edge, 'x', { path: '/.adit/health' })).status === 200)
