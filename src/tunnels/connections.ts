@@ -102,6 +102,8 @@ async function connect(edge: string, id: string): Promise<Socket> {
     asked.on('upgrade', (_answer, socket, early) => {
       socket.setNoDelay(true)
       socket.setKeepAlive(true, PROBE_AFTER_MS)
+      // What goes on as something else may end in one direction before the other.
+      socket.allowHalfOpen = true
       socket.on('error', () => socket.destroy())
       if (early.length > 0) socket.unshift(early)
       resolve(socket)

@@ -12,8 +12,13 @@ const FREE_MAX = 10
 /** What Node's client offers to agents, and its types leave out. */
 type Borrower = ClientRequest & { onSocket(socket: Socket): void }
 
+/** For whoever speaks on a connection without being asked: it would be taken for the answer to the next request. */
+export function hangUp(this: Socket): void {
+  this.destroy()
+}
+
 export class Lender extends TunnelAgent {
-  readonly #waiting: Borrower[] = []
+  readonly #waiting = new Set<Borrower>()
   readonly #free = new Set<Socket>()
   /** How many new connections pipenet was asked for and has not brought yet. */
   #asked = 0
@@ -24,7 +29,9 @@ export class Lender extends TunnelAgent {
 
   /** Called by Node with each request that is to be sent. */
   addRequest(request: Borrower): void {
-    this.#waiting.push(request)
+    this.#waiting.add(request)
+    // Whoever leaves is forgotten: at a tunnel that serves nobody, they could be many.
+    request.once('close', () => this.#waiting.delete(request))
     const [free] = this.#free
     if (free) {
       this.#free.delete(free)
@@ -35,7 +42,7 @@ export class Lender extends TunnelAgent {
 
   /** As long as there is one that nobody else waits for, it comes at once; otherwise, when the other end has made one. */
   #askForMore(): void {
-    while (this.#asked < this.#waiting.length) {
+    while (this.#asked < this.#waiting.size) {
       this.#asked += 1
       this.createConnection({}, (error, socket) => {
         this.#asked -= 1
@@ -48,6 +55,7 @@ export class Lender extends TunnelAgent {
     // Said by Node when an answer is over, and the connection can be used again.
     socket.on('free', () => this.#lend(socket))
     socket.once('close', () => this.#free.delete(socket))
+    socket.off('data', hangUp)
     this.#lend(socket)
     // It may have been gone when it came.
     this.#askForMore()
@@ -55,10 +63,14 @@ export class Lender extends TunnelAgent {
 
   #lend(socket: Socket): void {
     if (socket.destroyed || !socket.writable) return
-    let next = this.#waiting.shift()
-    while (next?.destroyed) next = this.#waiting.shift()
-    if (next) next.onSocket(socket)
-    else if (this.#free.size < FREE_MAX) this.#free.add(socket)
-    else socket.destroy()
+    const [next] = this.#waiting
+    if (next) {
+      this.#waiting.delete(next)
+      socket.off('data', hangUp)
+      next.onSocket(socket)
+    } else if (this.#free.size < FREE_MAX) {
+      this.#free.add(socket)
+      socket.on('data', hangUp)
+    } else socket.destroy()
   }
 }

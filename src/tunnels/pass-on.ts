@@ -16,6 +16,7 @@ const HOP_BY_HOP = new Set([
 ])
 /** Nobody can have these left out by calling them hop-by-hop: what they frame would be taken for another request. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
+const LISTENERS_MAX = 30
 const ANSWER_WITHIN_MS = 120_000
 
 export interface Passage {
@@ -141,6 +142,8 @@ export function passUpgrade(
   })
   onward.on('upgrade', (far, farSocket, farEarly) => {
     sendHead(far, far.rawHeaders)
+    // Each of the two pipelines below has some of its own.
+    for (const end of [socket, farSocket]) end.setMaxListeners(LISTENERS_MAX)
     for (const [bytes, to, count] of [
       [farEarly, socket, passage.onBytesOut],
       [early, farSocket, passage.onBytesIn],

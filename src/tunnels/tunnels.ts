@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { TunnelServer } from 'pipenet/server'
 import type { Meter, Transfer } from '../edge/index.ts'
-import { Lender } from './lender.ts'
+import { hangUp, Lender } from './lender.ts'
 
 const TUNNELS_MAX = 10_000
 const TUNNELS_OF_WORKSPACE_MAX = 500
@@ -188,8 +188,10 @@ class Door extends TunnelServer {
       socket.setKeepAlive(true, PROBE_AFTER_MS)
       socket.on('error', () => socket.destroy())
       // Read even while nothing is asked over it, when there is nothing to come but its end.
-      socket.on('end', () => socket.destroy())
-      socket.resume()
+      socket.on('data', hangUp)
+      socket.on('end', hangUp)
+      // Said by Node when it goes on as something else, which may end in one direction before the other.
+      socket.once('agentRemove', () => socket.off('end', hangUp))
       this.#onConnected(secret, socket)
       handler(socket)
     }

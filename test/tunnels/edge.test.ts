@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pipenet } from 'pipenet'
@@ -345,6 +345,37 @@ test('a request with a body stays a request, whatever it would like to become', 
       assert.equal(answer.status, 200, upgrade)
       assert.equal(JSON.parse(/\{.*\}/.exec(answer.body)?.[0] ?? '{}').received, 5)
     }
+})
+
+test('what goes on as something else may end in one direction before the other', async (t) => {
+  const { edge, keys } = await startAlone(t, ['acme'])
+  const local = createServer({ allowHalfOpen: true }, (socket) => {
+    let received = 0
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n')
+      socket.on('data', (chunk) => {
+        received += chunk.length
+      })
+    })
+    socket.on('end', () => setTimeout(() => socket.end(`received ${received}`), 50))
+  })
+  local.listen(0, 'localhost')
+  await once(local, 'listening')
+  atEnd(t, () => local.close())
+  const { port } = local.address() as AddressInfo
+  const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
+  const visitor = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
+  visitor.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n`)
+  await once(visitor, 'data')
+  visitor.end(Buffer.alloc(2_000_000))
+  let said = ''
+  visitor.on('data', (chunk) => {
+    said += chunk
+  })
+  await once(visitor, 'end')
+  assert.equal(said, 'received 2000000')
+  edge.child.kill('SIGTERM')
+  assert.ok(!(await edge.ended).stderr.includes('Warning'), 'Node warns of something')
 })
 
 test('visitors who are refused and stay, or leave without a word, hold up nothing', async (t) => {
