@@ -30,14 +30,18 @@ export class Lender extends TunnelAgent {
   /** Called by Node with each request that is to be sent. */
   addRequest(request: Borrower): void {
     this.#waiting.add(request)
-    // Whoever leaves is forgotten: at a tunnel that serves nobody, they could be many.
-    request.once('close', () => this.#waiting.delete(request))
+    // Nothing is said when somebody leaves who waits; at a tunnel that serves nobody, they could become many.
+    if (this.#waiting.size > 2 * CONNECTIONS_MAX) this.#forgetThoseWhoLeft()
     const [free] = this.#free
     if (free) {
       this.#free.delete(free)
       this.#lend(free)
     }
     this.#askForMore()
+  }
+
+  #forgetThoseWhoLeft(): void {
+    for (const request of this.#waiting) if (request.destroyed) this.#waiting.delete(request)
   }
 
   /** As long as there is one that nobody else waits for, it comes at once; otherwise, when the other end has made one. */
@@ -63,6 +67,7 @@ export class Lender extends TunnelAgent {
 
   #lend(socket: Socket): void {
     if (socket.destroyed || !socket.writable) return
+    this.#forgetThoseWhoLeft()
     const [next] = this.#waiting
     if (next) {
       this.#waiting.delete(next)
