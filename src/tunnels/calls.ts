@@ -81,10 +81,10 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
     answer(path, request, response) {
       const { method } = request
       if (path === HEALTH_PATH) answer(response, 200, { status: 'ok' })
-      else if (path === TUNNELS_PATH && method === 'POST') void open(request, response)
+      else if (path === TUNNELS_PATH && method === 'POST') settle(open(request, response), response)
       else if (path === TUNNELS_PATH && method === 'DELETE') close(request, response)
       else if (path.startsWith(PIPENET_PATHS) && method === 'GET' && pipenetPort !== undefined)
-        void openForPipenet(path.slice(PIPENET_PATHS.length), request, response)
+        settle(openForPipenet(path.slice(PIPENET_PATHS.length), request, response), response)
       else fail(response, 404, 'not_found', 'The edge has nothing at this path.')
     },
     connect(path, request, socket, early) {
@@ -97,6 +97,11 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
       else tunnels.connect(tunnel, socket)
     },
   }
+}
+
+/** What nobody foresaw concerns whoever asked, and nobody else. */
+function settle(answering: Promise<void>, response: ServerResponse): void {
+  answering.catch(() => fail(response, 500, 'internal', 'The edge failed. Try again in a while.'))
 }
 
 function fail(response: ServerResponse, status: number, error: string, message: string): void {
