@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { stopAsked } from '../src/cli/stop.ts'
 
 const HELP = `npm run demo [-- --seconds <number>]
 
@@ -42,16 +43,16 @@ function readSeconds(): number {
 const folder = mkdtempSync(join(tmpdir(), 'adit-demo-'))
 const ending = new AbortController()
 const children: ChildProcess[] = []
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => ending.abort())
-// npm leaves what it started behind when it is told to stop.
-const parent = process.ppid
-setInterval(() => process.ppid === parent || ending.abort(), 500).unref()
+stopAsked(0).asked.then(() => ending.abort())
+process.on('SIGHUP', () => ending.abort())
 
 /** Only its own settings: those of whoever tries it are for something else. */
 const environment = (more: Record<string, string>) => ({
   PATH: process.env.PATH ?? '',
   HOME: folder,
   ADIT_LOG_LEVEL: 'warn',
+  // As if npm had started each: they end when this process is gone, however that came.
+  npm_lifecycle_event: 'demo',
   ADIT_DATABASE_URL: `sqlite:${join(folder, 'adit.db')}`,
   ...more,
 })

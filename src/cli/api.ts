@@ -1,5 +1,4 @@
 // Where the API is and the key to it: a flag counts before the environment, that before a profile.
-
 import { AditError, type Client, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'

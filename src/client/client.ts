@@ -1,6 +1,5 @@
 // A typed client of the public API. What it offers is read off the contract by the compiler; when it runs it needs fetch
 // and nothing else, in Node and in a browser.
-
 import type { Static, TSchema } from 'typebox'
 import type { AnswerOf, Operation } from '../contract/operation.ts'
 import type { Variant, variants } from '../contract/variants.ts'

@@ -1,5 +1,4 @@
 // What every verb of the domain is given: the world it acts in and, where it acts for somebody, who that is.
-
 import type { Role } from '../store/people.ts'
 import type { Store } from '../store/store.ts'
 import type { Ids } from './ids.ts'

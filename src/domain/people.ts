@@ -1,5 +1,4 @@
 // People in a workspace: who they are, what they may do, and how they come and go. At least one owner always remains.
-
 import { endInvitationsBy, listInvitations, revokeInvitation as revokeInvitationOf } from '../store/links.ts'
 import {
   deleteMember,

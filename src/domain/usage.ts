@@ -1,6 +1,5 @@
 // Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
 // dashboard.
-
 import { watchStore } from '../store/store.ts'
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import { startOfDay } from '../store/usage-report.ts'

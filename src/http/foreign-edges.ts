@@ -9,13 +9,12 @@ import type { WorkspaceRow, WorkspaceView } from '../domain/workspaces.ts'
 import { createGate, edgeWords, keyWords } from './authenticate.ts'
 import { faultFor } from './errors.ts'
 import { answerFrp, type FrpAnswer, membersOf, rejected } from './frp.ts'
+import { isLabel } from './labels.ts'
 
 export interface ForeignEdgesOptions {
   directory: Directory
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
 }
-
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 const SshLogin = Type.Object({
   password: Type.String({ maxLength: 200 }),
@@ -73,7 +72,7 @@ export function mountForeignEdges(
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
       // sish puts the user's name into host names, where it is told to: nobody gets those of another workspace.
       const labels = user.toLowerCase().split('.')
-      if (!labels.every((label) => LABEL.test(label)))
+      if (!labels.every(isLabel))
         throw new Fault('forbidden', {
           message: 'The user must be a name that a host can have: the workspace’s slug.',
         })

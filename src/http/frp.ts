@@ -2,6 +2,8 @@
 // proxy, may it go on?
 import type { GoodKey, MaybeLater, Refusal } from '../directory/directory.ts'
 import type { WorkspaceView } from '../domain/workspaces.ts'
+import { keyWords } from './authenticate.ts'
+import { isLabel } from './labels.ts'
 
 /** Always with all three, and with HTTP 200: anything else frp takes for a plugin that is broken. */
 export interface FrpAnswer {
@@ -19,7 +21,6 @@ export interface FrpDirectory {
 
 /** Those that are told apart by host name. What is told apart by port has no owner that Adit knows of. */
 const HOSTED = ['http', 'https', 'tcpmux']
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 const KEY_CHARS_MAX = 200
 
 const ALLOWED: FrpAnswer = { reject: false, reject_reason: '', unchange: true }
@@ -60,12 +61,7 @@ async function judge(
   if (typeof token !== 'string' || token === '' || token.length > KEY_CHARS_MAX)
     return rejected('Put an API key of Adit into frpc.toml: metadatas.token = "adit_…".')
   const verdict = await verifyKey(token)
-  if (!verdict.valid)
-    return rejected(
-      verdict.reason === 'revoked'
-        ? 'This API key was revoked. Ask for another one.'
-        : 'This API key is not known to Adit. Was it copied whole?',
-    )
+  if (!verdict.valid) return rejected(keyWords[verdict.reason])
   const workspace = await describeWorkspace(verdict.workspaceId)
   return workspace.provisioned
     ? decide(workspace)
@@ -82,7 +78,7 @@ function confine(content: Members, { slug, tunnelBase }: WorkspaceView): FrpAnsw
   const domains = given === undefined || given === null ? [] : given
   if (!Array.isArray(domains) || typeof subdomain !== 'string')
     return rejected('This is no proxy that frp would ask about.')
-  if (subdomain !== '' && !LABEL.test(subdomain))
+  if (subdomain !== '' && !isLabel(subdomain))
     return rejected('A subdomain has lower-case letters, digits and inner hyphens, at most 63 of them.')
   const foreign = domains.find((domain) => !isUnder(tunnelBase, domain))
   if (foreign !== undefined)
@@ -98,7 +94,7 @@ function confine(content: Members, { slug, tunnelBase }: WorkspaceView): FrpAnsw
 }
 
 const isUnder = (base: string, domain: unknown) =>
-  typeof domain === 'string' && domain.endsWith(`.${base}`) && LABEL.test(domain.slice(0, -base.length - 1))
+  typeof domain === 'string' && domain.endsWith(`.${base}`) && isLabel(domain.slice(0, -base.length - 1))
 
 export const membersOf = (given: unknown): Members =>
   typeof given === 'object' && given !== null ? (given as Members) : {}

@@ -102,7 +102,9 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     socket.on('error', () => socket.destroy())
     socket.on('timeout', () => socket.writableLength > 0 && socket.destroy())
     const place = placeOf(request)
-    if (!place || !mayUpgrade(request)) refuseUpgrade(socket, 400, NO_PLACE)
+    if (!place) refuseUpgrade(socket, 400, NO_PLACE)
+    // Asked before by newer Nodes, which then hand it on as a request.
+    else if (!mayUpgrade(request)) refuseUpgrade(socket, 400, 'A request with a body cannot be upgraded.')
     else if (place.path.startsWith(OWN_PATHS)) calls.connect(place.path, request, socket as Socket, early)
     else visitors.serveUpgrade(place.host, request, socket, early)
   })

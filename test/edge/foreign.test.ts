@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revoke } from '../../src/domain/keys.ts'
+import { mintSecret } from '../../src/domain/secret.ts'
 import { provision } from '../../src/domain/workspaces.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
@@ -89,11 +90,13 @@ for (const engine of engines) {
     const reasons = {
       none: (await ask('Login', login(undefined))).reject_reason,
       empty: (await ask('Login', login(''))).reject_reason,
-      unknown: (await ask('Login', login('adit_nonsense'))).reject_reason,
+      mistyped: (await ask('Login', login('adit_nonsense'))).reject_reason,
+      unknown: (await ask('Login', login(mintSecret('key', server.world.random)))).reject_reason,
       unready: (await ask('Login', login(other.key.token))).reject_reason,
     }
     assert.match(reasons.none, /metadatas\.token/)
     assert.equal(reasons.empty, reasons.none)
+    assert.match(reasons.mistyped, /not a whole API key/)
     assert.match(reasons.unknown, /not known/)
     assert.match(reasons.unready, /"other" is not ready/)
     await provision(server.world, operator, 'other')

@@ -1,5 +1,4 @@
 // The second factor: whether there is one, and the dialogs that set it up and remove it.
-
 import { Button, Group, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useRef } from 'react'

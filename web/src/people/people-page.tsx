@@ -1,5 +1,4 @@
 // Who belongs to a workspace, who is invited, and what can be done about it.
-
 import { Button, Paper, Stack, Text, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
