@@ -17,8 +17,8 @@ const BODY = /^\{"key":"([0-9A-Za-z_]{1,200})"\}$/
 export interface QuickVerify {
   /** Looks at what the framework sends with a verdict. */
   learn(reply: FastifyReply): void
-  /** Takes the request over and says so; what cannot be answered here is handed on, as it came. */
-  take(request: IncomingMessage, response: ServerResponse, handOn: RequestListener): boolean
+  /** Takes charge of a request and returns true; what cannot be answered here is passed to `next` as it came. */
+  intercept(request: IncomingMessage, response: ServerResponse, next: RequestListener): boolean
 }
 
 export function createQuickVerify(
@@ -42,7 +42,7 @@ export function createQuickVerify(
       head ??= headOf(reply)
     },
 
-    take(request, response, handOn) {
+    intercept(request, response, next) {
       const began = performance.now()
       const { url, method, headers } = request
       if (url !== PATH || method !== 'POST' || !head || headers['x-adit-edge'] !== undefined) return false
@@ -63,7 +63,7 @@ export function createQuickVerify(
         if (body === undefined) {
           request.pause()
           request.unshift(chunk)
-          handOn(request, response)
+          next(request, response)
           return
         }
         const bytes = Buffer.byteLength(body)

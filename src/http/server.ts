@@ -6,8 +6,9 @@ import type { Actor } from '../domain/context.ts'
 import { Fault, invalid } from '../domain/fault.ts'
 import { answeredLog } from './answered-log.ts'
 import { parseBody } from './body.ts'
+import { leavesMuchUnread } from './connection.ts'
+import { createGuardedServer } from './connection-guard.ts'
 import { sendFault } from './errors.ts'
-import { createListener } from './listener.ts'
 import type { QuickVerify } from './quick-verify.ts'
 import type { Recall } from './recall.ts'
 import { requestIds } from './request-id.ts'
@@ -41,12 +42,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     serverFactory: (handle) =>
-      createListener(handle, { recall: recall?.answer, takeOver: quickVerify.take, log }),
+      createGuardedServer({ handle, recall: recall?.answer, intercept: quickVerify.intercept, log }),
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
     genReqId: requestIds(),
     rewriteUrl: (request) => pathOf(request.url ?? '/'),
-    // The listener answers these itself.
+    // The connection guard answers these itself.
     clientErrorHandler: () => {},
     frameworkErrors: (error, request, reply) => {
       setHeaders(request, reply)
@@ -93,8 +94,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (request.is404) throw new Fault('not_found')
     done()
   })
-  server.addHook('onSend', (_request, reply, payload, done) => {
-    if (isStopping()) reply.header('connection', 'close')
+  server.addHook('onSend', (request, reply, payload, done) => {
+    if (isStopping() || leavesMuchUnread(request.raw)) reply.header('connection', 'close')
     done(null, payload)
   })
   const tell = answeredLog(log)

@@ -124,7 +124,7 @@ test('the times fit: a node is noticed before it stops, finishes before it is ki
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
   const drain = source('src/http/drain.ts', 'PATIENCE_MS')
   const comment = source('src/http/key-changes.ts', 'COMMENT_EVERY_MS')
-  const idle = source('src/http/listener.ts', 'KEEP_ALIVE_MS')
+  const idle = source('src/http/connection-guard.ts', 'KEEP_ALIVE_MS')
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
   const noticed = seconds(proxy, /inter (\d+)s/) * seconds(proxy, /fall (\d+)/)
   assert.ok(noticed < delay, 'ADIT_STOP_DELAY is too short for the checks')

@@ -1,0 +1,57 @@
+// Connections to the control plane that break at every byte.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { everyCut, openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
+import { createDatabase } from '../support/databases.ts'
+import { run, startServing } from '../support/process.ts'
+import { visit } from '../support/tunnels.ts'
+import { withstand } from './withstand.ts'
+
+/** A server process, and its two surfaces for programs. */
+async function start(t: TestContext) {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'warn' }
+  const edge = (await run(t, ['admin', 'edge', 'create', 'fra-1'], env)).stdout.trim()
+  const serving = await startServing(t, env)
+  const { token } = serving
+  const port = Number(new URL(serving.url).port)
+  const api: Surface = {
+    host: 'adit',
+    headers: `Authorization: Bearer ${token}\r\n`,
+    get: '/api/v1/workspace',
+    post: '/api/v1/tokens',
+    body: '{"label":"a"}',
+  }
+  const edges: Surface = {
+    host: 'adit',
+    headers: `Authorization: Bearer ${edge}\r\n`,
+    // A stream of server-sent events.
+    get: '/edge/v1/key-changes',
+    post: '/edge/v1/keys/verify',
+    body: JSON.stringify({ key: token }),
+  }
+  const probe = async () => {
+    const headers = { authorization: `Bearer ${token}` }
+    const { status } = await visit({ port }, 'adit', { path: '/api/v1/workspace', headers })
+    assert.equal(status, 200)
+  }
+  return { target: { ...serving, port, probe }, api, edges }
+}
+
+test('API: connections broken after every byte of every opening end nothing and leak nothing', async (t) => {
+  const { target, api } = await start(t)
+  const made = await withstand(target, everyCut(openingsFor(api)))
+  t.diagnostic(`${made} connections`)
+})
+
+test('edge API: connections broken after every byte of every opening end nothing and leak nothing', async (t) => {
+  const { target, edges } = await start(t)
+  const made = await withstand(target, everyCut(openingsFor(edges)))
+  t.diagnostic(`${made} connections`)
+})
+
+test('broken connections of every kind at the same time end nothing and leak nothing', async (t) => {
+  const { target, api, edges } = await start(t)
+  const openings = [...openingsFor(api), ...openingsFor(edges)]
+  const made = await withstand(target, randomCuts(openings, { seed: 'hostile', count: 2_000 }))
+  assert.equal(made, 2_000)
+})

@@ -1,0 +1,57 @@
+// What a server process must withstand: broken connections, after which it still runs, serves, and has leaked nothing.
+import assert from 'node:assert/strict'
+import {
+  type BrokenConnection,
+  breakConnections,
+  errorsIn,
+  openDescriptors,
+} from '../support/broken-connections.ts'
+import type { RunningProcess } from '../support/process.ts'
+import { until } from '../support/until.ts'
+
+export interface Target extends Pick<RunningProcess, 'child' | 'ended'> {
+  port: number
+  /** A request that the server must answer well, on a connection of its own. */
+  probe: () => Promise<void>
+}
+
+/** Longer than a server waits for a client that does not close its end. */
+const CLOSED_WITHIN_MS = 20_000
+
+/** Gives how many connections there were. */
+export async function withstand(
+  { child, ended, port, probe }: Target,
+  connections: Iterable<BrokenConnection>,
+): Promise<number> {
+  let stderr = ''
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk
+  })
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const { pid } = child as { pid: number }
+  await probe()
+  const before = openDescriptors(pid)
+
+  let last: BrokenConnection | undefined
+  const remembered = function* () {
+    for (const connection of connections) {
+      last = connection
+      yield connection
+    }
+  }
+  const made = await breakConnections(port, remembered(), hasEnded)
+  if (hasEnded()) {
+    const { opening, cut, ending } = last as BrokenConnection
+    const where = `about "${opening.name}", ${cut} of ${opening.bytes.length} bytes, ${ending}`
+    assert.fail(`ended after ${made} connections, ${where}:\n${(await ended).stderr}`)
+  }
+  await probe()
+  await until(
+    'all descriptors are closed',
+    () => before === undefined || (openDescriptors(pid) ?? 0) <= before,
+    CLOSED_WITHIN_MS,
+  )
+  await probe()
+  assert.deepEqual(errorsIn(stderr), [])
+  return made
+}

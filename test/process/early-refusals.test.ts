@@ -1,0 +1,121 @@
+// Requests that are refused while their body is still on its way: the client must get to read why.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { createDatabase } from '../support/databases.ts'
+import { startServing } from '../support/process.ts'
+import { sendRaw } from '../support/raw.ts'
+import { until } from '../support/until.ts'
+
+const ROUNDS = 25
+const AT_ONCE = 4
+const KEY_OF_NOBODY = `adit_${'x'.repeat(49)}`
+
+const start = async (t: TestContext) =>
+  startServing(t, { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' })
+
+/** A body of unknown length, which is sent in chunks. */
+const chunked = (bytes: number) => new Blob([Buffer.alloc(bytes, 'x')]).stream()
+
+test('fetch reads the response to a body that is refused early, whatever its size', async (t) => {
+  const { url, token } = await start(t)
+  const cases: [status: number, path: string, key: string][] = [
+    [400, '/api/v1/tokens', token as string],
+    [401, '/api/v1/tokens', KEY_OF_NOBODY],
+    [404, '/api/v1/nope', token as string],
+  ]
+  const headers = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
+  for (const bytes of [100_000, 1_000_000, 8_000_000])
+    for (const [expected, path, key] of cases)
+      for (const body of [() => Buffer.alloc(bytes, 'x'), () => chunked(bytes)]) {
+        const post = async () => {
+          const init = { method: 'POST', headers: headers(key), body: body(), duplex: 'half' as const }
+          const response = await fetch(url + path, init)
+          return [response.status, ((await response.json()) as { error: string }).error.length > 0]
+        }
+        for (let round = 0; round < ROUNDS; round += AT_ONCE) {
+          const answers = await Promise.all(Array.from({ length: AT_ONCE }, post))
+          for (const answer of answers) assert.deepEqual(answer, [expected, true], `${bytes} to ${path}`)
+        }
+      }
+})
+
+test('so does a client that asked for the connection to be closed, or speaks HTTP/1.0', async (t) => {
+  const { url, token } = await start(t)
+  const body = Buffer.alloc(4_000_000, 'x')
+  const head = (version: string) =>
+    `POST /api/v1/tokens HTTP/${version}\r\nHost: adit\r\nConnection: close\r\nContent-Length: ${body.length}\r\n`
+  for (let round = 0; round < ROUNDS; round++)
+    for (const version of ['1.1', '1.0'])
+      for (const [key, expected] of [
+        [token, 400],
+        [KEY_OF_NOBODY, 401],
+      ]) {
+        const request = `${head(version)}Content-Type: application/json\r\nAuthorization: Bearer ${key}\r\n\r\n`
+        const { status } = await sendRaw(url, Buffer.concat([Buffer.from(request), body]))
+        assert.equal(status, expected, `HTTP/${version}`)
+      }
+})
+
+test('so does one whose headers are too large or malformed', async (t) => {
+  const { url } = await start(t)
+  for (let round = 0; round < ROUNDS; round++) {
+    const large = `GET /healthz HTTP/1.1\r\nHost: adit\r\nX-Large: ${'x'.repeat(2_000_000)}\r\n\r\n`
+    assert.equal((await sendRaw(url, large)).status, 400)
+    assert.equal((await sendRaw(url, `GARBAGE${'x'.repeat(2_000_000)}`)).status, 400)
+    const connected = await sendRaw(url, `CONNECT x:1 HTTP/1.1\r\n\r\n${'x'.repeat(2_000_000)}`)
+    assert.equal(connected.status, 404)
+  }
+})
+
+test('a refused body of a known, moderate length costs the client neither response nor connection', async (t) => {
+  const { url, token } = await start(t)
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  const received = text(socket)
+  const body = 'x'.repeat(500_000)
+  socket.write(`POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nContent-Length: ${body.length}\r\n\r\n`)
+  await once(socket, 'readable')
+  socket.write(body)
+  socket.write(`GET /api/v1/workspace HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${token}\r\n`)
+  socket.end('Connection: close\r\n\r\n')
+  const statuses = [...(await received).matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
+  assert.deepEqual(statuses, [404, 200])
+})
+
+test('a refused client that sends without end is cut off, and its bytes are not interpreted', async (t) => {
+  const { url, token } = await start(t)
+  const { hostname, port } = new URL(url)
+  const create = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  const refused = {
+    'a body that is too large': `POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nContent-Length: 100000000\r\n\r\n`,
+    'a body without a length':
+      'POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nTransfer-Encoding: chunked\r\n\r\n',
+    CONNECT: 'CONNECT x:1 HTTP/1.1\r\n\r\n',
+    garbage: 'GARBAGE\r\n\r\n',
+  }
+  for (const [what, opening] of Object.entries(refused)) {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.resume()
+    let closed = false
+    socket.once('close', () => {
+      closed = true
+    })
+    socket.write(opening)
+    const more = Buffer.from(create.repeat(500))
+    const write = () => {
+      while (!closed && socket.write(more));
+    }
+    socket.on('drain', write)
+    write()
+    await until(`${what} is cut off`, () => closed, 10_000)
+    // What was discarded, and what the buffers of two kernels hold.
+    const { bytesWritten } = socket
+    assert.ok(bytesWritten < 40_000_000, `${what}: ${bytesWritten} bytes`)
+  }
+  const listed = await fetch(`${url}/api/v1/tokens`, { headers: { authorization: `Bearer ${token}` } })
+  assert.equal(((await listed.json()) as { tokens: unknown[] }).tokens.length, 1)
+})
