@@ -113,7 +113,7 @@ const CONCURRENCY = 32
 const STALLED_MAX = 200
 /** A server that is still waiting for the rest of a request says nothing. */
 const RESPONSE_WAIT_MS = 10
-const CLOSE_WAIT_MS = 1_000
+const CLOSE_WAIT_MS = 200
 
 /** Makes all of the connections, some at a time, and returns how many there were; none is left open. */
 export async function breakConnections(
