@@ -18,8 +18,8 @@ const UNANSWERED_MAX = 32
 export const DISCARD_BYTES_MAX = 8 * 1024 * 1024
 /** How long a refused client may take to close its end. */
 const LINGER_MS = 5_000
-/** How long the requests before a refused one may take. */
-const EARLIER_REQUESTS_MS = 15_000
+/** How long the requests before a refused one may take; longer than any statement of theirs. */
+const EARLIER_REQUESTS_MS = 10_000
 
 export interface RequestHandlers {
   /** Answers from the cache and returns true, or leaves the request alone. */

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
@@ -73,6 +74,30 @@ test('a request that is half sent when the stop comes is still answered', async 
   assert.match(received, /^HTTP\/1\.1 201/)
   assert.match(received, /connection: close/i)
   assert.equal((await serving.ended).code, 0)
+})
+
+test('refused clients that keep their connections open do not hold up a stop', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const serving = await startServing(t, env)
+  const { hostname, port } = new URL(serving.url)
+  const large = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'
+  const stalled = [
+    `${large.repeat(30)}CONNECT x:1 HTTP/1.1\r\n\r\n`,
+    'CONNECT x:1 HTTP/1.1\r\n\r\n',
+    'CONNECT x:1 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345',
+    'POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nContent-Length: 100000000\r\n\r\n',
+    'GARBAGE\r\n\r\n',
+  ]
+  for (const bytes of stalled) {
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+    socket.on('error', () => {})
+    atEnd(t, () => socket.destroy())
+    await new Promise((resolve) => socket.write(bytes, resolve))
+    await once(socket, 'readable')
+  }
+  serving.child.kill('SIGTERM')
+  const { code } = await Promise.race([serving.ended, sleep(30_000, { code: 'still running' }, { ref: false })])
+  assert.equal(code, 0)
 })
 
 test('a Ctrl-C that npm hands on a second time is one wish to stop', async (t) => {
