@@ -38,6 +38,8 @@ export class Connection {
   #latest: IncomingMessage | undefined
   /** Input is discarded, and the connection closed after the responses to the requests that arrived whole. */
   #refused = false
+  /** Sent after those responses. */
+  #fault: Fault | undefined
   #deadline: NodeJS.Timeout | undefined
 
   constructor(socket: Socket, handlers: RequestHandlers) {
@@ -65,19 +67,23 @@ export class Connection {
     }
   }
 
-  /** Answers what arrived whole, then this fault where it can be told apart from those responses, and nothing after it. */
+  /** Answers what arrived whole, then responds with this fault, and closes the connection. */
   refuse(fault: Fault): void {
     if (this.#refused) return
     this.#refused = true
+    this.#fault = fault
     this.#discardInput()
     const isPartial = this.#latest !== undefined && !this.#latest.complete
     if (this.#unanswered.length > (isPartial ? 1 : 0)) this.#closeWithin(EARLIER_REQUESTS_MS)
-    else {
-      // A partial request that has its response already gets no second one: it would count as that of the next request.
-      if (!(isPartial && (this.#unanswered[0]?.[1].headersSent ?? true)))
-        this.#socket.write(responseTo(fault))
-      this.#linger()
-    }
+    else this.#sendFault()
+  }
+
+  #sendFault(): void {
+    const isPartial = this.#latest !== undefined && !this.#latest.complete
+    // A partial request that has its response already gets no second one: it would count as that of the next request.
+    const hasResponse = isPartial && (this.#unanswered[0]?.[1].headersSent ?? true)
+    if (this.#fault && !hasResponse) this.#socket.write(responseTo(this.#fault))
+    this.#linger()
   }
 
   /** One at a time: a response that nobody reads delays those after it, instead of all being kept in memory. */
@@ -91,7 +97,7 @@ export class Connection {
       // Fastify would wait for the end of a body that has a type, and this one has ended before it began.
       if (request.readableEnded) delete request.headers['content-type']
       if (!intercept(request, response, handle)) handle(request, response)
-    } else if (this.#refused) this.#linger()
+    } else if (this.#refused) this.#sendFault()
   }
 
   readonly #onResponseClosed = () => {

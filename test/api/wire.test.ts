@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { sendRaw } from '../support/raw.ts'
+import { connectRaw, sendRaw } from '../support/raw.ts'
+import { parseResponses } from '../support/responses.ts'
 import { serve } from '../support/server.ts'
 
 const HEAD = 'Host: adit\r\nConnection: close\r\n'
@@ -83,12 +84,15 @@ test('a request hidden behind two lengths never becomes one', async (t) => {
   assert.equal((await call('GET', '/workspace')).status, 200)
 })
 
-test('a request followed by rubbish is answered, and the rubbish is not', async (t) => {
+test('a request followed by a malformed one is answered, then the malformed one with 400', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const request = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
-  const { status, body } = await sendRaw(url, `${request}GARBAGE\r\n\r\n`)
-  assert.equal(status, 201)
-  assert.deepEqual(Object.keys(JSON.parse(body)), ['id', 'token', 'label', 'createdAt'])
+  const { head, body } = await sendRaw(url, `${request}GARBAGE\r\n\r\n`)
+  const { responses, rest } = parseResponses(Buffer.from(`${head}\r\n\r\n${body}`), ['POST', 'GARBAGE'])
+  assert.deepEqual([responses.map(({ status }) => status), rest.length], [[201, 400], 0])
+  const [created, refused] = responses.map((response) => JSON.parse(response.body))
+  assert.deepEqual(Object.keys(created), ['id', 'token', 'label', 'createdAt'])
+  assert.equal(refused.error, 'invalid_request')
   assert.equal((await call('GET', '/tokens')).json.tokens.length, 2)
 })
 
@@ -109,11 +113,26 @@ test('every request of a connection gets its own answer, and only its own', asyn
     1,
   )
   assert.deepEqual(await statuses(badChunk), [400])
+  const tooLarge = `GET /api/v1/usage?${'x'.repeat(17_000)} HTTP/1.1\r\n${auth}\r\n`
+  assert.deepEqual(await statuses(get + mint + tooLarge + get), [200, 201, 400])
   const before = (await call('GET', '/tokens')).json.tokens.length
-  assert.deepEqual(await statuses(mint + badChunk), [201])
+  assert.deepEqual(await statuses(mint + badChunk), [201, 400])
   assert.deepEqual(await statuses(mint.repeat(40)), [])
   const minted = (await call('GET', '/tokens')).json.tokens.length - before
   assert.ok(minted <= 2, `${minted} minted, one answered`)
+})
+
+test('a pipelined request that expects 100-continue gets it after the responses before it', async (t) => {
+  const { url, key } = await serve(t, { engine: 'sqlite' })
+  const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
+  const get = `GET /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
+  const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}Expect: 100-continue\r\nContent-Length: 2\r\n`
+  const socket = connectRaw(url)
+  socket.write(`${get}${create}Content-Type: application/json\r\nConnection: close\r\n\r\n`)
+  await socket.receives('100 Continue')
+  socket.write('{}')
+  const { responses, rest } = parseResponses(Buffer.from(await socket.answer), ['GET', 'POST'])
+  assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 201], 0])
 })
 
 test('clients that send without end and read nothing cost little and stop nobody', async (t) => {

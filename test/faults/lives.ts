@@ -1,10 +1,10 @@
 // The lives of keys: each is made, used on every node until all of them know it by heart, and revoked sooner or later,
 // most often while something is wrong somewhere. Then every node is asked for it again and again.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Random } from '../support/random.ts'
 import type { Calls, Key } from './calls.ts'
 import type { Crowd } from './crowd.ts'
 import type { Node } from './nodes.ts'
-import type { Random } from './random.ts'
 
 const NEW_LIFE_EVERY_MS = 130
 const AT_ONCE_MAX = 60

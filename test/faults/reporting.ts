@@ -1,11 +1,11 @@
 // Edges that count on whatever happens, and report their totals: once, twice, out of order, to two nodes at once. The sum
 // of what they counted is the truth.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Random } from '../support/random.ts'
 import { type Calls, type Edge, insist } from './calls.ts'
 import type { Crowd } from './crowd.ts'
 import type { Used } from './history.ts'
 import type { Node } from './nodes.ts'
-import type { Random } from './random.ts'
 
 interface Report {
   epoch: string

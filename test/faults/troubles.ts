@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Cluster } from '../support/postgres.ts'
+import type { Random } from '../support/random.ts'
 import type { Relay } from '../support/relay.ts'
 import { until } from '../support/until.ts'
 import type { Crowd } from './crowd.ts'
 import type { Trouble } from './history.ts'
 import type { Node } from './nodes.ts'
-import type { Random } from './random.ts'
 
 type Span = readonly [minMs: number, maxMs: number]
 

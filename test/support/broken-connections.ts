@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { createRandom } from '../faults/random.ts'
+import { createRandom } from './random.ts'
 
 /** The bytes of a client that behaves well. */
 export interface Opening {

@@ -1,6 +1,7 @@
 // Bytes straight onto a socket, for what no HTTP client would send.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { until } from './until.ts'
 
 export interface RawAnswer {
   status: number
@@ -34,5 +35,10 @@ export function connectRaw(url: string) {
     received += chunk
   })
   socket.on('error', () => {})
-  return { write: (bytes: string) => socket.write(bytes), answer: once(socket, 'close').then(() => received) }
+  return {
+    write: (bytes: string) => socket.write(bytes),
+    /** Waits until the server has sent this. */
+    receives: (text: string) => until(`it sends ${text}`, () => received.includes(text)),
+    answer: once(socket, 'close').then(() => received),
+  }
 }
