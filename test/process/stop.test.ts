@@ -96,7 +96,10 @@ test('refused clients that keep their connections open do not hold up a stop', a
     await once(socket, 'readable')
   }
   serving.child.kill('SIGTERM')
-  const { code } = await Promise.race([serving.ended, sleep(30_000, { code: 'still running' }, { ref: false })])
+  const { code } = await Promise.race([
+    serving.ended,
+    sleep(30_000, { code: 'still running' }, { ref: false }),
+  ])
   assert.equal(code, 0)
 })
 
