@@ -20,6 +20,12 @@ async function start(t: TestContext) {
     get: '/api/v1/workspace',
     post: '/api/v1/tokens',
     body: '{"label":"a"}',
+    more: {
+      'large response': 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n',
+      'large responses and CONNECT':
+        'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'.repeat(10) +
+        'CONNECT x:1 HTTP/1.1\r\nHost: adit\r\n\r\n',
+    },
   }
   const edges: Surface = {
     host: 'adit',

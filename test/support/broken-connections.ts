@@ -43,6 +43,7 @@ export function openingsFor({ host, headers = '', get, post, body, more = {} }: 
   const webSocket =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
   const texts: Record<string, string> = {
+    ...more,
     CONNECT: `CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}\r\n\r\nmore`,
     'CONNECT without a host': 'CONNECT x:1 HTTP/1.1\r\n\r\n',
     'CONNECT with a body': `CONNECT x:1 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n0123456789`,
@@ -60,7 +61,6 @@ export function openingsFor({ host, headers = '', get, post, body, more = {} }: 
     'pipelined requests': `${getHead}\r\n${postHead}${sized}\r\n${body}${getHead}\r\n`,
     'two lengths': `${postHead}${sized}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
     'malformed request': `FETCH ${get} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
-    ...more,
   }
   const openings = Object.entries(texts).map(([name, text]) => ({ name, bytes: Buffer.from(text, 'latin1') }))
   return [...openings, { name: 'TLS ClientHello', bytes: clientHello(host) }]

@@ -1,0 +1,71 @@
+// Connections to a tunnel edge that break at every byte: those of its own API, of requests through a tunnel, and of the
+// tunnel itself.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { everyCut, openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
+import { newKey, openTunnel, startLocal, startPlane, startTunnelEdge, visit } from '../support/tunnels.ts'
+import { withstand } from './withstand.ts'
+
+/** As many idle connections as a tunnel client may keep open beyond those before. */
+const IDLE_MAX = 10
+
+/** An edge process with an open tunnel, and its three surfaces. */
+async function start(t: TestContext) {
+  const plane = await startPlane(t, 'acme')
+  const key = await newKey(plane, 'acme')
+  const edge = await startTunnelEdge(t, { plane })
+  const local = await startLocal(t)
+  const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
+  const authorization = `Bearer ${key}`
+  const opened = await visit(edge, 'x', {
+    method: 'POST',
+    path: '/.adit/tunnels',
+    headers: { authorization },
+  })
+  const { id } = JSON.parse(String(opened.body)) as { id: string }
+
+  const own: Surface = {
+    host: 'x',
+    headers: `Authorization: ${authorization}\r\n`,
+    get: '/.adit/health',
+    post: '/.adit/tunnels',
+    body: '{"name":"other"}',
+    more: {
+      'tunnel connection':
+        'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
+        `Authorization: Tunnel ${id}\r\n\r\n`,
+    },
+  }
+  const tunneled: Surface = {
+    host: tunnel.host,
+    get: '/bytes/100000',
+    post: '/',
+    body: '{"label":"a"}',
+    more: { 'slow response': `GET /drip/20 HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n` },
+  }
+  const probe = async () => {
+    assert.equal((await visit(edge, 'x', { path: '/.adit/health' })).status, 200)
+    const { status, body } = await visit(edge, tunnel.host, { path: '/bytes/1000' })
+    assert.deepEqual([status, body.length], [200, 1_000])
+  }
+  return { target: { ...edge, probe, idleMax: IDLE_MAX }, own, tunneled }
+}
+
+test('edge: connections broken after every byte of every opening end nothing and leak nothing', async (t) => {
+  const { target, own } = await start(t)
+  const made = await withstand(target, everyCut(openingsFor(own)))
+  t.diagnostic(`${made} connections`)
+})
+
+test('through a tunnel: connections broken after every byte of every opening end nothing and leak nothing', async (t) => {
+  const { target, tunneled } = await start(t)
+  const made = await withstand(target, everyCut(openingsFor(tunneled)))
+  t.diagnostic(`${made} connections`)
+})
+
+test('edge: broken connections of every kind at the same time end nothing and leak nothing', async (t) => {
+  const { target, own, tunneled } = await start(t)
+  const openings = [...openingsFor(own), ...openingsFor(tunneled)]
+  const made = await withstand(target, randomCuts(openings, { seed: 'hostile', count: 2_000 }))
+  assert.equal(made, 2_000)
+})
