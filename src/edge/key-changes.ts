@@ -50,6 +50,7 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
         // It lay in a buffer while this process stood still, and tells of the past; a new connection tells of now.
         if (caughtUp && !isFresh()) throw silent
         watchdog.refresh()
+        if (event === 'closed') throw new ClosedByServer(readMessage(data))
         if (event === 'reset') options.onReset()
         else if (event === 'revoked') options.onRevoked(readRevocation(data))
         if (id !== undefined) lastId = id
@@ -73,18 +74,21 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
     let retryMs = RETRY_FIRST_MS
     while (!stopping.signal.aborted) {
       const began = performance.now()
+      let wasClosed = false
       try {
         await listen()
       } catch (error) {
         if (stopping.signal.aborted) return
+        wasClosed = error instanceof ClosedByServer
         const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
         outage.begin(
           `Revocations cannot be followed: ${reason}. Keys are remembered for ${lossAfterMs} ms from when they last ` +
             'could be; then the control plane is asked about each.',
         )
       }
-      // A connection that held was no failed attempt.
-      retryMs = freshAt > began ? RETRY_FIRST_MS : Math.min(retryMs * 2, RETRY_MAX_MS)
+      // A connection that held was no failed attempt. One that was closed in favor of another would close that one in turn.
+      if (wasClosed) retryMs = RETRY_MAX_MS
+      else retryMs = freshAt > began ? RETRY_FIRST_MS : Math.min(retryMs * 2, RETRY_MAX_MS)
       // Not all edges at the same moment.
       const pause = retryMs * (0.5 + Math.random() / 2)
       await sleep(pause, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
@@ -99,6 +103,14 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
       pulse.stop()
     },
   }
+}
+
+/** The control plane said why it closes the stream. */
+class ClosedByServer extends Error {}
+
+function readMessage(data = '{}'): string {
+  const { message } = JSON.parse(data) as { message?: unknown }
+  return typeof message === 'string' ? message : 'the control plane closed the stream'
 }
 
 function readRevocation(data = ''): Revocation {

@@ -15,6 +15,7 @@ import type { World } from '../domain/context.ts'
 import { takeReport } from '../domain/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../domain/workspaces.ts'
 import { bearerOf, createGate, edgeWords, keyWords } from './authenticate.ts'
+import { ChangeStreams } from './change-streams.ts'
 import { keyChanges, placeOf } from './key-changes.ts'
 import type { QuickVerify } from './quick-verify.ts'
 import { type Handlers, mountSurface } from './surface.ts'
@@ -43,6 +44,10 @@ export function mountEdge(server: FastifyInstance, options: EdgeOptions): void {
   const { world, directory, feed, closing, baseUrl = '', describeWorkspace, quickVerify } = options
   const admitEdge = createGate(directory.verifyEdge, edgeWords)
   const admitKey = createGate(directory.verifyKey, keyWords)
+  const streams = new ChangeStreams({
+    closing,
+    onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
+  })
   const document = describeEdge(baseUrl)
   const describeVerdict = (verdict: GoodKey | Refusal): MaybeLater<Static<typeof verifyKey.answer.schema>> =>
     verdict.valid
@@ -61,12 +66,14 @@ export function mountEdge(server: FastifyInstance, options: EdgeOptions): void {
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
     'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
-      keyChanges(feed, {
-        id: actor.id,
-        isStillGood: async () => (await directory.verifyEdge(credential)).valid,
-        after: after === undefined ? undefined : placeOf(after),
-        closing,
-      }),
+      streams.open(actor.id, (closing) =>
+        keyChanges(feed, {
+          id: actor.id,
+          isStillGood: async () => (await directory.verifyEdge(credential)).valid,
+          after: after === undefined ? undefined : placeOf(after),
+          closing,
+        }),
+      ),
     'usage.report': ({ actor }, report) => takeReport(world, directory.findWorkspaceIds, actor.id, report),
     'description.read': () => document,
   }

@@ -1,5 +1,6 @@
 // The stream of revocations to an edge, as server-sent events.
 import type { Change, Feed, Place } from '../directory/feed.ts'
+import { StreamReplaced } from './change-streams.ts'
 
 /** Silence for longer means that something is lost. */
 const COMMENT_EVERY_MS = 5_000
@@ -13,7 +14,7 @@ export interface ListeningEdge {
   isStillGood: () => Promise<boolean>
   /** How far it has heard, if it has heard anything. */
   after: Place | undefined
-  /** When this node sends those away who would listen for ever. */
+  /** Aborted when the stream is to end; an edge whose stream was replaced is told so. */
   closing: AbortSignal
 }
 
@@ -23,13 +24,17 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
   const pending: Change[] = []
   let wake: () => void = () => {}
   let ended = false
+  let unsubscribe: () => void = () => {}
+  // At once, also while the edge reads nothing and the generator does not run.
   const end = () => {
     ended = true
+    pending.length = 0
+    unsubscribe()
     wake()
   }
   // An edge that comes from a node which is ahead of this one has missed nothing.
   if (after !== undefined) await feed.reach(after.number)
-  const { place, unsubscribe } = feed.subscribe({
+  const subscription = feed.subscribe({
     onChange(change) {
       pending.push(change)
       if (pending.length > PENDING_MAX) end()
@@ -37,10 +42,12 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
     },
     onLost: end,
   })
+  const { place } = subscription
+  unsubscribe = subscription.unsubscribe
 
   try {
     closing.addEventListener('abort', end)
-    if (closing.aborted) return
+    if (closing.aborted) return yield* farewell(closing)
     // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
     if (!(await edge.isStillGood())) return
     const missed = after === undefined ? undefined : await feed.backlog(after, place)
@@ -70,6 +77,7 @@ export async function* keyChanges(feed: Feed, edge: ListeningEdge): AsyncGenerat
       // While the feed itself cannot be read, silence is the truth.
       if (!ended && pending.length === 0 && feed.ageMs() < COMMENT_EVERY_MS) yield COMMENT
     }
+    yield* farewell(closing)
   } finally {
     unsubscribe()
     closing.removeEventListener('abort', end)
@@ -88,3 +96,8 @@ export function placeOf(id: string): Place {
 
 const revoked = ({ subject_id: keyId, hash }: Change) =>
   `event: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`
+
+function* farewell({ reason }: AbortSignal): Generator<string> {
+  if (reason instanceof StreamReplaced)
+    yield `event: closed\ndata: ${JSON.stringify({ message: reason.message })}\n\n`
+}

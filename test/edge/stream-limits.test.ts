@@ -1,0 +1,102 @@
+// How many streams of revocations an edge, and all edges, may keep open at a node.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { createControlPlane, startVerifier } from '../../src/edge/index.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { addEdge, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const PER_EDGE = 8
+const PER_NODE = 1_000
+
+/** A stream, once the server has responded; it collects what it is sent. */
+async function open(t: Test, url: string, token: string) {
+  const request = get(`${url}/edge/v1/key-changes`, {
+    headers: { authorization: `Bearer ${token}` },
+    agent: false,
+  })
+  atEnd(t, () => request.destroy())
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  let received = ''
+  response.on('data', (chunk) => {
+    received += chunk
+  })
+  response.on('error', () => {})
+  return {
+    status: response.statusCode,
+    retryAfter: response.headers['retry-after'],
+    received: () => received,
+    isOver: () => response.complete,
+    hangUp: () => request.destroy(),
+  }
+}
+
+test('an edge with too many streams loses the oldest, and is told so; the others go on', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const [edge, other] = [await addEdge(server, 'busy'), await addEdge(server, 'other')]
+  const unrelated = await open(t, server.url, other.token)
+  const streams: Awaited<ReturnType<typeof open>>[] = []
+  for (let index = 0; index < PER_EDGE; index++) streams.push(await open(t, server.url, edge.token))
+  const [oldest, ...rest] = streams as [(typeof streams)[number]]
+  await until('all are caught up', () => streams.every(({ received }) => received().includes('id: ')))
+  const latest = await open(t, server.url, edge.token)
+  await until('the oldest has ended', oldest.isOver)
+  assert.match(oldest.received(), /event: closed\ndata: \{"message":"[^"]*8 streams[^"]*"\}\n\n$/)
+  const { id } = (await server.post('/tokens', {})).json
+  await server.call('DELETE', `/tokens/${id}`)
+  const told = ({ received, isOver }: typeof latest) => received().includes(id) && !isOver()
+  await until('the others are told of a revocation', () => [...rest, latest, unrelated].every(told))
+})
+
+test('an edge is not locked out by streams that it no longer reads', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const { hostname, port } = new URL(server.url)
+  for (let index = 0; index < 5 * PER_EDGE; index++) {
+    const dead = connect(Number(port), hostname)
+    dead.on('error', () => {})
+    atEnd(t, () => dead.destroy())
+    dead.write(
+      `GET /edge/v1/key-changes HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${edge.token}\r\n\r\n`,
+    )
+    await once(dead, 'readable')
+  }
+  const stream = await open(t, server.url, edge.token)
+  assert.equal(stream.status, 200)
+  await until('it is caught up', () => stream.received().includes('id: '))
+})
+
+test('a full node refuses further edges until a stream ends, and still serves those it has', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const streams: Awaited<ReturnType<typeof open>>[] = []
+  const edges = []
+  for (let index = 0; index < PER_NODE / PER_EDGE; index++) edges.push(await addEdge(server, `edge-${index}`))
+  for (const { token } of edges)
+    streams.push(...(await Promise.all(Array.from({ length: PER_EDGE }, () => open(t, server.url, token)))))
+  assert.ok(streams.every(({ status }) => status === 200))
+
+  const late = await addEdge(server, 'late')
+  const refused = await open(t, server.url, late.token)
+  assert.deepEqual([refused.status, refused.retryAfter], [503, '5'])
+  await until('it is told why', () => /"error":"unavailable","message":"[^"]*1000/.test(refused.received()))
+  const again = await open(t, server.url, edges[0]?.token as string)
+  assert.equal(again.status, 200)
+
+  streams.at(-1)?.hangUp()
+  await until('there is room again', async () => (await open(t, server.url, late.token)).status === 200)
+})
+
+test('edges that share a credential learn why a stream was closed', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const notices: string[] = []
+  for (let index = 0; index < PER_EDGE + 1; index++) {
+    const controlPlane = createControlPlane({ url: server.url, credential: edge.token })
+    const verifier = startVerifier(controlPlane, { onNotice: (line) => notices.push(line) })
+    atEnd(t, () => verifier.close())
+  }
+  await until('one of them says so', () => notices.some((line) => /8 streams/.test(line)))
+})
