@@ -13,14 +13,21 @@ const ROUNDS = 25
 const AT_ONCE = 4
 const KEY_OF_NOBODY = `adit_${'x'.repeat(49)}`
 
-const start = async (t: TestContext) =>
-  startServing(t, { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' })
+const start = async (t: TestContext, env: Record<string, string> = {}) =>
+  startServing(t, {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_LOG_LEVEL: 'silent',
+    ...env,
+  })
 
 /** A body of unknown length, which is sent in chunks. */
 const chunked = (bytes: number) => new Blob([Buffer.alloc(bytes, 'x')]).stream()
 
-test('fetch reads the response to a body that is refused early, whatever its size', async (t) => {
-  const { url, token } = await start(t)
+/** Sends bodies of each size, with a known length and in chunks, to whatever refuses them. */
+async function assertReadable(
+  { url, token }: { url: string; token?: string },
+  rounds: number,
+): Promise<void> {
   const cases: [status: number, path: string, key: string][] = [
     [400, '/api/v1/tokens', token as string],
     [401, '/api/v1/tokens', KEY_OF_NOBODY],
@@ -35,11 +42,22 @@ test('fetch reads the response to a body that is refused early, whatever its siz
           const response = await fetch(url + path, init)
           return [response.status, ((await response.json()) as { error: string }).error.length > 0]
         }
-        for (let round = 0; round < ROUNDS; round += AT_ONCE) {
+        for (let round = 0; round < rounds; round += AT_ONCE) {
           const answers = await Promise.all(Array.from({ length: AT_ONCE }, post))
           for (const answer of answers) assert.deepEqual(answer, [expected, true], `${bytes} to ${path}`)
         }
       }
+}
+
+test('fetch reads the response to a body that is refused early, whatever its size', async (t) => {
+  await assertReadable(await start(t), ROUNDS)
+})
+
+test('also while the server is about to stop and closes each connection', async (t) => {
+  const serving = await start(t, { ADIT_STOP_DELAY: '300' })
+  serving.child.kill('SIGTERM')
+  await until('it says so', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
+  await assertReadable(serving, AT_ONCE)
 })
 
 test('so does a client that asked for the connection to be closed, or speaks HTTP/1.0', async (t) => {
@@ -75,14 +93,16 @@ test('a refused body of a known, moderate length costs the client neither respon
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   const received = text(socket)
-  const body = 'x'.repeat(500_000)
+  const authorization = `Authorization: Bearer ${token}\r\n`
+  const body = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\n${authorization}\r\n`.repeat(5_000)
   socket.write(`POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nContent-Length: ${body.length}\r\n\r\n`)
   await once(socket, 'readable')
   socket.write(body)
-  socket.write(`GET /api/v1/workspace HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${token}\r\n`)
-  socket.end('Connection: close\r\n\r\n')
-  const statuses = [...(await received).matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
+  socket.write(`GET /api/v1/tokens HTTP/1.1\r\nHost: adit\r\n${authorization}Connection: close\r\n\r\n`)
+  const answers = await received
+  const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
   assert.deepEqual(statuses, [404, 200])
+  assert.equal(JSON.parse(answers.slice(answers.lastIndexOf('{"tokens"'))).tokens.length, 1)
 })
 
 test('a refused client that sends without end is cut off, and its bytes are not interpreted', async (t) => {
@@ -93,6 +113,8 @@ test('a refused client that sends without end is cut off, and its bytes are not 
     'a body that is too large': `POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nContent-Length: 100000000\r\n\r\n`,
     'a body without a length':
       'POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'an empty body in chunks':
+      'POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     CONNECT: 'CONNECT x:1 HTTP/1.1\r\n\r\n',
     garbage: 'GARBAGE\r\n\r\n',
   }
