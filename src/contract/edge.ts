@@ -101,9 +101,9 @@ export const followKeyChanges = operation({
     'what was missed comes first. `reset` says that changes were missed for good: forget every key you remember. ' +
     'Without that header, and after `reset`, the latest revocations, up to a thousand, come first, without ids; keep them, and ' +
     'let no answer to a verification outweigh them. An `id` alone follows: now everything was heard. A comment comes at ' +
-    'least every 5 seconds, so that silence means loss. The stream ends when the edge itself is revoked. A node keeps at most ' +
-    '8 streams for an edge: a further one closes the oldest, which is sent `closed`, with the reason as `message` in its data. ' +
-    'Beyond 1,000 streams of all edges a node answers 503.',
+    'least every 5 seconds, so that silence means loss. The stream ends when the edge itself is revoked. ' +
+    'A node keeps at most 8 streams for an edge: a further one closes the oldest, which is sent `closed`, with the ' +
+    'reason as `message` in its data. Beyond 1,000 streams of all edges a node answers 503.',
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({

@@ -86,7 +86,7 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
             'could be; then the control plane is asked about each.',
         )
       }
-      // A connection that held was no failed attempt. One that was closed in favor of another would close that one in turn.
+      // A connection that held was no failed attempt. One that was replaced would replace another in turn.
       if (wasClosed) retryMs = RETRY_MAX_MS
       else retryMs = freshAt > began ? RETRY_FIRST_MS : Math.min(retryMs * 2, RETRY_MAX_MS)
       // Not all edges at the same moment.

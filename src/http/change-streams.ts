@@ -62,8 +62,8 @@ export class ChangeStreams {
   }
 
   /**
-   * Of one edge the oldest stream is closed in favor of the new one: if the edge had to reconnect, the oldest is the one that
-   * it no longer reads.
+   * Of one edge the oldest stream is closed in favor of the new one: if the edge had to reconnect, the
+   * oldest is the one that it no longer reads.
    */
   #makeRoom(edgeId: string): void {
     const [oldest] = this.#open.get(edgeId) ?? []
@@ -72,8 +72,8 @@ export class ChangeStreams {
       this.#remove(edgeId, oldest)
       oldest.abort(
         new StreamReplaced(
-          `This node keeps at most ${PER_EDGE_MAX} streams for an edge, and ${PER_NODE_MAX} in total; the oldest of ` +
-            'this edge was closed for a newer one. If several edges share a credential, create one for each.',
+          `This node keeps at most ${PER_EDGE_MAX} streams for an edge, and ${PER_NODE_MAX} in total; the ` +
+            'oldest of this edge was closed for a newer one. Edges that share a credential need one each.',
         ),
       )
       this.#options.onReplaced(edgeId)

@@ -1,5 +1,5 @@
-// The HTTP server below Fastify: limits what a connection may do, and responds in the usual form to bytes that never become
-// a request.
+// The HTTP server below Fastify: limits what a connection may do, and responds in the usual form to bytes
+// that never become a request.
 import type * as Http from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault, invalid } from '../domain/fault.ts'
@@ -41,8 +41,8 @@ export function createGuardedServer(handlers: RequestHandlers): Http.Server {
 
   server.on('connection', (socket) => connections.set(socket, new Connection(socket, handlers)))
   server.on('request', onRequest)
-  // An expectation that Node does not know is ignored, instead of being answered in Node's own way. So is a request to
-  // upgrade, because nothing listens for it.
+  // An expectation that Node does not know is ignored, instead of being answered in Node's own way. So is a
+  // request to upgrade, because nothing listens for it.
   server.on('checkExpectation', onRequest)
   server.on('connect', (request, stream) => {
     // Where a body follows, it is not the socket, and fails by itself.
@@ -51,7 +51,7 @@ export function createGuardedServer(handlers: RequestHandlers): Http.Server {
   })
   server.on('clientError', (error: Error & { code?: string }, stream) => {
     const socket = stream as Socket
-    // A client that has sent nothing gets no response: it could pass for that to a request which is just arriving.
+    // A client that has sent nothing gets no response: it could pass for that to a request just arriving.
     if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
       socket.destroy()
       return

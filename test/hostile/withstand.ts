@@ -1,4 +1,5 @@
-// What a server process must withstand: broken connections, after which it still runs, serves, and has leaked nothing.
+// What a server process must withstand: broken connections, after which it still runs, serves, and leaks
+// nothing.
 import assert from 'node:assert/strict'
 import {
   type BrokenConnection,

@@ -1,5 +1,5 @@
-// Broken client connections: openings of several protocols, cut after any byte and ended in any way. What a surface
-// accepts (hosts, paths, credentials) is a parameter; every choice follows from the seed.
+// Broken client connections: openings of several protocols, cut after any byte and ended in any way. What a
+// surface accepts (hosts, paths, credentials) is a parameter; every choice follows from the seed.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ export interface Opening {
   bytes: Buffer
 }
 
-/** `reset` sends a TCP RST at once, `late reset` when the server has responded, `stall` goes silent without reading. */
+/** A TCP RST at once, or when the server has responded; a FIN; or silence without reading. */
 export const endings = ['reset', 'late reset', 'half-close', 'stall'] as const
 export type Ending = (typeof endings)[number]
 
@@ -41,7 +41,9 @@ export function openingsFor({ host, headers = '', get, post, body, more = {} }: 
   const sized = `Content-Length: ${body.length}\r\n`
   const chunk = `${body.length.toString(16)}\r\n${body}\r\n`
   const webSocket =
-    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+    'Connection: Upgrade\r\nUpgrade: websocket\r\n' +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  const h2c = 'Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'
   const texts: Record<string, string> = {
     ...more,
     CONNECT: `CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}\r\n\r\nmore`,
@@ -50,7 +52,7 @@ export function openingsFor({ host, headers = '', get, post, body, more = {} }: 
     'CONNECT after a request': `${getHead}\r\nCONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
     'WebSocket upgrade': `${getHead}${webSocket}\r\n\x81\x00`,
     'upgrade with a body': `${postHead}Connection: Upgrade\r\nUpgrade: websocket\r\n${sized}\r\n${body}`,
-    'h2c upgrade': `${getHead}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n`,
+    'h2c upgrade': `${getHead}Connection: Upgrade, HTTP2-Settings\r\n${h2c}\r\n`,
     'HTTP/2 preface': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0',
     GET: `${getHead}\r\n`,
     'GET of HTTP/1.0': `GET ${get} HTTP/1.0\r\n${headers}\r\n`,
