@@ -180,6 +180,11 @@ export const edgeSettings = {
     '',
     readPublicly,
   ),
+  ADIT_EDGE_TRUSTED_PROXIES: setting(
+    'addresses or networks of proxies whose X-Forwarded-For counts, with commas between',
+    '127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7',
+    readAddresses,
+  ),
   ADIT_EDGE_FOLDER: setting(
     'where usage waits to be reported; each edge has its own',
     './data/edge',
@@ -198,6 +203,7 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
     port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
     publicly: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
+    trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES', edgeSettings.ADIT_EDGE_TRUSTED_PROXIES),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
     pipenetPort: read('ADIT_EDGE_PIPENET_PORT', edgeSettings.ADIT_EDGE_PIPENET_PORT),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
@@ -297,9 +303,13 @@ function readPublicly(text: string): { scheme: 'http' | 'https'; port: number | 
 
 function readAddresses(text: string): string[] {
   const addresses = text.split(',').flatMap((address) => address.trim() || [])
-  for (const address of addresses)
-    if (!isIP(address.split('/', 1)[0] as string))
+  for (const text of addresses) {
+    const [address = '', bits = '0', ...rest] = text.split('/')
+    const version = isIP(address)
+    const most = version === 4 ? 32 : 128
+    if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > most || rest.length > 0)
       throw new Error('must be IP addresses, or networks such as 10.0.0.0/8, with commas between')
+  }
   return addresses
 }
 

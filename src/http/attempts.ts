@@ -1,5 +1,4 @@
 // Failed attempts to prove who one is, counted in memory by each node, so that guessing is slow. Bounded in size.
-import { isIPv6 } from 'node:net'
 import { Fault } from '../domain/fault.ts'
 
 const WINDOW_MS = 15 * 60 * 1000
@@ -68,19 +67,4 @@ export function createAttempts(clock: () => number) {
   }
 
   return { attempt, spend }
-}
-
-/** Whoever has one address of IPv6 has the 2^64 around it. */
-export function networkOf(address: string): string {
-  if (!isIPv6(address)) return address
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
-  if (mapped) return mapped
-  const [head = '', tail = ''] = (address.split('%', 1)[0] as string).split('::')
-  const groups = (text: string) => (text === '' ? [] : text.split(':'))
-  const missing = 8 - groups(head).length - groups(tail).length
-  const all = [...groups(head), ...Array<string>(Math.max(0, missing)).fill('0'), ...groups(tail)]
-  return `${all
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`
 }

@@ -16,7 +16,8 @@ import { requireGoodPassword } from '../domain/passwords.ts'
 import * as people from '../domain/people.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
-import { createAttempts, type Limits, networkOf } from './attempts.ts'
+import { ipPrefix } from '../net/ip-prefix.ts'
+import { createAttempts, type Limits } from './attempts.ts'
 import { invitationLetter, type Letter, resetLetter } from './letters.ts'
 import { type Callers, createPeople, type Person, type Visitor } from './people.ts'
 import { requireSameOrigin } from './same-origin.ts'
@@ -69,13 +70,11 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     },
     'sign-in.code': async ({ browser, answer }, { code }) => {
       const { giveCode } = await auth()
-      return answer(
-        await attempt([[`code ${networkOf(browser.address)}`, 20]], () => giveCode(browser, code)),
-      )
+      return answer(await attempt([[`code ${ipPrefix(browser.address)}`, 20]], () => giveCode(browser, code)))
     },
     'sign-in.sso': async ({ browser, answer }) => {
       if (!sso) throw new Fault('not_found')
-      spend([[`sso ${networkOf(browser.address)}`, 60]])
+      spend([[`sso ${ipPrefix(browser.address)}`, 60]])
       return answer(await (await sso.open()).begin(browser))
     },
     'sign-in.return': async ({ browser, answer }, query) => {
@@ -89,7 +88,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       // Each counts, whether the address is known or not: nobody is to be flooded with mail.
       spend([
         [`mail ${email.toLowerCase()}`, 3],
-        [`mail ${networkOf(browser.address)}`, 20],
+        [`mail ${ipPrefix(browser.address)}`, 20],
       ])
       // Not waited for: how long it takes would tell whether the address is known.
       void mailResetLink(email).catch((error) => server.log.error({ err: error }, 'could not send mail'))
@@ -213,7 +212,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
 /** A password is guessed for one address from one place, for one address from many, or for many from one. */
 function limitsOf({ address }: Browser, given: string): Limits {
   const email = given.toLowerCase()
-  const network = networkOf(address)
+  const network = ipPrefix(address)
   return [
     [`sign-in ${email} ${network}`, 5],
     [`sign-in ${email}`, 50],

@@ -11,6 +11,8 @@ const TEXT = {
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
+  // A request that turned out malformed meanwhile has its response.
+  if (response.headersSent) return
   const text = JSON.stringify(body)
   response.writeHead(status, {
     'content-type': 'application/json',

@@ -1,9 +1,9 @@
 // What the other ends of tunnels ask of the edge: to open one, to take a connection for it, and to close it. Stock pipenet
 // clients ask in their own way.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { answer, refuseUpgrade } from './answers.ts'
+import type { Connection } from './connection-guard.ts'
 import { CONNECTIONS_MAX } from './lender.ts'
 import type { Opening, Wish } from './opening.ts'
 import { CONNECTION_PATH, idIn, type Opened, OWN_PATHS, TUNNELS_PATH, UPGRADE } from './protocol.ts'
@@ -26,7 +26,7 @@ export interface CallsOptions {
 export interface Calls {
   answer(path: string, request: IncomingMessage, response: ServerResponse): void
   /** A connection that the edge from then on asks things over. */
-  connect(path: string, request: IncomingMessage, socket: Socket, early: Buffer): void
+  connect(path: string, request: IncomingMessage, connection: Connection, early: Buffer): void
 }
 
 export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOptions): Calls {
@@ -62,8 +62,8 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
     show: (tunnel: Tunnel, name: string) => unknown,
   ): void {
     if (!('tunnel' in opening)) fail(response, opening.status, opening.error, opening.message)
-    // Whoever asked is gone, and nobody else knows of it.
-    else if (response.destroyed) tunnels.close(opening.tunnel, 'left')
+    // The tunnel client is gone, or was refused while the key was verified.
+    else if (response.destroyed || response.headersSent) tunnels.close(opening.tunnel, 'left')
     else answer(response, 201, show(opening.tunnel, opening.name))
   }
 
@@ -87,14 +87,18 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
         settle(openForPipenet(path.slice(PIPENET_PATHS.length), request, response), response)
       else fail(response, 404, 'not_found', 'The edge has nothing at this path.')
     },
-    connect(path, request, socket, early) {
+    connect(path, request, connection, early) {
+      const { socket } = connection
       const tunnel = tunnelOf(request)
       if (path !== CONNECTION_PATH || request.headers.upgrade !== UPGRADE || !tunnel)
         return refuseUpgrade(socket, 404, 'No tunnel is open for whoever connects.')
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${UPGRADE}\r\n\r\n`)
       // Whoever speaks before being asked does not speak this protocol.
       if (early.length > 0) socket.destroy()
-      else tunnels.connect(tunnel, socket)
+      else {
+        connection.uncount()
+        tunnels.connect(tunnel, socket)
+      }
     },
   }
 }

@@ -1,11 +1,13 @@
 // A tunnel edge, on one port: visitors come to the host names of open tunnels, and the other ends of tunnels to the paths
 // under /.adit/.
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer as createNetServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Meter, Verifier } from '../edge/index.ts'
 import { NO_PLACE, placeOf, refuseUpgrade, refuseVisitor } from './answers.ts'
 import { createCalls } from './calls.ts'
+import { createClientAddresses } from './client-address.ts'
+import { guardConnections } from './connection-guard.ts'
 import { createOpener } from './opening.ts'
 import { mayUpgrade } from './pass-on.ts'
 import { OWN_PATHS } from './protocol.ts'
@@ -14,8 +16,7 @@ import { createVisitors } from './visitors.ts'
 
 const HEADERS_WITHIN_MS = 20_000
 const IDLE_WITHIN_MS = 65_000
-/** Whoever has not taken anything of what waits for them for so long is gone. */
-const STALLED_AFTER_MS = 60_000
+const PROBE_AFTER_MS = 15_000
 const STOP_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 20
 const VERIFY_AGAIN_MS = 1_000
@@ -23,6 +24,8 @@ const VERIFY_AGAIN_MS = 1_000
 export interface EdgeOptions extends Pick<TunnelsOptions, 'onOpened' | 'onClosed'> {
   readonly host: string
   readonly port: number
+  /** Addresses and networks whose X-Forwarded-For counts. */
+  readonly trustedProxies: readonly string[]
   /** How visitors reach it; undefined means where it listens. */
   readonly publicly: { scheme: 'http' | 'https'; port: number | undefined } | undefined
   /** Where stock pipenet clients may connect, if anywhere. */
@@ -64,10 +67,16 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     keepAliveTimeout: IDLE_WITHIN_MS,
     // Somebody may send something large over a slow line.
     requestTimeout: 0,
+    // A client that is gone without a word is noticed, also where nothing is sent.
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_AFTER_MS,
     shouldUpgradeCallback: mayUpgrade,
   })
+  // Their size is limited. Past a count, older versions of Node drop headers, which may be those that frame the body.
+  server.maxHeadersCount = 0
+  const clients = createClientAddresses(options.trustedProxies)
   const listeningPort = () => (server.address() as AddressInfo).port
-  const visitors = createVisitors(tunnels, options.publicly?.scheme ?? 'http')
+  const visitors = createVisitors({ tunnels, clients, scheme: options.publicly?.scheme ?? 'http' })
   const calls = createCalls({
     tunnels,
     pipenetPort,
@@ -78,39 +87,23 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
   })
 
-  server.timeout = STALLED_AFTER_MS
-  /** How many requests of each connection are under way: one may come before the last is quite over. */
-  const serving = new Map<Socket, number>()
-  // Silence is none of our business while somebody is served, unless it is theirs.
-  server.on('timeout', (socket: Socket) => {
-    if (!serving.has(socket) || socket.writableLength > 0) socket.destroy()
-  })
-  server.on('request', (request, response) => {
-    const { socket } = request
-    serving.set(socket, (serving.get(socket) ?? 0) + 1)
-    response.once('close', () => {
-      const others = (serving.get(socket) ?? 0) - 1
-      if (others > 0) serving.set(socket, others)
-      else serving.delete(socket)
-    })
-    const place = placeOf(request)
-    if (!place) refuseVisitor(response, 400, NO_PLACE)
-    else if (place.path.startsWith(OWN_PATHS)) calls.answer(place.path, request, response)
-    else visitors.serve(place.host, request, response)
-  })
-  server.on('upgrade', (request, socket, early) => {
-    socket.on('error', () => socket.destroy())
-    socket.on('timeout', () => socket.writableLength > 0 && socket.destroy())
-    const place = placeOf(request)
-    if (!place) refuseUpgrade(socket, 400, NO_PLACE)
-    // Asked before by newer Nodes, which then hand it on as a request.
-    else if (!mayUpgrade(request)) refuseUpgrade(socket, 400, 'A request with a body cannot be upgraded.')
-    else if (place.path.startsWith(OWN_PATHS)) calls.connect(place.path, request, socket as Socket, early)
-    else visitors.serveUpgrade(place.host, request, socket, early)
-  })
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) refuseUpgrade(socket, 400, 'This is no request that can be read.')
-    else socket.destroy()
+  const guard = guardConnections(server, {
+    clients,
+    onRequest(request, response) {
+      const place = placeOf(request)
+      if (!place) refuseVisitor(response, 400, NO_PLACE)
+      else if (place.path.startsWith(OWN_PATHS)) calls.answer(place.path, request, response)
+      else visitors.serve(place.host, request, response)
+    },
+    onUpgrade(request, connection, early) {
+      const { socket } = connection
+      const place = placeOf(request)
+      if (!place) refuseUpgrade(socket, 400, NO_PLACE)
+      // Asked before by newer Nodes, which then hand it on as a request.
+      else if (!mayUpgrade(request)) refuseUpgrade(socket, 400, 'A request with a body cannot be upgraded.')
+      else if (place.path.startsWith(OWN_PATHS)) calls.connect(place.path, request, connection, early)
+      else visitors.serveUpgrade(place.host, request, socket, early)
+    },
   })
 
   try {
@@ -136,7 +129,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       // Nobody new is let in, and requests under way have a while to be answered.
       server.close()
       const patience = performance.now() + STOP_WITHIN_MS
-      while (serving.size > 0 && performance.now() < patience) await sleep(LOOK_EVERY_MS)
+      while (guard.busy() > 0 && performance.now() < patience) await sleep(LOOK_EVERY_MS)
       verifier.close()
       tunnels.closeAll()
       if (pipenetPort !== undefined) tunnels.door.close()

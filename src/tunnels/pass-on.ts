@@ -42,12 +42,15 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
   function giveUp(status: 502 | 504): void {
     clearTimeout(patience)
     onward.destroy()
+    if (answer.writableEnded || answer.destroyed) return
     if (answer.headersSent) answer.destroy()
-    else if (!answer.destroyed) passage.refuse(status)
+    else passage.refuse(status)
   }
 
   onward.on('response', (far) => {
     clearTimeout(patience)
+    // The request turned out malformed meanwhile, and has its response.
+    if (answer.headersSent) return void onward.destroy()
     const { statusCode: status = 0, statusMessage: reason = '' } = far
     const kept = endToEnd(far.rawHeaders, new Set(['transfer-encoding']))
     try {

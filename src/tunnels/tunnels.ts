@@ -3,10 +3,13 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { TunnelServer } from 'pipenet/server'
 import type { Meter, Transfer } from '../edge/index.ts'
-import { hangUp, Lender } from './lender.ts'
+import { ClientLimit } from './client-address.ts'
+import { CONNECTIONS_MAX, hangUp, Lender } from './lender.ts'
 
 const TUNNELS_MAX = 10_000
 const TUNNELS_OF_WORKSPACE_MAX = 500
+/** Requests of one client at once: half of what the tunnel carries, so that nobody can fill it alone. */
+const REQUESTS_OF_CLIENT_MAX = CONNECTIONS_MAX / 2
 /** So long may a tunnel be without any connection: at first, and when its network was away. */
 const FIRST_CONNECTION_MS = 10_000
 const RECONNECTION_MS = 3_000
@@ -33,6 +36,7 @@ export interface Tunnel {
   /** A visitor who is being served, or waits for it; ended with the tunnel. */
   serve(end: () => void): () => void
   readonly visitors: number
+  readonly perClient: ClientLimit
 }
 
 export interface Tunnels {
@@ -106,6 +110,7 @@ export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tu
           forget()
         }
       },
+      perClient: new ClientLimit(REQUESTS_OF_CLIENT_MAX),
       get visitors() {
         return served.size
       },

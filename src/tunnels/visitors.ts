@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { refuseUpgrade, refuseVisitor } from './answers.ts'
+import type { ClientAddresses } from './client-address.ts'
 import { CONNECTIONS_MAX } from './lender.ts'
 import { type Passage, passOn, passUpgrade } from './pass-on.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
@@ -11,13 +12,28 @@ export interface Visitors {
   serveUpgrade(host: string, request: IncomingMessage, socket: Duplex, early: Buffer): void
 }
 
-export function createVisitors(tunnels: Tunnels, scheme: 'http' | 'https'): Visitors {
-  /** The tunnel, unless there is none or it is busy. */
-  function admit(host: string, refuse: (status: number, words: string) => void): Tunnel | undefined {
+export interface VisitorsOptions {
+  readonly tunnels: Tunnels
+  readonly clients: ClientAddresses
+  readonly scheme: 'http' | 'https'
+}
+
+export function createVisitors({ tunnels, clients, scheme }: VisitorsOptions): Visitors {
+  /** A tunnel with a slot for the request, unless there is none. */
+  function admit(
+    host: string,
+    request: IncomingMessage,
+    refuse: (status: number, words: string) => void,
+  ): { tunnel: Tunnel; release: () => void } | undefined {
     const tunnel = tunnels.atHost(host)
     if (!tunnel) refuse(404, `No tunnel is open at ${host}.`)
-    else if (tunnel.visitors < CONNECTIONS_MAX) return tunnel
-    else refuse(503, 'The tunnel carries as much at once as it can. Try again in a moment.')
+    else if (tunnel.visitors >= CONNECTIONS_MAX)
+      refuse(503, 'The tunnel carries as much at once as it can. Try again in a moment.')
+    else {
+      const release = tunnel.perClient.acquire(clients.ofRequest(request))
+      if (release) return { tunnel, release }
+      refuse(429, 'Too many requests at once from your address. Retry shortly.')
+    }
     return undefined
   }
 
@@ -45,18 +61,25 @@ export function createVisitors(tunnels: Tunnels, scheme: 'http' | 'https'): Visi
   return {
     serve(host, request, response) {
       const refuse = (status: number, words: string) => refuseVisitor(response, status, words)
-      const tunnel = admit(host, refuse)
-      if (tunnel)
-        response.once('close', tunnel.serve(passOn(request, response, passageInto(tunnel, request, refuse))))
+      const admitted = admit(host, request, refuse)
+      if (!admitted) return
+      const { tunnel, release } = admitted
+      const done = tunnel.serve(passOn(request, response, passageInto(tunnel, request, refuse)))
+      response.once('close', () => {
+        release()
+        done()
+      })
     },
     serveUpgrade(host, request, socket, early) {
       const refuse = (status: number, words: string) => refuseUpgrade(socket, status, words)
-      const tunnel = admit(host, refuse)
-      if (tunnel)
-        socket.once(
-          'close',
-          tunnel.serve(passUpgrade(request, socket, early, passageInto(tunnel, request, refuse))),
-        )
+      const admitted = admit(host, request, refuse)
+      if (!admitted) return
+      const { tunnel, release } = admitted
+      const done = tunnel.serve(passUpgrade(request, socket, early, passageInto(tunnel, request, refuse)))
+      socket.once('close', () => {
+        release()
+        done()
+      })
     },
   }
 }

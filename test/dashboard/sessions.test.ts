@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setDisabled } from '../../src/domain/accounts.ts'
-import { networkOf } from '../../src/http/attempts.ts'
+import { ipPrefix } from '../../src/net/ip-prefix.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { startRelay } from '../support/relay.ts'
@@ -213,12 +213,12 @@ test('upper and lower case of an address count as one', async (t) => {
 })
 
 test('the addresses around one of IPv6 are one place', () => {
-  assert.equal(networkOf('192.0.2.7'), '192.0.2.7')
-  assert.equal(networkOf('::ffff:192.0.2.7'), '192.0.2.7')
-  assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
-  assert.equal(networkOf('2001:0db8:1:2::9'), '2001:db8:1:2::/64')
-  assert.equal(networkOf('::1'), '0:0:0:0::/64')
-  assert.equal(networkOf('fe80::1%eth0'), 'fe80:0:0:0::/64')
+  assert.equal(ipPrefix('192.0.2.7'), '192.0.2.7')
+  assert.equal(ipPrefix('::ffff:192.0.2.7'), '192.0.2.7')
+  assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+  assert.equal(ipPrefix('2001:0db8:1:2::9'), '2001:db8:1:2::/64')
+  assert.equal(ipPrefix('::1'), '0:0:0:0::/64')
+  assert.equal(ipPrefix('fe80::1%eth0'), 'fe80:0:0:0::/64')
 })
 
 test('behind a trusted proxy, whoever it names is counted', async (t) => {

@@ -14,7 +14,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   directory: { ours: ['domain', 'store'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'kysely'] },
   http: {
-    ours: ['auth', 'contract', 'domain', 'directory', 'mcp'],
+    ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
     packages: [
       'fastify',
       '@fastify/proxy-addr',
@@ -29,7 +29,8 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   client: { ours: ['contract'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
   edge: { ours: ['contract'], packages: ['typebox'] },
-  tunnels: { ours: ['edge'], packages: ['pipenet'] },
+  net: { ours: [], packages: [] },
+  tunnels: { ours: ['edge', 'net'], packages: ['pipenet'] },
   'cli/admin': { ours: ['cli', 'contract', 'world', 'config', 'log', 'domain'], packages: [] },
   cli: {
     ours: [

@@ -3,17 +3,16 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { pipenet } from 'pipenet'
-import { atEnd, type Test } from '../support/cleanup.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run } from '../support/process.ts'
 import { sendRaw } from '../support/raw.ts'
+import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import {
   closedTunnels,
-  type Edge,
   newKey,
   openSocket,
   openTunnel,
@@ -33,46 +32,8 @@ const STRANGE = [
   'no HTTP at all\r\n\r\n',
 ]
 
-/** The other end of a tunnel by hand: each of its connections answers one request, with what it is told. */
-async function openRaw(edge: Edge, key: string) {
-  const headers = { authorization: `Bearer ${key}` }
-  const { body } = await visit(edge, 'x', { method: 'POST', path: '/.adit/tunnels', headers })
-  const { id, host } = JSON.parse(String(body)) as { id: string; host: string }
-  async function addConnection() {
-    const socket = connect(edge.port, '127.0.0.1')
-    socket.on('error', () => {})
-    socket.write(
-      'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
-        `Authorization: Tunnel ${id}\r\n\r\n`,
-    )
-    const [head] = await once(socket, 'data')
-    assert.match(String(head), /^HTTP\/1.1 101 /)
-    return {
-      answer: (given: string) => socket.once('data', () => socket.write(given)),
-      leave: () => socket.destroy(),
-    }
-  }
-  return { id, host, addConnection }
-}
-
-/** An edge without a control plane, with a key for each workspace. */
-async function startAlone(t: Test, slugs: string[], env: Record<string, string> = {}) {
-  const file = join(createFolder(t), 'tokens.json')
-  const keys: string[] = []
-  for (const slug of slugs) {
-    const { stdout } = await run(t, ['tokens-file', 'add', slug, '--file', file], {})
-    keys.push(stdout.trim())
-  }
-  const edge = await startTunnelEdge(t, {
-    words: ['--tokens-file', file],
-    // Nobody is there: it must not even be asked.
-    env: { ADIT_URL: 'http://127.0.0.1:9', ADIT_TUNNEL_DOMAIN: 'tunnels.test', ...env },
-  })
-  return { edge, file, keys, local: await startLocal(t) }
-}
-
 test('without a control plane a tokens file governs: tunnels open, carry traffic, and close when their token is removed', async (t) => {
-  const { edge, file, keys, local } = await startAlone(t, ['acme', 'beta'])
+  const { edge, file, keys, local } = await startStandaloneEdge(t, ['acme', 'beta'])
   const [acme = '', beta = ''] = keys
   const tunnel = await openTunnel(t, { edge, key: acme, port: local.port, name: 'app' })
   const other = await openTunnel(t, { edge, key: beta, port: local.port, name: 'app' })
@@ -131,7 +92,7 @@ test('refusals say why: a bad key, a workspace that is not provisioned, a name t
 })
 
 test('no workspace gets what is for another: not by name, by host, or by headers', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme', 'beta'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme', 'beta'])
   const [acme = '', beta = ''] = keys
   const victim = await openTunnel(t, { edge, key: acme, port: local.port, name: 'app' })
   const thief = await startLocal(t)
@@ -185,7 +146,7 @@ test('no workspace gets what is for another: not by name, by host, or by headers
 })
 
 test('what one visitor sends is never taken for another one’s request', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const hidden = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n'
   for (const head of [
@@ -198,7 +159,7 @@ test('what one visitor sends is never taken for another one’s request', async 
 })
 
 test('an answer that comes before the request was read holds up nobody', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (let turn = 1; turn <= 60; turn++) {
     const body = Buffer.alloc(turn * 5_000)
@@ -208,7 +169,7 @@ test('an answer that comes before the request was read holds up nobody', async (
 })
 
 test('heads pass as they were, with where the request came from; what concerns one connection does not', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const headers = { 'X-Mine': 'é', te: 'trailers', 'keep-alive': '5', 'x-forwarded-for': '203.0.113.9' }
   const { body } = await visit(edge, host, { path: '/a%20b?c=%2F', headers })
@@ -223,7 +184,7 @@ test('heads pass as they were, with where the request came from; what concerns o
 })
 
 test('what is behind a tunnel may be away, slow or broken: visitors are told, and the tunnel stays', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const port = await freePort()
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
   const absent = await visit(edge, tunnel.host)
@@ -259,9 +220,9 @@ test('what is behind a tunnel may be away, slow or broken: visitors are told, an
 })
 
 test('a tunnel’s other end that answers strangely is no end of the edge', async (t) => {
-  const { edge, keys } = await startAlone(t, ['acme'])
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   for (const given of STRANGE) {
-    const { host, addConnection } = await openRaw(edge, keys[0] as string)
+    const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
     const { answer } = await addConnection()
     answer(given)
     assert.equal((await visit(edge, host)).status, 502, given)
@@ -269,8 +230,8 @@ test('a tunnel’s other end that answers strangely is no end of the edge', asyn
 })
 
 test('a connection that is gone when a visitor comes holds up nobody while there are good ones', async (t) => {
-  const { edge, keys } = await startAlone(t, ['acme'])
-  const { host, addConnection } = await openRaw(edge, keys[0] as string)
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
   for (let turn = 0; turn < 10; turn++) {
     const gone = await addConnection()
     const good = await addConnection()
@@ -288,8 +249,8 @@ test('a connection that is gone when a visitor comes holds up nobody while there
 })
 
 test('a tunnel that is closed counts no more, whoever goes on sending', async (t) => {
-  const { edge, keys } = await startAlone(t, ['acme'])
-  const { host, id, addConnection } = await openRaw(edge, keys[0] as string)
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  const { host, id, addConnection } = await openRawTunnel(edge, keys[0] as string)
   await addConnection()
   const sending = connect(edge.port, '127.0.0.1')
   sending.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5000000\r\n\r\n${'x'.repeat(1_000)}`)
@@ -312,7 +273,7 @@ test('a tunnel that is closed counts no more, whoever goes on sending', async (t
 })
 
 test('many short requests at once are all answered', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'], {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
     ADIT_EDGE_PIPENET_PORT: String(await freePort()),
   })
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
@@ -333,7 +294,7 @@ test('many short requests at once are all answered', async (t) => {
 })
 
 test('a request with a body stays a request, whatever it would like to become', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const upgrade of ['h2c', 'websocket', 'other'])
     for (const [framing, body] of [
@@ -348,7 +309,7 @@ test('a request with a body stays a request, whatever it would like to become', 
 })
 
 test('what goes on as something else may end in one direction before the other', async (t) => {
-  const { edge, keys } = await startAlone(t, ['acme'])
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const local = createServer({ allowHalfOpen: true }, (socket) => {
     let received = 0
     socket.once('data', () => {
@@ -380,7 +341,7 @@ test('what goes on as something else may end in one direction before the other',
 
 test('visitors who are refused and stay, or leave without a word, hold up nothing', async (t) => {
   if (process.platform !== 'linux') return t.skip('needs /proc')
-  const { edge } = await startAlone(t, ['acme'])
+  const { edge } = await startStandaloneEdge(t, ['acme'])
   const fds = () => readdirSync(`/proc/${edge.child.pid}/fd`).length
   const before = fds()
   const staying = Array.from({ length: 20 }, () => {
@@ -399,7 +360,7 @@ test('visitors who are refused and stay, or leave without a word, hold up nothin
 })
 
 test('a tunnel comes back by itself under its name when the edge was away', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     edge.child.kill(signal)
@@ -412,7 +373,7 @@ test('a tunnel comes back by itself under its name when the edge was away', asyn
 })
 
 test('a tunnel whose other end is gone without a word is closed soon, and its name is free', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const given = { edge, key: keys[0] as string, port: local.port, name: 'app' }
   const tunnel = await openTunnel(t, given)
   assert.equal((await visit(edge, tunnel.host)).status, 200)
@@ -428,7 +389,7 @@ test('a tunnel whose other end is gone without a word is closed soon, and its na
 })
 
 test('an edge that is told to stop answers what is under way', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const long = visit(edge, host, { path: '/drip/60' })
   await until('it is under way', () => local.heard.length > 0)
@@ -456,7 +417,7 @@ test('an edge with a bad credential, or on a port that is taken, says so and end
 })
 
 test('many visitors at once share a tunnel, and one too many is told to come again', async (t) => {
-  const { edge, keys, local } = await startAlone(t, ['acme'])
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const sockets = await Promise.all(Array.from({ length: 90 }, () => openSocket(edge, host)))
   const answers = await Promise.all(
@@ -475,7 +436,9 @@ test('many visitors at once share a tunnel, and one too many is told to come aga
 
 test('a stock pipenet client works too, by its own protocol', async (t) => {
   const pipenetPort = await freePort()
-  const { edge, keys, local } = await startAlone(t, ['acme'], { ADIT_EDGE_PIPENET_PORT: String(pipenetPort) })
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
+    ADIT_EDGE_PIPENET_PORT: String(pipenetPort),
+  })
   const client = (key: string) =>
     pipenet({
       port: local.port,

@@ -1,0 +1,66 @@
+// The client address of a request, and how much one client may use at once.
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import { ipPrefix } from '../net/ip-prefix.ts'
+
+const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')
+
+export interface ClientAddresses {
+  /** Undefined for a trusted proxy, whose connections are those of many clients. */
+  ofPeer(address: string | undefined): string | undefined
+  /** Undefined where a trusted proxy does not say for whom it asks. */
+  ofRequest(request: IncomingMessage): string | undefined
+}
+
+/** Addresses by prefix. X-Forwarded-For counts as far as trusted proxies have written it. */
+export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
+  const trusted = new BlockList()
+  for (const network of trustedProxies) {
+    const [address = '', bits] = network.split('/')
+    if (bits === undefined) trusted.addAddress(address, familyOf(address))
+    else trusted.addSubnet(address, Number(bits), familyOf(address))
+  }
+  const isTrusted = (address: string) => trusted.check(address, familyOf(address))
+
+  return {
+    ofPeer: (address) => (address === undefined || isTrusted(address) ? undefined : ipPrefix(address)),
+    ofRequest({ headers, socket }) {
+      const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
+      for (const address of [socket.remoteAddress, ...forwarded.reverse().map(withoutPort)]) {
+        if (address === undefined || !isIP(address)) return undefined
+        if (!isTrusted(address)) return ipPrefix(address)
+      }
+      return undefined
+    },
+  }
+}
+
+/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
+const withoutPort = (text: string) =>
+  text
+    .trim()
+    .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
+    .replace(/^\[(.*)\](:\d+)?$/, '$1')
+
+/** Counts what each client uses at once. An unknown client is not limited. */
+export class ClientLimit {
+  readonly #max: number
+  readonly #used = new Map<string, number>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** Returns what releases it, to be called once; undefined where the client uses the maximum already. */
+  acquire(client: string | undefined): (() => void) | undefined {
+    if (client === undefined) return () => {}
+    const used = this.#used.get(client) ?? 0
+    if (used >= this.#max) return undefined
+    this.#used.set(client, used + 1)
+    return () => {
+      const left = (this.#used.get(client) ?? 0) - 1
+      if (left > 0) this.#used.set(client, left)
+      else this.#used.delete(client)
+    }
+  }
+}

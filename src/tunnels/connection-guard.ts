@@ -1,0 +1,163 @@
+// Connections to the edge. The requests of one connection are handled one at a time, in their order; each gets at most one
+// response, and what is not a request is refused after the requests before it.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { closeSoon, refuseUpgrade, refuseVisitor } from './answers.ts'
+import { type ClientAddresses, ClientLimit } from './client-address.ts'
+
+/** One request is handled and the others wait; more close the connection. */
+const REQUESTS_MAX = 32
+const CONNECTIONS_OF_CLIENT_MAX = 500
+/** A client that neither sends its request nor reads its response for so long is gone. */
+const BODY_TIMEOUT_MS = 30_000
+const STALL_TIMEOUT_MS = 60_000
+
+export interface GuardOptions {
+  readonly clients: ClientAddresses
+  onRequest(request: IncomingMessage, response: ServerResponse): void
+  onUpgrade(request: IncomingMessage, connection: Connection, early: Buffer): void
+}
+
+export interface Guard {
+  /** How many connections have requests that are not answered yet. */
+  busy(): number
+}
+
+export function guardConnections(server: Server, { clients, onRequest, onUpgrade }: GuardOptions): Guard {
+  const connections = new Map<Duplex, Connection>()
+  const perClient = new ClientLimit(CONNECTIONS_OF_CLIENT_MAX)
+
+  server.on('connection', (socket: Socket) => {
+    const release = perClient.acquire(clients.ofPeer(socket.remoteAddress))
+    if (!release) {
+      socket.destroy()
+      return
+    }
+    connections.set(socket, new Connection(socket, release))
+    socket.once('close', () => connections.delete(socket))
+  })
+  // Each connection has its own listener; without one here the server would close whatever is silent.
+  server.setTimeout(STALL_TIMEOUT_MS, () => {})
+
+  const enqueue = (request: IncomingMessage, response: ServerResponse) =>
+    connections.get(request.socket)?.add({ request, response, run: () => onRequest(request, response) })
+  server.on('request', enqueue)
+  // Unknown expectations are ignored.
+  server.on('checkExpectation', enqueue)
+  server.on('upgrade', (request, socket, early) => {
+    const connection = connections.get(socket)
+    connection?.add({ run: () => onUpgrade(request, connection, early) })
+  })
+  server.on('connect', (_request, socket) =>
+    connections.get(socket)?.refuse(405, 'This is not a proxy: CONNECT is not supported.'),
+  )
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    const connection = connections.get(socket)
+    // Where nothing was sent yet, a response could be taken for that to a request which is on its way.
+    if (error.code === 'ECONNRESET' || (socket as Socket).bytesRead === 0) socket.destroy()
+    else connection?.refuse(...explain(error.code))
+  })
+  return { busy: () => [...connections.values()].filter(({ isBusy }) => isBusy).length }
+}
+
+function explain(code: string | undefined): [status: number, message: string] {
+  if (code === 'HPE_HEADER_OVERFLOW') return [431, 'The request headers are too large.']
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request headers did not arrive in time.']
+  return [400, 'Malformed HTTP request.']
+}
+
+interface Turn {
+  readonly request?: IncomingMessage
+  readonly response?: ServerResponse
+  run(): void
+}
+
+export class Connection {
+  readonly socket: Socket
+  readonly #turns: Turn[] = []
+  readonly #release: () => void
+  #latest: IncomingMessage | undefined
+  #isRefused = false
+  #isCounted = true
+
+  constructor(socket: Socket, release: () => void) {
+    this.socket = socket
+    this.#release = release
+    // From the start: the server takes its own listeners away when a request asks for an upgrade or CONNECT.
+    socket.on('error', () => {})
+    socket.on('timeout', () => this.#onTimeout())
+    socket.once('close', () => {
+      this.#turns.length = 0
+      this.uncount()
+    })
+  }
+
+  get isBusy(): boolean {
+    return this.#turns[0]?.response !== undefined
+  }
+
+  /** For a connection that becomes part of a tunnel, and no longer counts against its client. */
+  uncount(): void {
+    if (this.#isCounted) this.#release()
+    this.#isCounted = false
+  }
+
+  add(turn: Turn): void {
+    if (this.#isRefused || this.socket.destroyed) return
+    this.#latest = turn.request ?? this.#latest
+    this.#turns.push(turn)
+    if (this.#turns.length === 1) this.#runNext()
+    else if (this.#turns.length > REQUESTS_MAX) this.socket.destroy()
+  }
+
+  /** Answers what cannot be handled, after the requests before it, and closes the connection. */
+  refuse(status: number, message: string): void {
+    if (this.#isRefused) return
+    this.#isRefused = true
+    const refusal = { run: () => refuseUpgrade(this.socket, status, message) }
+    const last = this.#turns.at(-1)
+    if (this.#latest === undefined || this.#latest.complete) {
+      this.#turns.push(refusal)
+      if (this.#turns.length === 1) this.#runNext()
+    } else if (last && last.request === this.#latest && this.#turns.length > 1)
+      this.#turns.splice(-1, 1, refusal)
+    else if (last?.request === this.#latest && last.response && !last.response.headersSent) {
+      last.response.shouldKeepAlive = false
+      refuseVisitor(last.response, status, message)
+    }
+    // The request has its response already: another one would be taken for that to the next request.
+    else closeSoon(this.socket)
+  }
+
+  #runNext(): void {
+    const [turn] = this.#turns
+    if (!turn) return
+    if (!this.socket.writable) {
+      this.#turns.length = 0
+      return
+    }
+    turn.response?.once('close', () => {
+      this.#turns.shift()
+      this.#runNext()
+    })
+    if (turn.request) this.#limitBody(turn.request)
+    turn.run()
+  }
+
+  #limitBody(request: IncomingMessage): void {
+    const { headers } = request
+    if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return
+    this.socket.setTimeout(BODY_TIMEOUT_MS)
+    request.once('end', () => this.socket.setTimeout(STALL_TIMEOUT_MS))
+  }
+
+  #onTimeout(): void {
+    const [turn] = this.#turns
+    if (!turn || this.socket.writableLength > 0) this.socket.destroy()
+    // One that is paused waits for the local server, not for its client.
+    else if (turn.request && !turn.request.complete && !turn.request.isPaused())
+      this.refuse(408, 'The request body did not arrive in time.')
+    else this.socket.setTimeout(STALL_TIMEOUT_MS)
+  }
+}

@@ -1,0 +1,210 @@
+// What a connection to the edge may do: pipelining, CONNECT, malformed requests and resets.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { sendRaw } from '../support/raw.ts'
+import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { type Edge, openSocket, openTunnel, visit } from '../support/tunnels.ts'
+import { until } from '../support/until.ts'
+
+const HEALTH = 'GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n'
+
+function open(edge: Edge, bytes = ''): Socket & { received: string } {
+  const socket = Object.assign(connect(edge.port, '127.0.0.1'), {
+    received: '',
+  })
+  socket.on('error', () => {})
+  socket.on('data', (chunk) => {
+    socket.received += chunk
+  })
+  socket.write(bytes)
+  return socket
+}
+
+const statuses = (received: string) => [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, code]) => code)
+
+/** All 100 slots of a tunnel are free: as many WebSockets fit, and no more. */
+async function assertAllSlotsFree(edge: Edge, host: string): Promise<void> {
+  const sockets = await Promise.all(Array.from({ length: 100 }, () => openSocket(edge, host)))
+  await assert.rejects(openSocket(edge, host), /503/)
+  for (const socket of sockets) socket.terminate()
+}
+
+const get = (host: string, path = '/') => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+const upgrade = (host: string) =>
+  `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`
+
+test('however a connection with pipelined requests ends, their slots are released', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const pipelined = get(host, '/drip/5').repeat(31)
+  const sequences: Record<string, string> = {
+    'CONNECT after many': `${get(host).repeat(101)}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'CONNECT after some': `${pipelined}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
+    'an upgrade after some': pipelined + upgrade(host),
+    'an upgrade behind a request to the edge': `${HEALTH}${pipelined}${upgrade(host)}`,
+    'a malformed request after some': `${pipelined}nonsense\r\n\r\n`,
+    'a bad chunk after some': `${pipelined}POST / HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\nzz`,
+    'a close': pipelined,
+  }
+  for (const [what, bytes] of Object.entries(sequences)) {
+    const client = open(edge, bytes)
+    await Promise.race([once(client, 'data'), once(client, 'close')])
+    client.destroy()
+    t.diagnostic(what)
+  }
+  await until('every slot is free again', async () => (await visit(edge, host)).status === 200)
+  await assertAllSlotsFree(edge, host)
+})
+
+test('requests on one connection are handled one at a time, and too many close it', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const client = open(edge, get(host, '/drip/30').repeat(2))
+  await once(client, 'data')
+  assert.equal(local.heard.length, 1)
+  await until('the second is handled too', () => local.heard.length === 2)
+  client.destroy()
+
+  const waiting = open(edge, get(host, '/drip/5').repeat(32))
+  await until('all are answered', () => statuses(waiting.received).length === 32)
+  waiting.destroy()
+  const greedy = open(edge, get(host, '/drip/1000').repeat(33))
+  await once(greedy, 'close')
+  assert.deepEqual(statuses(greedy.received), [])
+})
+
+test('CONNECT is refused, after the requests before it are answered', async (t) => {
+  const { edge } = await startStandaloneEdge(t, ['acme'])
+  const connecting = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'
+  const { status, body } = await sendRaw(edge.url, connecting)
+  assert.equal(status, 405)
+  assert.match(body, /CONNECT/)
+  const client = open(edge, HEALTH + HEALTH + connecting + HEALTH)
+  await once(client, 'close')
+  assert.deepEqual(statuses(client.received), ['200', '200', '405'])
+})
+
+test('an upgrade waits for the requests before it', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
+  const client = open(
+    edge,
+    get(host, '/drip/3') + upgrade(host).replace('Upgrade: x', `Upgrade: websocket\r\n${key}`),
+  )
+  await until('both are answered', () => statuses(client.received).length === 2)
+  assert.deepEqual(statuses(client.received), ['200', '101'])
+  client.destroy()
+})
+
+test('a request never gets two responses', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const post = (path: string, to = host) =>
+    `POST ${path} HTTP/1.1\r\nHost: ${to}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`
+  // Before the response has begun it is the response; afterwards the connection is closed.
+  const early = open(edge, post('/'))
+  await until('it has arrived', () => local.heard.length === 1)
+  early.write('zz\r\n')
+  await once(early, 'close')
+  assert.deepEqual(statuses(early.received), ['400'])
+
+  for (const [path, to] of [
+    ['/early', host],
+    ['/', 'nothing.tunnels.test'],
+    ['/.adit/health', 'x'],
+  ] as const) {
+    const answered = open(edge, post(path, to))
+    await once(answered, 'data')
+    answered.write('zz\r\n')
+    await once(answered, 'close')
+    assert.equal(statuses(answered.received).length, 1, path)
+  }
+
+  // Nor while the response is sent.
+  const { host: raw, addConnection } = await openRawTunnel(edge, keys[0] as string)
+  const { answer } = await addConnection()
+  answer('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
+  const during = open(edge, post('/', raw))
+  await once(during, 'data')
+  during.write('zz\r\n')
+  await once(during, 'close')
+  assert.deepEqual(statuses(during.received), ['200'])
+
+  // A malformed request behind others is refused in its turn, once.
+  const behind = open(edge, `${get(host, '/drip/3')}${HEALTH}nonsense\r\n\r\n`)
+  await once(behind, 'data')
+  behind.write('more nonsense\r\n\r\n')
+  await once(behind, 'close')
+  assert.deepEqual(statuses(behind.received), ['200', '200', '400'])
+  const cut = open(edge, `${get(host, '/drip/3')}${post('/')}zz\r\n`)
+  await once(cut, 'close')
+  assert.deepEqual(statuses(cut.received), ['200', '400'])
+})
+
+test('a malformed opening is answered once, and the edge stays up', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keys[0]}\r\n`
+  for (const rest of [
+    'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n',
+    'Content-Length: 9000\r\n\r\n'.padEnd(9_100, 'x'),
+  ]) {
+    const { head: first, body } = await sendRaw(edge.url, `${head}${rest}`)
+    assert.ok(statuses(`${first}\r\n\r\n${body}`).length <= 1, body)
+  }
+  assert.equal((await visit(edge, 'x', { path: '/.adit/health' })).status, 200)
+})
+
+test('unknown expectations are ignored, and 100-continue is honored', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const post = (expect: string) =>
+    `POST / HTTP/1.1\r\nHost: ${host}\r\nExpect: ${expect}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`
+  const unknown = open(edge, post('something'))
+  await once(unknown, 'close')
+  assert.deepEqual(statuses(unknown.received), ['200'])
+  const known = open(edge, post('100-continue'))
+  await once(known, 'close')
+  assert.deepEqual(statuses(known.received), ['100', '200'])
+})
+
+test('resets at any moment crash neither the edge nor the tunnel client', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = tunnel
+  const connecting = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'
+  const beginnings = [
+    '',
+    'GET / HT',
+    get(host, '/bytes/10000000'),
+    get(host, '/drip/100').repeat(5),
+    connecting,
+    get(host, '/drip/5') + connecting,
+    upgrade(host),
+    upgrade('nothing.tunnels.test'),
+    get(host, '/drip/5') + upgrade(host),
+    'nonsense\r\n\r\n',
+    `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100\r\n\r\nhalf`,
+    `POST / HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n\r\n',
+  ]
+  for (let turn = 0; turn < 6; turn++)
+    await Promise.all(
+      beginnings.map(async (bytes) => {
+        const client = open(edge, bytes)
+        await once(client, 'connect')
+        // Resets come at once, after a turn of the event loop, or when the first bytes are there.
+        if (turn % 3 === 1) await new Promise(setImmediate)
+        if (turn % 3 === 2 && bytes.endsWith('\r\n\r\n'))
+          await Promise.race([once(client, 'data'), once(client, 'close')])
+        client.resetAndDestroy()
+      }),
+    )
+  const socket = await openSocket(edge, host)
+  socket.terminate()
+  assert.equal((await visit(edge, host)).status, 200)
+  await assertAllSlotsFree(edge, host)
+  assert.deepEqual([edge.child.exitCode, tunnel.child.exitCode], [null, null])
+})
