@@ -5,12 +5,15 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { closeSoon, refuseUpgrade, refuseVisitor } from './answers.ts'
 import { type ClientAddresses, ClientLimit } from './client-address.ts'
+import { hasBody } from './pass-on.ts'
 
 /** One request is handled and the others wait; more close the connection. */
 const REQUESTS_MAX = 32
 const CONNECTIONS_OF_CLIENT_MAX = 500
-/** A client that neither sends its request nor reads its response for so long is gone. */
-const BODY_TIMEOUT_MS = 30_000
+/** A body must bring this much in each interval until the response begins. */
+const BODY_BYTES_MIN = 1_024
+const BODY_INTERVAL_MS = 30_000
+/** A client that neither sends the rest of its request nor reads its response for so long is gone. */
 const STALL_TIMEOUT_MS = 60_000
 
 export interface GuardOptions {
@@ -66,6 +69,9 @@ function explain(code: string | undefined): [status: number, message: string] {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request headers did not arrive in time.']
   return [400, 'Malformed HTTP request.']
 }
+
+/** More of the body is to come from the client. With a part of it unread, it is the local server that is slow. */
+const isAwaited = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
 
 interface Turn {
   readonly request?: IncomingMessage
@@ -141,23 +147,26 @@ export class Connection {
       this.#turns.shift()
       this.#runNext()
     })
-    if (turn.request) this.#limitBody(turn.request)
+    this.#watchBody(turn)
     turn.run()
   }
 
-  #limitBody(request: IncomingMessage): void {
-    const { headers } = request
-    if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) return
-    this.socket.setTimeout(BODY_TIMEOUT_MS)
-    request.once('end', () => this.socket.setTimeout(STALL_TIMEOUT_MS))
+  #watchBody({ request, response }: Turn): void {
+    if (!request || !response || !hasBody(request)) return
+    let { bytesRead } = this.socket
+    const timer = setInterval(() => {
+      const received = this.socket.bytesRead - bytesRead
+      bytesRead += received
+      if (received < BODY_BYTES_MIN && !response.headersSent && isAwaited(request))
+        this.refuse(408, 'The request body did not arrive in time.')
+    }, BODY_INTERVAL_MS)
+    response.once('close', () => clearInterval(timer))
   }
 
   #onTimeout(): void {
     const [turn] = this.#turns
     if (!turn || this.socket.writableLength > 0) this.socket.destroy()
-    // One that is paused waits for the local server, not for its client.
-    else if (turn.request && !turn.request.complete && !turn.request.isPaused())
-      this.refuse(408, 'The request body did not arrive in time.')
+    else if (turn.request && isAwaited(turn.request)) closeSoon(this.socket)
     else this.socket.setTimeout(STALL_TIMEOUT_MS)
   }
 }

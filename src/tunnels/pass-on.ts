@@ -87,6 +87,8 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
     if (!answer.headersSent) patience.refresh()
   }
   near.on('data', count)
+  // Before the body comes: a tunnel client makes another connection once it knows that this one is in use.
+  if (hasBody(near)) onward.flushHeaders()
   near.pipe(onward)
   return () => giveUp(502)
 }
@@ -167,10 +169,11 @@ export function passUpgrade(
 const isFinal = (status: number) => status >= 200 && status <= 999
 
 /** A request that has a body goes on as a request, whatever it would like to become: the body is part of it. */
-export const mayUpgrade = ({ headers }: IncomingMessage) =>
-  headers.upgrade?.toLowerCase() !== 'h2c' &&
-  headers['transfer-encoding'] === undefined &&
-  Number(headers['content-length'] ?? 0) === 0
+export const mayUpgrade = (request: IncomingMessage) =>
+  request.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(request)
+
+export const hasBody = ({ headers }: IncomingMessage) =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 
 function startOnward(near: IncomingMessage, headers: string[], { to, onBytesIn }: Passage) {
   const { method = 'GET', url = '/' } = near

@@ -198,8 +198,12 @@ interface VisitOptions {
   headers: Record<string, string>
 }
 
-export async function openSocket(edge: Pick<Edge, 'port'>, host: string): Promise<WebSocket> {
-  const socket = new WebSocket(`ws://127.0.0.1:${edge.port}/`, { headers: { host } })
+export async function openSocket(
+  edge: Pick<Edge, 'port'>,
+  host: string,
+  { headers = {} }: Partial<VisitOptions> = {},
+): Promise<WebSocket> {
+  const socket = new WebSocket(`ws://127.0.0.1:${edge.port}/`, { headers: { host, ...headers } })
   await once(socket, 'open')
   return socket
 }

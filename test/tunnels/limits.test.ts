@@ -1,0 +1,117 @@
+// What one client may use of an edge, and how long it may be silent.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { atEnd } from '../support/cleanup.ts'
+import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { type Edge, openSocket, openTunnel, visit } from '../support/tunnels.ts'
+import { until } from '../support/until.ts'
+
+/** A request whose body never comes, by way of a proxy that names its client. */
+function postSilently(edge: Edge, host: string, client?: string) {
+  const socket = connect(edge.port, '127.0.0.1')
+  socket.on('error', () => {})
+  const forwarded = client === undefined ? '' : `X-Forwarded-For: ${client}\r\n`
+  socket.write(`POST / HTTP/1.1\r\nHost: ${host}\r\n${forwarded}Content-Length: 100\r\n\r\n`)
+  return socket
+}
+
+const from = (client: string) => ({ headers: { 'x-forwarded-for': client } })
+
+test('a client that fills its share of a tunnel leaves the rest to others', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const silent = Array.from({ length: 110 }, () => postSilently(edge, host, '203.0.113.9'))
+  await until(
+    'the client is limited',
+    async () => (await visit(edge, host, from('203.0.113.9'))).status === 429,
+  )
+  for (const client of ['203.0.113.8', '2001:db8::9', 'unknown', '203.0.113.9, 203.0.113.7'])
+    assert.equal((await visit(edge, host, from(client))).status, 200, client)
+  // Whatever the client wrote itself, the proxy's own entry is the last.
+  for (const client of ['198.51.100.1, 203.0.113.9', '203.0.113.9:4711', '::ffff:203.0.113.9'])
+    assert.equal((await visit(edge, host, from(client))).status, 429, client)
+  const refused = await visit(edge, host, from('203.0.113.9'))
+  assert.match(String(refused.body), /Too many requests at once from your address/)
+  for (const socket of silent) socket.destroy()
+  await until('it may come again', async () => (await visit(edge, host, from('203.0.113.9'))).status === 200)
+})
+
+test('addresses of IPv6 are limited by their /64, WebSockets included', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const sockets = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => openSocket(edge, host, from(`2001:db8:1:2::${index}`))),
+  )
+  await assert.rejects(openSocket(edge, host, from('[2001:db8:1:2:ffff::1]:99')), /429/)
+  assert.equal((await visit(edge, host, from('2001:db8:1:3::1'))).status, 200)
+  // A scope is part of an address too, whoever sends one.
+  assert.equal((await visit(edge, host, from('fe80::1%eth0'))).status, 200)
+  for (const socket of sockets) socket.terminate()
+  await until(
+    'there is room again',
+    async () => (await visit(edge, host, from('2001:db8:1:2::1'))).status === 200,
+  )
+})
+
+test('X-Forwarded-For counts only where a trusted proxy sent it', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
+    ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1, 2001:db8::/32',
+  })
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const silent = Array.from({ length: 50 }, (_, index) => postSilently(edge, host, `203.0.113.${index}`))
+  await until('it is limited', async () => (await visit(edge, host, from('198.51.100.1'))).status === 429)
+  for (const socket of silent) socket.destroy()
+})
+
+test('a client has at most 500 connections; those of tunnels and trusted proxies do not count', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'], { ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1' })
+  const { addConnection } = await openRawTunnel(edge, keys[0] as string)
+  const tunnelConnections = await Promise.all(Array.from({ length: 20 }, () => addConnection()))
+  atEnd(t, () => {
+    for (const { leave } of tunnelConnections) leave()
+  })
+  const sockets = Array.from({ length: 500 }, () => connect(edge.port, '127.0.0.1').on('error', () => {}))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  const extra = connect(edge.port, '127.0.0.1')
+  extra.on('error', () => {})
+  extra.resume()
+  await once(extra, 'close')
+  const [last] = sockets.slice(-1)
+  last?.write('GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n')
+  const [answer] = await once(last as NodeJS.EventEmitter, 'data')
+  assert.match(String(answer), /^HTTP\/1.1 200 /)
+  for (const socket of sockets) socket.destroy()
+  await until('there is room again', () =>
+    visit(edge, 'x', { path: '/.adit/health' }).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  )
+})
+
+test('a request whose body brings less than 1 KiB in 30 seconds is ended, and its slot is free', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const head = `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n`
+  const [slow, steady] = [connect(edge.port, '127.0.0.1'), connect(edge.port, '127.0.0.1')]
+  for (const socket of [slow, steady]) socket.write(head)
+  const sending = setInterval(() => {
+    if (slow.writable) slow.write('1\r\nx\r\n')
+    steady.write(`80\r\n${'x'.repeat(128)}\r\n`)
+  }, 1_000)
+  atEnd(t, () => clearInterval(sending))
+  const opening = connect(edge.port, '127.0.0.1')
+  opening.write('POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
+  const silent = Array.from({ length: 98 }, () => postSilently(edge, tunnel.host))
+  await until('the tunnel is full', async () => (await visit(edge, tunnel.host)).status === 503)
+  const answers = [slow, opening, ...silent].map((socket) => once(socket, 'data'))
+  for (const [answer] of await Promise.all(answers)) assert.match(String(answer), /^HTTP\/1.1 408 /)
+  assert.equal((await visit(edge, tunnel.host)).status, 200)
+  clearInterval(sending)
+  steady.write('0\r\n\r\n')
+  const [answer] = await once(steady, 'data')
+  assert.match(String(answer), /^HTTP\/1.1 200 /)
+  steady.destroy()
+})
