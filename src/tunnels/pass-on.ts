@@ -24,6 +24,8 @@ export interface Passage {
   readonly to: Pick<RequestOptions, 'agent' | 'host' | 'port'>
   /** Headers that take the place of those which came along, by their names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Rewrites the headers of responses, names and values in turn. */
+  rewriteResponse?(headers: string[]): string[]
   /** Called with the bytes of heads and bodies as they pass. */
   onBytesIn?(bytes: number): void
   onBytesOut?(bytes: number): void
@@ -52,7 +54,7 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
     // The request turned out malformed meanwhile, and has its response.
     if (answer.headersSent) return void onward.destroy()
     const { statusCode: status = 0, statusMessage: reason = '' } = far
-    const kept = endToEnd(far.rawHeaders, new Set(['transfer-encoding']))
+    const kept = responseHeaders(far, passage)
     try {
       if (!isFinal(status)) throw new RangeError('no status of an answer')
       answer.writeHead(status, reason, kept)
@@ -139,14 +141,14 @@ export function passUpgrade(
       return
     }
     far.once('end', () => onward.destroy())
-    sendHead(far, [...endToEnd(far.rawHeaders, new Set(['transfer-encoding'])), 'Connection', 'close'])
+    sendHead(far, [...responseHeaders(far, passage), 'Connection', 'close'])
     far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
     far.on('error', () => socket.destroy())
     far.pipe(socket, { end: false })
     far.once('end', () => closeSoon(socket))
   })
   onward.on('upgrade', (far, farSocket, farEarly) => {
-    sendHead(far, far.rawHeaders)
+    sendHead(far, rewritten(far.rawHeaders, passage))
     // Each of the two pipelines below has some of its own.
     for (const end of [socket, farSocket]) end.setMaxListeners(LISTENERS_MAX)
     for (const [bytes, to, count] of [
@@ -185,6 +187,11 @@ function headersFor(near: IncomingMessage, { headers = {} }: Passage): string[] 
   const kept = endToEnd(near.rawHeaders, new Set(Object.keys(headers)))
   return [...kept, ...Object.entries(headers).flat()]
 }
+
+const responseHeaders = (far: IncomingMessage, passage: Passage) =>
+  rewritten(endToEnd(far.rawHeaders, new Set(['transfer-encoding'])), passage)
+
+const rewritten = (headers: string[], { rewriteResponse }: Passage) => rewriteResponse?.(headers) ?? headers
 
 /** Those headers that are for whoever the message is for, in the order and spelling in which they came. */
 function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[] {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { refuseUpgrade, refuseVisitor } from './answers.ts'
 import type { ClientAddresses } from './client-address.ts'
+import { confineCookies } from './cookies.ts'
 import { CONNECTIONS_MAX } from './lender.ts'
 import { type Passage, passOn, passUpgrade } from './pass-on.ts'
 import type { Tunnel, Tunnels } from './tunnels.ts'
@@ -52,6 +53,7 @@ export function createVisitors({ tunnels, clients, scheme }: VisitorsOptions): V
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
       },
+      rewriteResponse: confineCookies,
       onBytesIn: (bytesIn) => tunnel.count({ bytesIn }),
       onBytesOut: (bytesOut) => tunnel.count({ bytesOut }),
       refuse: (status) => refuse(status, `What is behind the tunnel at ${tunnel.host} gave no answer.`),

@@ -1,0 +1,55 @@
+// Cookies of one tunnel stay with its host: the tunnels beside it belong to others.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sendRaw } from '../support/raw.ts'
+import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+
+const COOKIES: Record<string, string> = {
+  'Set-Cookie: a=1; Domain=tunnels.test; Path=/': 'Set-Cookie: a=1; Path=/',
+  'set-cookie: a=1;domain=.acme.tunnels.test': 'set-cookie: a=1',
+  'SET-COOKIE: a=1; DOMAIN\t=\ttunnels.test ; Secure': 'SET-COOKIE: a=1; Secure',
+  'Set-Cookie: a=1;Domain=a.test;HttpOnly; domain=b.test': 'Set-Cookie: a=1;HttpOnly',
+  'Set-Cookie: a=1; Domain; Domain=; SameSite=Lax': 'Set-Cookie: a=1; SameSite=Lax',
+  'Set-Cookie: a=1; "Domain"=tunnels.test': 'Set-Cookie: a=1',
+  // Not an attribute, or another one.
+  'Set-Cookie: Domain=tunnels.test; Path=/': 'Set-Cookie: Domain=tunnels.test; Path=/',
+  'Set-Cookie: a=domain=x; Path=/domain=x; Expires=Wed, 21 Oct 2037 07:28:00 GMT':
+    'Set-Cookie: a=domain=x; Path=/domain=x; Expires=Wed, 21 Oct 2037 07:28:00 GMT',
+  'X-Cookie: a=1; Domain=tunnels.test': 'X-Cookie: a=1; Domain=tunnels.test',
+}
+const HEADERS = `${Object.keys(COOKIES).join('\r\n')}\r\n`
+
+test('the Domain of every cookie is removed, in responses and in upgrades', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: x\r\n'
+  for (const [status, asked, given] of [
+    [200, 'Connection: close\r\n', `HTTP/1.1 200 OK\r\n${HEADERS}Content-Length: 0\r\n\r\n`],
+    [403, upgrade, `HTTP/1.1 403 No\r\n${HEADERS}Content-Length: 0\r\n\r\n`],
+    [101, upgrade, `HTTP/1.1 101 Switching Protocols\r\n${upgrade}${HEADERS}\r\n`],
+  ] as const) {
+    const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
+    const { answer, leave } = await addConnection()
+    answer(given)
+    const answered = await sendRaw(edge.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`, 1_000)
+    assert.equal(answered.status, status)
+    const cookies = answered.head.split('\r\n').filter((line) => /cookie:/i.test(line))
+    assert.deepEqual(cookies, Object.values(COOKIES), String(status))
+    leave()
+  }
+})
+
+test('cookies in informational responses and in trailers do not pass', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
+  const { answer } = await addConnection()
+  answer(
+    `HTTP/1.1 103 Early Hints\r\n${HEADERS}\r\nHTTP/1.1 200 OK\r\nTrailer: Set-Cookie\r\n` +
+      `Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${HEADERS}\r\n`,
+  )
+  const { head, body } = await sendRaw(
+    edge.url,
+    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+  )
+  assert.match(body, /ok/)
+  assert.doesNotMatch(head + body, /cookie/i)
+})
