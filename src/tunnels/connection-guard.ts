@@ -48,13 +48,15 @@ export function guardConnections(server: Server, { clients, onRequest, onUpgrade
   server.on('request', enqueue)
   // Unknown expectations are ignored.
   server.on('checkExpectation', enqueue)
-  server.on('upgrade', (request, socket, early) => {
-    const connection = connections.get(socket)
+  server.on('upgrade', (request, _stream, early) => {
+    const connection = connections.get(request.socket)
     connection?.add({ run: () => onUpgrade(request, connection, early) })
   })
-  server.on('connect', (_request, socket) =>
-    connections.get(socket)?.refuse(405, 'This is not a proxy: CONNECT is not supported.'),
-  )
+  server.on('connect', (request, stream) => {
+    // Where a body follows, this is not always the socket.
+    stream.on('error', () => {})
+    connections.get(request.socket)?.refuse(405, 'This is not a proxy: CONNECT is not supported.')
+  })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const connection = connections.get(socket)
     // Where nothing was sent yet, a response could be taken for that to a request which is on its way.
@@ -92,6 +94,7 @@ export class Connection {
     this.#release = release
     // From the start: the server takes its own listeners away when a request asks for an upgrade or CONNECT.
     socket.on('error', () => {})
+    socket.on('drain', () => this.#turns[0]?.response?.emit('drain'))
     socket.on('timeout', () => this.#onTimeout())
     socket.once('close', () => {
       this.#turns.length = 0
@@ -143,24 +146,24 @@ export class Connection {
       this.#turns.length = 0
       return
     }
+    const timer = this.#watchBody(turn)
     turn.response?.once('close', () => {
+      clearInterval(timer)
       this.#turns.shift()
       this.#runNext()
     })
-    this.#watchBody(turn)
     turn.run()
   }
 
-  #watchBody({ request, response }: Turn): void {
-    if (!request || !response || !hasBody(request)) return
+  #watchBody({ request, response }: Turn): NodeJS.Timeout | undefined {
+    if (!request || !response || !hasBody(request)) return undefined
     let { bytesRead } = this.socket
-    const timer = setInterval(() => {
+    return setInterval(() => {
       const received = this.socket.bytesRead - bytesRead
       bytesRead += received
       if (received < BODY_BYTES_MIN && !response.headersSent && isAwaited(request))
         this.refuse(408, 'The request body did not arrive in time.')
     }, BODY_INTERVAL_MS)
-    response.once('close', () => clearInterval(timer))
   }
 
   #onTimeout(): void {

@@ -1,4 +1,4 @@
-// The connections from the other end of a tunnel to its edge: some to spare, and as soon as one has got a request, another.
+// The connections of a tunnel client to its edge: some to spare, and another as soon as one is used.
 import { request as requestPlainly } from 'node:http'
 import type { Socket } from 'node:net'
 import { authorizationOf, CONNECTION_PATH, type Opened, UPGRADE } from './protocol.ts'
@@ -11,8 +11,8 @@ const AGAIN_AFTER_MS = 1_000
 export interface ConnectionsOptions {
   readonly edge: string
   readonly opened: Opened
-  /** Answers what the edge asks over a connection; tells when it begins to, and when it has done. */
-  serve(socket: Socket, on: { onBusy(): void; onIdle(): void }): void
+  /** Answers what the edge asks over a connection, and reports each request. */
+  serve(socket: Socket, onRequest: () => void): void
   readonly signal: AbortSignal
   onFirst(): void
 }
@@ -28,7 +28,8 @@ export function keepConnections({
   const { id, connections: most } = opened
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const all = new Set<Socket>()
-  const busy = new Set<Socket>()
+  /** Only these are to spare: after a response the edge may still be reading it, as fast as its client takes it. */
+  const unused = new Set<Socket>()
   let connecting = 0
   let wasConnected = false
   let isOver = false
@@ -44,7 +45,7 @@ export function keepConnections({
   const leave = () => end('It was closed.')
 
   function refill(): void {
-    while (!isOver && all.size - busy.size + connecting < SPARE && all.size + connecting < most) {
+    while (!isOver && unused.size + connecting < SPARE && all.size + connecting < most) {
       connecting += 1
       connect(edge, id).then(
         (socket) => {
@@ -65,22 +66,18 @@ export function keepConnections({
     if (!wasConnected) onFirst()
     wasConnected = true
     all.add(socket)
-    let wasUsed = false
+    unused.add(socket)
     socket.once('close', () => {
+      const wasUsed = !unused.delete(socket)
       all.delete(socket)
-      busy.delete(socket)
       if (all.size + connecting === 0) end(`The edge at ${edge} has closed the tunnel.`)
       else if (wasUsed) refill()
       // An edge that takes connections only to drop them is not asked for the next at once.
       else setTimeout(refill, AGAIN_AFTER_MS)
     })
-    serve(socket, {
-      onBusy() {
-        wasUsed = true
-        busy.add(socket)
-        refill()
-      },
-      onIdle: () => busy.delete(socket),
+    serve(socket, () => {
+      unused.delete(socket)
+      refill()
     })
   }
 

@@ -22,14 +22,9 @@ export interface LocalOptions {
   onPassed(passed: Passed): void
 }
 
-interface Watcher {
-  onBusy(): void
-  onIdle(): void
-}
-
 /** What the edge asks is read by Node's own server, which is just given the connections. */
 export function createLocalSide({ host, port, onPassed }: LocalOptions) {
-  const watched = new WeakMap<object, Watcher>()
+  const requestListeners = new WeakMap<object, () => void>()
   const server = createServer({
     keepAliveTimeout: 0,
     headersTimeout: 0,
@@ -50,7 +45,7 @@ export function createLocalSide({ host, port, onPassed }: LocalOptions) {
       if (!isTold) onPassed({ method, path: url, status, ms: performance.now() - began })
       isTold = true
     }
-    watched.get(request.socket)?.onBusy()
+    requestListeners.get(request.socket)?.()
     return {
       to: { agent: false, host, port },
       onAnswered,
@@ -63,10 +58,7 @@ export function createLocalSide({ host, port, onPassed }: LocalOptions) {
 
   server.on('request', (request, response) => {
     const passage = passageFor(request, (status) => refuseVisitor(response, status, absence))
-    response.once('close', () => {
-      passage.onAnswered(GONE)
-      watched.get(request.socket)?.onIdle()
-    })
+    response.once('close', () => passage.onAnswered(GONE))
     passOn(request, response, passage)
   })
   server.on('upgrade', (request, socket, early) => {
@@ -74,8 +66,8 @@ export function createLocalSide({ host, port, onPassed }: LocalOptions) {
     passUpgrade(request, socket, early, passage)
   })
   return {
-    serve(socket: Socket, on: Watcher): void {
-      watched.set(socket, on)
+    serve(socket: Socket, onRequest: () => void): void {
+      requestListeners.set(socket, onRequest)
       server.emit('connection', socket)
     },
   }

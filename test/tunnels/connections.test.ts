@@ -81,9 +81,29 @@ test('CONNECT is refused, after the requests before it are answered', async (t) 
   const { status, body } = await sendRaw(edge.url, connecting)
   assert.equal(status, 405)
   assert.match(body, /CONNECT/)
+  const withBody = connecting.replace('\r\n\r\n', '\r\nContent-Length: 4\r\n\r\nbody')
+  for (const bytes of [withBody, withBody.slice(0, -2)]) {
+    const { status } = await sendRaw(edge.url, bytes)
+    assert.equal(status, 405)
+  }
   const client = open(edge, HEALTH + HEALTH + connecting + HEALTH)
   await once(client, 'close')
   assert.deepEqual(statuses(client.received), ['200', '200', '405'])
+})
+
+test('a large response is sent whole, whatever the client asks for next', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  for (const next of [
+    'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+    upgrade('nothing.tunnels.test'),
+    'nonsense\r\n\r\n',
+  ]) {
+    const client = open(edge, get(host, '/bytes/20000000') + next)
+    await once(client, 'close')
+    assert.deepEqual(statuses(client.received.replace(/x+/, '')).length, 2, next)
+    assert.ok(client.received.length > 20_000_000, next)
+  }
 })
 
 test('an upgrade waits for the requests before it', async (t) => {
@@ -181,6 +201,7 @@ test('resets at any moment crash neither the edge nor the tunnel client', async 
     get(host, '/bytes/10000000'),
     get(host, '/drip/100').repeat(5),
     connecting,
+    connecting.replace('\r\n\r\n', '\r\nContent-Length: 9\r\n\r\nhalf'),
     get(host, '/drip/5') + connecting,
     upgrade(host),
     upgrade('nothing.tunnels.test'),

@@ -38,6 +38,23 @@ test('a client that fills its share of a tunnel leaves the rest to others', asyn
   await until('it may come again', async () => (await visit(edge, host, from('203.0.113.9'))).status === 200)
 })
 
+test('clients that do not read their responses hold up nobody else', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  // Some of these sizes fill the buffers on the client's side of the edge, and fit into those on the side of the tunnel.
+  for (const megabytes of [1, 2, 3, 4, 5, 6, 7, 8]) {
+    const stalled = Array.from({ length: 6 }, () => connect(edge.port, '127.0.0.1').pause())
+    const before = local.heard.length
+    for (const socket of stalled)
+      socket.write(`GET /bytes/${megabytes}000000 HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    await until('all are handled', () => local.heard.length === before + stalled.length)
+    await Promise.all(
+      Array.from({ length: 6 }, async () => assert.equal((await visit(edge, host)).status, 200)),
+    )
+    for (const socket of stalled) socket.destroy()
+  }
+})
+
 test('addresses of IPv6 are limited by their /64, WebSockets included', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
