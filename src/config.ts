@@ -15,6 +15,8 @@ export interface Config {
   readonly variant: Variant
   readonly requestsPerMinute: number | undefined
   readonly keysInMemory: number
+  /** The fastest link that an edge has: more usage than it carries in a day is refused. */
+  readonly usageLinkGbps: number
   /** Signs sessions and encrypts second factors; undefined where it is to be kept beside the database. */
   readonly secret: string | undefined
   readonly trustedProxies: readonly string[]
@@ -68,6 +70,11 @@ export const settings = {
     'how many API keys a node remembers at the most, about 250 bytes each; half as many, the latest used, for sure',
     '2000000',
     (text) => wholeNumber(text, 10, 33_000_000),
+  ),
+  ADIT_USAGE_LINK_GBPS: setting(
+    'fastest link of any edge in Gbit/s; an edge that reports more usage than it carries in a day is refused',
+    '100',
+    (text) => wholeNumber(text, 1, 1_000),
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; needed with PostgreSQL, else kept beside the database',
@@ -135,6 +142,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     variant: read('ADIT_API_VARIANT', settings.ADIT_API_VARIANT),
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
     keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
+    usageLinkGbps: read('ADIT_USAGE_LINK_GBPS', settings.ADIT_USAGE_LINK_GBPS),
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     sso: together({

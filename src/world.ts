@@ -6,6 +6,7 @@ import { CannotStart, wordsOf } from './cannot-start.ts'
 import type { Config } from './config.ts'
 import type { World } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
+import { dailyMaxOf } from './domain/reports.ts'
 import { migrate, SchemaTooNew } from './store/migrate.ts'
 import { openStore, type Store, type Target } from './store/store.ts'
 
@@ -27,7 +28,9 @@ export async function openWorld(config: Config, log: Logger, patienceMs: number)
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const ids = createIds(clock, random)
-  return { store, clock, random, ids, tunnelDomain: config.tunnelDomain, afterChange: () => {} }
+  const { tunnelDomain, usageLinkGbps } = config
+  const edgeDayMax = dailyMaxOf(usageLinkGbps)
+  return { store, clock, random, ids, tunnelDomain, edgeDayMax, afterChange: () => {} }
 }
 
 function sayNowAndThen(log: Logger, patienceMs: number) {

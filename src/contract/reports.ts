@@ -97,10 +97,12 @@ export const reportUsage = operation({
             {
               list: Type.Unsafe<'counters' | 'tunnels'>({ type: 'string', enum: ['counters', 'tunnels'] }),
               index: Type.Integer({ minimum: 0, description: 'The place of the item in its list.' }),
-              reason: Type.Unsafe<'unknown_workspace' | 'too_old' | 'in_future'>({
+              reason: Type.Unsafe<'unknown_workspace' | 'too_old' | 'in_future' | 'too_large'>({
                 type: 'string',
-                enum: ['unknown_workspace', 'too_old', 'in_future'],
-                description: 'No such workspace; more than 35 days ago; more than 5 minutes ahead.',
+                enum: ['unknown_workspace', 'too_old', 'in_future', 'too_large'],
+                description:
+                  'No such workspace; more than 35 days ago; more than 5 minutes ahead; more than an edge can have ' +
+                  'carried for a workspace in a day, or than the day’s total can hold. Later versions may add reasons.',
               }),
             },
             { title: 'RefusedItem' },

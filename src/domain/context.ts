@@ -1,6 +1,7 @@
 // What every verb of the domain is given: the world it acts in and, where it acts for somebody, who that is.
 import type { Role } from '../store/people.ts'
 import type { Store } from '../store/store.ts'
+import type { Totals } from '../store/usage-limits.ts'
 import type { Ids } from './ids.ts'
 
 /** Time and chance come in from outside, so that tests can fix them. */
@@ -11,6 +12,8 @@ export interface World {
   random: (bytes: number) => Uint8Array
   ids: Ids
   tunnelDomain: string
+  /** The most that one edge may add to one workspace's day. */
+  edgeDayMax: Totals
   /** Called once something that nodes remember has changed, for the one in this process. */
   afterChange: () => void
 }

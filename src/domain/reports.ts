@@ -1,8 +1,9 @@
 // Reports of edges: times are checked, workspaces found, and what can be taken is merged.
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
-import { mergeReport, TotalTooLarge } from '../store/usage.ts'
-import { type Counter, DAY_MS, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
+import { mergeReport } from '../store/usage.ts'
+import type { Totals } from '../store/usage-limits.ts'
+import { type Counter, DAY_MS, type Day, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
 import type { World } from './context.ts'
 import { invalid } from './fault.ts'
 
@@ -11,6 +12,21 @@ const MINUTE_MS = 60_000
 const DAYS_BACK_MAX = 35
 /** Clocks differ a little. */
 const AHEAD_MAX_MS = 5 * MINUTE_MS
+
+/** What 1 Gbit/s carries in a day, in each direction. */
+const BYTES_PER_GBPS = 125_000_000n * 86_400n
+/** Neither a request nor the opening of a tunnel takes less. */
+const BYTES_PER_EVENT = 100n
+
+/**
+ * The most that an edge with such a link can have counted in a day. At 100 Gbit/s, over 8,000 edges can report that much for
+ * one workspace before 63 bits are full.
+ */
+export function dailyMaxOf(gbps: number): Totals {
+  const bytes = BigInt(gbps) * BYTES_PER_GBPS
+  const events = bytes / BYTES_PER_EVENT
+  return { requests: events, bytesIn: bytes, bytesOut: bytes, events }
+}
 
 type Given = Static<(typeof reportUsage)['body']>
 type Receipt = Static<(typeof reportUsage)['answer']['schema']>
@@ -37,11 +53,11 @@ export async function takeReport(
   const now = world.clock()
   const refused: Receipt['refused'] = []
 
-  function taken<T extends Timed>(list: 'counters' | 'tunnels', items: T[]): (T & { workspaceId: string })[] {
+  function taken<T extends Timed>(list: 'counters' | 'tunnels', items: T[]) {
     return items.flatMap((item, index) => {
       const workspaceId = workspaces.get(item.workspace)
       const reason = workspaceId === undefined ? 'unknown_workspace' : refusalOf(item, now)
-      if (workspaceId !== undefined && reason === undefined) return [{ ...item, workspaceId }]
+      if (workspaceId !== undefined && reason === undefined) return [{ ...item, index, workspaceId }]
       refused.push({ list, index, reason: reason as Reason })
       return []
     })
@@ -53,14 +69,14 @@ export async function takeReport(
     counters: taken('counters', readCounters),
     tunnels: taken('tunnels', readTunnels),
   }
-  try {
-    await mergeReport(world.store, report)
-  } catch (error) {
-    if (!(error instanceof TotalTooLarge)) throw error
-    throw invalid('/body/counters', 'would make the total of a day larger than 64 bits can hold')
-  }
-  return { accepted: report.counters.length + report.tunnels.length, refused }
+  const tooLarge = new Set((await mergeReport(world.store, report, world.edgeDayMax)).map(dayKey))
+  for (const item of report.counters)
+    if (tooLarge.has(dayKey(item))) refused.push({ list: 'counters', index: item.index, reason: 'too_large' })
+  refused.sort((a, b) => (a.list < b.list ? -1 : a.list > b.list ? 1 : a.index - b.index))
+  return { accepted: counters.length + tunnels.length - refused.length, refused }
 }
+
+const dayKey = ({ workspaceId, day }: Day) => `${day} ${workspaceId}`
 
 interface Timed {
   workspace: string

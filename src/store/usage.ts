@@ -3,6 +3,7 @@
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
 import { executeWith, portions } from './rows.ts'
 import { type Db, exact, type Store } from './store.ts'
+import { applyLimits, NO_LIMIT, type Totals } from './usage-limits.ts'
 import { type Counter, DAY_MS, type Day, normalise, type Report, type TunnelMinute } from './usage-report.ts'
 
 export interface DayUsage {
@@ -14,35 +15,35 @@ export interface DayUsage {
   peakTunnels: number
 }
 
-/** The sum of a day would pass 64 bits: somebody counts what cannot have been. */
-export class TotalTooLarge extends Error {
-  override name = 'TotalTooLarge'
-}
-
-export async function mergeReport(store: Store, report: Report): Promise<void> {
+/**
+ * Returns the counters that are too large to be added and so are refused; all else is committed. `edgeMax` bounds what the
+ * edge adds to one workspace's day.
+ */
+export async function mergeReport(
+  store: Store,
+  report: Report,
+  edgeMax: Totals = NO_LIMIT,
+): Promise<Counter[]> {
   const { counters, tunnels, days } = normalise(report)
-  if (days.length === 0) return
-  try {
-    await store.transaction(async (db) => {
-      // On SQLite nobody else writes at the same time.
-      if (store.engine === 'postgres') await lockDays(db, days)
-      for (const part of portions(db, counters)) {
-        await mergeCounters(db, report, part)
-        await rollUpCounters(db, part)
-      }
-      for (const part of portions(db, tunnels)) {
-        await mergeMinutes(db, report.edgeId, part)
-        await rollUpPeaks(db, part)
-      }
-    })
-  } catch (error) {
-    throw isOverflow(error) ? new TotalTooLarge('a day’s total is too large', { cause: error }) : error
-  }
+  if (days.length === 0) return []
+  return store.transaction(async (db) => {
+    const tooLarge: Counter[] = []
+    // On SQLite nobody else writes at the same time.
+    if (store.engine === 'postgres') await lockDays(db, days)
+    for (const part of portions(db, counters)) {
+      const { accepted, refused } = await applyLimits(db, report, part, edgeMax)
+      tooLarge.push(...refused)
+      if (accepted.length === 0) continue
+      await mergeCounters(db, report, accepted)
+      await rollUpCounters(db, accepted)
+    }
+    for (const part of portions(db, tunnels)) {
+      await mergeMinutes(db, report.edgeId, part)
+      await rollUpPeaks(db, part)
+    }
+    return tooLarge
+  })
 }
-
-/** PostgreSQL by its code, SQLite by its words: it has no code of its own for this. */
-const isOverflow = (error: unknown) =>
-  (error as { code?: string }).code === '22003' || (error as Error).message === 'integer overflow'
 
 export async function readDays(db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> {
   const rows = await db

@@ -1,0 +1,92 @@
+// Bounds on what a report adds. Without them one edge that counts wrong, or lies, could fill a workspace's day to 63 bits,
+// and every honest edge would be refused there.
+import { executeWith } from './rows.ts'
+import type { Db } from './store.ts'
+import type { Counter, Day, Report } from './usage-report.ts'
+
+export type Totals = Pick<Counter, (typeof figures)[number]>
+
+const figures = ['requests', 'bytesIn', 'bytesOut', 'events'] as const
+const columns = {
+  requests: 'requests',
+  bytesIn: 'bytes_in',
+  bytesOut: 'bytes_out',
+  events: 'events',
+} as const
+
+const INT64_MAX = 2n ** 63n - 1n
+
+/** Only what a column can hold. */
+export const NO_LIMIT: Totals = {
+  requests: INT64_MAX,
+  bytesIn: INT64_MAX,
+  bytesOut: INT64_MAX,
+  events: INT64_MAX,
+}
+
+type Row<P extends string> = Record<`${P}_${(typeof figures)[number]}`, string> & Day
+
+/**
+ * Parts the counters by whether they can be added: to the edge's sum over all its epochs of that day within `edgeMax`, and
+ * to the day's sum over all edges within 63 bits. The days must be locked. What does not raise a sum is never refused.
+ */
+export async function applyLimits(
+  db: Db,
+  { edgeId, epoch }: Report,
+  counters: readonly Counter[],
+  edgeMax: Totals,
+): Promise<{ accepted: Counter[]; refused: Counter[] }> {
+  const edgeSums = byDay(await readEdgeSums(db, edgeId, epoch, counters))
+  const daySums = byDay(await readDaySums(db, counters))
+  const fits = (counter: Counter) => {
+    const edge = edgeSums.get(keyOf(counter))
+    const day = daySums.get(keyOf(counter))
+    return figures.every((figure) => {
+      const added = counter[figure] - BigInt(edge?.[`own_${figure}`] ?? 0)
+      if (added <= 0n) return true
+      const withinEdge = BigInt(edge?.[`edge_${figure}`] ?? 0) + added <= edgeMax[figure]
+      return withinEdge && BigInt(day?.[`day_${figure}`] ?? 0) + added <= INT64_MAX
+    })
+  }
+  const { accepted = [], refused = [] } = Object.groupBy(counters, (one) =>
+    fits(one) ? 'accepted' : 'refused',
+  )
+  return { accepted, refused }
+}
+
+const keyOf = ({ workspaceId, day }: Day) => `${day} ${workspaceId}`
+
+const byDay = <T extends Day>(rows: readonly T[]) => new Map(rows.map((row) => [keyOf(row), row]))
+
+/** Found by the first three columns of the primary key, so the cost grows with this edge's own epochs and no others. */
+const readEdgeSums = (db: Db, edgeId: string, epoch: string, days: readonly Day[]) =>
+  executeWith<Row<'own' | 'edge'>>(
+    db,
+    { workspace_id: 'text', day: 'bigint', edge_id: 'text', epoch: 'text' },
+    days.map(({ workspaceId, day }) => [workspaceId, day, edgeId, epoch]),
+    `select c.workspace_id as "workspaceId", c.day as day, ${figures
+      .flatMap((figure) => {
+        const column = `c.${columns[figure]}`
+        return [
+          asText(`max(case when c.epoch = given.epoch then ${column} else 0 end)`, `own_${figure}`),
+          asText(`sum(${column})`, `edge_${figure}`),
+        ]
+      })
+      .join(', ')}
+     from given join usage_counters as c
+       on c.workspace_id = given.workspace_id and c.day = given.day and c.edge_id = given.edge_id
+     group by c.workspace_id, c.day`,
+  )
+
+const readDaySums = (db: Db, days: readonly Day[]) =>
+  executeWith<Row<'day'>>(
+    db,
+    { workspace_id: 'text', day: 'bigint' },
+    days.map(({ workspaceId, day }) => [workspaceId, day]),
+    `select d.workspace_id as "workspaceId", d.day as day,
+       ${figures.map((figure) => asText(`d.${columns[figure]}`, `day_${figure}`)).join(', ')}
+     from given join usage_days as d on d.workspace_id = given.workspace_id and d.day = given.day`,
+  )
+
+/** Drivers round 64 bits. */
+const asText = (expression: string, name: string) => `cast(${expression} as text) as "${name}"`

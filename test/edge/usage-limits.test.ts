@@ -1,0 +1,111 @@
+// Absurd totals: one edge cannot use up a workspace's day, and what is refused is one item, never the report.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { mergeReport } from '../../src/store/usage.ts'
+import { engines } from '../support/databases.ts'
+import { addEdge, addWorkspace, serve, type TestServer } from '../support/server.ts'
+
+const NOW = Date.parse('2026-03-01T10:30:00.000Z')
+const clock = () => NOW
+const DAY = Date.parse('2026-03-01')
+/** What a link of 1 Gbit/s carries in a day. */
+const BYTES_MAX = 10_800_000_000_000
+const REQUESTS_MAX = BYTES_MAX / 100
+
+const counter = (given: object) => ({
+  workspace: 'acme',
+  day: '2026-03-01',
+  requests: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  events: 0,
+  ...given,
+})
+
+const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_large' })
+
+const totalOf = async (server: TestServer, key = server.key.token) =>
+  (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
+
+for (const engine of engines) {
+  test(`${engine}: an absurd item is refused alone, and the rest of the report is kept`, async (t) => {
+    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
+    const edge = await addEdge(server)
+    const other = await addWorkspace(server, 'other')
+    const { status, json } = await edge.report({
+      epoch: 'e',
+      counters: [counter({ workspace: 'other', bytesIn: 7 }), counter({ bytesIn: BYTES_MAX + 1 })],
+      tunnels: [{ workspace: 'acme', minute: '2026-03-01T10:00:00.000Z', open: 3 }],
+    })
+    assert.equal(status, 200)
+    assert.deepEqual(json, { accepted: 2, refused: [tooLarge(1)] })
+    assert.equal(await totalOf(server, other.key.token), 7)
+    const usage = (await server.call('GET', '/usage?days=1')).json
+    assert.deepEqual([usage.totalBytes, usage.peakTunnels], [0, 3])
+  })
+
+  test(`${engine}: an edge adds no more to a workspace's day than its link carries, in all its epochs`, async (t) => {
+    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
+    const edge = await addEdge(server)
+    const send = async (epoch: string, given: object) =>
+      (await edge.report({ epoch, counters: [counter(given)] })).json.refused
+    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - 10 }), [])
+    assert.deepEqual(await send('b', { bytesIn: 11 }), [tooLarge(0)])
+    assert.deepEqual(await send('b', { bytesIn: 10 }), [])
+    assert.deepEqual(await send('b', { bytesIn: 10 }), [], 'a repeated report changes nothing')
+    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - 9 }), [tooLarge(0)])
+    assert.deepEqual(await send('c', { requests: REQUESTS_MAX + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('c', { events: REQUESTS_MAX + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('c', { bytesOut: BYTES_MAX }), [], 'each figure has a limit of its own')
+    assert.equal(await totalOf(server), 2 * BYTES_MAX)
+    const honest = await addEdge(server, 'honest')
+    const { json } = await honest.report({ epoch: 'a', counters: [counter({ bytesIn: 5 })] })
+    assert.deepEqual(json, { accepted: 1, refused: [] })
+    assert.equal(await totalOf(server), 2 * BYTES_MAX + 5)
+  })
+
+  test(`${engine}: epochs that are reported at once do not pass the limit together`, async (t) => {
+    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
+    const edge = await addEdge(server)
+    const share = BYTES_MAX / 4
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: share })] }),
+      ),
+    )
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    assert.equal(answers.filter(({ json }) => json.accepted === 1).length, 4)
+    assert.equal(await totalOf(server), BYTES_MAX)
+  })
+
+  test(`${engine}: a day that is full to 63 bits refuses its own items, and no others`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const edge = await addEdge(server)
+    const other = await addWorkspace(server, 'other')
+    await mergeReport(server.world.store, {
+      edgeId: 'edge_before_the_limit',
+      epoch: 'e',
+      counters: [
+        {
+          workspaceId: server.workspace.id,
+          day: DAY,
+          requests: 0n,
+          bytesIn: 2n ** 63n - 10n,
+          bytesOut: 0n,
+          events: 0n,
+          lastSeen: null,
+        },
+      ],
+      tunnels: [],
+    })
+    const send = (bytesIn: number) =>
+      edge.report({
+        epoch: 'e',
+        counters: [counter({ bytesIn }), counter({ workspace: 'other', bytesIn })],
+      })
+    assert.deepEqual((await send(10)).json, { accepted: 1, refused: [tooLarge(0)] })
+    assert.deepEqual((await send(9)).json, { accepted: 2, refused: [] })
+    assert.match((await server.call('GET', '/usage?days=1')).text, /"totalBytes":9223372036854775807,/)
+    assert.equal(await totalOf(server, other.key.token), 10)
+  })
+}
