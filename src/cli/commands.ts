@@ -289,6 +289,35 @@ export const commands: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin usage show',
+      summary: 'show a workspace’s daily totals, or the counters of one day by edge and epoch',
+      details:
+        'Without --day: the totals of the days that edges can still report for. With --day: what each edge and epoch (a run\n' +
+        'of an edge) has reported, the largest 1,000 first.',
+      arguments: ['workspace'],
+      options: { day: { value: '<day>', summary: 'a UTC day such as 2026-11-15' } },
+    },
+    async (input, io) => (await import('./admin/usage.ts')).show(input, io),
+  ),
+  command(
+    {
+      name: 'admin usage reset',
+      summary: 'remove the usage of a day, of all edges or of one that reported nonsense',
+      details:
+        'Edges report running totals. An edge that still runs sends its total for that day again with its next report, and\n' +
+        'that is counted anew; what its earlier runs counted is gone. So name the faulty edge with --edge, which keeps the\n' +
+        'usage of all others, and stop it or revoke its credential first ("adit admin edge revoke"). It is recorded in\n' +
+        'the audit log.',
+      arguments: ['workspace'],
+      options: {
+        day: { value: '<day>', summary: 'a UTC day such as 2026-11-15', required: true },
+        edge: { value: '<id>', summary: 'only what this edge has reported' },
+      },
+    },
+    async (input, io) => (await import('./admin/usage.ts')).reset(input, io),
+  ),
+  command(
+    {
       name: 'admin backup',
       summary: 'copy the SQLite database into a file, also while a server uses it',
       details:

@@ -12,6 +12,7 @@ export type Act =
   | 'key.revoked'
   | 'edge.created'
   | 'edge.revoked'
+  | 'usage.reset'
   | 'person.invited'
   | 'invitation.revoked'
   | 'person.joined'

@@ -29,6 +29,8 @@ export function sentenceOf(entry: Entry): Sentence {
       return says('created the key', key)
     case 'key.revoked':
       return says('revoked the key', key)
+    case 'usage.reset':
+      return says('reset the usage of', subject.name || subject.id)
     case 'person.invited':
       return invited(says('invited', person))
     case 'invitation.revoked':

@@ -1,0 +1,76 @@
+// For the operator: which edges and epochs a day of usage consists of, and resetting it where an edge reported nonsense.
+import { listEdges } from '../store/edges.ts'
+import { readDays } from '../store/usage.ts'
+import { DAY_MS } from '../store/usage-report.ts'
+import { listCounters, resetDay } from '../store/usage-reset.ts'
+import { recordAct } from './audit.ts'
+import type { Actor, World } from './context.ts'
+import { Fault, invalid } from './fault.ts'
+import { isoOrNull } from './instants.ts'
+import { lastDays } from './windows.ts'
+import { getBySlug } from './workspaces.ts'
+
+/** As many as reports can still change, and today. */
+const DAYS_SHOWN = 36
+const COUNTERS_SHOWN_MAX = 1_000
+
+/** The totals of the days that reports can still change; days without usage are left out. */
+export async function showDays(world: World, slug: string) {
+  const { id } = await getBySlug(world, slug)
+  const window = lastDays(DAYS_SHOWN, world.clock())
+  const rows = await readDays(world.store.db, id, window[0] as number, window.at(-1) as number)
+  return rows.map(({ day, ...figures }) => ({ day: dateOf(day), ...figures })).reverse()
+}
+
+/** The counters that a day's total is the sum of, the largest first. */
+export async function showCounters(world: World, slug: string, date: string) {
+  const day = parseDay(date)
+  const { id: workspaceId } = await getBySlug(world, slug)
+  const rows = await listCounters(world.store.db, { workspaceId, day }, COUNTERS_SHOWN_MAX)
+  return rows.map((row) => ({
+    edge: row.edge,
+    name: row.name,
+    epoch: row.epoch,
+    requests: BigInt(row.requests),
+    bytesIn: BigInt(row.bytesIn),
+    bytesOut: BigInt(row.bytesOut),
+    events: BigInt(row.events),
+    lastSeen: isoOrNull(row.lastSeen),
+  }))
+}
+
+/**
+ * Removes what edges have reported for a workspace's day. An epoch that still runs reports its running total again and so
+ * is counted once more, in full; epochs that have ended are not reported again.
+ */
+export async function resetUsage(
+  world: World,
+  actor: Actor,
+  { workspace, day: date, edge }: { workspace: string; day: string; edge?: string | undefined },
+) {
+  const day = parseDay(date)
+  const { id: workspaceId } = await getBySlug(world, workspace)
+  const removed = await world.store.transaction(async (db) => {
+    const removed = await resetDay(db, { workspaceId, day }, edge)
+    if (!removed) throw noUsage(date, edge)
+    const named = edge === undefined ? undefined : (await listEdges(db)).find(({ id }) => id === edge)
+    const subjectName = edge === undefined ? date : `${date} of edge ${named?.name ?? edge}`
+    await recordAct(db, world, { workspaceId, actor, action: 'usage.reset', subjectId: date, subjectName })
+    return removed
+  })
+  return { workspace, day: date, ...(edge !== undefined && { edge }), ...removed }
+}
+
+const noUsage = (date: string, edge: string | undefined) =>
+  new Fault('not_found', {
+    message: `There is no usage on ${date}${edge === undefined ? '' : ` from the edge ${edge}`}.`,
+  })
+
+const dateOf = (day: number) => new Date(day).toISOString().slice(0, 10)
+
+function parseDay(date: string): number {
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? Date.parse(date) : Number.NaN
+  if (Number.isNaN(day) || day % DAY_MS !== 0 || dateOf(day) !== date)
+    throw invalid('--day', `must be a UTC day such as ${dateOf(0)}`)
+  return day
+}

@@ -1,0 +1,72 @@
+// What a day of usage consists of, for the operator: its counters by edge and epoch, and removing them.
+import { type RawBuilder, sql } from 'kysely'
+import { type Db, exact } from './store.ts'
+import { DAY_MS, type Day } from './usage-report.ts'
+
+/** Largest first. An edge can make any number of epochs, so the list is cut. */
+export const listCounters = (db: Db, { workspaceId, day }: Day, limit: number) =>
+  db
+    .selectFrom('usage_counters as c')
+    .leftJoin('edges', 'edges.id', 'c.edge_id')
+    .select([
+      'c.edge_id as edge',
+      'edges.name as name',
+      'c.epoch as epoch',
+      exact('c.requests').as('requests'),
+      exact('c.bytes_in').as('bytesIn'),
+      exact('c.bytes_out').as('bytesOut'),
+      exact('c.events').as('events'),
+      'c.last_seen as lastSeen',
+    ])
+    .where('c.workspace_id', '=', workspaceId)
+    .where('c.day', '=', day)
+    .orderBy('c.bytes_in', 'desc')
+    .orderBy('c.bytes_out', 'desc')
+    .orderBy('c.edge_id')
+    .orderBy('c.epoch')
+    .limit(limit)
+    .execute()
+
+export interface Removed {
+  counters: number
+  minutes: number
+}
+
+/** Removes all of a day, or one edge's part of it; undefined where there is nothing. */
+export async function resetDay(
+  db: Db,
+  { workspaceId, day }: Day,
+  edgeId: string | undefined,
+): Promise<Removed | undefined> {
+  const ofDay = sql`workspace_id = ${workspaceId} and day = ${day}`
+  const inDay = sql`workspace_id = ${workspaceId} and minute >= ${day} and minute < ${day + DAY_MS}`
+  const ofEdge = edgeId === undefined ? sql`` : sql`and edge_id = ${edgeId}`
+  // First, because reports lock the day's row before they touch the rest.
+  const locked =
+    edgeId === undefined
+      ? await count(db, sql`delete from usage_days where ${ofDay}`)
+      : await count(db, sql`update usage_days set day = day where ${ofDay}`)
+  if (locked === 0) return undefined
+  const counters = await count(db, sql`delete from usage_counters where ${ofDay} ${ofEdge}`)
+  const minutes = await count(db, sql`delete from usage_minutes where ${inDay} ${ofEdge}`)
+  if (edgeId === undefined) return { counters, minutes }
+  // Only where rows were removed: those of an old day may have been deleted to save space, and its sums must stay.
+  if (counters > 0) {
+    const sums = ['requests', 'bytes_in', 'bytes_out', 'events'].map(
+      (column) =>
+        sql`${sql.ref(column)} = coalesce((select sum(${sql.ref(column)}) from usage_counters where ${ofDay}), 0)`,
+    )
+    const lastSeen = sql`last_seen = (select max(last_seen) from usage_counters where ${ofDay})`
+    await count(db, sql`update usage_days set ${sql.join([...sums, lastSeen])} where ${ofDay}`)
+  }
+  if (minutes > 0) {
+    const open = sql`select sum(open) as open from usage_minutes where ${inDay} group by minute`
+    const peak = sql`coalesce((select max(open) from (${open}) as minutes), 0)`
+    await count(db, sql`update usage_days set peak_tunnels = ${peak} where ${ofDay}`)
+  }
+  return counters + minutes > 0 ? { counters, minutes } : undefined
+}
+
+/** Runs a statement; returns how many rows it changed. */
+const count = async (db: Db, statement: RawBuilder<unknown>): Promise<number> =>
+  Number((await statement.execute(db)).numAffectedRows ?? 0)

@@ -1,0 +1,127 @@
+// The operator looks at a day's counters and resets them, as real processes beside a running server.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Test } from '../support/cleanup.ts'
+import { createDatabase, type Engine, engines } from '../support/databases.ts'
+import { run, startServing } from '../support/process.ts'
+import { caller } from '../support/server.ts'
+
+const today = () => new Date().toISOString().slice(0, 10)
+
+async function setUp(t: Test, engine: Engine) {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+  const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+  await json('admin', 'workspace', 'create', 'acme')
+  const key = await json('admin', 'key', 'create', '--workspace', 'acme')
+  const [good, bad] = [
+    await json('admin', 'edge', 'create', 'good'),
+    await json('admin', 'edge', 'create', 'bad'),
+  ]
+  const { api, url } = await startServing(t, env)
+  const day = today()
+  const report = (edge: { token: string }, epoch: string, bytesIn: number, open: number) =>
+    caller(`${url}/edge/v1`, edge.token)('POST', '/usage', {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        epoch,
+        counters: [
+          {
+            workspace: 'acme',
+            day,
+            requests: 1,
+            bytesIn,
+            bytesOut: 0,
+            events: 2,
+            lastSeen: `${day}T00:00:00.000Z`,
+          },
+        ],
+        tunnels: [{ workspace: 'acme', minute: `${day}T00:00:00.000Z`, open }],
+      }),
+    })
+  const usage = async () => (await caller(api, key.token)('GET', '/usage?days=1')).json
+  const figures = async () => {
+    const { totalBytes, eventCount, peakTunnels } = await usage()
+    return { totalBytes, eventCount, peakTunnels }
+  }
+  return { env, json, good, bad, day, report, figures }
+}
+
+for (const engine of engines) {
+  test(`${engine}: resetting an edge's day removes its counters alone, and the audit log says so`, async (t) => {
+    const { env, json, good, bad, day, report, figures } = await setUp(t, engine)
+    const absurd = 1_000_000_000_000_000
+    await report(good, 'g1', 5, 2)
+    await report(bad, 'b1', absurd, 900_000)
+    await report(bad, 'b2', 7, 1)
+    assert.deepEqual(await figures(), { totalBytes: absurd + 12, eventCount: 6, peakTunnels: 900_002 })
+
+    const shown = await json('admin', 'usage', 'show', 'acme', '--day', day)
+    assert.deepEqual(
+      shown.map((row: { edge: string; name: string; epoch: string; bytesIn: number }) => [
+        row.edge,
+        row.name,
+        row.epoch,
+        row.bytesIn,
+      ]),
+      [
+        [bad.id, 'bad', 'b1', absurd],
+        [bad.id, 'bad', 'b2', 7],
+        [good.id, 'good', 'g1', 5],
+      ],
+    )
+    const [total] = await json('admin', 'usage', 'show', 'acme')
+    assert.deepEqual([total.day, total.bytesIn], [day, absurd + 12])
+    const text = (await run(t, ['admin', 'usage', 'show', 'acme', '--day', day], env)).stdout
+    assert.match(text, /^EDGE +NAME +EPOCH +REQUESTS/)
+
+    const reset = await run(t, ['admin', 'usage', 'reset', 'acme', '--day', day, '--edge', bad.id], env)
+    assert.equal(reset.code, 0, reset.stderr)
+    assert.match(reset.stderr, new RegExp(`adit admin edge revoke ${bad.id}`))
+    assert.deepEqual(await figures(), { totalBytes: 5, eventCount: 2, peakTunnels: 2 })
+    // Totals run on within an epoch: the honest edge's next report counts once, not twice.
+    await report(good, 'g1', 9, 3)
+    assert.deepEqual(await figures(), { totalBytes: 9, eventCount: 2, peakTunnels: 3 })
+
+    await json('admin', 'edge', 'revoke', bad.id)
+    assert.equal((await report(bad, 'b1', absurd, 1)).status, 401)
+    const again = await run(
+      t,
+      ['admin', 'usage', 'reset', 'acme', '--day', day, '--edge', bad.id, '--json'],
+      env,
+    )
+    assert.equal(again.code, 1)
+    assert.equal(JSON.parse(again.stderr).error, 'not_found')
+    const { rows } = await audit(env)
+    assert.deepEqual(
+      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.subject_id, row.subject_name]),
+      [[day, `${day} of edge bad`]],
+    )
+  })
+
+  test(`${engine}: resetting a whole day leaves nothing of it, and a running epoch counts from its own total`, async (t) => {
+    const { env, json, good, day, report, figures } = await setUp(t, engine)
+    await report(good, 'g1', 5, 2)
+    assert.deepEqual(await json('admin', 'usage', 'reset', 'acme', '--day', day), {
+      workspace: 'acme',
+      day,
+      counters: 1,
+      minutes: 1,
+    })
+    assert.deepEqual(await figures(), { totalBytes: 0, eventCount: 0, peakTunnels: 0 })
+    await report(good, 'g1', 6, 1)
+    assert.deepEqual(await figures(), { totalBytes: 6, eventCount: 2, peakTunnels: 1 })
+    for (const wrong of ['2026-02-30', 'yesterday'])
+      assert.equal((await run(t, ['admin', 'usage', 'reset', 'acme', '--day', wrong], env)).code, 2, wrong)
+    assert.equal((await run(t, ['admin', 'usage', 'show', 'nobody'], env)).code, 1)
+  })
+}
+
+async function audit(env: Record<string, string>) {
+  const { openWorld } = await import('../../src/world.ts')
+  const { readConfig } = await import('../../src/config.ts')
+  const { createLog } = await import('../../src/log.ts')
+  const world = await openWorld(readConfig(env), createLog('silent'), 1_000)
+  const rows = await world.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
+  await world.store.close()
+  return { rows }
+}
