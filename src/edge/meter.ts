@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { guarded } from './callbacks.ts'
 import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
 import { createOutage } from './outage.ts'
+import { remainderOf } from './refusals.ts'
 import { type Leftover, openSpool } from './spool.ts'
 import { type Batch, createTally, type Tally, type Transfer } from './tally.ts'
 
@@ -87,15 +88,14 @@ export async function startMeter(
   }
 
   async function sendLeftover(
-    { reports, discard, setAside }: Leftover,
+    { reports, discard, keepOnly, setAside }: Leftover,
     send: (report: Report) => Promise<Receipt>,
   ): Promise<void> {
     try {
-      const receipts = []
-      for (const report of reports) receipts.push(await send(report))
-      // Ahead of the control plane's clock: its time will come.
-      const isEarly = receipts.some(({ refused }) => refused.some(({ reason }) => reason === 'in_future'))
-      if (!isEarly) await discard()
+      const remaining = []
+      for (const report of reports) remaining.push(remainderOf(report, await send(report)) ?? [])
+      if (remaining.flat().length === 0) await discard()
+      else await keepOnly(remaining.flat())
     } catch (error) {
       if (!(error instanceof ControlPlaneError && error.status === 400)) throw error
       await setAside(error.message)

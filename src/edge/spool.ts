@@ -13,6 +13,8 @@ export interface Leftover {
   reports: Report[]
   /** It is with the control plane: gone from disk. */
   discard(): Promise<void>
+  /** The rest is with the control plane: only this is left to send. */
+  keepOnly(reports: Report[]): Promise<void>
   /** It will never be taken: kept for whoever wants to look, and not tried again. */
   setAside(reason: string): Promise<void>
 }
@@ -30,7 +32,6 @@ export async function openSpool(
   onNotice: (line: string) => void,
 ): Promise<Spool> {
   const own = join(folder, `usage-${epoch}.json`)
-  const draft = `${own}.new`
   let onDisk = '[]'
   // Tried at once: an edge that could not keep its counts should not begin to count.
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -44,11 +45,12 @@ export async function openSpool(
     const text = JSON.stringify(reports)
     if (text === onDisk) return
     if (reports.length === 0) await rm(own, { force: true })
-    else await replace(text)
+    else await replace(own, text)
     onDisk = text
   }
 
-  async function replace(text: string): Promise<void> {
+  async function replace(path: string, text: string): Promise<void> {
+    const draft = `${path}.new`
     const file = await open(draft, 'w', 0o600)
     try {
       await file.writeFile(text)
@@ -60,7 +62,7 @@ export async function openSpool(
     } finally {
       await file.close()
     }
-    await rename(draft, own)
+    await rename(draft, path)
   }
 
   /** Files of earlier runs, newest first. */
@@ -93,8 +95,14 @@ export async function openSpool(
           await rename(path, `${path}.bad`)
           onNotice(`${path} was set aside as .bad: ${reason}`)
         }
-        const reports = readReports(await readFile(path, 'utf8'))
-        if (reports) yield { reports, discard: () => rm(path, { force: true }), setAside }
+        const text = await readFile(path, 'utf8')
+        const discard = () => rm(path, { force: true })
+        const keepOnly = async (remaining: Report[]) => {
+          const rest = JSON.stringify(remaining)
+          if (rest.length < text.length) await replace(path, rest)
+        }
+        const reports = readReports(text)
+        if (reports) yield { reports, discard, keepOnly, setAside }
         else await setAside('it holds no reports.')
       }
     },

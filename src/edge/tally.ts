@@ -1,6 +1,7 @@
 // What an edge has counted: running totals by workspace and UTC day, and the most tunnels open in each minute. Kept until
 // the control plane has it, within a bound.
 import type { Receipt, Report } from './control-plane.ts'
+import { isTemporary } from './refusals.ts'
 
 type CounterItem = NonNullable<Report['counters']>[number]
 type MinuteItem = NonNullable<Report['tunnels']>[number]
@@ -211,11 +212,8 @@ function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void):
       tunnels: lists.tunnels.map(({ item }) => item as MinuteItem),
     },
     acknowledge({ refused }) {
-      // Ahead of the control plane's clock: its time will come. Whatever else is refused stays refused.
-      const early = new Set(
-        refused.flatMap(({ list, index, reason }) => (reason === 'in_future' ? [lists[list][index]] : [])),
-      )
-      for (const one of pending) if (!early.has(one)) one.counted.acknowledged = one.changes
+      const sendAgain = new Set(refused.filter(isTemporary).map(({ list, index }) => lists[list][index]))
+      for (const one of pending) if (!sendAgain.has(one)) one.counted.acknowledged = one.changes
       onAcknowledged()
     },
   }

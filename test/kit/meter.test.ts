@@ -6,13 +6,15 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { resetUsage } from '../../src/domain/usage-reset.ts'
 import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge/index.ts'
+import { mergeReport } from '../../src/store/usage.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, createFolder, type Engine, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
-import { addEdge, addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
+import { addEdge, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 async function setUp(
@@ -260,6 +262,42 @@ test('what is ahead of the control plane’s clock waits for its time', async (t
   await until('it waits', () => waiting(folder).includes('acme'))
   ahead = 0
   await until('its time has come', async () => (await usageOf(server)).totalBytes === 1)
+})
+
+test('what a full day refuses waits, alone, and arrives once the operator has reset the day', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const other = await addWorkspace(server, 'other')
+  const day = new Date().toISOString().slice(0, 10)
+  const absurd = {
+    edgeId: 'edge_absurd',
+    epoch: 'e',
+    counters: [
+      {
+        workspaceId: server.workspace.id,
+        day: Date.parse(day),
+        requests: 0n,
+        bytesIn: 2n ** 63n - 1n,
+        bytesOut: 0n,
+        events: 0n,
+        lastSeen: null,
+      },
+    ],
+    tunnels: [],
+  }
+  await mergeReport(server.world.store, absurd)
+  const left = (workspace: string) => ({ workspace, day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 })
+  const file = join(folder, 'usage-left.json')
+  writeFileSync(file, JSON.stringify([{ epoch: 'left', counters: [left('acme'), left('other')] }]))
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 40 })
+  await until('it is refused', () => notices.some((line) => line.includes('too_large')))
+  await until('only what was refused is kept', () => !readFileSync(file, 'utf8').includes('other'))
+  const usageOfOther = (await server.call('GET', '/usage?days=2', { key: other.key.token })).json
+  assert.equal(usageOfOther.totalBytes, 3)
+  await until('it waits', () => waiting(folder).includes('"bytesIn":40'))
+  await resetUsage(server.world, operator, { workspace: 'acme', day, edge: 'edge_absurd' })
+  await until('both have arrived', async () => (await usageOf(server)).totalBytes === 43)
+  await until('nothing waits any more', () => waiting(folder) === '')
 })
 
 test('a file that cannot be read is set aside, and others are sent', async (t) => {
