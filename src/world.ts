@@ -16,9 +16,11 @@ const SAY_EVERY_MS = 5_000
 export async function openWorld(config: Config, log: Logger, patienceMs: number): Promise<World> {
   let store: Store | undefined
   try {
-    store = openStore(config.database, (error) =>
-      log.warn({ reason: wordsOf(error) }, 'database connection lost'),
-    )
+    store = openStore(config.database, {
+      onLostConnection: (error) => log.warn({ reason: wordsOf(error) }, 'database connection lost'),
+      onStorageFault: (fault) => log.error({ reason: fault.message }, 'database storage fault: not ready'),
+      onStorageRecovered: () => log.info('database storage recovered: ready'),
+    })
     const ahead = await migrate(store, { patienceMs, onWait: sayNowAndThen(log, patienceMs) })
     if (ahead) log.warn(ahead, 'the database is newer than this adit, which can run on it; update it soon')
   } catch (error) {
@@ -49,7 +51,7 @@ function explain(target: Target, error: unknown): string {
   if (error instanceof SchemaTooNew) return error.message
   const reason = wordsOf(error).replace(/\.$/, '')
   if (target.engine === 'sqlite')
-    return `SQLite cannot use ${target.path}: ${reason}. Check ADIT_DATABASE_URL.`
+    return `SQLite cannot use ${target.path}: ${reason}. ADIT_DATABASE_URL must name a file on a local disk that this user can write.`
   if ((error as { code?: string }).code === '3D000')
     return `On that PostgreSQL, ${reason}. Create it with createdb, or mend ADIT_DATABASE_URL.`
   return `PostgreSQL cannot be used: ${reason}. Check ADIT_DATABASE_URL.`

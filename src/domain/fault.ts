@@ -1,6 +1,10 @@
 // The one error class of the domain. Its public words are kept apart from its cause: the cause goes to the log.
 import type { FaultCode } from '../contract/faults.ts'
+import { storageFaultOf } from '../store/storage-fault.ts'
 import { isUnavailable } from '../store/unavailable.ts'
+
+/** Somebody has to make room first. */
+const STORAGE_RETRY_S = 5
 
 export interface Detail {
   path: string
@@ -12,11 +16,14 @@ interface FaultWords {
   details?: Detail[]
   cause?: unknown
   retryAfterS?: number
+  isLogged?: boolean
 }
 
 export class Fault extends Error {
   override name = 'Fault'
   readonly code: FaultCode
+  /** Whether the cause was logged where it arose, once for all requests that it fails. */
+  readonly isLogged: boolean
   readonly details: Detail[]
   readonly retryAfterS: number | undefined
 
@@ -25,6 +32,7 @@ export class Fault extends Error {
     this.code = code
     this.details = words.details ?? []
     this.retryAfterS = words.retryAfterS
+    this.isLogged = words.isLogged ?? false
   }
 }
 
@@ -34,6 +42,14 @@ export const invalid = (path: string, message: string) =>
 /** What nobody foresaw is `internal`; a database that cannot answer is `unavailable`, never a guess. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof Fault) return error
+  const storage = storageFaultOf(error)
+  if (storage)
+    return new Fault('unavailable', {
+      message: `${storage.summary} Try again later.`,
+      retryAfterS: STORAGE_RETRY_S,
+      cause: storage,
+      isLogged: true,
+    })
   if (isUnavailable(error))
     return new Fault('unavailable', {
       message: 'The service cannot answer just now. Try again shortly.',

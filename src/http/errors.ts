@@ -36,7 +36,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
 export function faultFor(error: unknown, request: FastifyRequest): Fault {
   const fault = translate(error)
   if (fault.code === 'internal') request.log.error({ err: fault.cause }, 'request failed')
-  if (fault.code === 'unavailable' && fault.cause)
+  if (fault.code === 'unavailable' && fault.cause && !fault.isLogged)
     request.log.warn({ reason: (fault.cause as Error).message }, 'database unavailable')
   return fault
 }

@@ -6,7 +6,7 @@ import { mountSurface } from './surface.ts'
 
 export interface OpsOptions {
   isStopping: () => boolean
-  /** Rejects while the database does not answer. */
+  /** Rejects while the database does not answer or cannot be written. */
   ping: () => Promise<void>
 }
 

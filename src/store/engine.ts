@@ -15,4 +15,6 @@ export interface Engine {
   ring?: string
   /** See `Store`. */
   stamp?: () => number | undefined
+  /** Closes what Kysely does not: it ends only drivers that were used. */
+  close?: () => void
 }

@@ -7,6 +7,7 @@ import { people } from './migrations/0003-people.ts'
 import { nodes } from './migrations/0004-nodes.ts'
 import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import type { Migration, Words } from './migrations/migration.ts'
+import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 import { isRace, isUnavailable, Unreachable } from './unavailable.ts'
@@ -54,7 +55,10 @@ export async function migrate(store: Store, { patienceMs, onWait }: Patience): P
     try {
       return await attempt(store)
     } catch (error) {
-      const hopeless = error instanceof Unreachable && error.isMisconfigured
+      const hopeless =
+        (error instanceof Unreachable && error.isMisconfigured) ||
+        // The file is here already: only another process that holds it is worth waiting for.
+        (store.engine === 'sqlite' && error instanceof StorageFault)
       const race = isRace(error)
       const passing = race || (isUnavailable(error) && !hopeless)
       if (!passing || performance.now() > deadline) throw error

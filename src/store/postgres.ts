@@ -4,6 +4,7 @@ import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kys
 import pg from 'pg'
 import type { Ends, Engine } from './engine.ts'
 import { createFreshPool, type Lender } from './fresh-pool.ts'
+import type { StorageHealth } from './storage-fault.ts'
 import { isConnectionLost, Unreachable } from './unavailable.ts'
 
 /** For requests. */
@@ -53,7 +54,7 @@ export interface PostgresEvents {
  * then, even those that look healthy: one that leads nowhere would be found out only by a request that waits in vain. So
  * the pool is exchanged for a fresh one, when the line is lost and again when it is back.
  */
-export function openPostgres(url: string, events: PostgresEvents): Engine {
+export function openPostgres(url: string, events: PostgresEvents, health: StorageHealth): Engine {
   /** Of the pool, and of those before it whose sessions may still be there. */
   let names: string[] = []
   const pool = createFreshPool(() => {
@@ -86,8 +87,8 @@ export function openPostgres(url: string, events: PostgresEvents): Engine {
     return { reader: dialect, writer: dialect }
   }
   return {
-    main: dialectOf(discarding(pool)),
-    line: dialectOf(discarding(line, { judge: judgeLine, patienceMs: LINE_PATIENCE_MS })),
+    main: dialectOf(discarding(pool, health)),
+    line: dialectOf(discarding(line, health, { judge: judgeLine, patienceMs: LINE_PATIENCE_MS })),
     ring: `notify ${CHANNEL}`,
   }
 }
@@ -127,7 +128,11 @@ interface Discarding {
  * A connection on which a query went without an answer is asked nothing more and closed, not lent again: the answer
  * might still come and be taken for the next query's. `judge` is told after each query whether it was so.
  */
-function discarding(pool: Lender, { judge, patienceMs }: Discarding = {}): PostgresPool {
+function discarding(
+  pool: Lender,
+  health: StorageHealth,
+  { judge, patienceMs }: Discarding = {},
+): PostgresPool {
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -149,7 +154,7 @@ function discarding(pool: Lender, { judge, patienceMs }: Discarding = {}): Postg
             lost = error as Error
             judge?.(true)
           }
-          throw error
+          throw health.record(error)
         }
       }
       // Kysely's type also knows cursors, which need a package that is not here.

@@ -1,6 +1,4 @@
 // Kysely on Node's own SQLite.
-import { closeSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import {
   type CompiledQuery,
@@ -13,6 +11,8 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import type { Engine } from './engine.ts'
+import { prepareFile } from './sqlite-file.ts'
+import { type StorageHealth, storageFaultOf } from './storage-fault.ts'
 import { isBusy } from './unavailable.ts'
 
 /** SQLite waits by blocking the whole process. A read has next to nothing to wait for; a write waits in its own way. */
@@ -28,16 +28,20 @@ const WRITER_CACHE_KIB = 16_000
  * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes
  * its turn on the other one, and may wait there while another process writes.
  */
-export function openSqlite(path: string): Engine {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // Made before SQLite would make it: for its owner alone, and so will be the files that SQLite puts beside it.
-  closeSync(openSync(path, 'a', 0o600))
+export function openSqlite(path: string, health: StorageHealth): Engine {
+  prepareFile(path)
   const writer = connect(path, 0)
   setAndAssert(writer, 'cache_size', -WRITER_CACHE_KIB)
   const reader = connect(path, READ_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
-  const ends = { reader: dialect(new SqliteReader(reader)), writer: dialect(new SqliteWriter(writer)) }
-  return { main: ends, line: ends, stamp: stampsOf(reader) }
+  const ends = {
+    reader: dialect(new SqliteReader(reader, health)),
+    writer: dialect(new SqliteWriter(writer, health)),
+  }
+  const close = () => {
+    for (const database of [reader, writer]) database.close()
+  }
+  return { main: ends, line: ends, stamp: stampsOf(reader), close }
 }
 
 function stampsOf(database: DatabaseSync): () => number | undefined {
@@ -53,18 +57,19 @@ function stampsOf(database: DatabaseSync): () => number | undefined {
 }
 
 function connect(path: string, busyTimeoutMs: number): DatabaseSync {
-  const database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS })
+  let database: DatabaseSync | undefined
   try {
+    database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS })
     setAndAssert(database, 'journal_mode', 'wal')
     // FULL: an answer is given after its commit has reached the disk, not only the operating system.
     setAndAssert(database, 'synchronous', 2)
     setAndAssert(database, 'foreign_keys', 1)
     setAndAssert(database, 'busy_timeout', busyTimeoutMs)
+    return database
   } catch (error) {
-    database.close()
-    throw error
+    database?.close()
+    throw storageFaultOf(error) ?? error
   }
-  return database
 }
 
 function setAndAssert(database: DatabaseSync, pragma: string, wanted: string | number): void {
@@ -92,12 +97,10 @@ const dialect = (driver: Driver): Dialect => ({
 
 /** Every query is done before the next line of the program runs, so there is nothing to take turns for. */
 class SqliteReader implements Driver {
-  readonly #database: DatabaseSync
   readonly #connection: SqliteConnection
 
-  constructor(database: DatabaseSync) {
-    this.#database = database
-    this.#connection = new SqliteConnection(database)
+  constructor(database: DatabaseSync, health: StorageHealth) {
+    this.#connection = new SqliteConnection(database, health)
   }
 
   async init(): Promise<void> {}
@@ -116,21 +119,21 @@ class SqliteReader implements Driver {
 
   async rollbackTransaction(): Promise<void> {}
 
-  async destroy(): Promise<void> {
-    this.#database.close()
-  }
+  async destroy(): Promise<void> {}
 }
 
 class SqliteWriter implements Driver {
   readonly #database: DatabaseSync
+  readonly #health: StorageHealth
   readonly #connection: SqliteConnection
   #turn: Promise<void> = Promise.resolve()
   #endTurn: () => void = () => {}
   #deadline = 0
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, health: StorageHealth) {
     this.#database = database
-    this.#connection = new SqliteConnection(database)
+    this.#health = health
+    this.#connection = new SqliteConnection(database, health)
   }
 
   async init(): Promise<void> {}
@@ -158,34 +161,46 @@ class SqliteWriter implements Driver {
         this.#database.exec('begin immediate')
         return
       } catch (error) {
-        if (!isBusy(error) || performance.now() > this.#deadline) throw error
+        if (!isBusy(error) || performance.now() > this.#deadline) throw this.#health.record(error)
         await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS * (0.5 + Math.random())))
       }
     }
   }
 
   async commitTransaction(): Promise<void> {
-    this.#database.exec('commit')
+    try {
+      this.#database.exec('commit')
+    } catch (error) {
+      throw this.#health.record(error)
+    }
   }
 
   async rollbackTransaction(): Promise<void> {
     if (this.#database.isTransaction) this.#database.exec('rollback')
   }
 
-  async destroy(): Promise<void> {
-    this.#database.close()
-  }
+  async destroy(): Promise<void> {}
 }
 
 class SqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
+  readonly #health: StorageHealth
   readonly #statements = new Map<string, { statement: StatementSync; returnsRows: boolean }>()
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, health: StorageHealth) {
     this.#database = database
+    this.#health = health
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    try {
+      return this.#execute(query)
+    } catch (error) {
+      throw this.#health.record(error)
+    }
+  }
+
+  #execute<R>(query: CompiledQuery): QueryResult<R> {
     const { statement, returnsRows } = this.#prepare(query.sql)
     const parameters = query.parameters as SQLInputValue[]
     if (returnsRows) return { rows: statement.all(...parameters) as R[] }

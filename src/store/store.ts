@@ -4,8 +4,10 @@ import { type Dialect, Kysely, type RawBuilder, sql } from 'kysely'
 import type { Ends } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
+import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { isConflict } from './unavailable.ts'
+import { probeWrites } from './write-probe.ts'
 
 export type Db = Kysely<Tables>
 
@@ -25,7 +27,10 @@ export interface Store extends Way {
   onRing(listener: () => void): void
   /** Another one after each commit, whoever made it; undefined where there is no telling in passing. */
   stamp(): number | undefined
-  /** Rejects soon where the database does not answer; by the line, since waiting for other requests tells nothing of it. */
+  /**
+   * Rejects soon where the database does not answer or, after a write has failed for want of space and the like, cannot be
+   * written; by the line, since waiting for other requests tells nothing of it.
+   */
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -37,15 +42,20 @@ const PAUSE_MS = 10
 const PAUSE_MAX_MS = 300
 const CLOSE_PATIENCE_MS = 2_000
 
-export function openStore(target: Target, onLostConnection: (error: Error) => void): Store {
+export interface StoreEvents extends StorageEvents {
+  onLostConnection: (error: Error) => void
+}
+
+export function openStore(target: Target, { onLostConnection, ...storage }: StoreEvents): Store {
+  const health = new StorageHealth(storage)
   const listeners = new Set<() => void>()
   const onRing = () => {
     for (const listener of listeners) listener()
   }
   const engine =
     target.engine === 'sqlite'
-      ? openSqlite(target.path)
-      : openPostgres(target.url, { onLostConnection, onRing })
+      ? openSqlite(target.path, health)
+      : openPostgres(target.url, { onLostConnection, onRing }, health)
   const databases = new Map<Dialect, Db>()
   const on = (dialect: Dialect): Db => {
     const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect })
@@ -69,12 +79,14 @@ export function openStore(target: Target, onLostConnection: (error: Error) => vo
     stamp: engine.stamp ?? (() => undefined),
     async ping() {
       await sql`select 1`.execute(line.db)
+      await health.requireHealthy(() => probeWrites(line))
     },
     async close() {
       const closed = Promise.all([...databases.values()].map((each) => each.destroy()))
       // A server that does not answer would be waited for; leaving it is all that is left to do.
       const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE_MS).unref())
       await Promise.race([closed, patience])
+      engine.close?.()
     },
   }
 }

@@ -1,4 +1,5 @@
 // Which database errors mean "cannot answer just now", and which "somebody was quicker, try again".
+import { storageFaultOf } from './storage-fault.ts'
 
 /** Conditions of PostgreSQL by SQLSTATE; a class of two characters stands for all of its codes. */
 const POSTGRES_LOST = [
@@ -32,8 +33,7 @@ const DRIVER_LOST =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/
 
 const SQLITE_BUSY = 5
-/** BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN: the file cannot be used just now. */
-const SQLITE_UNAVAILABLE = new Set([SQLITE_BUSY, 6, 8, 10, 13, 14])
+const SQLITE_LOCKED = 6
 
 interface DatabaseError extends Error {
   code?: string
@@ -58,10 +58,10 @@ export class Unreachable extends Error {
 }
 
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof Unreachable) return true
+  if (error instanceof Unreachable || storageFaultOf(error)) return true
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError
-  if (errcode !== undefined) return SQLITE_UNAVAILABLE.has(errcode & 0xff)
+  if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
   return isConnectionLost(error) || POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
 }
 

@@ -1,0 +1,269 @@
+// The disk under the database: a place that cannot hold it, no space left, and damaged pages.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { sql } from 'kysely'
+import { CannotStart } from '../../src/cannot-start.ts'
+import { readConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { openWorld } from '../../src/world.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createDatabase, createFolder, SECRET } from '../support/databases.ts'
+import { run, startServing } from '../support/process.ts'
+import { addEdge, addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const isRoot = process.getuid?.() === 0
+const NOBODY = 65_534
+
+/** How opening the database fails, although it may wait a minute for one that is still starting. */
+async function failureOf(path: string): Promise<string> {
+  const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
+  const began = performance.now()
+  const opened = openWorld(config, createLog('silent'), 60_000)
+  const error = await opened.then(
+    async ({ store }) => {
+      await store.close()
+      return undefined
+    },
+    (error) => error,
+  )
+  assert.ok(error instanceof CannotStart, `${path}: ${error ?? 'was opened'}`)
+  assert.ok(performance.now() - began < 1_000, `${path} took ${performance.now() - began} ms`)
+  assert.match(error.message, /ADIT_DATABASE_URL|backup/, 'it says what to do')
+  assert.ok(error.message.includes(path), error.message)
+  return error.message
+}
+
+test('a path that cannot hold a database ends the start within a second, with the reason', async (t) => {
+  const folder = createFolder(t)
+  const place = (name: string) => join(folder, name)
+  writeFileSync(place('text'), 'This is no database, and longer than the header of one would be. '.repeat(50))
+  execFileSync('mkfifo', [place('fifo')])
+  symlinkSync(place('nowhere'), place('dangling'))
+  assert.match(await failureOf(folder), /is a folder/)
+  assert.match(await failureOf('/dev/full'), /not a regular file/)
+  assert.match(await failureOf('/dev/null'), /not a regular file/)
+  assert.match(await failureOf(place('fifo')), /not a regular file/)
+  assert.match(await failureOf(join(place('text'), 'adit.db')), /cannot be created/)
+  assert.match(await failureOf(join(place('dangling'), 'adit.db')), /cannot be created/)
+  assert.match(await failureOf(place('text')), /not a database/)
+  if (process.platform !== 'linux') return
+  assert.match(await failureOf('/proc/nobody/adit.db'), /cannot be created/)
+  assert.match(await failureOf('/proc/nobody/deep/er/adit.db'), /cannot be created/)
+  assert.match(await failureOf('/proc/self/x'), /cannot be created/)
+})
+
+test('a program that is started on such a path ends, and says why', async (t) => {
+  const env = { ADIT_DATABASE_URL: 'sqlite:/proc/nobody/adit.db', ADIT_PORT: '0' }
+  const { code, stderr } = await run(t, ['serve', '--json'], env)
+  assert.equal(code, 1)
+  assert.equal(JSON.parse(stderr.trim().split('\n').at(-1) as string).error, 'database')
+})
+
+test('a file or folder that this user cannot write ends the start within a second', async (t) => {
+  const folder = createFolder(t)
+  const closed = join(folder, 'closed')
+  mkdirSync(closed)
+  for (const name of ['unwritable.db', 'writable.db']) writeFileSync(join(closed, name), '')
+  chmodSync(join(closed, 'unwritable.db'), 0o444)
+  if (isRoot) {
+    chmodSync(folder, 0o755)
+    chownSync(join(closed, 'writable.db'), NOBODY, NOBODY)
+    process.seteuid?.(NOBODY)
+    atEnd(t, () => process.seteuid?.(0))
+  } else chmodSync(closed, 0o555)
+  assert.match(await failureOf(join(closed, 'unwritable.db')), /cannot be created or written/)
+  assert.match(await failureOf(join(closed, 'new.db')), /cannot be created or written/)
+  // SQLite needs to put its write-ahead log beside the file.
+  assert.match(await failureOf(join(closed, 'writable.db')), /SQLite cannot use/)
+  if (isRoot) process.seteuid?.(0)
+  else chmodSync(closed, 0o755)
+})
+
+const readiness = async (server: { url: string }) => {
+  const response = await fetch(`${server.url}/readyz`)
+  return { status: response.status, json: (await response.json()) as { message?: string } }
+}
+
+const isReady = async (server: { url: string }) => (await readiness(server)).status === 200
+
+/** Reports that need new pages: each of another day, with all its minutes. */
+async function reportUntilFull(edge: Awaited<ReturnType<typeof addEdge>>) {
+  const today = Date.parse(new Date().toISOString().slice(0, 10))
+  for (let accepted = 0; accepted < 30; accepted++) {
+    const start = today - (accepted + 1) * 86_400_000
+    const day = new Date(start).toISOString().slice(0, 10)
+    const answer = await edge.report({
+      epoch: 'e',
+      counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 1, bytesOut: 0, events: 0 }],
+      tunnels: Array.from({ length: 1440 }, (_, index) => ({
+        workspace: 'acme',
+        minute: new Date(start + index * 60_000).toISOString(),
+        open: 1,
+      })),
+    })
+    if (answer.status !== 200) return { answer, accepted }
+  }
+  throw new Error('it was never full')
+}
+
+/** What holds on every engine while the disk is full, and after. */
+async function assertFull(server: TestServer, makeRoom: () => unknown) {
+  const edge = await addEdge(server)
+  await addWorkspace(server, 'other')
+  assert.ok(await isReady(server))
+  const { answer, accepted } = await reportUntilFull(edge)
+  assert.deepEqual([answer.status, answer.json.error], [503, 'unavailable'], answer.text)
+  assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+  const { status, json } = await readiness(server)
+  assert.equal(status, 503)
+  assert.match(json.message ?? '', /disk is full/)
+  // It stays so while a write of any size could still fail, whatever small ones succeed.
+  for (let round = 0; round < 3; round++) {
+    assert.equal(await isReady(server), false)
+    await new Promise((resolve) => setTimeout(resolve, 400))
+  }
+  assert.equal((await server.call('GET', '/workspace')).status, 200, 'reads go on')
+  assert.equal(
+    (await server.call('GET', '/usage?days=40')).json.totalBytes,
+    accepted,
+    'nothing acknowledged is lost',
+  )
+  assert.equal((await edge.verify(server.key.token)).json.valid, true, 'keys are verified')
+  await makeRoom()
+  await until('it is ready again by itself', () => isReady(server), 15_000)
+  assert.equal((await server.call('POST', '/tokens')).status, 201)
+  assert.equal((await server.call('GET', '/usage?days=40')).json.totalBytes, accepted)
+}
+
+test('sqlite: at the most pages that it may have, the node is not ready, reads go on, and it recovers', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  // On the connection that writes.
+  const limit = (pages: number) =>
+    server.world.store.transaction((db) => sql.raw(`pragma max_page_count = ${pages}`).execute(db))
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.world.store.db)
+  await limit((rows[0]?.page_count as number) + 150)
+  await assertFull(server, () => limit(1_000_000))
+})
+
+test('sqlite: on a full disk the node is not ready, reads go on, and it recovers', async (t) => {
+  const folder = mountSmallDisk(t, '12m')
+  if (!folder) return t.skip('only root can mount a small disk')
+  const filler = join(folder, 'filler')
+  writeFileSync(filler, Buffer.alloc(10_500_000))
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: `sqlite:${folder}/adit.db` } })
+  await assertFull(server, () => rmSync(filler))
+})
+
+test('postgres: on a full disk the node is not ready, reads go on, and it recovers', async (t) => {
+  const folder = mountSmallDisk(t, '24m')
+  if (!folder) return t.skip('only root can mount a small disk')
+  chownSync(folder, NOBODY, NOBODY)
+  const url = await createDatabase(t, 'postgres')
+  const name = new URL(url).pathname.slice(1)
+  const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: url } })
+  const { default: pg } = await import('pg')
+  const admin = new pg.Client(process.env.TEST_POSTGRES_URL as string)
+  await admin.connect()
+  await admin.query(`create tablespace ${name} location '${folder}'`)
+  const client = new pg.Client(url)
+  await client.connect()
+  for (const table of ['usage_counters', 'usage_minutes', 'verifications']) {
+    await client.query(`alter table ${table} set tablespace ${name}`)
+    await client.query(`alter index ${table}_pkey set tablespace ${name}`)
+  }
+  await client.end()
+  atEnd(t, () => admin.end())
+  const filler = join(folder, 'filler')
+  execFileSync('sh', ['-c', `head -c 22m /dev/zero > ${filler}`])
+  await assertFull(server, () => rmSync(filler))
+})
+
+/** Undefined where this user may not. */
+function mountSmallDisk(t: Test, size: string): string | undefined {
+  if (!isRoot) return undefined
+  const folder = createFolder(t)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' })
+  } catch {
+    return undefined
+  }
+  atEnd(t, () => execFileSync('umount', ['-l', folder]))
+  return folder
+}
+
+const PAGE = 4096
+
+/** Overwrites pages of a table: its root, so that every look-up meets it. */
+function damage(path: string, table: string): void {
+  const database = new DatabaseSync(path)
+  database.exec('pragma wal_checkpoint(truncate)')
+  const { rootpage } = database.prepare('select rootpage from sqlite_schema where name = ?').get(table) as {
+    rootpage: number
+  }
+  database.close()
+  assert.ok(readFileSync(path).length >= rootpage * PAGE)
+  const file = openSync(path, 'r+')
+  writeSync(file, Buffer.alloc(PAGE, 0xa5), 0, PAGE, (rootpage - 1) * PAGE)
+  closeSync(file)
+}
+
+test('sqlite: damaged pages are 503 with one line in the log that says what to do, and the rest is served', async (t) => {
+  const database = await createDatabase(t, 'sqlite')
+  const path = database.replace('sqlite:', '')
+  const env = { ADIT_DATABASE_URL: database }
+  const first = await startServing(t, env)
+  const token = first.token as string
+  first.child.kill('SIGTERM')
+  await first.ended
+  damage(path, 'sqlite_autoindex_usage_days_1')
+  const serving = await startServing(t, env)
+  const call = caller(serving.api, token)
+  assert.equal((await call('GET', '/workspace')).status, 200)
+  for (let round = 0; round < 10; round++) {
+    const { status, json } = await call('GET', '/usage')
+    assert.deepEqual([status, json.error], [503, 'unavailable'])
+  }
+  assert.equal((await call('GET', '/workspace')).status, 200, 'what lies elsewhere is served')
+  const { status, json } = await readiness(serving)
+  assert.equal(status, 503)
+  assert.match(json.message ?? '', /damaged/)
+  serving.child.kill('SIGTERM')
+  const { stderr } = await serving.ended
+  const lines = stderr.split('\n').filter((line) => /damaged|malformed/.test(line))
+  assert.equal(lines.length, 1, stderr)
+  assert.match(lines[0] as string, /"level":"error".*restore a backup.*\.recover/)
+  const shown = await run(t, ['admin', 'usage', 'show', 'default'], env)
+  assert.equal(shown.code, 1)
+  assert.match(shown.stderr, /damaged.*restore a backup/)
+})
+
+test('sqlite: a database whose first pages are damaged ends the start, and says what to do', async (t) => {
+  for (const table of ['schema_version', 'header']) {
+    const path = (await createDatabase(t, 'sqlite')).replace('sqlite:', '')
+    const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
+    const { store } = await openWorld(config, createLog('silent'), 1_000)
+    await store.close()
+    if (table === 'header') {
+      const file = openSync(path, 'r+')
+      writeSync(file, Buffer.alloc(100, 0xa5), 0, 100, 0)
+      closeSync(file)
+    } else damage(path, table)
+    assert.match(await failureOf(path), /restore a backup/, table)
+  }
+})
