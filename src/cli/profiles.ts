@@ -1,7 +1,8 @@
 // Profiles: where a server is and the key to it, kept for the person who runs the commands and nobody else.
-import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { profilesPath } from '../config.ts'
+import { createFolder } from '../edge/folder.ts'
 import { editFile } from './edit-file.ts'
 import { CommandError } from './errors.ts'
 
@@ -41,7 +42,7 @@ export function readProfiles(): Profiles {
 export async function editProfiles(change: (now: Profiles) => Profiles): Promise<void> {
   const path = profilesPath()
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    await createFolder(dirname(path))
     if (existsSync(path)) chmodSync(path, 0o600)
     await editFile(path, () => `${JSON.stringify(change(readProfiles()), undefined, 2)}\n`)
   } catch (error) {

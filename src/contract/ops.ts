@@ -25,8 +25,8 @@ const readReadiness = operation({
   access: 'anyone',
   summary: 'Should requests be sent here?',
   description:
-    'Asks the database. Unavailable while that does not answer or cannot be written, such as on a full disk, and from ' +
-    'the moment a stop was asked for.',
+    'Asks the database. Unavailable while that does not answer or cannot be written, such as on a full disk, and once a ' +
+    'stop was asked for.',
   answer: { status: 200, description: 'They should.', ...status('ready') },
   faults: ['unavailable'],
 })

@@ -1,8 +1,9 @@
 // What is still to be sent, on disk: a file for each run of the edge, replaced as a whole. What a run left behind is there
 // for the next one to send.
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from './control-plane.ts'
+import { createFolder } from './folder.ts'
 
 /** What earlier runs left behind, all together; beyond it the oldest is given up. */
 const LEFT_BEHIND_BYTES_MAX = 64 * 1024 * 1024
@@ -34,7 +35,7 @@ export async function openSpool(
   const own = join(folder, `usage-${epoch}.json`)
   let onDisk = '[]'
   // Tried at once: an edge that could not keep its counts should not begin to count.
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await createFolder(folder)
   for (const name of await readdir(folder))
     if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
   await write([{ epoch }])

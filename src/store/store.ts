@@ -79,7 +79,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     stamp: engine.stamp ?? (() => undefined),
     async ping() {
       await sql`select 1`.execute(line.db)
-      await health.requireHealthy(() => probeWrites(line))
+      await health.requireHealthy(() => probeWrites(line.transaction))
     },
     async close() {
       const closed = Promise.all([...databases.values()].map((each) => each.destroy()))

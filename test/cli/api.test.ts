@@ -316,7 +316,7 @@ test('completion knows every command and option, and bash takes it', async (t) =
   assert.equal(await complete('adit ke'), 'keys')
   assert.equal(await complete('adit keys '), 'list create revoke')
   assert.equal(await complete('adit keys create --la'), '--label')
-  assert.equal(await complete('adit admin us'), 'user')
+  assert.equal(await complete('adit admin us'), 'user usage')
   assert.equal(await complete('adit completion '), '--json --help bash zsh fish')
 })
 

@@ -319,6 +319,8 @@ test('a folder that cannot be written to is refused at the start, and one that i
   const { server, folder, notices, start } = await setUp(t)
   writeFileSync(join(folder, 'file'), '')
   await assert.rejects(start({ folder: join(folder, 'file', 'inside') }), /ENOTDIR/)
+  if (process.platform === 'linux')
+    await assert.rejects(start({ folder: '/proc/nobody/deep/inside' }), /ENOENT/)
   const doomed = join(folder, 'doomed')
   const meter = await start({ folder: doomed })
   await sleep(300)

@@ -1,0 +1,21 @@
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** One by one: where a folder cannot have others, as in /proc, `mkdir` with `recursive` tries for ever. */
+export async function createFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (error) {
+    if (await isFolder(path)) return
+    const parent = dirname(path)
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || (await isFolder(parent))) throw error
+    await createFolder(parent)
+    await mkdir(path, { mode: 0o700 })
+  }
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
