@@ -23,6 +23,9 @@ const calls = new AsyncLocalStorage<Call>()
 /** Whatever better-auth writes meanwhile is part of this transaction. */
 export const within = <T>(db: Db, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
 
+/** Where to read during a call of better-auth: in the transaction around it, where there is one. */
+export const readingIn = (store: Store): Db => calls.getStore()?.db ?? store.db
+
 /** better-auth turns every failure into one of its own; what the database really said is thrown instead. */
 export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
   const { db } = calls.getStore() ?? {}
@@ -77,7 +80,7 @@ function queries(
   store: Store,
   getFieldName: (of: { model: string; field: string }) => string,
 ): CustomAdapter {
-  const reading = () => (calls.getStore()?.db ?? store.db) as unknown as Kysely<Tables>
+  const reading = () => readingIn(store) as unknown as Kysely<Tables>
   const writing = <T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> => {
     const db = calls.getStore()?.db
     return noted(db ? work(db as never) : store.transaction((own) => work(own as never)))

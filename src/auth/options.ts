@@ -5,7 +5,7 @@ import { twoFactor } from 'better-auth/plugins/two-factor'
 import { PASSWORD_CHARS } from '../contract/dashboard/sign-in.ts'
 import type { World } from '../domain/context.ts'
 import { findUser } from '../store/people.ts'
-import { storeAdapter } from './adapter.ts'
+import { readingIn, storeAdapter } from './adapter.ts'
 import { ADDRESS_HEADER } from './browser.ts'
 
 export interface AuthSettings {
@@ -97,7 +97,7 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
       session: {
         create: {
           before: async ({ userId }: { userId: string }) => {
-            const user = await findUser(world.store.db, userId)
+            const user = await findUser(readingIn(world.store), userId)
             if (!user || user.disabled_at !== null) throw new APIError('UNAUTHORIZED')
           },
         },

@@ -11,6 +11,7 @@ import {
   hasPassword,
   hasUsers,
   holdPassword,
+  listMemberships,
   listUsers,
   listWorkspaceIdsOf,
   type Role,
@@ -180,7 +181,7 @@ export async function inviteByOperator(
   const { id: workspaceId } = await getBySlug(world, given.workspace)
   return world.store.transaction(async (db) => {
     const user = await findUserByEmail(db, email)
-    if (user && (await membershipsOf(world, user.id)).some(({ slug }) => slug === given.workspace))
+    if (user && (await listMemberships(db, user.id)).some(({ slug }) => slug === given.workspace))
       throw new Fault('conflict', {
         message: `${email} belongs to the workspace "${given.workspace}" already. "adit admin user reset" makes a link to set another password.`,
       })

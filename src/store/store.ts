@@ -6,6 +6,7 @@ import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
+import { guarded, runGuarded } from './transaction-guard.ts'
 import { isConflict } from './unavailable.ts'
 import { probeWrites } from './write-probe.ts'
 
@@ -14,7 +15,10 @@ export type Db = Kysely<Tables>
 export interface Way {
   /** For reads. Whatever writes goes through `transaction`; SQLite insists on it. */
   readonly db: Db
-  /** Runs the work in one transaction; if another one got in its way, runs it again from the start. */
+  /**
+   * Runs the work in one transaction; if another one got in its way, runs it again from the start. Inside, every query goes
+   * through what the work is given: any other is refused.
+   */
   transaction<T>(work: (db: Db) => Promise<T>): Promise<T>
 }
 
@@ -58,7 +62,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
       : openPostgres(target.url, { onLostConnection, onRing }, health)
   const databases = new Map<Dialect, Db>()
   const on = (dialect: Dialect): Db => {
-    const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect })
+    const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guarded(dialect) })
     databases.set(dialect, db)
     return db
   }
@@ -101,7 +105,7 @@ const transactionsOn = (db: Db): Way['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await db.transaction().execute(work)
+        return await db.transaction().execute((tx) => runGuarded(() => work(tx)))
       } catch (error) {
         if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
         await new Promise((resolve) =>

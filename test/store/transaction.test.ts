@@ -1,0 +1,70 @@
+// Inside a transaction there is one connection. Whatever asks another one sees the database as it was before, and on
+// PostgreSQL may wait for a connection that only the end of this very transaction would free.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inviteByOperator } from '../../src/domain/accounts.ts'
+import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { openTestWorld, operator } from '../support/server.ts'
+
+const OUTSIDE = /inside a transaction/
+
+for (const engine of engines) {
+  test(`${engine}: a query beside the transaction is refused inside it, and undoes it`, async (t) => {
+    const { world } = await openTestWorld(t, engine)
+    const { store } = world
+    atEnd(t, () => store.close())
+    const { db: captured } = store
+    const row = { id: 'w', slug: 'w', name: 'w', created_at: 0, provisioned_at: null }
+    const count = async (db = store.db) => (await db.selectFrom('workspaces').select('id').execute()).length
+    for (const beside of [
+      () => count(),
+      () => count(captured),
+      () => count(store.line.db),
+      () => store.transaction((db) => count(db)),
+      () => store.line.transaction((db) => count(db)),
+    ]) {
+      const attempt = store.transaction(async (db) => {
+        await db.insertInto('workspaces').values(row).execute()
+        await beside()
+      })
+      await assert.rejects(attempt, OUTSIDE)
+      assert.equal(await count(), 0)
+    }
+  })
+
+  test(`${engine}: what began inside a transaction may ask after its end`, async (t) => {
+    const { world } = await openTestWorld(t, engine)
+    const { store } = world
+    atEnd(t, () => store.close())
+    const over = Promise.withResolvers<void>()
+    let later: Promise<unknown> | undefined
+    await store.transaction(async () => {
+      later = over.promise.then(() => store.db.selectFrom('workspaces').select('id').execute())
+    })
+    over.resolve()
+    assert.deepEqual(await later, [])
+  })
+
+  test(`${engine}: the operator's invitation asks for members in its own transaction`, async (t) => {
+    const { world } = await openTestWorld(t, engine)
+    const { store } = world
+    atEnd(t, () => store.close())
+    const workspace = await createWorkspace(world, operator, { slug: 'acme' })
+    const user = { id: 'u', name: 'Ann', email: 'ann@example.com', email_verified: 1, image: null }
+    const times = { created_at: 0, updated_at: 0, disabled_at: null, two_factor_enabled: 0 }
+    const member = { workspace_id: workspace.id, user_id: 'u', role: 'owner', created_at: 0 } as const
+    await store.transaction(async (db) => {
+      await db
+        .insertInto('users')
+        .values({ ...user, ...times })
+        .execute()
+      await db.insertInto('members').values(member).execute()
+    })
+    const invite = (email: string) =>
+      inviteByOperator(world, operator, { email, workspace: 'acme', role: 'member' })
+    await assert.rejects(invite('ann@example.com'), /belongs to the workspace "acme" already/)
+    assert.equal((await invite('bob@example.com')).email, 'bob@example.com')
+  })
+}
