@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { hash } from 'node:crypto'
 import { type CleanedWhere, type CustomAdapter, createAdapterFactory } from 'better-auth/adapters'
 import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely'
-import type { Db, Store } from '../store/store.ts'
+import type { Db, Store, Tx } from '../store/store.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the tables and columns are named by better-auth, at run time
 type Any = any
@@ -14,14 +14,14 @@ const SESSIONS = 'sessions'
 
 /** Around a call of better-auth: the transaction that its writes belong to, and what the database failed with. */
 interface Call {
-  db?: Db
+  db?: Tx
   failure?: unknown
 }
 
 const calls = new AsyncLocalStorage<Call>()
 
 /** Whatever better-auth writes meanwhile is part of this transaction. */
-export const within = <T>(db: Db, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
+export const within = <T>(db: Tx, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
 
 /** Where to read during a call of better-auth: in the transaction around it, where there is one. */
 export const readingIn = (store: Store): Db => calls.getStore()?.db ?? store.db

@@ -11,7 +11,7 @@ import {
 } from '../domain/accounts.ts'
 import { Fault } from '../domain/fault.ts'
 import { deleteSession, deleteSessions } from '../store/sessions.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import { AuthFailed, unmasked, within } from './adapter.ts'
 import { type Browser, cookiesNamed, headersOf } from './browser.ts'
 import { type AuthSettings, authOptions } from './options.ts'
@@ -119,7 +119,7 @@ export function createAuth(settings: AuthSettings) {
       return answer?.cookies ?? []
     },
 
-    async beginSecondFactor(db: Db, browser: Browser, password: string) {
+    async beginSecondFactor(db: Tx, browser: Browser, password: string) {
       const call = () =>
         ask<{ totpURI: string; backupCodes: string[] }>(() =>
           auth.api.enableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
@@ -133,7 +133,7 @@ export function createAuth(settings: AuthSettings) {
 
     /** Ends the other sessions: they began without it. */
     async confirmSecondFactor(
-      db: Db,
+      db: Tx,
       browser: Browser,
       { userId, sessionId, code }: Signed & { code: string },
     ): Promise<string[]> {
@@ -146,7 +146,7 @@ export function createAuth(settings: AuthSettings) {
       return answer.cookies
     },
 
-    async removeSecondFactor(db: Db, browser: Browser, password: string): Promise<string[]> {
+    async removeSecondFactor(db: Tx, browser: Browser, password: string): Promise<string[]> {
       const call = () =>
         ask(() =>
           auth.api.disableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),

@@ -27,7 +27,7 @@ import {
   listSessions,
   useCode,
 } from '../store/sessions.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import { requireSession } from './actors.ts'
 import { type Act, recordAct } from './audit.ts'
 import type { Actor, PersonActor, World } from './context.ts'
@@ -78,7 +78,7 @@ export const actOnSelf = (
   world: World,
   actor: PersonActor,
   action: Act,
-  act: (db: Db) => Promise<void>,
+  act: (db: Tx) => Promise<void>,
 ): Promise<void> =>
   world.store.transaction(async (db) => {
     await requireSession(db, actor)
@@ -165,7 +165,7 @@ export const signOutEverywhere = (world: World, actor: PersonActor) =>
   actOnSelf(world, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
 
 /** Whoever saw a code over somebody's shoulder must not use it again. False where it was used before. */
-export function takeCode(db: Db, world: World, userId: string, code: string): Promise<boolean> {
+export function takeCode(db: Tx, world: World, userId: string, code: string): Promise<boolean> {
   const at = world.clock()
   return useCode(db, { userId, hash: hashSecret(code), at, forgetBefore: at - CODE_MS })
 }
@@ -265,7 +265,7 @@ export async function setDisabled(world: World, actor: Actor, email: string, dis
 }
 
 /** In the log of every workspace that the person belongs to: there it is looked for. */
-async function recordOn(db: Db, world: World, actor: Actor, action: Act, user: UserRow): Promise<void> {
+async function recordOn(db: Tx, world: World, actor: Actor, action: Act, user: UserRow): Promise<void> {
   const subject = { subjectId: user.id, subjectName: user.name }
   const places = await listWorkspaceIdsOf(db, user.id)
   for (const workspaceId of places.length > 0 ? places : [null])

@@ -3,7 +3,7 @@
 import { holdActiveKey } from '../store/keys.ts'
 import { holdRole, type Role } from '../store/people.ts'
 import { holdSession } from '../store/sessions.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import type { Context, PersonActor } from './context.ts'
 import { Fault } from './fault.ts'
 
@@ -24,7 +24,7 @@ export function requireRole(role: Role | undefined, needed: Role): void {
 }
 
 /** What it finds stays so until the transaction ends. */
-export async function requireStillAllowed(db: Db, { actor, workspaceId }: Context): Promise<void> {
+export async function requireStillAllowed(db: Tx, { actor, workspaceId }: Context): Promise<void> {
   switch (actor.kind) {
     case 'operator':
       return
@@ -37,14 +37,14 @@ export async function requireStillAllowed(db: Db, { actor, workspaceId }: Contex
 }
 
 /** The role that a person has now, not the one from when the request began: the latter may have been taken away. */
-export async function requireHeldRole(db: Db, workspaceId: string, actor: PersonActor): Promise<Role> {
+export async function requireHeldRole(db: Tx, workspaceId: string, actor: PersonActor): Promise<Role> {
   await requireSession(db, actor)
   const role = await holdRole(db, workspaceId, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
   return role as Role
 }
 
-export async function requireSession(db: Db, { id, session }: PersonActor): Promise<void> {
+export async function requireSession(db: Tx, { id, session }: PersonActor): Promise<void> {
   if (!session || !(await holdSession(db, id, session.id)))
     throw new Fault('unauthorized', { message: SIGNED_OUT })
 }

@@ -1,6 +1,6 @@
 // Who did what to what, and when. Written in the transaction of the act itself: no audit, no act.
 import { insertAudit, listAudit } from '../store/audit.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import type { Actor, Context, World } from './context.ts'
 import { isoOf } from './instants.ts'
 import { pageOf } from './pages.ts'
@@ -44,7 +44,7 @@ interface Entry {
 }
 
 export const recordAct = (
-  db: Db,
+  db: Tx,
   world: World,
   { workspaceId, actor, action, subjectId, subjectName }: Entry,
 ): Promise<void> =>

@@ -2,7 +2,7 @@
 // when no node goes by what was before.
 import { appendToFeed, dropFeedBefore, type Place, readHead } from '../store/feed.ts'
 import { deleteNodesBehind, findLeaseBehind } from '../store/nodes.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import type { World } from './context.ts'
 
 /** Whoever has not listened for longer must forget all it remembers. */
@@ -24,7 +24,7 @@ export interface ChangeMade {
 }
 
 /** To be called last in the changing transaction. Returns the place to wait for once it is committed. */
-export async function tellOfChange(db: Db, world: World, made: ChangeMade): Promise<Place> {
+export async function tellOfChange(db: Tx, world: World, made: ChangeMade): Promise<Place> {
   const { kind, subjectId, hash = '' } = made
   const now = world.clock()
   await dropFeedBefore(db, now - KEPT_MS)

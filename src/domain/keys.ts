@@ -2,7 +2,7 @@
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
 import { findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
-import { type Db, watchStore } from '../store/store.ts'
+import { type Tx, watchStore } from '../store/store.ts'
 import { listWorkspaces } from '../store/workspaces.ts'
 import { requireStillAllowed } from './actors.ts'
 import { recordAct } from './audit.ts'
@@ -57,7 +57,7 @@ export function newKey(world: World, label: string): CreatedKey {
 }
 
 /** Writes a new key down, as a part of somebody's transaction. */
-export async function addKey(db: Db, ctx: Context, created: CreatedKey): Promise<CreatedKey> {
+export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   await insertKey(db, {
     id: created.id,

@@ -22,7 +22,7 @@ import {
   verifyEmail,
 } from '../store/people.ts'
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { type Act, recordAct } from './audit.ts'
 import type { World } from './context.ts'
@@ -58,7 +58,7 @@ interface NewLink {
 export const linkAddress = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
 
 /** As a part of somebody's transaction. What was made for the same before works no more. */
-export async function makeLink(db: Db, world: World, given: NewLink): Promise<LinkMade> {
+export async function makeLink(db: Tx, world: World, given: NewLink): Promise<LinkMade> {
   const now = world.clock()
   const secret = Buffer.from(world.random(SECRET_BYTES)).toString('base64url')
   if (given.email !== null) await endLinksFor(db, given.email, given.purpose, given.workspaceId, now)
@@ -147,7 +147,7 @@ export async function applyLink(
   return { email, password }
 }
 
-async function accept(db: Db, world: World, secret: string, opener: NonNullable<Opener>): Promise<void> {
+async function accept(db: Tx, world: World, secret: string, opener: NonNullable<Opener>): Promise<void> {
   const row = await takeLink(db, world, secret)
   const user = await findUserByEmail(db, opener.email)
   if (!user) throw linkIsOver()
@@ -155,7 +155,7 @@ async function accept(db: Db, world: World, secret: string, opener: NonNullable<
 }
 
 async function choose(
-  db: Db,
+  db: Tx,
   world: World,
   secret: string,
   { email, name, hashed }: { email: string; name: string; hashed: string },
@@ -183,7 +183,7 @@ async function choose(
 }
 
 /** What somebody does who is let in by a link, and is not signed in yet. */
-const recordOwnAct = (db: Db, world: World, user: UserRow, workspaceId: string | null, action: Act) =>
+const recordOwnAct = (db: Tx, world: World, user: UserRow, workspaceId: string | null, action: Act) =>
   recordAct(db, world, {
     workspaceId,
     actor: { kind: 'person', id: user.id, name: user.name },
@@ -208,7 +208,7 @@ const newUser = (
 })
 
 /** What a link to join promises: the person belongs to the workspace from here on. */
-async function join(db: Db, world: World, row: LinkRow, user: UserRow): Promise<void> {
+async function join(db: Tx, world: World, row: LinkRow, user: UserRow): Promise<void> {
   if (row.workspace_id === null || row.role === null) throw linkIsOver()
   const workspaceId = row.workspace_id
   const isNew = await insertMember(db, {
@@ -238,7 +238,7 @@ export const joinAsInvited = (world: World, userId: string): Promise<void> =>
         await join(db, world, row, user)
   })
 
-async function takeLink(db: Db, world: World, secret: string): Promise<LinkRow> {
+async function takeLink(db: Tx, world: World, secret: string): Promise<LinkRow> {
   const row = await endLink(db, hashOf(secret), world.clock())
   if (!row) throw linkIsOver()
   return row

@@ -10,7 +10,7 @@ import {
   type Role,
   setRole as setRoleOf,
 } from '../store/people.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import { isAtLeast, requireHeldRole, requireRole } from './actors.ts'
 import { type Act, recordAct } from './audit.ts'
 import type { Context, PersonActor, World } from './context.ts'
@@ -145,7 +145,7 @@ export async function removePerson(ctx: PersonContext, id: string) {
 }
 
 /** One may always go, and touch those below; an owner touches everybody. The members are held until the end. */
-async function requireMayTouch(db: Db, ctx: PersonContext, role: Role, id: string) {
+async function requireMayTouch(db: Tx, ctx: PersonContext, role: Role, id: string) {
   await holdMembers(db, ctx.workspaceId)
   const members = await listMembers(db, ctx.workspaceId)
   const found = members.find((one) => one.id === id)
@@ -170,7 +170,7 @@ function requireAnotherOwner(others: { role: Role; disabledAt: number | null }[]
   })
 }
 
-const record = (db: Db, ctx: PersonContext, action: Act, subject: { id: string; name: string }) =>
+const record = (db: Tx, ctx: PersonContext, action: Act, subject: { id: string; name: string }) =>
   recordAct(db, ctx, {
     workspaceId: ctx.workspaceId,
     actor: ctx.actor,

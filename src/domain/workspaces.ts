@@ -1,6 +1,6 @@
 // Workspaces: created and provisioned by the operator, read by their keys.
 import { Slug, WorkspaceName } from '../contract/fields.ts'
-import type { Db } from '../store/store.ts'
+import type { Tx } from '../store/store.ts'
 import {
   findWorkspaceBySlug,
   getWorkspace,
@@ -60,7 +60,7 @@ export const createWorkspace = (world: World, actor: Actor, given: NewWorkspace)
 
 /** The same, as a part of somebody's transaction. */
 export async function addWorkspace(
-  db: Db,
+  db: Tx,
   world: World,
   actor: Actor,
   { slug, name = slug, provisioned = false }: NewWorkspace,

@@ -1,10 +1,10 @@
 import type { Selectable } from 'kysely'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type EdgeRow = Selectable<Tables['edges']>
 
-export async function insertEdge(db: Db, row: EdgeRow): Promise<void> {
+export async function insertEdge(db: Tx, row: EdgeRow): Promise<void> {
   await db.insertInto('edges').values(row).execute()
 }
 
@@ -15,7 +15,7 @@ export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
 
 /** The hash of its credential; undefined where no such edge is active. */
-export async function revokeEdge(db: Db, id: string, at: number): Promise<string | undefined> {
+export async function revokeEdge(db: Tx, id: string, at: number): Promise<string | undefined> {
   const row = await db
     .updateTable('edges')
     .set({ revoked_at: at })

@@ -1,6 +1,6 @@
 // The feed of changes: numbered in the order of their commits, kept for a while.
 import type { Selectable } from 'kysely'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type FeedRow = Selectable<Tables['key_feed']>
@@ -21,7 +21,7 @@ const DROPPED_AT_ONCE = 10
 export type NewChange = Pick<FeedRow, 'kind' | 'subject_id' | 'hash' | 'at' | 'mark'>
 
 /** To be called last in its transaction: the row that numbers are taken from is everybody's. */
-export async function appendToFeed(db: Db, change: NewChange): Promise<Place> {
+export async function appendToFeed(db: Tx, change: NewChange): Promise<Place> {
   const head = await db
     .updateTable('key_feed_head')
     .set((row) => ({ number: row('number', '+', 1) }))
@@ -39,7 +39,7 @@ export async function appendToFeed(db: Db, change: NewChange): Promise<Place> {
 }
 
 /** Always the first ones, some at a time: no clock of any node can tear a hole into the feed. */
-export async function dropFeedBefore(db: Db, before: number): Promise<void> {
+export async function dropFeedBefore(db: Tx, before: number): Promise<void> {
   const oldest = await db
     .selectFrom('key_feed')
     .select(['number', 'at'])

@@ -1,4 +1,4 @@
-import type { Db } from './store.ts'
+import type { Tx } from './store.ts'
 
 export interface SealedAnswer {
   id: string
@@ -10,7 +10,7 @@ export interface SealedAnswer {
  * Keeps the answer unless one is kept under that id already, and returns the one that is. Two requests at once queue
  * here: the second waits for the first one's transaction and then finds its answer.
  */
-export async function keepAnswer(db: Db, workspaceId: string, answer: SealedAnswer): Promise<string> {
+export async function keepAnswer(db: Tx, workspaceId: string, answer: SealedAnswer): Promise<string> {
   await db
     .insertInto('idempotent_answers')
     .values({ workspace_id: workspaceId, id: answer.id, sealed: answer.sealed, created_at: answer.createdAt })
@@ -25,7 +25,7 @@ export async function keepAnswer(db: Db, workspaceId: string, answer: SealedAnsw
   return sealed
 }
 
-export async function dropAnswersBefore(db: Db, workspaceId: string, before: number): Promise<void> {
+export async function dropAnswersBefore(db: Tx, workspaceId: string, before: number): Promise<void> {
   await db
     .deleteFrom('idempotent_answers')
     .where('workspace_id', '=', workspaceId)

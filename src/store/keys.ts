@@ -1,11 +1,11 @@
 import type { Selectable } from 'kysely'
 import { executeWith, portions } from './rows.ts'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type KeyRow = Selectable<Tables['api_keys']>
 
-export async function insertKey(db: Db, row: KeyRow): Promise<void> {
+export async function insertKey(db: Tx, row: KeyRow): Promise<void> {
   await db.insertInto('api_keys').values(row).execute()
 }
 
@@ -41,7 +41,7 @@ export function listKeys(
 
 /** The hash of the key; undefined where no such key of the workspace is active. */
 export async function revokeKey(
-  db: Db,
+  db: Tx,
   workspaceId: string,
   id: string,
   at: number,
@@ -61,7 +61,7 @@ export async function revokeKey(
  * Whether the key is active, and if so, it stays so until the transaction ends: a revocation of it waits, or has been
  * waited for. (Written to itself, which locks it on every engine.)
  */
-export async function holdActiveKey(db: Db, workspaceId: string, id: string): Promise<boolean> {
+export async function holdActiveKey(db: Tx, workspaceId: string, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
     .set({ revoked_at: null })
@@ -73,7 +73,7 @@ export async function holdActiveKey(db: Db, workspaceId: string, id: string): Pr
 }
 
 /** Late or repeated marks change nothing: the latest use stays. */
-export async function markKeysUsed(db: Db, marks: readonly (readonly [id: string, at: number])[]) {
+export async function markKeysUsed(db: Tx, marks: readonly (readonly [id: string, at: number])[]) {
   const update = `update api_keys set last_used_at = given.at from given
     where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`
   for (const part of portions(db, marks)) await executeWith(db, { id: 'text', at: 'bigint' }, part, update)

@@ -1,11 +1,11 @@
 // Links that let somebody in. Kept by the hash of what makes them work.
 import type { Selectable } from 'kysely'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type LinkRow = Selectable<Tables['links']>
 
-export async function insertLink(db: Db, row: LinkRow): Promise<void> {
+export async function insertLink(db: Tx, row: LinkRow): Promise<void> {
   await db.insertInto('links').values(row).execute()
 }
 
@@ -20,7 +20,7 @@ export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | u
     .executeTakeFirst()
 
 /** Uses it up; undefined where somebody was quicker, or it works no more. */
-export const endLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
+export const endLink = (db: Tx, hash: string, now: number): Promise<LinkRow | undefined> =>
   db
     .updateTable('links')
     .set({ ended_at: now })
@@ -54,7 +54,7 @@ export const listLinksTo = (db: Db, email: string, now: number): Promise<LinkRow
 
 /** The invitation; undefined where the workspace has no such one open. */
 export const revokeInvitation = (
-  db: Db,
+  db: Tx,
   workspaceId: string,
   id: string,
   now: number,
@@ -71,7 +71,7 @@ export const revokeInvitation = (
 
 /** What somebody has handed out in a workspace works no more. */
 export async function endInvitationsBy(
-  db: Db,
+  db: Tx,
   workspaceId: string,
   creatorId: string,
   now: number,
@@ -86,7 +86,7 @@ export async function endInvitationsBy(
 }
 
 /** Links that name nobody, by which a workspace is set up, are for its first owner. */
-export async function endSetUpLinks(db: Db, workspaceId: string, now: number): Promise<void> {
+export async function endSetUpLinks(db: Tx, workspaceId: string, now: number): Promise<void> {
   await db
     .updateTable('links')
     .set({ ended_at: now })
@@ -98,7 +98,7 @@ export async function endSetUpLinks(db: Db, workspaceId: string, now: number): P
 
 /** Whatever was sent to the address before works no more. */
 export async function endLinksFor(
-  db: Db,
+  db: Tx,
   email: string,
   purpose: LinkRow['purpose'],
   workspaceId: string | null,

@@ -1,17 +1,17 @@
 // The nodes that may answer from memory, and up to which change of the feed each has heard.
 import type { Selectable } from 'kysely'
 import type { Place } from './feed.ts'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type NodeRow = Selectable<Tables['nodes']>
 
-export async function insertNode(db: Db, row: NodeRow): Promise<void> {
+export async function insertNode(db: Tx, row: NodeRow): Promise<void> {
   await db.insertInto('nodes').values(row).execute()
 }
 
 /** False where the node is no longer among them: somebody waited for it in vain. */
-export async function acknowledge(db: Db, id: string, { number, mark }: Place, at: number): Promise<boolean> {
+export async function acknowledge(db: Tx, id: string, { number, mark }: Place, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('nodes')
     .set({ seen: number, mark, heard_at: at })
@@ -20,7 +20,7 @@ export async function acknowledge(db: Db, id: string, { number, mark }: Place, a
   return numUpdatedRows === 1n
 }
 
-export async function deleteNode(db: Db, id: string): Promise<void> {
+export async function deleteNode(db: Tx, id: string): Promise<void> {
   await db.deleteFrom('nodes').where('id', '=', id).execute()
 }
 
@@ -54,7 +54,7 @@ export async function findLeaseBehind(db: Db, { number, mark }: Place): Promise<
  * One that hears of the change first keeps its row, because then the condition no longer holds. It looks at nothing but the
  * row itself: in another table it might not see yet what the row already speaks of.
  */
-export async function deleteNodesBehind(db: Db, { number, mark }: Place): Promise<void> {
+export async function deleteNodesBehind(db: Tx, { number, mark }: Place): Promise<void> {
   await db
     .deleteFrom('nodes')
     .where(({ and, eb, or }) =>

@@ -1,12 +1,12 @@
 // People, and what they are in which workspace.
 import type { Selectable } from 'kysely'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type UserRow = Selectable<Tables['users']>
 export type Role = Tables['members']['role']
 
-export async function insertUser(db: Db, row: UserRow): Promise<void> {
+export async function insertUser(db: Tx, row: UserRow): Promise<void> {
   await db.insertInto('users').values(row).execute()
 }
 
@@ -39,16 +39,16 @@ export const listUsers = (db: Db) =>
     .orderBy('workspaces.slug')
     .execute()
 
-export async function renameUser(db: Db, id: string, name: string, at: number): Promise<void> {
+export async function renameUser(db: Tx, id: string, name: string, at: number): Promise<void> {
   await db.updateTable('users').set({ name, updated_at: at }).where('id', '=', id).execute()
 }
 
-export async function verifyEmail(db: Db, id: string): Promise<void> {
+export async function verifyEmail(db: Tx, id: string): Promise<void> {
   await db.updateTable('users').set({ email_verified: 1 }).where('id', '=', id).execute()
 }
 
 /** False where there was nothing to change: disabled already. */
-export async function disableUser(db: Db, id: string, at: number): Promise<boolean> {
+export async function disableUser(db: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
     .set({ disabled_at: at })
@@ -59,13 +59,13 @@ export async function disableUser(db: Db, id: string, at: number): Promise<boole
 }
 
 /** Whoever lost it signs in with the password alone. False where there was none. */
-export async function clearSecondFactor(db: Db, id: string): Promise<boolean> {
+export async function clearSecondFactor(db: Tx, id: string): Promise<boolean> {
   const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
   await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()
   return numDeletedRows === 1n
 }
 
-export async function enableUser(db: Db, id: string): Promise<void> {
+export async function enableUser(db: Tx, id: string): Promise<void> {
   await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
 }
 
@@ -73,7 +73,7 @@ export async function enableUser(db: Db, id: string): Promise<void> {
 const PASSWORD = 'credential'
 
 export async function setPassword(
-  db: Db,
+  db: Tx,
   { id, userId, password, at }: { id: string; userId: string; password: string; at: number },
 ): Promise<void> {
   await db
@@ -104,7 +104,7 @@ export async function findPassword(db: Db, userId: string): Promise<string | und
 }
 
 /** The same, and it stays what it is until the transaction ends. (Written to itself.) */
-export async function holdPassword(db: Db, userId: string): Promise<string | undefined> {
+export async function holdPassword(db: Tx, userId: string): Promise<string | undefined> {
   const row = await db
     .updateTable('identities')
     .set((identity) => ({ password: identity.ref('password') }))
@@ -126,7 +126,7 @@ export async function hasPassword(db: Db, userId: string): Promise<boolean> {
 }
 
 /** The role, which stays what it is until the transaction ends. (Written to itself, which locks it on every engine.) */
-export async function holdRole(db: Db, workspaceId: string, userId: string): Promise<Role | undefined> {
+export async function holdRole(db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> {
   const row = await db
     .updateTable('members')
     .set((member) => ({ role: member.ref('role') }))
@@ -179,7 +179,7 @@ export const listMembers = (db: Db, workspaceId: string) =>
     .execute()
 
 /** False where the person belongs to it already. */
-export async function insertMember(db: Db, row: Selectable<Tables['members']>): Promise<boolean> {
+export async function insertMember(db: Tx, row: Selectable<Tables['members']>): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('members')
     .values(row)
@@ -188,7 +188,7 @@ export async function insertMember(db: Db, row: Selectable<Tables['members']>): 
   return numInsertedOrUpdatedRows === 1n
 }
 
-export async function setRole(db: Db, workspaceId: string, userId: string, role: Role): Promise<void> {
+export async function setRole(db: Tx, workspaceId: string, userId: string, role: Role): Promise<void> {
   await db
     .updateTable('members')
     .set({ role })
@@ -197,7 +197,7 @@ export async function setRole(db: Db, workspaceId: string, userId: string, role:
     .execute()
 }
 
-export async function deleteMember(db: Db, workspaceId: string, userId: string): Promise<void> {
+export async function deleteMember(db: Tx, workspaceId: string, userId: string): Promise<void> {
   await db
     .deleteFrom('members')
     .where('workspace_id', '=', workspaceId)
@@ -209,7 +209,7 @@ export async function deleteMember(db: Db, workspaceId: string, userId: string):
  * The people of the workspace, held until the transaction ends: two owners who leave at once take turns. (Written to
  * themselves, which locks them on every engine.)
  */
-export async function holdMembers(db: Db, workspaceId: string): Promise<void> {
+export async function holdMembers(db: Tx, workspaceId: string): Promise<void> {
   await db
     .updateTable('members')
     .set((row) => ({ role: row.ref('role') }))

@@ -1,6 +1,6 @@
 // Sessions of people, and the codes of second factors that were used.
 import type { Selectable } from 'kysely'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type SessionRow = Selectable<Tables['sessions']>
@@ -15,7 +15,7 @@ export const listSessions = (db: Db, userId: string, now: number): Promise<Sessi
     .execute()
 
 /** Whether the session is there, and if so, it stays until the transaction ends. (Written to itself.) */
-export async function holdSession(db: Db, userId: string, id: string): Promise<boolean> {
+export async function holdSession(db: Tx, userId: string, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('sessions')
     .set((session) => ({ user_id: session.ref('user_id') }))
@@ -26,7 +26,7 @@ export async function holdSession(db: Db, userId: string, id: string): Promise<b
 }
 
 /** False where the person has no such session. */
-export async function deleteSession(db: Db, userId: string, id: string): Promise<boolean> {
+export async function deleteSession(db: Tx, userId: string, id: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('sessions')
     .where('user_id', '=', userId)
@@ -36,14 +36,14 @@ export async function deleteSession(db: Db, userId: string, id: string): Promise
 }
 
 /** All of a person's sessions, or all but one. */
-export async function deleteSessions(db: Db, userId: string, except?: string): Promise<void> {
+export async function deleteSessions(db: Tx, userId: string, except?: string): Promise<void> {
   let query = db.deleteFrom('sessions').where('user_id', '=', userId)
   if (except !== undefined) query = query.where('id', '!=', except)
   await query.execute()
 }
 
 /** What is expired, of everybody; and of one person what is beyond the newest few. */
-export async function dropSessionsBeyond(db: Db, userId: string, most: number, now: number): Promise<void> {
+export async function dropSessionsBeyond(db: Tx, userId: string, most: number, now: number): Promise<void> {
   await db.deleteFrom('sessions').where('expires_at', '<=', now).execute()
   await db.deleteFrom('verifications').where('expires_at', '<=', now).execute()
   const beyond = await db
@@ -66,13 +66,13 @@ export async function dropSessionsBeyond(db: Db, userId: string, most: number, n
 }
 
 /** Of somebody who has given a password and owes the code: better-auth keeps them under the person's id. */
-export async function deleteChallenges(db: Db, userId: string): Promise<void> {
+export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
   await db.deleteFrom('verifications').where('value', '=', userId).execute()
 }
 
 /** False where the person has used the code before; codes from before a moment are forgotten. */
 export async function useCode(
-  db: Db,
+  db: Tx,
   { userId, hash, at, forgetBefore }: { userId: string; hash: string; at: number; forgetBefore: number },
 ): Promise<boolean> {
   await db.deleteFrom('used_codes').where('user_id', '=', userId).where('at', '<', forgetBefore).execute()

@@ -1,6 +1,6 @@
 // All SQL lives in this folder: tables, migrations and queries, written once for two engines. It knows nothing of
 // the rules (domain/) or of HTTP. A query takes the database, then the workspace. `find` may miss, `get` throws.
-import { type Dialect, Kysely, type RawBuilder, sql } from 'kysely'
+import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Ends } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
@@ -10,7 +10,11 @@ import { guarded, runGuarded } from './transaction-guard.ts'
 import { isConflict } from './unavailable.ts'
 import { probeWrites } from './write-probe.ts'
 
-export type Db = Kysely<Tables>
+/** Reads, inside a transaction or outside. */
+export type Db = Pick<Kysely<Tables>, 'selectFrom' | 'executeQuery' | 'getExecutor'>
+
+/** A transaction: what writes or locks demands it, and only `transaction` hands it out. */
+export type Tx = Transaction<Tables>
 
 export interface Way {
   /** For reads. Whatever writes goes through `transaction`; SQLite insists on it. */
@@ -19,7 +23,7 @@ export interface Way {
    * Runs the work in one transaction; if another one got in its way, runs it again from the start. Inside, every query goes
    * through what the work is given: any other is refused.
    */
-  transaction<T>(work: (db: Db) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
 }
 
 export interface Store extends Way {
@@ -60,8 +64,8 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     target.engine === 'sqlite'
       ? openSqlite(target.path, health)
       : openPostgres(target.url, { onLostConnection, onRing }, health)
-  const databases = new Map<Dialect, Db>()
-  const on = (dialect: Dialect): Db => {
+  const databases = new Map<Dialect, Kysely<Tables>>()
+  const on = (dialect: Dialect): Kysely<Tables> => {
     const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guarded(dialect) })
     databases.set(dialect, db)
     return db
@@ -101,7 +105,7 @@ export function watchStore(store: Store): (() => boolean) | undefined {
   return stamp === undefined ? undefined : () => store.stamp() === stamp
 }
 
-const transactionsOn = (db: Db): Way['transaction'] => {
+const transactionsOn = (db: Kysely<Tables>): Way['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -1,7 +1,7 @@
 // Bounds on what a report adds. Without them one edge that counts wrong, or lies, could fill a workspace's day to 63 bits,
 // and every honest edge would be refused there.
 import { executeWith } from './rows.ts'
-import type { Db } from './store.ts'
+import type { Tx } from './store.ts'
 import type { Counter, Day, Report } from './usage-report.ts'
 
 export type Totals = Pick<Counter, (typeof figures)[number]>
@@ -31,7 +31,7 @@ type Row<P extends string> = Record<`${P}_${(typeof figures)[number]}`, string> 
  * to the day's sum over all edges within 63 bits. The days must be locked. What does not raise a sum is never refused.
  */
 export async function applyLimits(
-  db: Db,
+  db: Tx,
   { edgeId, epoch }: Report,
   counters: readonly Counter[],
   edgeMax: Totals,
@@ -59,7 +59,7 @@ const keyOf = ({ workspaceId, day }: Day) => `${day} ${workspaceId}`
 const byDay = <T extends Day>(rows: readonly T[]) => new Map(rows.map((row) => [keyOf(row), row]))
 
 /** Found by the first three columns of the primary key, so the cost grows with this edge's own epochs and no others. */
-const readEdgeSums = (db: Db, edgeId: string, epoch: string, days: readonly Day[]) =>
+const readEdgeSums = (db: Tx, edgeId: string, epoch: string, days: readonly Day[]) =>
   executeWith<Row<'own' | 'edge'>>(
     db,
     { workspace_id: 'text', day: 'bigint', edge_id: 'text', epoch: 'text' },
@@ -78,7 +78,7 @@ const readEdgeSums = (db: Db, edgeId: string, epoch: string, days: readonly Day[
      group by c.workspace_id, c.day`,
   )
 
-const readDaySums = (db: Db, days: readonly Day[]) =>
+const readDaySums = (db: Tx, days: readonly Day[]) =>
   executeWith<Row<'day'>>(
     db,
     { workspace_id: 'text', day: 'bigint' },

@@ -1,6 +1,6 @@
 // What a day of usage consists of, for the operator: its counters by edge and epoch, and removing them.
 import { type RawBuilder, sql } from 'kysely'
-import { type Db, exact } from './store.ts'
+import { type Db, exact, type Tx } from './store.ts'
 import { DAY_MS, type Day } from './usage-report.ts'
 
 /** Largest first. An edge can make any number of epochs, so the list is cut. */
@@ -34,7 +34,7 @@ export interface Removed {
 
 /** Removes all of a day, or one edge's part of it; undefined where there is nothing. */
 export async function resetDay(
-  db: Db,
+  db: Tx,
   { workspaceId, day }: Day,
   edgeId: string | undefined,
 ): Promise<Removed | undefined> {
@@ -68,5 +68,5 @@ export async function resetDay(
 }
 
 /** Runs a statement; returns how many rows it changed. */
-const count = async (db: Db, statement: RawBuilder<unknown>): Promise<number> =>
+const count = async (db: Tx, statement: RawBuilder<unknown>): Promise<number> =>
   Number((await statement.execute(db)).numAffectedRows ?? 0)

@@ -2,7 +2,7 @@
 // there and what comes: a report that is repeated, late, reordered or doubled changes nothing, and a lost one is
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
 import { executeWith, portions } from './rows.ts'
-import { type Db, exact, type Store } from './store.ts'
+import { type Db, exact, type Store, type Tx } from './store.ts'
 import { applyLimits, NO_LIMIT, type Totals } from './usage-limits.ts'
 import { type Counter, DAY_MS, type Day, normalise, type Report, type TunnelMinute } from './usage-report.ts'
 
@@ -88,7 +88,7 @@ export async function findLastSeen(db: Db, workspaceId: string): Promise<number 
  * Writing the rows to themselves locks them, those that are new included, also where they lie on several machines. All
  * reports take them in one order, so two of them cannot wait for each other.
  */
-const lockDays = (db: Db, days: readonly Day[]) =>
+const lockDays = (db: Tx, days: readonly Day[]) =>
   executeWith(
     db,
     { workspace_id: 'text', day: 'bigint' },
@@ -104,7 +104,7 @@ const larger = (table: string, column: string) => {
 
 const counted = ['requests', 'bytes_in', 'bytes_out', 'events']
 
-const mergeCounters = (db: Db, { edgeId, epoch }: Report, counters: readonly Counter[]) =>
+const mergeCounters = (db: Tx, { edgeId, epoch }: Report, counters: readonly Counter[]) =>
   executeWith(
     db,
     {
@@ -135,7 +135,7 @@ const mergeCounters = (db: Db, { edgeId, epoch }: Report, counters: readonly Cou
        ${[...counted, 'last_seen'].map((column) => larger('usage_counters', column)).join(', ')}`,
   )
 
-const mergeMinutes = (db: Db, edgeId: string, tunnels: readonly TunnelMinute[]) =>
+const mergeMinutes = (db: Tx, edgeId: string, tunnels: readonly TunnelMinute[]) =>
   executeWith(
     db,
     { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
@@ -144,7 +144,7 @@ const mergeMinutes = (db: Db, edgeId: string, tunnels: readonly TunnelMinute[]) 
      on conflict (workspace_id, minute, edge_id) do update set ${larger('usage_minutes', 'open')}`,
   )
 
-const rollUpCounters = (db: Db, days: readonly Day[]) =>
+const rollUpCounters = (db: Tx, days: readonly Day[]) =>
   executeWith(
     db,
     { workspace_id: 'text', day: 'bigint' },
@@ -158,7 +158,7 @@ const rollUpCounters = (db: Db, days: readonly Day[]) =>
   )
 
 /** A minute's sum over the edges only ever grows, so the day's peak can only be raised by a minute just touched. */
-const rollUpPeaks = (db: Db, tunnels: readonly TunnelMinute[]) =>
+const rollUpPeaks = (db: Tx, tunnels: readonly TunnelMinute[]) =>
   executeWith(
     db,
     { workspace_id: 'text', minute: 'bigint' },

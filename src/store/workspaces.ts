@@ -1,12 +1,12 @@
 import type { Selectable } from 'kysely'
 import { executeWith, portions } from './rows.ts'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type WorkspaceRow = Selectable<Tables['workspaces']>
 
 /** False where the slug is taken. */
-export async function insertWorkspace(db: Db, row: WorkspaceRow): Promise<boolean> {
+export async function insertWorkspace(db: Tx, row: WorkspaceRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('workspaces')
     .values(row)
@@ -45,7 +45,7 @@ export async function hasWorkspaces(db: Db): Promise<boolean> {
 }
 
 /** False where there was nothing to change: provisioned already. */
-export async function provisionWorkspace(db: Db, id: string, at: number): Promise<boolean> {
+export async function provisionWorkspace(db: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('workspaces')
     .set({ provisioned_at: at })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { KyselyPlugin } from 'kysely'
+import type { Kysely, KyselyPlugin } from 'kysely'
 import { createDirectory } from '../../src/directory/directory.ts'
 import { startFeed } from '../../src/directory/feed.ts'
 import { startUses } from '../../src/directory/uses.ts'
@@ -14,7 +14,8 @@ import { mintSecret } from '../../src/domain/secret.ts'
 import { createWorkspace, provision } from '../../src/domain/workspaces.ts'
 import { revokeKey } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes.ts'
-import type { Store, Way } from '../../src/store/store.ts'
+import type { Db, Store, Way } from '../../src/store/store.ts'
+import type { Tables } from '../../src/store/tables.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'
 import { startRelay } from '../support/relay.ts'
@@ -22,6 +23,9 @@ import { addEdge, addWorkspace, openTestWorld, operator, rename, serve } from '.
 import { until } from '../support/until.ts'
 
 /** A directory of its own on the world's database: another node, without a server around it. */
+/** The type offers reads alone. */
+const withPlugin = (db: Db, plugin: KyselyPlugin): Db => (db as Kysely<Tables>).withPlugin(plugin)
+
 async function startNode(
   t: Test,
   world: World,
@@ -87,7 +91,7 @@ for (const engine of engines) {
         return result
       },
     }
-    const { directory } = await startNode(t, world, { ...world.store, db: world.store.db.withPlugin(held) })
+    const { directory } = await startNode(t, world, { ...world.store, db: withPlugin(world.store.db, held) })
     const late = directory.verifyKey(key.token)
     await until('the database has answered', () => asked === 1)
     await revoke(ctx, key.id)
@@ -146,7 +150,7 @@ for (const engine of engines) {
       await beforeJoining?.()
       return line.transaction(work)
     }
-    const store = { ...world.store, line: { db: line.db.withPlugin(fateful), transaction: joining } }
+    const store = { ...world.store, line: { db: withPlugin(line.db, fateful), transaction: joining } }
     const { feed, directory } = await startNode(t, world, store, () => {})
     await until('it is trusted', () => feed.isTrusted())
     await directory.verifyKey(key.token)

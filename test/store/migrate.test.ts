@@ -134,7 +134,7 @@ test('sqlite: write-ahead log, full synchronisation and foreign keys are on', as
       .execute(),
   )
   await assert.rejects(insertion, /FOREIGN KEY/)
-  await assert.rejects(world.store.db.deleteFrom('api_keys').execute(), /readonly/)
+  await assert.rejects(sql`delete from api_keys`.execute(world.store.db), /readonly/)
   await world.store.close()
 })
 
