@@ -1,39 +1,78 @@
-// Checks a value against a schema of the contract and says in plain words what is wrong with it.
+// Validates a value against a schema of the contract and says in plain words what is wrong with it.
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { Errors } from 'typebox/value'
 import { type Detail, Fault } from './fault.ts'
 
 const DETAILS_MAX = 20
 
 export type Checker<T> = (value: unknown) => asserts value is T
 
-/** Compiles once, when it is first needed, and checks many times. `place` is where the value stands, e.g. `/body` of a request. */
+/** `place` is where the value stands, e.g. `/body` of a request. */
 export function checker<S extends TSchema>(schema: S, place: string): Checker<Static<S>> {
-  let compiled: ReturnType<typeof Compile<S>> | undefined
+  const check = lazyCheck(schema)
   return (value) => {
-    compiled ??= Compile(schema)
-    if (compiled.Check(value)) return
-    const details: Detail[] = compiled
-      .Errors(value)
-      .slice(0, DETAILS_MAX)
-      .map(({ instancePath, keyword, message }) => {
-        const found = schemaAt(schema, instancePath)
-        return { path: place + instancePath, message: explain(found, keyword, message) }
-      })
+    if (check(value)) return
+    const details = [...errorsOf(schema, value, place).take(DETAILS_MAX)]
     const message = details.map((detail) => `${detail.path} ${detail.message}`).join('; ')
     throw new Fault('invalid_request', { message, details })
   }
 }
 
-interface Limits {
+/** Compiles when first called: most schemas are not needed in the first second of a server. */
+function lazyCheck(schema: TSchema): (value: unknown) => boolean {
+  let compiled: { Check(value: unknown): boolean } | undefined
+  return (value) => {
+    compiled ??= Compile(schema)
+    return compiled.Check(value)
+  }
+}
+
+/** The keywords that the contract uses for input; a string or a number is left to the library. */
+interface Schema {
   type?: string
+  properties?: Record<string, TSchema>
+  required?: string[]
+  items?: TSchema
+  maxItems?: number
   minimum?: number
   maximum?: number
   maxLength?: number
   'x-rule'?: string
 }
 
-function explain(schema: Limits, keyword: string, fallback: string): string {
+const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
+
+/**
+ * Lazy, so that nobody computes more errors than are reported: the library's own list is eager, and walks millions of
+ * items for seconds. A list that is too long is not looked into.
+ */
+function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Detail, undefined> {
+  const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema
+  if (type === 'array' && items && Array.isArray(value)) {
+    if (value.length > maxItems) yield { path, message: `must not have more than ${maxItems} items` }
+    else yield* errorsOfItems(items, value, path)
+  } else if (type === 'object' && properties && isObject(value)) {
+    const missing = required.filter((name) => value[name] === undefined)
+    if (missing.length > 0) yield { path, message: `must have required properties ${missing.join(', ')}` }
+    for (const [name, property] of Object.entries(properties))
+      if (value[name] !== undefined) yield* errorsOf(property, value[name], `${path}/${name}`)
+  } else
+    for (const { instancePath, keyword, message } of Errors(schema, value))
+      yield { path: path + instancePath, message: explain(schema as Schema, keyword, message) }
+}
+
+function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generator<Detail, undefined> {
+  const check = itemChecks.get(items) ?? lazyCheck(items)
+  itemChecks.set(items, check)
+  for (const [index, item] of list.entries())
+    if (!check(item)) yield* errorsOf(items, item, `${path}/${index}`)
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function explain(schema: Schema, keyword: string, fallback: string): string {
   if (keyword === 'pattern' && schema['x-rule']) return schema['x-rule']
   if (keyword === 'minLength') return 'must not be empty'
   if (keyword === 'maxLength') return `must not be longer than ${schema.maxLength} characters`
@@ -41,10 +80,4 @@ function explain(schema: Limits, keyword: string, fallback: string): string {
     return `must be a whole number from ${schema.minimum} to ${schema.maximum}`
   if (keyword === 'type') return `must be ${schema.type === 'object' ? 'an object' : `a ${schema.type}`}`
   return fallback
-}
-
-function schemaAt(schema: TSchema, instancePath: string): Limits {
-  let at = schema as { properties?: Record<string, TSchema>; items?: TSchema }
-  for (const step of instancePath.split('/').slice(1)) at = at.properties?.[step] ?? at.items ?? {}
-  return at as Limits
 }

@@ -3,6 +3,9 @@
 import { AditError } from '../client/index.ts'
 import type { AgentTool } from './tools.ts'
 
+/** As many as the API itself reports. */
+const DETAILS_MAX = 20
+
 const kinds: Record<string, { words: string; holds: (value: unknown) => boolean }> = {
   string: { words: 'a string', holds: (value) => typeof value === 'string' },
   integer: { words: 'a whole number', holds: Number.isInteger },
@@ -11,11 +14,15 @@ const kinds: Record<string, { words: string; holds: (value: unknown) => boolean 
 export function requireShape({ listed }: AgentTool, given: Record<string, unknown>): void {
   const { properties = {}, required = [] } = listed.inputSchema
   const names = new Set([...required, ...Object.keys(given)])
-  const details = [...names].flatMap((name) => {
-    const property = Object.hasOwn(properties, name) ? (properties[name] as { type?: string }) : undefined
-    const message = Object.hasOwn(given, name) ? mistakeIn(property, given[name]) : 'is missing'
-    return message ? [{ path: `/${name}`, message }] : []
-  })
+  const details = names
+    .values()
+    .flatMap((name) => {
+      const property = Object.hasOwn(properties, name) ? (properties[name] as { type?: string }) : undefined
+      const message = Object.hasOwn(given, name) ? mistakeIn(property, given[name]) : 'is missing'
+      return message ? [{ path: `/${name}`, message }] : []
+    })
+    .take(DETAILS_MAX)
+    .toArray()
   if (details.length > 0) throw new AditError({ error: 'invalid_request', details })
 }
 

@@ -141,3 +141,30 @@ test('the examples of faults are what their schemas say, and no two faults share
   const statuses = Object.values(faults).map(({ status }) => status)
   assert.equal(new Set(statuses).size, statuses.length)
 })
+
+interface Patterned {
+  pattern?: string
+  items?: Patterned
+  properties?: Record<string, Patterned>
+}
+
+const patternsIn = ({ pattern, items, properties = {} }: Patterned): string[] => [
+  ...(pattern === undefined ? [] : [pattern]),
+  ...[...(items ? [items] : []), ...Object.values(properties)].flatMap(patternsIn),
+]
+
+test('no pattern can be made to backtrack for long: a second is far more than linear time takes', () => {
+  const parts = Object.values(tables)
+    .flat()
+    .flatMap(({ params, query, headers, body }) => [params, query, headers, body])
+  const patterns = new Set(parts.flatMap((part) => (part ? patternsIn(part as Patterned) : [])))
+  assert.ok(patterns.size > 8)
+  const repeated = ['a', '-', 'a-', '.', 'a.', 'a@', 'a@a.', ' ', '1', '\n', 'é', '+', '_']
+  for (const pattern of patterns)
+    for (const part of repeated)
+      for (const text of [part.repeat(100_000), `${part.repeat(100_000)}!`, `a@${part.repeat(100_000)}!`]) {
+        const began = performance.now()
+        new RegExp(pattern, 'u').test(text)
+        assert.ok(performance.now() - began < 1_000, `${pattern} on ${text.slice(0, 9)}…`)
+      }
+})

@@ -21,6 +21,9 @@ for (const transport of transports) {
       ['revoke_api_key', {}, /id is missing/],
       ['revoke_api_key', { id: [server.key.id] }, /id must be a string/],
     ]
+    const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 1]))
+    const { text } = await agent.call('get_usage', many)
+    assert.equal(text.match(/is no argument of this tool/g)?.length, 20, 'only the first 20 are told')
     for (const [tool, args, words] of wrong) {
       const { failed, text, data } = await agent.call(tool, args)
       assert.equal(failed, true, text)

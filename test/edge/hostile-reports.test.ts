@@ -1,0 +1,100 @@
+// Reports that are as large as a report may be and wrong in every way: refused soon, and nobody else waits.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { populate } from '../support/clients.ts'
+import { createDatabase } from '../support/databases.ts'
+import { assertUndelayed } from '../support/latency.ts'
+import { startServing } from '../support/process.ts'
+import { addEdge, caller, serve } from '../support/server.ts'
+
+const BYTES = 4 * 1024 * 1024 - 100
+const AT_ONCE = 4
+
+/** Joins what `part` returns with commas, up to the size of a report. */
+function fill(part: (index: number) => string, open: string, close: string): string {
+  const parts: string[] = []
+  for (let bytes = 0, index = 0; ; index++) {
+    const next = part(index)
+    bytes += next.length + 1
+    if (bytes > BYTES - open.length - close.length) return open + parts.join(',') + close
+    parts.push(next)
+  }
+}
+
+const item = (given: object) =>
+  JSON.stringify({
+    workspace: 'acme',
+    day: '2026-03-01',
+    requests: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    events: 0,
+    ...given,
+  })
+
+const counters = (part: (index: number) => string) => fill(part, '{"epoch":"e","counters":[', ']}')
+const depth = Math.floor(BYTES / 12)
+
+const bodies: Record<string, string> = {
+  'a list of numbers': counters(() => '1'),
+  'a list of empty objects': counters(() => '{}'),
+  'a list of items with a mistake each': counters(() => item({ requests: -1 })),
+  'too many good items': counters(() => item({})),
+  'objects that all differ': counters((index) => `{"${index.toString(36)}":1}`),
+  'nested lists': `{"epoch":"e","counters":${'['.repeat(depth * 5)}${']'.repeat(depth * 5)}}`,
+  'nested objects': `{"epoch":"e","counters":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`,
+  'one object with very many members': fill((index) => `"k${index.toString(36)}":1`, '{', '}'),
+  'one member very many times': fill(() => '"epoch":"e"', '{', '}'),
+  'a very long string': `{"epoch":"${'e'.repeat(BYTES - 20)}"}`,
+  'a very long number': `{"epoch":${'1'.repeat(BYTES - 20)}}`,
+  'broken at its end': counters(() => '1').slice(0, -2),
+  'as many items as may be, the last one wrong': `{"epoch":"e","counters":[${[
+    ...Array(4_999).fill(item({ note: 'x'.repeat(600) })),
+    item({ events: -1 }),
+  ].join(',')}]}`,
+  'as many different objects as may be': `{"epoch":"e","counters":[${Array.from(
+    { length: 24_500 },
+    (_, index) => `{"${index.toString(36).padStart(150, 'k')}":1}`,
+  ).join(',')}]}`,
+}
+
+test('reports of 4 MiB that are wrong in any way delay nobody, four of them at once', async (t) => {
+  const database = await createDatabase(t, 'sqlite')
+  const secrets = await populate(database)
+  const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
+  const edge = caller(`${node.url}/edge/v1`, secrets.edge)
+  const headers = { 'content-type': 'application/json' }
+  const targets = [{ url: `${node.api}/workspace`, key: secrets.key }, { url: `${node.url}/healthz` }]
+  for (const [what, body] of Object.entries(bodies))
+    await t.test(what, (t) =>
+      assertUndelayed(t, targets, async () => {
+        const sent = Array.from({ length: AT_ONCE }, () => edge('POST', '/usage', { body, headers }))
+        for (const { status, json, text } of await Promise.all(sent)) {
+          assert.equal(status, 400, text)
+          assert.ok(json.details.length >= 1 && json.details.length <= 20, text)
+          assert.match(json.details[0].path, /^\/body/)
+          assert.ok(text.length < 4_000, `${text.length} characters of details`)
+        }
+      }),
+    )
+})
+
+test('the first 20 mistakes of a report are told, each with its place', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const good = JSON.parse(item({}))
+  const list = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? good : { ...good, events: -1 }))
+  const { status, json } = await edge.report({ epoch: 'e', counters: list })
+  assert.equal(status, 400)
+  assert.deepEqual(
+    json.details.map(({ path }: { path: string }) => path),
+    Array.from({ length: 20 }, (_, index) => `/body/counters/${index * 2 + 1}/events`),
+  )
+})
+
+test('a list with too many items is refused for that, whatever the items are', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const { json } = await edge.report({ epoch: 'e', tunnels: Array(5_001).fill(7) })
+  assert.deepEqual(json.details, [{ path: '/body/tunnels', message: 'must not have more than 5000 items' }])
+})

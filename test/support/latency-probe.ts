@@ -1,0 +1,42 @@
+// Asks a server the same things over and over, in a process of its own, and reports how long each response took.
+import { Agent, get } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Target } from './latency.ts'
+
+const PAUSE_MS = 5
+
+const agent = new Agent({ keepAlive: true })
+const durations: number[] = []
+let stopping = false
+
+function ask({ url, key }: Target): Promise<number> {
+  const began = performance.now()
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
+  return new Promise((resolve, reject) => {
+    const request = get(url, { agent, headers }, (response) => {
+      response.on('error', reject).resume()
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(performance.now() - began)
+        else reject(new Error(`${url} returned ${response.statusCode}`))
+      })
+    })
+    request.on('error', reject)
+  })
+}
+
+const targets: Target[] = JSON.parse(process.argv[2] as string)
+// Not counted: connections are opened and code is loaded.
+for (const target of [...targets, ...targets]) await ask(target)
+process.once('message', () => {
+  stopping = true
+})
+process.send?.('ready')
+await Promise.all(
+  targets.map(async (target) => {
+    while (!stopping) {
+      durations.push(await ask(target))
+      await sleep(PAUSE_MS)
+    }
+  }),
+)
+process.send?.(durations, () => process.exit(0))
