@@ -17,6 +17,7 @@ export interface Config {
   readonly keysInMemory: number
   /** The fastest link that an edge has: more usage than it carries in a day is refused. */
   readonly usageLinkGbps: number
+  readonly keysPerWorkspace: number
   /** Signs sessions and encrypts second factors; undefined where it is to be kept beside the database. */
   readonly secret: string | undefined
   readonly trustedProxies: readonly string[]
@@ -75,6 +76,9 @@ export const settings = {
     'fastest link of any edge in Gbit/s; an edge that reports more usage than it carries in a day is refused',
     '100',
     (text) => wholeNumber(text, 1, 1_000),
+  ),
+  ADIT_KEYS_PER_WORKSPACE: setting('how many active API keys a workspace may have', '1000', (text) =>
+    wholeNumber(text, 1, 1_000_000),
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; needed with PostgreSQL, else kept beside the database',
@@ -143,6 +147,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
     keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
     usageLinkGbps: read('ADIT_USAGE_LINK_GBPS', settings.ADIT_USAGE_LINK_GBPS),
+    keysPerWorkspace: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     sso: together({

@@ -30,9 +30,9 @@ export async function openWorld(config: Config, log: Logger, patienceMs: number)
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const ids = createIds(clock, random)
-  const { tunnelDomain, usageLinkGbps } = config
+  const { tunnelDomain, keysPerWorkspace, usageLinkGbps } = config
   const edgeDayMax = dailyMaxOf(usageLinkGbps)
-  return { store, clock, random, ids, tunnelDomain, edgeDayMax, afterChange: () => {} }
+  return { store, clock, random, ids, tunnelDomain, keysPerWorkspace, edgeDayMax, afterChange: () => {} }
 }
 
 function sayNowAndThen(log: Logger, patienceMs: number) {

@@ -14,6 +14,8 @@ export interface World {
   tunnelDomain: string
   /** The most that one edge may add to one workspace's day. */
   edgeDayMax: Totals
+  /** How many active keys a workspace may have. */
+  keysPerWorkspace: number
   /** Called once something that nodes remember has changed, for the one in this process. */
   afterChange: () => void
 }

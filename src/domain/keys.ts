@@ -1,9 +1,9 @@
 // API keys: minted, listed, revoked. A raw key exists in the answer of its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
-import { findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
+import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import { type Tx, watchStore } from '../store/store.ts'
-import { listWorkspaces } from '../store/workspaces.ts'
+import { listWorkspaces, lockWorkspace } from '../store/workspaces.ts'
 import { requireStillAllowed } from './actors.ts'
 import { recordAct } from './audit.ts'
 import { awaitEverywhere, tellOfChange } from './changes.ts'
@@ -59,6 +59,7 @@ export function newKey(world: World, label: string): CreatedKey {
 /** Writes a new key down, as a part of somebody's transaction. */
 export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
+  await requireBelowLimit(db, ctx)
   await insertKey(db, {
     id: created.id,
     workspace_id: workspaceId,
@@ -71,6 +72,16 @@ export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise
   })
   await recordAct(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
   return created
+}
+
+/** The workspace is locked before keys are counted: creations at once, on whichever nodes, wait for one another. */
+async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Context): Promise<void> {
+  await lockWorkspace(db, workspaceId)
+  if ((await countActiveKeys(db, workspaceId, keysPerWorkspace)) < keysPerWorkspace) return
+  const message =
+    `The workspace has ${keysPerWorkspace} active API keys, which is the limit. Revoke keys that are no longer in ` +
+    'use; the operator can raise the limit with ADIT_KEYS_PER_WORKSPACE'
+  throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 }
 
 function firstAnswer(first: CreatedKey, label: string): CreatedKey {

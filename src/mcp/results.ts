@@ -33,7 +33,7 @@ function wordsOf({ fault, message }: AditError): string {
   if (fault.error !== 'invalid_request') return message
   const words = fault.details.map((detail) => {
     const name = detail.path.replace(/^\/(params|query|body)\b/, '').replace(/^\//, '')
-    return `${name || 'the call'} ${detail.message}`
+    return `${name} ${detail.message}`.trim()
   })
   return `${words.join('; ')}.`
 }

@@ -39,6 +39,21 @@ export function listKeys(
   return query.execute()
 }
 
+/** Counts no further than `max`. */
+export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
+  const active = db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('revoked_at', 'is', null)
+    .limit(max)
+  const { count } = await db
+    .selectFrom(active.as('active'))
+    .select((row) => row.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** The hash of the key; undefined where no such key of the workspace is active. */
 export async function revokeKey(
   db: Tx,

@@ -37,6 +37,15 @@ export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
   return found
 }
 
+/** Holds the row until the transaction ends. (Written to itself, which locks it on every engine.) */
+export async function lockWorkspace(db: Db, id: string): Promise<void> {
+  await db
+    .updateTable('workspaces')
+    .set((row) => ({ name: row.ref('name') }))
+    .where('id', '=', id)
+    .execute()
+}
+
 export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> =>
   db.selectFrom('workspaces').selectAll().orderBy('slug').execute()
 

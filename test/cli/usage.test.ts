@@ -95,6 +95,7 @@ test('every mistake in the configuration is reported at once, without the passwo
     ADIT_RATE_LIMIT: '-1',
     ADIT_KEYS_IN_MEMORY: 'all',
     ADIT_USAGE_LINK_GBPS: '0',
+    ADIT_KEYS_PER_WORKSPACE: '0',
     ADIT_STOP_DELAY: '301',
     ADIT_LOG_LEVEL: 'loud',
     ADIT_SECRET: 'too-short',

@@ -21,7 +21,9 @@ export interface Node {
 export async function startNode(t: Test, name: string, env: Record<string, string>): Promise<Node> {
   let complaints = ''
   const start = async () => {
-    const started = await startServing(t, { ...env, ADIT_LOG_LEVEL: 'error' })
+    // A run of many minutes creates more keys in one workspace than a real one needs.
+    const limits = { ADIT_KEYS_PER_WORKSPACE: '1000000' }
+    const started = await startServing(t, { ...env, ...limits, ADIT_LOG_LEVEL: 'error' })
     started.child.stderr?.on('data', (chunk) => {
       complaints = (complaints + chunk).slice(-10_000)
     })
