@@ -1,8 +1,10 @@
 // The one way out for all commands: data to standard output, talk to standard error, JSON where it was asked for.
+import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { writable } from '../client/exact-json.ts'
 import { isDumbTerminal } from '../config.ts'
 import { CommandError } from './errors.ts'
+import { type Columns, jsonTexts, tableTexts } from './table.ts'
 
 const LINE_CHARS_MAX = 10_000
 
@@ -10,6 +12,8 @@ export interface Io {
   readonly json: boolean
   /** The command's result: as JSON, or as the text that people read. */
   data(value: unknown, text: string): void
+  /** The command's result where that is a list of any length. */
+  list<T>(slices: AsyncIterable<T[]> | Iterable<T[]>, columns: Columns<T>): Promise<void>
   /** A word to the person at the terminal; not said in JSON mode. */
   say(text: string): void
   /** Replaces the line said before, on a terminal; elsewhere, and in JSON mode, nothing. */
@@ -33,6 +37,11 @@ export function createIo(json: boolean): Io {
   return {
     json,
     data: (value, text) => stdout.write(`${json ? JSON.stringify(writable(value)) : harmless(text)}\n`),
+    async list(slices, columns) {
+      const texts = json ? jsonTexts(slices) : tableTexts(slices, columns)
+      for await (const text of texts)
+        if (!stdout.write(json ? text : harmless(text))) await once(stdout, 'drain')
+    },
     say: (text) => json || stderr.write(`${harmless(text)}\n`),
     paper: { columns: Math.max(40, stdout.columns ?? 80), blocks: !isDumbTerminal() },
     interactive: Boolean(process.stdin.isTTY && stderr.isTTY),
@@ -80,17 +89,3 @@ async function readPipedLine(): Promise<string> {
 const harmless = (text: string) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
   text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd')
-
-/** Columns wide enough for their widest cell. */
-export function table(head: string[], rows: string[][]): string {
-  if (rows.length === 0) return '(none)'
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  )
-  const line = (cells: string[]) =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return [line(head), ...rows.map(line)].join('\n')
-}

@@ -1,18 +1,29 @@
 import { AditError, type Client } from '../client/index.ts'
 import { type ApiInput, findAccess, withApi } from './api.ts'
 import { CommandError, UsageError } from './errors.ts'
-import { type Io, table } from './io.ts'
+import type { Io } from './io.ts'
+
+const PAGE_KEYS = 500
 
 export async function list(input: ApiInput, io: Io): Promise<void> {
-  const { tokens } = await withApi(input, (client) => client.tokens.list())
-  const rows = tokens.map((key) => [
-    key.id,
-    key.label,
-    key.createdAt,
-    key.lastUsedAt ?? 'never',
-    key.revokedAt ? `revoked ${key.revokedAt}` : 'active',
-  ])
-  io.data(tokens, table(['ID', 'LABEL', 'CREATED', 'LAST USED', 'STATE'], rows))
+  await withApi(input, (client) =>
+    io.list(pagesOf(client), {
+      ID: (key) => key.id,
+      LABEL: (key) => key.label,
+      CREATED: (key) => key.createdAt,
+      'LAST USED': (key) => key.lastUsedAt ?? 'never',
+      STATE: (key) => (key.revokedAt ? `revoked ${key.revokedAt}` : 'active'),
+    }),
+  )
+}
+
+async function* pagesOf({ tokens: { list } }: Client) {
+  for (let cursor: string | undefined; ; ) {
+    const { tokens } = await list({ limit: PAGE_KEYS, ...(cursor !== undefined && { cursor }) })
+    yield tokens
+    if (tokens.length < PAGE_KEYS) return
+    cursor = tokens.at(-1)?.id
+  }
 }
 
 export async function create(input: ApiInput & { label: string | undefined }, io: Io): Promise<void> {
@@ -48,10 +59,17 @@ export async function revoke(input: ApiInput & { id: string; yes: boolean }, io:
 }
 
 async function confirm(client: Client, id: string, io: Io): Promise<boolean> {
-  const { tokens } = await client.tokens.list()
-  const label = tokens.find((key) => key.id === id)?.label
+  const label = await findLabel(client, id)
   const name = label ? `"${label}" (${id})` : id
   return /^y(es)?$/i.test(await io.ask(`Revoke the key ${name}, for good and at once? [y/N] `))
+}
+
+async function findLabel(client: Client, id: string): Promise<string | undefined> {
+  for await (const keys of pagesOf(client)) {
+    const found = keys.find((key) => key.id === id)
+    if (found) return found.label
+  }
+  return undefined
 }
 
 const isNotFound = (error: unknown) => error instanceof AditError && error.fault.error === 'not_found'

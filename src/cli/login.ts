@@ -4,8 +4,9 @@ import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config.ts'
 import { explained, requireAddress, requireKey } from './api.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
-import { type Io, table } from './io.ts'
+import type { Io } from './io.ts'
 import { editProfiles, readProfiles } from './profiles.ts'
+import { table } from './table.ts'
 
 const NAME = /^[\w.-]{1,64}$/
 const LOCAL = 'http://127.0.0.1:8080'

@@ -6,7 +6,8 @@ import { hashSecret, mintSecret } from '../domain/secret.ts'
 import { flawOf, readTokensFile, type Token, TokensFileError } from '../edge/tokens-file.ts'
 import { editFile } from './edit-file.ts'
 import { CommandError, UsageError } from './errors.ts'
-import { type Io, table } from './io.ts'
+import type { Io } from './io.ts'
+import { table } from './table.ts'
 
 export async function add(
   given: { workspace: string; label: string | undefined; file: string },

@@ -12,6 +12,7 @@ import {
   hasUsers,
   holdPassword,
   listMemberships,
+  listMembershipsAmong,
   listUsers,
   listWorkspaceIdsOf,
   type Role,
@@ -35,6 +36,7 @@ import { Fault } from './fault.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
 import { type LinkMade, makeLink } from './links.ts'
+import { SLICE_ROWS, slicesOf } from './pages.ts'
 import { membershipsOf } from './people.ts'
 import { hashSecret } from './secret.ts'
 import { getBySlug } from './workspaces.ts'
@@ -240,14 +242,25 @@ export async function getUserByEmail(world: World, email: string): Promise<UserR
 /** Whether anybody can sign in at all. */
 export const hasPeople = (world: World): Promise<boolean> => hasUsers(world.store.db)
 
-export async function listEverybody(world: World) {
-  const rows = await listUsers(world.store.db)
-  const byId = Map.groupBy(rows, ({ id }) => id)
-  return [...byId.values()].map((list) => {
-    const { id, name, email, created_at, disabled_at } = list[0] as (typeof rows)[number]
-    const workspaces = list.flatMap(({ slug, role }) => (slug && role ? [{ slug, role }] : []))
-    return { id, name, email, createdAt: isoOf(created_at), disabledAt: isoOrNull(disabled_at), workspaces }
-  })
+/** In slices. */
+export async function* listEverybody(world: World) {
+  const { db } = world.store
+  const slices = slicesOf<UserRow>((last) => listUsers(db, { after: last?.email, limit: SLICE_ROWS }))
+  for await (const users of slices) {
+    const memberships = await listMembershipsAmong(
+      db,
+      users.map(({ id }) => id),
+    )
+    const byUser = Map.groupBy(memberships, ({ user_id }) => user_id)
+    yield users.map((user) => ({
+      id: user.id,
+      name: user.name,
+      email: user.email,
+      createdAt: isoOf(user.created_at),
+      disabledAt: isoOrNull(user.disabled_at),
+      workspaces: (byUser.get(user.id) ?? []).map(({ slug, role }) => ({ slug, role })),
+    }))
+  }
 }
 
 /** Signed out everywhere, and not let in any more; or let in again. */

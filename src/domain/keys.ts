@@ -2,8 +2,8 @@
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
-import { type Tx, watchStore } from '../store/store.ts'
-import { listWorkspaces, lockWorkspace } from '../store/workspaces.ts'
+import { type Db, type Tx, watchStore } from '../store/store.ts'
+import { lockWorkspace } from '../store/workspaces.ts'
 import { requireStillAllowed } from './actors.ts'
 import { recordAct } from './audit.ts'
 import { awaitEverywhere, tellOfChange } from './changes.ts'
@@ -12,9 +12,9 @@ import { Fault } from './fault.ts'
 import { deriveSeal, openAnswer, sealAnswer } from './idempotency.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
-import { pageOf } from './pages.ts'
+import { pageOf, SLICE_ROWS, slicesOf } from './pages.ts'
 import { hashSecret, mintSecret } from './secret.ts'
-import { getBySlug } from './workspaces.ts'
+import { getBySlug, workspaceSlices } from './workspaces.ts'
 
 export interface CreatedKey {
   id: string
@@ -28,6 +28,9 @@ export interface Retry {
   idempotencyKey: string
   apiKey: string
 }
+
+/** A longer list is sent in slices. */
+const PAGE_ROWS_MAX = 1_000
 
 const RETRY_MS = 24 * 60 * 60 * 1000
 
@@ -99,17 +102,29 @@ export interface KeyPage {
 /** Until when what `listPage` says from now on stays true; undefined where there is no telling. */
 export const watchKeys = ({ store }: World) => watchStore(store)
 
+/**
+ * A page, or without a limit the whole list: what does not fit a page follows in `more`, slice by slice. A key that exists
+ * from the beginning to the end is in the list once; one that is created meanwhile may be missing.
+ */
 export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, {
     after: cursor,
-    limit: limit === undefined ? undefined : limit + 1,
+    limit: (limit ?? PAGE_ROWS_MAX) + 1,
   })
-  const { page, next } = pageOf(rows, limit ?? rows.length)
-  return {
-    tokens: page.map(describeKey),
-    next: next === null ? undefined : { limit: String(limit), cursor: next },
-  }
+  const { page, next } = pageOf(rows, limit ?? PAGE_ROWS_MAX)
+  const tokens = page.map(describeKey)
+  if (next === null) return { tokens }
+  if (limit !== undefined) return { tokens, next: { limit: String(limit), cursor: next } }
+  return { tokens, more: tokensAfter(ctx, next) }
 }
+
+async function* tokensAfter(ctx: Context, id: string) {
+  for await (const rows of keySlices(ctx.store.db, ctx.workspaceId, id))
+    yield { tokens: rows.map(describeKey) }
+}
+
+const keySlices = (db: Db, workspaceId: string, after?: string) =>
+  slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
 
 /** For people: a page of the keys in one state or in any, with who made them. */
 export async function listForPeople(
@@ -146,15 +161,14 @@ export async function revoke(ctx: Context, id: string) {
 
 const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })
 
-/** For the operator: the keys of one workspace, or of all. */
-export async function listEverywhere(world: World, slug?: string) {
-  const workspaces =
-    slug === undefined ? await listWorkspaces(world.store.db) : [await getBySlug(world, slug)]
-  const lists = workspaces.map(async (workspace) => {
-    const rows = await listKeys(world.store.db, workspace.id)
-    return rows.map((row) => ({ ...describeKey(row), workspace: workspace.slug }))
-  })
-  return (await Promise.all(lists)).flat()
+/** For the operator: the keys of one workspace, or of all, in slices. */
+export async function* listEverywhere(world: World, slug?: string) {
+  const { db } = world.store
+  const workspaces = slug === undefined ? workspaceSlices(db) : [[await getBySlug(world, slug)]]
+  for await (const some of workspaces)
+    for (const workspace of some)
+      for await (const rows of keySlices(db, workspace.id))
+        yield rows.map((row) => ({ ...describeKey(row), workspace: workspace.slug }))
 }
 
 /** For the operator, who names a key without its workspace. */

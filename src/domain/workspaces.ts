@@ -1,6 +1,6 @@
 // Workspaces: created and provisioned by the operator, read by their keys.
 import { Slug, WorkspaceName } from '../contract/fields.ts'
-import type { Tx } from '../store/store.ts'
+import type { Db, Tx } from '../store/store.ts'
 import {
   findWorkspaceBySlug,
   getWorkspace,
@@ -15,6 +15,7 @@ import type { Actor, Context, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
+import { SLICE_ROWS, slicesOf } from './pages.ts'
 
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
@@ -75,8 +76,13 @@ export async function addWorkspace(
   return row
 }
 
-export async function listAll(world: World): Promise<WorkspaceView[]> {
-  return (await listWorkspaces(world.store.db)).map((row) => describeWorkspace(world, row))
+export const workspaceSlices = (db: Db) =>
+  slicesOf<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
+
+/** In slices. */
+export async function* listAll(world: World) {
+  for await (const rows of workspaceSlices(world.store.db))
+    yield rows.map((row) => describeWorkspace(world, row))
 }
 
 export async function getBySlug(world: World, slug: string): Promise<WorkspaceRow> {

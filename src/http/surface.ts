@@ -8,9 +8,10 @@ import type { MaybeLater } from '../directory/directory.ts'
 import { Fault } from '../domain/fault.ts'
 import { checker } from '../domain/invalid.ts'
 import { etagOf, holds } from './etag.ts'
+import { streamList } from './long-list.ts'
 import { readQuery } from './query.ts'
 import type { Watch } from './recall.ts'
-import { serialiserOf } from './serialise.ts'
+import { type Serialise, serialiserOf } from './serialise.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -47,7 +48,13 @@ interface RecallBy<C extends Callers, O extends Operation> {
   remember: (caller: C[Access], reply: FastifyReply, body: string, isStillTrue: Watch) => void
 }
 
-type Result = { next?: Record<string, string> }
+interface Result {
+  /** Names the next page. */
+  next?: Record<string, string>
+  /** The rest of a list that is too long to be written at once, in parts of the same shape. */
+  more?: AsyncIterable<object>
+}
+
 type AnyHandler = (caller: unknown, input: Record<string, unknown>) => MaybeLater<Result>
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -101,6 +108,8 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
           if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
           reply.header('content-type', JSON_TYPE)
           reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
+          // Without an ETag: it would have to be known before the rest is.
+          if (result.more) return sendList(reply, serialise, result, result.more)
           const body = serialise(result)
           const etag = method === 'GET' ? etagOf(body) : undefined
           if (etag) reply.header('etag', etag)
@@ -110,10 +119,12 @@ export function mountSurface<C extends Callers, const O extends readonly Operati
             : reply.send(body)
         }
         const result = handle(request.caller, input)
-        if (result instanceof Promise) return result.then((later) => void finish(later))
-        // Not returned: the framework would wait for the end of what it has just sent.
-        finish(result)
-        return undefined
+        // Returned only where it is sent in parts: the framework waits for the end of what is returned.
+        const settle = (known: Result) => {
+          const sent = finish(known)
+          return known.more ? sent : undefined
+        }
+        return result instanceof Promise ? result.then(settle) : settle(result)
       },
     })
   }
@@ -144,6 +155,10 @@ function inputReader({ params, query, headers, body }: Operation) {
     return input
   }
 }
+
+/** For HEAD there is nothing to produce. */
+const sendList = (reply: FastifyReply, serialise: Serialise, first: Result, more: AsyncIterable<object>) =>
+  reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : streamList(serialise, first, more))
 
 /** No cache and no proxy on the way may hold an event back. */
 const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>

@@ -19,7 +19,7 @@ export function listAudit(db: Db, workspaceId: string, { after, limit }: Page) {
     .select(['actor_key.label as actor_label', 'subject_key.label as subject_label'])
     .where('audit_log.workspace_id', '=', workspaceId)
     .orderBy('audit_log.id', 'desc')
+    .limit(limit)
   if (after !== undefined) query = query.where('audit_log.id', '<', after)
-  if (limit !== undefined) query = query.limit(limit)
   return query.execute()
 }

@@ -17,24 +17,24 @@ export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
   db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
 
 export interface Page {
-  /** Begin after this id. */
+  /** Begin after the row with this id, or whatever the list is sorted by. */
   after?: string | undefined
-  limit?: number | undefined
+  limit: number
 }
 
 /** Newest first: ids sort by time of creation. */
 export function listKeys(
   db: Db,
   workspaceId: string,
-  { after, limit, state }: Page & { state?: 'active' | 'revoked' | undefined } = {},
+  { after, limit, state }: Page & { state?: 'active' | 'revoked' | undefined },
 ): Promise<KeyRow[]> {
   let query = db
     .selectFrom('api_keys')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
     .orderBy('id', 'desc')
+    .limit(limit)
   if (after !== undefined) query = query.where('id', '<', after)
-  if (limit !== undefined) query = query.limit(limit)
   if (state !== undefined) query = query.where('revoked_at', state === 'active' ? 'is' : 'is not', null)
   return query.execute()
 }

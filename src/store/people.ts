@@ -1,5 +1,6 @@
 // People, and what they are in which workspace.
 import type { Selectable } from 'kysely'
+import type { Page } from './keys.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -21,21 +22,18 @@ export async function hasUsers(db: Db): Promise<boolean> {
   return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-export const listUsers = (db: Db) =>
+/** By e-mail address, after that one. */
+export function listUsers(db: Db, { after, limit }: Page): Promise<UserRow[]> {
+  const query = db.selectFrom('users').selectAll().orderBy('email').limit(limit)
+  return (after === undefined ? query : query.where('email', '>', after)).execute()
+}
+
+export const listMembershipsAmong = (db: Db, userIds: readonly string[]) =>
   db
-    .selectFrom('users')
-    .leftJoin('members', 'members.user_id', 'users.id')
-    .leftJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select([
-      'users.id',
-      'users.name',
-      'users.email',
-      'users.created_at',
-      'users.disabled_at',
-      'workspaces.slug',
-      'members.role',
-    ])
-    .orderBy('users.email')
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['members.user_id', 'workspaces.slug', 'members.role'])
+    .where('members.user_id', 'in', userIds)
     .orderBy('workspaces.slug')
     .execute()
 

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely'
+import type { Page } from './keys.ts'
 import { executeWith, portions } from './rows.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -38,7 +39,7 @@ export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
 }
 
 /** Holds the row until the transaction ends. (Written to itself, which locks it on every engine.) */
-export async function lockWorkspace(db: Db, id: string): Promise<void> {
+export async function lockWorkspace(db: Tx, id: string): Promise<void> {
   await db
     .updateTable('workspaces')
     .set((row) => ({ name: row.ref('name') }))
@@ -46,8 +47,11 @@ export async function lockWorkspace(db: Db, id: string): Promise<void> {
     .execute()
 }
 
-export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> =>
-  db.selectFrom('workspaces').selectAll().orderBy('slug').execute()
+/** By slug, after that one. */
+export function listWorkspaces(db: Db, { after, limit }: Page): Promise<WorkspaceRow[]> {
+  const query = db.selectFrom('workspaces').selectAll().orderBy('slug').limit(limit)
+  return (after === undefined ? query : query.where('slug', '>', after)).execute()
+}
 
 export async function hasWorkspaces(db: Db): Promise<boolean> {
   return (await db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()) !== undefined

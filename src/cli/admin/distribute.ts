@@ -1,7 +1,8 @@
 import { readConfig } from '../../config.ts'
 import { CannotDistribute, distribute as placeTables } from '../../domain/distribute.ts'
 import { CommandError } from '../errors.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
+import { table } from '../table.ts'
 import { withWorld } from './with-world.ts'
 
 const WORDS = {

@@ -1,5 +1,6 @@
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
+import { table } from '../table.ts'
 import { withWorld } from './with-world.ts'
 
 export async function create(name: string, io: Io): Promise<void> {

@@ -1,6 +1,6 @@
 import { createKey, listEverywhere, revokeAnywhere } from '../../domain/keys.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
 import { withWorld } from './with-world.ts'
 
 export async function create(given: { workspace: string; label: string | undefined }, io: Io): Promise<void> {
@@ -13,16 +13,16 @@ export async function create(given: { workspace: string; label: string | undefin
 }
 
 export async function list(workspace: string | undefined, io: Io): Promise<void> {
-  const keys = await withWorld(io, (world) => listEverywhere(world, workspace))
-  const rows = keys.map((key) => [
-    key.id,
-    key.workspace,
-    key.label,
-    key.createdAt,
-    key.lastUsedAt ?? 'never',
-    key.revokedAt ? `revoked ${key.revokedAt}` : 'active',
-  ])
-  io.data(keys, table(['ID', 'WORKSPACE', 'LABEL', 'CREATED', 'LAST USED', 'STATE'], rows))
+  await withWorld(io, (world) =>
+    io.list(listEverywhere(world, workspace), {
+      ID: (key) => key.id,
+      WORKSPACE: (key) => key.workspace,
+      LABEL: (key) => key.label,
+      CREATED: (key) => key.createdAt,
+      'LAST USED': (key) => key.lastUsedAt ?? 'never',
+      STATE: (key) => (key.revokedAt ? `revoked ${key.revokedAt}` : 'active'),
+    }),
+  )
 }
 
 export async function revoke(id: string, io: Io): Promise<void> {

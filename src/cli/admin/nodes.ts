@@ -1,5 +1,6 @@
 import { listAll } from '../../domain/nodes.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
+import { table } from '../table.ts'
 import { withWorld } from './with-world.ts'
 
 export async function list(io: Io): Promise<void> {

@@ -1,8 +1,6 @@
 import { resetUsage, showCounters, showDays } from '../../domain/usage-reset.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
 import { withWorld } from './with-world.ts'
-
-const FIGURES = ['REQUESTS', 'BYTES IN', 'BYTES OUT', 'EVENTS']
 
 interface Figures {
   requests: bigint
@@ -11,8 +9,12 @@ interface Figures {
   events: bigint
 }
 
-const figuresOf = ({ requests, bytesIn, bytesOut, events }: Figures) =>
-  [requests, bytesIn, bytesOut, events].map(String)
+const figures = {
+  REQUESTS: ({ requests }: Figures) => String(requests),
+  'BYTES IN': ({ bytesIn }: Figures) => String(bytesIn),
+  'BYTES OUT': ({ bytesOut }: Figures) => String(bytesOut),
+  EVENTS: ({ events }: Figures) => String(events),
+}
 
 export async function show(
   { workspace, day }: { workspace: string; day: string | undefined },
@@ -20,18 +22,20 @@ export async function show(
 ): Promise<void> {
   if (day === undefined) {
     const days = await withWorld(io, (world) => showDays(world, workspace))
-    const rows = days.map((one) => [one.day, ...figuresOf(one), String(one.peakTunnels)])
-    return io.data(days, table(['DAY', ...FIGURES, 'PEAK TUNNELS'], rows))
+    return io.list([days], {
+      DAY: (one) => one.day,
+      ...figures,
+      'PEAK TUNNELS': (one) => String(one.peakTunnels),
+    })
   }
   const counters = await withWorld(io, (world) => showCounters(world, workspace, day))
-  const rows = counters.map((one) => [
-    one.edge,
-    one.name ?? '',
-    one.epoch,
-    ...figuresOf(one),
-    one.lastSeen ?? 'never',
-  ])
-  io.data(counters, table(['EDGE', 'NAME', 'EPOCH', ...FIGURES, 'LAST SEEN'], rows))
+  await io.list([counters], {
+    EDGE: (one) => one.edge,
+    NAME: (one) => one.name ?? '',
+    EPOCH: (one) => one.epoch,
+    ...figures,
+    'LAST SEEN': (one) => one.lastSeen ?? 'never',
+  })
 }
 
 export async function reset(

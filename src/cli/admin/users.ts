@@ -9,7 +9,7 @@ import {
 } from '../../domain/accounts.ts'
 import { type LinkMade, linkAddress } from '../../domain/links.ts'
 import { UsageError } from '../errors.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
 import { withWorld } from './with-world.ts'
 
 export async function create(
@@ -46,15 +46,16 @@ function printLink({ email, secret, expiresAt }: LinkMade, more: object, io: Io)
 }
 
 export async function list(io: Io): Promise<void> {
-  const everybody = await withWorld(io, listEverybody)
-  const rows = everybody.map((one) => [
-    one.email,
-    one.name,
-    one.workspaces.map(({ slug, role }) => `${slug} (${role})`).join(', ') || '(none)',
-    one.createdAt,
-    one.disabledAt ? `revoked ${one.disabledAt}` : 'active',
-  ])
-  io.data(everybody, table(['E-MAIL', 'NAME', 'WORKSPACES', 'CREATED', 'STATE'], rows))
+  await withWorld(io, (world) =>
+    io.list(listEverybody(world), {
+      'E-MAIL': (user) => user.email,
+      NAME: (user) => user.name,
+      WORKSPACES: ({ workspaces }) =>
+        workspaces.map(({ slug, role }) => `${slug} (${role})`).join(', ') || '(none)',
+      CREATED: (user) => user.createdAt,
+      STATE: (user) => (user.disabledAt ? `revoked ${user.disabledAt}` : 'active'),
+    }),
+  )
 }
 
 export async function revoke(email: string, io: Io): Promise<void> {

@@ -4,7 +4,7 @@ import {
   listAll,
   provision as provisionIn,
 } from '../../domain/workspaces.ts'
-import { type Io, table } from '../io.ts'
+import type { Io } from '../io.ts'
 import { withWorld } from './with-world.ts'
 
 export async function create(
@@ -22,15 +22,15 @@ export async function create(
 }
 
 export async function list(io: Io): Promise<void> {
-  const all = await withWorld(io, listAll)
-  const rows = all.map((one) => [
-    one.slug,
-    one.name,
-    one.provisioned ? 'yes' : 'no',
-    one.createdAt,
-    one.tunnelBase,
-  ])
-  io.data(all, table(['SLUG', 'NAME', 'PROVISIONED', 'CREATED', 'TUNNELS UNDER'], rows))
+  await withWorld(io, (world) =>
+    io.list(listAll(world), {
+      SLUG: (one) => one.slug,
+      NAME: (one) => one.name,
+      PROVISIONED: (one) => (one.provisioned ? 'yes' : 'no'),
+      CREATED: (one) => one.createdAt,
+      'TUNNELS UNDER': (one) => one.tunnelBase,
+    }),
+  )
 }
 
 export async function provision(slug: string, io: Io): Promise<void> {

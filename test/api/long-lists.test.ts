@@ -1,0 +1,124 @@
+// Lists of more keys than fit one response at once: produced in slices, whole for who reads them, unnoticed by others.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { createKey, revoke } from '../../src/domain/keys.ts'
+import { type Engine, engines } from '../support/databases.ts'
+import { assertUndelayed } from '../support/latency.ts'
+import { insertRevokedKeys } from '../support/many-keys.ts'
+import { startServing } from '../support/process.ts'
+import { caller, operator, rename, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const MANY = 50_000
+const AT_ONCE = 4
+const GROWTH_MAX_BYTES = 200 * 1024 * 1024
+
+const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map(({ id }) => id)
+
+async function serveMany(t: TestContext, engine: Engine, count: number) {
+  const server = await serve(t, { engine })
+  const revoked = await insertRevokedKeys(server.world.store, server.workspace.id, count)
+  return { server, ids: [server.key.id, ...revoked] }
+}
+
+/** A response that is not read yet. */
+const open = (url: string, key: string) =>
+  new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { headers: { authorization: `Bearer ${key}` } }, resolve).on('error', reject)
+  })
+
+async function read(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+const peakBytes = (pid: number) =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+
+for (const engine of engines) {
+  test(`${engine}: lists of any length are whole and in order, each key once`, async (t) => {
+    const { server, ids } = await serveMany(t, engine, 2_600)
+    const whole = await server.call('GET', '/tokens')
+    assert.equal(whole.status, 200)
+    assert.deepEqual(Object.keys(whole.json), ['tokens'])
+    assert.deepEqual(idsOf(whole.json), ids)
+    assert.deepEqual(Object.keys(whole.json.tokens[2_000]), Object.keys(whole.json.tokens[0]))
+    for (const from of [500, 1_599, 1_600, 1_601, 2_599, 2_600]) {
+      const { json } = await server.call('GET', `/tokens?cursor=${ids[from]}`)
+      assert.deepEqual(idsOf(json), ids.slice(from + 1), `after ${from}`)
+    }
+  })
+
+  test(`${engine}: up to 1,000 keys have an ETag, longer lists have none`, async (t) => {
+    const { server, ids } = await serveMany(t, engine, 1_000)
+    const whole = await server.call('GET', `/tokens?cursor=${ids[0]}`)
+    assert.equal(whole.json.tokens.length, 1_000)
+    const etag = whole.headers.get('etag') as string
+    const held = { headers: { 'if-none-match': etag } }
+    assert.equal((await server.call('GET', `/tokens?cursor=${ids[0]}`, held)).status, 304)
+    for (const method of ['GET', 'HEAD']) {
+      const long = await server.call(method, '/tokens', held)
+      assert.equal(long.status, 200)
+      assert.equal(long.text === '', method === 'HEAD')
+      assert.equal(long.headers.get('content-type'), 'application/json; charset=utf-8')
+      assert.equal(long.headers.get('cache-control'), 'private, no-cache')
+      assert.deepEqual([long.headers.get('etag'), long.headers.get('content-length')], [null, null])
+    }
+  })
+
+  test(`${engine}: keys created and revoked while a list is read neither repeat nor hide others`, async (t) => {
+    const { server, ids } = await serveMany(t, engine, MANY)
+    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
+    const created = await createKey(ctx, 'meanwhile')
+    await revoke(ctx, server.key.id)
+    const { tokens } = JSON.parse(await read(response))
+    assert.deepEqual(
+      idsOf({ tokens }).filter((id) => id !== created.id),
+      ids,
+    )
+  })
+
+  test(`${engine}: a list that fails half-way breaks the connection`, async (t) => {
+    const { server } = await serveMany(t, engine, MANY)
+    const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
+    assert.equal(response.statusCode, 200)
+    await rename(server, 'api_keys', 'api_keys_away')
+    await assert.rejects(read(response), { code: 'ECONNRESET' })
+    await rename(server, 'api_keys_away', 'api_keys')
+    assert.equal((await server.call('GET', '/tokens?limit=1')).status, 200)
+  })
+
+  test(`${engine}: four lists of 50,000 keys at once delay nobody, and memory stays bounded`, async (t) => {
+    const { server, ids } = await serveMany(t, engine, MANY)
+    const { database } = server.config
+    const node = await startServing(t, {
+      ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
+      ADIT_LOG_LEVEL: 'silent',
+    })
+    const { token: key } = server.key
+    const list = () => open(`${node.api}/tokens`, key).then(read)
+    const pid = node.child.pid as number
+    await caller(node.api, key)('GET', '/tokens?limit=1000')
+    const before = peakBytes(pid)
+    const targets = [{ url: `${node.api}/workspace`, key }, { url: `${node.url}/healthz` }]
+    await assertUndelayed(t, targets, async () => {
+      const texts = await Promise.all(Array.from({ length: AT_ONCE }, list))
+      for (const text of texts) assert.equal(JSON.parse(text).tokens.length, ids.length)
+    })
+    // Readers that do not read: what they are not sent is not produced.
+    const unread = await Promise.all(Array.from({ length: 20 }, () => open(`${node.api}/tokens`, key)))
+    await until('the server is idle again', async () => {
+      const began = performance.now()
+      await fetch(`${node.url}/healthz`)
+      return performance.now() - began < 20
+    })
+    const growth = peakBytes(pid) - before
+    t.diagnostic(`memory grew by ${Math.round(growth / 1024 / 1024)} MiB at the most`)
+    assert.ok(growth < GROWTH_MAX_BYTES, `memory grew by ${growth} bytes`)
+    for (const response of unread) response.destroy()
+  })
+}
