@@ -30,7 +30,8 @@ export const listTokens = operation({
   summary: 'List API keys',
   description:
     'Lists the workspace’s keys, revoked ones included, newest first; never a secret. Without `limit` and ' +
-    '`cursor` the list is whole. With `limit`, follow the `Link` header with `rel="next"` until there is none.',
+    '`cursor` the list is whole; past 1,000 keys it is streamed and has no `ETag`. With `limit`, follow the `Link` ' +
+    'header with `rel="next"` until there is none.',
   query: Type.Object({
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 1000, description: 'The most keys to return in one page.' }),
@@ -56,8 +57,8 @@ export const listTokens = operation({
     name: 'list_api_keys',
     title: 'List API keys',
     description:
-      'Lists the workspace’s keys, revoked ones included, newest first; never a secret. Without `limit` the list is ' +
-      'whole. With it, call again with the id of the last key as `cursor` until fewer keys come than the limit.',
+      'Lists the workspace’s keys, revoked ones included, newest first; never a secret. Returns at most 100 keys, or ' +
+      'as many as `limit` says. Call again with the id of the last key as `cursor` until fewer keys come than that.',
     hints: { readOnly: true },
   },
 })

@@ -6,9 +6,9 @@ import { adviceOn } from './advice.ts'
 import { sentences } from './sentences.ts'
 import type { AgentTool } from './tools.ts'
 
-export function succeeded({ operation }: AgentTool, answer: object): CallToolResult {
+export function succeeded({ operation }: AgentTool, answer: object, given: object): CallToolResult {
   const structuredContent = writable(answer) as Record<string, unknown>
-  const sentence = (sentences[operation.id] as (answer: object) => string)(answer)
+  const sentence = (sentences[operation.id] as (answer: object, given: object) => string)(answer, given)
   return {
     content: [{ type: 'text', text: `${sentence}\n\n${JSON.stringify(structuredContent)}` }],
     structuredContent,

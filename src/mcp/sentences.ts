@@ -4,7 +4,12 @@ import type { ToolOperation } from './tools.ts'
 
 type AnswerTo<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? AnswerOf<O> : never
 
-export const sentences: { [Id in ToolOperation['id']]: (answer: AnswerTo<Id>) => string } = {
+/** Where a call names no limit: an agent has to read all that it is given. */
+export const KEYS_PER_CALL = 100
+
+type Sentence<Id> = (answer: AnswerTo<Id>, given: { limit?: number }) => string
+
+export const sentences: { [Id in ToolOperation['id']]: Sentence<Id> } = {
   'workspace.read': (workspace) => {
     const host =
       'tunnelBase' in workspace
@@ -13,9 +18,11 @@ export const sentences: { [Id in ToolOperation['id']]: (answer: AnswerTo<Id>) =>
     const carried = workspace.provisioned ? 'provisioned' : 'not provisioned yet, so no tunnels are carried'
     return `The workspace ${quoted(workspace.name)} (${workspace.slug}) is ${carried}. ${host}`
   },
-  'tokens.list': ({ tokens }) => {
+  'tokens.list': ({ tokens }, { limit = KEYS_PER_CALL }) => {
     const active = tokens.filter(({ revokedAt }) => revokedAt === null).length
-    return `API keys in this list: ${tokens.length}, of which active: ${active}.`
+    const counted = `API keys in this list: ${tokens.length}, of which active: ${active}.`
+    const isWhole = tokens.length < limit
+    return isWhole ? counted : `${counted} There may be more: call again with cursor "${tokens.at(-1)?.id}".`
   },
   'tokens.create': ({ id, label }) =>
     `The API key ${id}${label && ` (${quoted(label)})`} is made. \`token\` is the key itself, shown this once: hand it to ` +

@@ -12,6 +12,7 @@ import { AditError, type CallOptions, type Client } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
 import { requireShape } from './arguments.ts'
 import { failed, leftToPeople, succeeded } from './results.ts'
+import { KEYS_PER_CALL } from './sentences.ts'
 import { type AgentTool, type ToolOperation, toolsByVariant } from './tools.ts'
 
 export interface McpOptions {
@@ -55,7 +56,7 @@ export function createMcpServer({ client, variant, version }: McpOptions): Serve
       const tool = toolsByVariant[await variant()].find(({ listed }) => listed.name === name)
       if (!tool) return leftToPeople()
       requireShape(tool, given)
-      return succeeded(tool, await calls[tool.operation.id](client, given as never, { signal }))
+      return succeeded(tool, await calls[tool.operation.id](client, given as never, { signal }), given)
     } catch (error) {
       if (error instanceof AditError) return failed(error, known)
       throw error
@@ -69,7 +70,8 @@ type Call = (client: Client, given: never, options: CallOptions) => Promise<obje
 
 const calls: Record<ToolOperation['id'], Call> = {
   'workspace.read': ({ workspace }, _given, options) => workspace.read(undefined, options),
-  'tokens.list': ({ tokens }, given, options) => tokens.list(given, options),
+  'tokens.list': ({ tokens }, given: object, options) =>
+    tokens.list({ limit: KEYS_PER_CALL, ...given }, options),
   'tokens.create': ({ tokens }, given, options) => tokens.create(given, options),
   'tokens.revoke': ({ tokens }, given, options) => tokens.revoke(given, options),
   'usage.read': ({ usage }, given, options) => usage.read(given, options),

@@ -6,6 +6,7 @@ import addFormats from 'ajv-formats'
 import type { Operation } from '../../src/contract/operation.ts'
 import { type Variant, variants } from '../../src/contract/variants.ts'
 import { engines } from '../support/databases.ts'
+import { insertRevokedKeys } from '../support/many-keys.ts'
 import { serve } from '../support/server.ts'
 import { connectAgent, namesOf, transports } from './agent.ts'
 
@@ -91,3 +92,22 @@ test('the pages of a long list of keys join up as the tool says', async (t) => {
   assert.deepEqual([...first.data.tokens, ...rest.data.tokens], whole.data.tokens)
   assert.equal(rest.data.tokens.length, 1)
 })
+
+for (const transport of transports)
+  test(`${transport}: a call returns 100 keys unless it asks for more, and says how to go on`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    const revoked = await insertRevokedKeys(server.world.store, server.workspace.id, 1_200)
+    const ids = [server.key.id, ...revoked]
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const idsOf = (data: { tokens: { id: string }[] }) => data.tokens.map(({ id }) => id)
+    const first = await agent.call('list_api_keys')
+    assert.deepEqual(idsOf(first.data), ids.slice(0, 100))
+    assert.match(first.text, new RegExp(`There may be more: call again with cursor "${ids[99]}"\\.\\n`))
+    const next = await agent.call('list_api_keys', { cursor: ids[99] })
+    assert.deepEqual(idsOf(next.data), ids.slice(100, 200))
+    const large = await agent.call('list_api_keys', { cursor: ids[199], limit: 1000 })
+    assert.deepEqual(idsOf(large.data), ids.slice(200, 1_200))
+    const last = await agent.call('list_api_keys', { cursor: ids[1_199], limit: 1000 })
+    assert.deepEqual(idsOf(last.data), ids.slice(1_200))
+    assert.doesNotMatch(last.text, /There may be more/)
+  })
