@@ -11,12 +11,16 @@ import {
   setRole as setRoleOf,
 } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
+import { lockWorkspace } from '../store/workspaces.ts'
 import { isAtLeast, requireHeldRole, requireRole } from './actors.ts'
 import { type Act, recordAct } from './audit.ts'
 import type { Context, PersonActor, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf } from './instants.ts'
 import { type LinkMade, makeLink } from './links.ts'
+
+/** Members and open invitations of a workspace, which are listed together and not in pages. */
+const PEOPLE_MAX = 1_000
 
 /** A person acting in a workspace. */
 export interface PersonContext extends Context {
@@ -82,11 +86,15 @@ export async function invite(
     const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
     requireMayGrant(role, given.role)
     const user = await findUserByEmail(db, email)
+    // Locked, so that invitations at once are counted one after the other.
+    await lockWorkspace(db, ctx.workspaceId)
     const members = await listMembers(db, ctx.workspaceId)
     if (user && members.some(({ id }) => id === user.id))
       throw new Fault('conflict', { message: `${email} belongs to this workspace already.` })
+    const open = await listInvitations(db, ctx.workspaceId, ctx.clock())
+    requireRoom(members.length + open.filter((one) => one.email !== email).length)
     // The new one takes the place of what was sent before.
-    for (const before of await listInvitations(db, ctx.workspaceId, ctx.clock()))
+    for (const before of open)
       if (before.email === email) {
         requireMayGrant(role, before.role as Role)
         await record(db, ctx, 'invitation.revoked', { id: before.id, name: email })
@@ -101,6 +109,15 @@ export async function invite(
     })
     await record(db, ctx, 'person.invited', { id: made.id, name: `${email} as ${given.role}` })
     return made
+  })
+}
+
+function requireRoom(taken: number): void {
+  if (taken < PEOPLE_MAX) return
+  throw new Fault('conflict', {
+    message:
+      `The workspace has ${PEOPLE_MAX} members and open invitations, which is the limit. ` +
+      'Remove members or revoke invitations, then try again.',
   })
 }
 

@@ -9,6 +9,45 @@ import { connectRaw } from '../support/raw.ts'
 import { addWorkspace, operator, rename, serve } from '../support/server.ts'
 
 for (const engine of engines) {
+  test(`${engine}: a workspace has at most 1,000 members and open invitations`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const now = server.world.clock()
+    const invitation = (index: number) => ({
+      id: `lnk_${index}`,
+      hash: `hash ${index}`,
+      purpose: 'join' as const,
+      email: `guest-${index}@example.com`,
+      proves_email: 0,
+      workspace_id: server.workspace.id,
+      role: 'member' as const,
+      created_by: 'Ann',
+      creator_id: ann.id,
+      created_at: now,
+      expires_at: now + 1_000_000,
+      ended_at: index >= 998 ? now : null,
+    })
+    await server.world.store.transaction(async (db) => {
+      for (let start = 0; start < 1_500; start += 500)
+        await db
+          .insertInto('links')
+          .values(Array.from({ length: 500 }, (_, index) => invitation(start + index)))
+          .execute()
+    })
+    const invite = (email: string) => ann.post('/workspaces/acme/invitations', { email, role: 'member' })
+    const statuses = await Promise.all(['x@example.com', 'y@example.com', 'z@example.com'].map(invite))
+    assert.deepEqual(statuses.map(({ status }) => status).sort(), [201, 409, 409])
+    const refused = statuses.find(({ status }) => status === 409)
+    assert.match(
+      refused?.json.message,
+      /^The workspace has 1000 members and open invitations, which is the limit\. Remove/,
+    )
+    assert.equal((await invite('guest-7@example.com')).status, 201, 'it takes the place of the one before')
+    await ann.remove('/workspaces/acme/invitations/lnk_8')
+    assert.equal((await invite('w@example.com')).status, 201)
+    assert.equal((await invite('v@example.com')).status, 409)
+  })
+
   test(`${engine}: an invitation lets in once, with its role, and is in nobody's list afterwards`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addPerson(server, 'Ann', 'owner')
