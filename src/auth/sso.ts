@@ -3,6 +3,7 @@
 import { APIError } from 'better-auth/api'
 import { betterAuth } from 'better-auth/minimal'
 import { type GenericOAuthConfig, genericOAuth } from 'better-auth/plugins/generic-oauth'
+import { cleanText } from '../contract/text.ts'
 import type { World } from '../domain/context.ts'
 import { Fault } from '../domain/fault.ts'
 import { isInvited, joinAsInvited } from '../domain/links.ts'
@@ -124,7 +125,5 @@ const invitedOnly = (world: World) => ({
   },
 })
 
-/** What the provider calls somebody, brought to what a name is here. */
-const plainName = (name: string, email: string) =>
-  [...name.replace(/[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()].slice(0, 80).join('') ||
-  (email.split('@', 1)[0] as string)
+/** The provider's name of a person, made one that is accepted here. */
+const plainName = (name: string, email: string) => cleanText(name, 80) || (email.split('@', 1)[0] as string)

@@ -85,7 +85,7 @@ async function readPipedLine(): Promise<string> {
   return (text.split('\n', 1)[0] as string).trim()
 }
 
-/** What a server sends must not move the cursor, or worse: control characters other than line breaks are shown as such. */
+/** What a server sends must not move the cursor or reorder the line: such characters are shown as U+FFFD. */
 const harmless = (text: string) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd')
+  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu, '\ufffd')

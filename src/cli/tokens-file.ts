@@ -1,6 +1,7 @@
 // `adit tokens-file …`: edits the file by which a self-hosted edge, one without a control plane, knows its keys.
 import { randomBytes } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
+import { forbiddenCharacter } from '../contract/text.ts'
 import { createIds } from '../domain/ids.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
 import { flawOf, readTokensFile, type Token, TokensFileError } from '../edge/tokens-file.ts'
@@ -23,6 +24,8 @@ export async function add(
   }
   const flaw = flawOf(token)
   if (flaw) throw new UsageError(`The ${flaw}.`)
+  const forbidden = forbiddenCharacter(token.label)
+  if (forbidden) throw new UsageError(`The label ${forbidden}.`)
   await edit(given.file, (tokens) => [...tokens, token])
   io.say(
     `Added ${token.id} for the workspace "${token.workspace}" to ${given.file}. Save the key: it is not shown again.`,

@@ -1,10 +1,13 @@
 // The building blocks of the wire: fields that more than one resource uses.
 import Type, { type TSchemaOptions } from 'typebox'
+import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
 /** What a value must be, in words; shown instead of a bare pattern when the value is refused. */
 const rule = (text: string) => ({ 'x-rule': text })
 
 const NO_CONTROLS = '^[^\\p{Cc}\\p{Cs}]*$'
+
+const NO_CONTROLS_RULE = 'must be well-formed text without control characters'
 
 export const Instant = Type.String({
   format: 'date-time',
@@ -29,40 +32,41 @@ export const InstantOrNull = (description: string) =>
 export const Count = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', minimum: 0, description })
 
-/** Text that people write and read: nothing in it can break a line, a terminal or a database. */
-const PlainText = (options: TSchemaOptions & { minLength?: number }) =>
+/** Text that is displayed: nothing in it can break a line, a terminal or a database, or mislead a reader. */
+const DisplayText = (options: TSchemaOptions & { minLength?: number }) =>
   Type.String({
     maxLength: 80,
-    pattern: NO_CONTROLS,
+    pattern: DISPLAY_TEXT,
     ...options,
-    ...rule('must be well-formed text without control characters'),
+    ...rule('must be well-formed text without control or invisible characters'),
   })
 
-export const Label = PlainText({
-  description: 'Free text of at most 80 characters (Unicode code points), without control characters.',
+export const Label = DisplayText({
+  description:
+    'Free text of at most 80 characters (Unicode code points), without control, bidirectional or invisible characters.',
   examples: ['ci'],
 })
 
-export const WorkspaceName = PlainText({
+export const WorkspaceName = DisplayText({
   minLength: 1,
   description: 'Display name of the workspace.',
   examples: ['Acme'],
 })
 
-export const EdgeName = PlainText({
+export const EdgeName = DisplayText({
   minLength: 1,
   description: 'What people call the edge.',
   examples: ['fra-1'],
 })
 
-/** Not blank, and nothing in it that turns the text around it. */
+/** Not blank. */
 export const PersonName = Type.String({
   minLength: 1,
   maxLength: 80,
-  pattern: '^(?=.*\\S)[^\\p{Cc}\\p{Cs}\\u202a-\\u202e\\u2066-\\u2069]*$',
+  pattern: DISPLAY_NAME,
   description: 'What a person wants to be called.',
   examples: ['Ann Example'],
-  ...rule('must be well-formed text without control characters, and not blank'),
+  ...rule('must not be blank'),
 })
 
 /** The rule of better-auth's own validation: whatever else were taken here could not sign in there. */
@@ -86,11 +90,20 @@ export const Slug = Type.String({
 
 export const HostName = (options: TSchemaOptions) => Type.String({ format: 'hostname', ...options })
 
+/** An id in a path. One that no id could be is refused; one that does not exist is not found. */
+export const Id = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: NO_CONTROLS,
+  description: 'Identifier of the one that is meant.',
+  ...rule(NO_CONTROLS_RULE),
+})
+
 export const TokenId = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: NO_CONTROLS,
   description: 'Key identifier, `tok_` and a suffix that sorts by time of creation.',
   examples: ['tok_01k9x2m4q7r8s9t0v1w2x3y4z5'],
-  ...rule('must be text without control characters'),
+  ...rule(NO_CONTROLS_RULE),
 })

@@ -2,6 +2,7 @@
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Errors } from 'typebox/value'
+import { forbiddenCharacter } from '../contract/text.ts'
 import { type Detail, Fault } from './fault.ts'
 
 const DETAILS_MAX = 20
@@ -34,6 +35,8 @@ interface Schema {
   properties?: Record<string, TSchema>
   required?: string[]
   items?: TSchema
+  enum?: readonly string[]
+  minLength?: number
   maxItems?: number
   minimum?: number
   maximum?: number
@@ -59,7 +62,7 @@ function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Det
       if (value[name] !== undefined) yield* errorsOf(property, value[name], `${path}/${name}`)
   } else
     for (const { instancePath, keyword, message } of Errors(schema, value))
-      yield { path: path + instancePath, message: explain(schema as Schema, keyword, message) }
+      yield { path: path + instancePath, message: explain(schema as Schema, keyword, message, value) }
 }
 
 function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generator<Detail, undefined> {
@@ -72,12 +75,17 @@ function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generato
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function explain(schema: Schema, keyword: string, fallback: string): string {
-  if (keyword === 'pattern' && schema['x-rule']) return schema['x-rule']
-  if (keyword === 'minLength') return 'must not be empty'
-  if (keyword === 'maxLength') return `must not be longer than ${schema.maxLength} characters`
-  if (schema.type === 'integer' && schema.minimum !== undefined && schema.maximum !== undefined)
-    return `must be a whole number from ${schema.minimum} to ${schema.maximum}`
-  if (keyword === 'type') return `must be ${schema.type === 'object' ? 'an object' : `a ${schema.type}`}`
+function explain(schema: Schema, keyword: string, fallback: string, value: unknown): string {
+  const { type, enum: values, minimum, maximum, minLength, maxLength } = schema
+  if (keyword === 'pattern' && schema['x-rule'])
+    return (typeof value === 'string' && forbiddenCharacter(value)) || schema['x-rule']
+  if (keyword === 'minLength' && minLength === 1) return 'must not be empty'
+  if (minLength !== undefined && minLength > 1 && (keyword === 'minLength' || keyword === 'maxLength'))
+    return `must be ${minLength} to ${maxLength} characters long`
+  if (keyword === 'maxLength') return `must not be longer than ${maxLength} characters`
+  if (keyword === 'enum' && values) return `must be one of ${values.join(', ')}`
+  if (type === 'integer' && minimum !== undefined && maximum !== undefined)
+    return `must be a whole number from ${minimum} to ${maximum}`
+  if (keyword === 'type') return `must be ${/^[aeiou]/.test(type ?? '') ? 'an' : 'a'} ${type}`
   return fallback
 }

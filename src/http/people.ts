@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Auth, WithCookies } from '../auth/auth.ts'
 import type { Browser } from '../auth/browser.ts'
 import type { Access, Role } from '../contract/operation.ts'
+import { cleanText } from '../contract/text.ts'
 import { findPerson } from '../domain/accounts.ts'
 import { SIGNED_OUT } from '../domain/actors.ts'
 import type { PersonActor, World } from '../domain/context.ts'
@@ -32,7 +33,7 @@ export interface Callers {
   owner: Member
 }
 
-/** Better not longer than anybody could read. */
+/** A user agent is shown in the list of sessions. */
 const AGENT_CHARS_MAX = 300
 
 export function createPeople(world: World, auth: () => Promise<Auth>) {
@@ -71,7 +72,7 @@ export function createPeople(world: World, auth: () => Promise<Auth>) {
 function visitorOf(request: FastifyRequest, reply: FastifyReply): Visitor {
   const { cookie = '', 'user-agent': agent = '' } = request.headers
   return {
-    browser: { cookie, agent: agent.slice(0, AGENT_CHARS_MAX), address: request.ip },
+    browser: { cookie, agent: cleanText(agent, AGENT_CHARS_MAX), address: request.ip },
     answer({ result, cookies }) {
       if (cookies.length > 0) reply.header('set-cookie', cookies)
       return result

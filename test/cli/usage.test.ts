@@ -47,7 +47,7 @@ test('wrong usage is exit 2 with what is wrong, in words or as JSON', async (t) 
     [['admin', 'workspace', 'create', 'Not A Slug'], /slug must be lower-case/],
     [['admin', 'workspace', 'create', '-'.repeat(3)], /./],
     [['admin', 'workspace', 'create', 'x'.repeat(64)], /slug/],
-    [['admin', 'workspace', 'create', 'x', '--name', 'a\nb'], /name must be/],
+    [['admin', 'workspace', 'create', 'x', '--name', 'a\nb'], /name must not contain U\+000A/],
     [['admin', 'key', 'create', '--workspace', 'acme', '--label', 'x'.repeat(81)], /label/],
     [['admin', 'edge', 'create', ''], /name/],
   ]

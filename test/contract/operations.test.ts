@@ -19,6 +19,7 @@ const tables: Record<string, readonly Operation[]> = {
 
 interface Bounds {
   type: string
+  enum?: string[]
   maxLength?: number
   maximum?: number
   maxItems?: number
@@ -28,7 +29,8 @@ interface Bounds {
 }
 
 /** A pattern bounds a text if nothing in it may repeat without end. */
-function isBounded({ type, maxLength, maximum, maxItems, pattern, items, properties }: Bounds): boolean {
+function isBounded(bounds: Bounds): boolean {
+  const { type, enum: values, maxLength, maximum, maxItems, pattern, items, properties } = bounds
   switch (type) {
     case 'integer':
       return maximum !== undefined
@@ -38,7 +40,9 @@ function isBounded({ type, maxLength, maximum, maxItems, pattern, items, propert
       return Object.values(properties ?? {}).every(isBounded)
     default:
       return (
-        maxLength !== undefined || (pattern !== undefined && !/[*+]/.test(pattern.replaceAll(/\\./g, '')))
+        values !== undefined ||
+        maxLength !== undefined ||
+        (pattern !== undefined && !/[*+]/.test(pattern.replaceAll(/\\./g, '')))
       )
   }
 }

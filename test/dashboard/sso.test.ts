@@ -37,7 +37,7 @@ async function startProvider(t: Test) {
         sub: id,
         email: `${id}@example.com`,
         email_verified: id !== 'eve',
-        name: `${id} of the provider`,
+        name: `${id}\u202e of\u2028the\u200b provider`,
       }),
     }),
     features: { devInteractions: { enabled: true } },
@@ -117,6 +117,7 @@ for (const engine of engines)
     assert.equal(await signInThere(invited, 'bob'), '/')
     const { person: bob, workspaces } = (await invited.get('/session')).json
     assert.deepEqual([bob.email, bob.hasPassword], ['bob@example.com', false])
+    assert.equal(bob.name, 'bob of the provider', 'without characters that a name must not have')
     assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'admin' }])
     await addWorkspace(server, 'elsewhere')
     await linkFor(server, 'bob@example.com', 'member', 'elsewhere')

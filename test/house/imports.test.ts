@@ -35,6 +35,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   cli: {
     ours: [
       'cli/admin',
+      'contract',
       'app',
       'server-secret',
       'world',

@@ -1,8 +1,8 @@
 // One's own account: who is signed in, the password, the second factor, and where else one is signed in.
 import Type from 'typebox'
-import { Email, Instant, PersonName, Slug, WorkspaceName } from '../fields.ts'
+import { Email, Id, Instant, PersonName, Slug, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
-import { Id, Role } from './people.ts'
+import { Role } from './people.ts'
 import { Code, NewPassword, Password } from './sign-in.ts'
 
 const Done = Type.Object({ done: Type.Literal(true) }, { title: 'Done' })

@@ -1,21 +1,13 @@
 // People of a workspace: members, their roles, and invitations.
 import Type from 'typebox'
-import { Email, Instant, PersonName, Slug } from '../fields.ts'
+import { Email, Id, Instant, PersonName, Slug } from '../fields.ts'
 import { operation, type Role as RoleName, roles } from '../operation.ts'
 
 export const InWorkspace = { workspace: Slug }
 
-export const Id = Type.String({
-  minLength: 1,
-  maxLength: 100,
-  pattern: '^[^\\p{Cc}\\p{Cs}]*$',
-  description: 'Identifier of the one that is meant.',
-})
-
 export const Role = Type.Unsafe<RoleName>({
   type: 'string',
   enum: roles,
-  maxLength: 6,
   description: 'An owner may do everything; an admin manages keys, invitations and members; a member looks.',
 })
 

@@ -1,8 +1,18 @@
 // What people see of a workspace: itself, its keys, its usage and its audit log.
 import Type from 'typebox'
-import { Count, HostName, Instant, InstantOrNull, Label, Slug, TokenId, WorkspaceName } from '../fields.ts'
+import {
+  Count,
+  HostName,
+  Id,
+  Instant,
+  InstantOrNull,
+  Label,
+  Slug,
+  TokenId,
+  WorkspaceName,
+} from '../fields.ts'
 import { operation } from '../operation.ts'
-import { Id, InWorkspace, Role } from './people.ts'
+import { InWorkspace, Role } from './people.ts'
 
 const Cursor = Type.Optional(
   Type.String({
@@ -82,7 +92,6 @@ const listKeys = operation({
       Type.Unsafe<'active' | 'revoked'>({
         type: 'string',
         enum: ['active', 'revoked'],
-        maxLength: 7,
         description: 'Only those; all where not given.',
       }),
     ),

@@ -1,0 +1,38 @@
+// Text that is displayed: names and labels. One rule for every field and every way in, so that what people read is what
+// is stored: no control characters, no bidirectional controls, nothing invisible.
+
+// Default_Ignorable_Code_Point is Unicode's set of invisible characters: bidirectional controls, zero-width characters,
+// variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible but not in it.
+const FORBIDDEN = '\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\ufff9-\\ufffb'
+
+// Emoji need two of the invisible ones: U+200D between two emoji, U+FE0E or U+FE0F after one.
+const JOINER =
+  '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})'
+const SELECTOR = '(?<=\\p{Emoji})[\\ufe0e\\ufe0f]'
+
+const CHARACTER = `(?:[^${FORBIDDEN}]|${JOINER}|${SELECTOR})`
+
+/** Pattern of text that may be displayed. The alternatives exclude each other, so matching takes linear time. */
+export const DISPLAY_TEXT = `^${CHARACTER}*$`
+
+/** The same, with at least one character that is not a space. */
+export const DISPLAY_NAME = `^(?=.*\\S)${CHARACTER}*$`
+
+const allowedStart = new RegExp(`^${CHARACTER}*`, 'u')
+const allowedCharacters = new RegExp(CHARACTER, 'gu')
+
+/** Why the text may not be displayed: its first forbidden character and where that is. Undefined where it has none. */
+export function forbiddenCharacter(text: string): string | undefined {
+  const allowed = allowedStart.exec(text)?.[0] ?? ''
+  const found = text.codePointAt(allowed.length)
+  if (found === undefined) return undefined
+  const codePoint = `U+${found.toString(16).toUpperCase().padStart(4, '0')}`
+  return `must not contain ${codePoint}, a control or invisible character (character ${[...allowed].length + 1})`
+}
+
+/** For text from outside that cannot be refused: one line without forbidden characters, cut to a length. */
+export function cleanText(text: string, charsMax: number): string {
+  const line = text.replace(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
+  const cut = [...line].slice(0, charsMax).join('')
+  return (cut.match(allowedCharacters) ?? []).join('').trim()
+}
