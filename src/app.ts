@@ -11,6 +11,7 @@ import { startFeed } from './directory/feed.ts'
 import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
+import { createClientReader } from './http/client-address.ts'
 import { mountDashboard } from './http/dashboard.ts'
 import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
@@ -59,7 +60,9 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const https = config.baseUrl?.startsWith('https:') ?? false
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
-  const shortcut = createShortcut({ isStopping, trustedProxies, log })
+  const client = createClientReader(trustedProxies)
+  const trustsProxies = trustedProxies.length > 0
+  const shortcut = createShortcut({ isStopping, client, trustsProxies, log })
   // Where requests are counted, each one has an answer of its own.
   const recall = rateLimit ? undefined : createRecall(directory, shortcut)
   const describeWorkspace = workspaceDescriber(world)
@@ -67,7 +70,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     const row = directory.recallWorkspace(id)
     return row && describeWorkspace(row)
   })
-  const server = createServer({ log, isStopping, https, trustedProxies, recall, quickVerify })
+  const server = createServer({ log, isStopping, https, client, trustsProxies, recall, quickVerify })
   mountOps(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
   mountPublic(server, {

@@ -16,11 +16,11 @@ import { requireGoodPassword } from '../domain/passwords.ts'
 import * as people from '../domain/people.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
-import { ipPrefix } from '../net/ip-prefix.ts'
+import { ipPrefix } from '../net/ip-address.ts'
 import { createAttempts, type Limits } from './attempts.ts'
+import { requireNavigation, requireSameOrigin } from './csrf.ts'
 import { invitationLetter, type Letter, resetLetter } from './letters.ts'
 import { type Callers, createPeople, type Person, type Visitor } from './people.ts'
-import { requireSameOrigin } from './same-origin.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface DashboardOptions {
@@ -43,7 +43,6 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
   const { attempt, spend } = createAttempts(world.clock)
   const { admit, findSignedIn } = createPeople(world, auth)
   const document = describeDashboard(baseUrl)
-  const origin = baseUrl && new URL(baseUrl).origin
 
   const openerOf = async (visitor: Visitor) => (await findSignedIn(visitor))?.user
 
@@ -70,11 +69,11 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     },
     'sign-in.code': async ({ browser, answer }, { code }) => {
       const { giveCode } = await auth()
-      return answer(await attempt([[`code ${ipPrefix(browser.address)}`, 20]], () => giveCode(browser, code)))
+      return answer(await attempt(perNetwork('code', browser.address, 20), () => giveCode(browser, code)))
     },
     'sign-in.sso': async ({ browser, answer }) => {
       if (!sso) throw new Fault('not_found')
-      spend([[`sso ${ipPrefix(browser.address)}`, 60]])
+      spend(perNetwork('sso', browser.address, 60))
       return answer(await (await sso.open()).begin(browser))
     },
     'sign-in.return': async ({ browser, answer }, query) => {
@@ -86,10 +85,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     'sign-in.forgotten': async ({ browser }, { email }) => {
       if (!sendMail) throw new Fault('not_found')
       // Each counts, whether the address is known or not: nobody is to be flooded with mail.
-      spend([
-        [`mail ${email.toLowerCase()}`, 3],
-        [`mail ${ipPrefix(browser.address)}`, 20],
-      ])
+      spend([[`mail ${email.toLowerCase()}`, 3], ...perNetwork('mail', browser.address, 20)])
       // Not waited for: how long it takes would tell whether the address is known.
       void mailResetLink(email).catch((error) => server.log.error({ err: error }, 'could not send mail'))
       return { asked: true as const }
@@ -203,7 +199,8 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     prefix: DASHBOARD_PREFIX,
     baseUrl,
     async admit(request, reply, access) {
-      requireSameOrigin(request, origin)
+      requireSameOrigin(request, baseUrl)
+      if (request.routeOptions.config.operation?.id === 'sign-in.return') requireNavigation(request)
       return admit(request, reply, access)
     },
   })
@@ -212,12 +209,18 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
 /** A password is guessed for one address from one place, for one address from many, or for many from one. */
 function limitsOf({ address }: Browser, given: string): Limits {
   const email = given.toLowerCase()
-  const network = ipPrefix(address)
   return [
-    [`sign-in ${email} ${network}`, 5],
+    [`sign-in ${email} ${ipPrefix(address, 64)}`, 5],
     [`sign-in ${email}`, 50],
-    [`sign-in ${network}`, 50],
+    ...perNetwork('sign-in', address, 50),
   ]
+}
+
+/** Counts by the client's network. A /48 may be one subscriber or one site, so it is allowed four times as much. */
+function perNetwork(what: string, address: string, most: number): Limits {
+  const [near, wide] = [ipPrefix(address, 64), ipPrefix(address, 48)]
+  const own = [`${what} ${near}`, most] as const
+  return near === wide ? [own] : [own, [`${what} ${wide}`, most * 4]]
 }
 
 function describeDashboard(baseUrl = '') {

@@ -72,7 +72,7 @@ export function createPeople(world: World, auth: () => Promise<Auth>) {
 function visitorOf(request: FastifyRequest, reply: FastifyReply): Visitor {
   const { cookie = '', 'user-agent': agent = '' } = request.headers
   return {
-    browser: { cookie, agent: cleanText(agent, AGENT_CHARS_MAX), address: request.ip },
+    browser: { cookie, agent: cleanText(agent, AGENT_CHARS_MAX), address: request.clientAddress ?? '' },
     answer({ result, cookies }) {
       if (cookies.length > 0) reply.header('set-cookie', cookies)
       return result

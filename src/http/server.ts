@@ -6,6 +6,7 @@ import type { Actor } from '../domain/context.ts'
 import { Fault, invalid } from '../domain/fault.ts'
 import { answeredLog } from './answered-log.ts'
 import { parseBody } from './body.ts'
+import type { ClientReader } from './client-address.ts'
 import { leavesMuchUnread } from './connection.ts'
 import { createGuardedServer } from './connection-guard.ts'
 import { sendFault } from './errors.ts'
@@ -22,25 +23,33 @@ const CROSS_ORIGIN = {
     'ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** In canonical form, from a trusted proxy where there is one; use it instead of `ip`. */
+    readonly clientAddress: string | undefined
+    readonly clientScheme: 'http' | 'https'
+  }
+}
+
 export interface ServerOptions {
   log: Logger
   isStopping: () => boolean
   /** Browsers are told to stay on https where that is how they came. */
   https: boolean
-  /** Whose word on where a request came from is taken; nobody's where the list is empty. */
-  trustedProxies: readonly string[]
+  client: ClientReader
+  /** Whether X-Forwarded-For of any proxy counts. */
+  trustsProxies: boolean
   recall: Recall | undefined
   quickVerify: QuickVerify
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, isStopping, https, trustedProxies, recall, quickVerify } = options
+  const { log, isStopping, https, client, trustsProxies, recall, quickVerify } = options
   const server = fastify({
     loggerInstance: log,
     // One line a request, written below, instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
-    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     serverFactory: (handle) =>
       createGuardedServer({ handle, recall: recall?.answer, intercept: quickVerify.intercept, log }),
     // While draining, a request that still comes on an open connection is served like any other.
@@ -67,6 +76,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
     })
 
   server.decorateRequest('caller', undefined)
+  server.decorateRequest('clientAddress', {
+    getter() {
+      return client.address(this.raw)
+    },
+  })
+  server.decorateRequest('clientScheme', {
+    getter() {
+      return client.scheme(this.raw)
+    },
+  })
 
   const everyAnswer = {
     'x-content-type-options': 'nosniff',
@@ -79,12 +98,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     reply.headers(url.startsWith('/api/') ? everyAnswerOfApi : everyAnswer).header('x-request-id', request.id)
   }
 
-  let toldOfProxy = trustedProxies.length > 0
+  let toldOfProxy = trustsProxies
   server.addHook('onRequest', (request, reply, done) => {
     if (!toldOfProxy && request.headers['x-forwarded-for'] !== undefined) {
       toldOfProxy = true
       log.warn(
-        { from: request.ip },
+        { from: request.clientAddress },
         'X-Forwarded-For is ignored; if this is your proxy, name it in ADIT_TRUSTED_PROXIES',
       )
     }
@@ -108,7 +127,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       path: route ? undefined : plain(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
       status: reply.statusCode,
       ms: reply.elapsedTime,
-      from: request.ip,
+      from: request.clientAddress,
       by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
     })
     done()

@@ -1,9 +1,9 @@
 // What the two ways past the framework have in common: which requests may take them, and what their answers look like.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import proxyAddress from '@fastify/proxy-addr'
 import type { FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import { answeredLog } from './answered-log.ts'
+import type { ClientReader } from './client-address.ts'
 import { requestIds } from './request-id.ts'
 
 const REQUEST_ID = 'x-request-id'
@@ -11,7 +11,8 @@ const CONTENT_LENGTH = 'content-length'
 
 export interface ShortcutOptions {
   isStopping: () => boolean
-  trustedProxies: readonly string[]
+  client: ClientReader
+  trustsProxies: boolean
   log: Logger
 }
 
@@ -53,8 +54,10 @@ export interface ReadyAnswer {
   by: string
 }
 
-export function createShortcut({ isStopping, trustedProxies, log }: ShortcutOptions): Shortcut {
-  const addressOf = addressesBehind(trustedProxies)
+export function createShortcut({ isStopping, client, trustsProxies, log }: ShortcutOptions): Shortcut {
+  // A header that is ignored is warned about once, which the other path does.
+  const addressOf = (request: IncomingMessage) =>
+    trustsProxies || request.headers['x-forwarded-for'] === undefined ? client.address(request) : undefined
   const requestIdOf = requestIds()
   const tell = answeredLog(log)
   return {
@@ -80,11 +83,3 @@ const isPlain = ({ httpVersionMinor, headers }: IncomingMessage): boolean =>
   headers['if-none-match'] === undefined &&
   headers['transfer-encoding'] === undefined &&
   headers.expect === undefined
-
-function addressesBehind(trustedProxies: readonly string[]) {
-  if (trustedProxies.length === 0)
-    return ({ headers, socket }: IncomingMessage) =>
-      headers['x-forwarded-for'] === undefined ? socket.remoteAddress : undefined
-  const isTrusted = proxyAddress.compile([...trustedProxies])
-  return (request: IncomingMessage) => proxyAddress.all(request, isTrusted).at(-1)
-}

@@ -1,7 +1,7 @@
 // The client address of a request, and how much one client may use at once.
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv6 } from 'node:net'
-import { ipPrefix } from '../net/ip-prefix.ts'
+import { BlockList, isIPv6 } from 'node:net'
+import { ipPrefix, normalizeAddress } from '../net/ip-address.ts'
 
 const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')
 
@@ -23,24 +23,21 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
   const isTrusted = (address: string) => trusted.check(address, familyOf(address))
 
   return {
-    ofPeer: (address) => (address === undefined || isTrusted(address) ? undefined : ipPrefix(address)),
+    ofPeer(peer = '') {
+      const address = normalizeAddress(peer)
+      return address === undefined || isTrusted(address) ? undefined : ipPrefix(address, 64)
+    },
     ofRequest({ headers, socket }) {
       const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
-      for (const address of [socket.remoteAddress, ...forwarded.reverse().map(withoutPort)]) {
-        if (address === undefined || !isIP(address)) return undefined
-        if (!isTrusted(address)) return ipPrefix(address)
+      for (const hop of [socket.remoteAddress ?? '', ...forwarded.reverse()]) {
+        const address = normalizeAddress(hop)
+        if (address === undefined) return undefined
+        if (!isTrusted(address)) return ipPrefix(address, 64)
       }
       return undefined
     },
   }
 }
-
-/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
-const withoutPort = (text: string) =>
-  text
-    .trim()
-    .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
-    .replace(/^\[(.*)\](:\d+)?$/, '$1')
 
 /** Counts what each client uses at once. An unknown client is not limited. */
 export class ClientLimit {

@@ -154,7 +154,7 @@ test('the log tells of both ways alike, and hides a key that was given as a requ
   )
   assert.deepEqual(
     [constant[0].method, constant[0].route, constant[0].status, constant[0].from],
-    ['GET', '/api/v1/workspace', 200, '"strange"'],
+    ['GET', '/api/v1/workspace', 200, '127.0.0.1'],
   )
   assert.match(constant[0].by, /^tok_/)
 })

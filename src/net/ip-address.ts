@@ -1,0 +1,27 @@
+// IP addresses as clients, proxies and Node write them, in one canonical form.
+import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+
+const BRACKETED = /^\[([^\]]*)\](?::\d{1,5})?$/
+const IPV4_WITH_PORT = /^(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/
+const MAPPED = '::ffff:'
+
+/** Without port, brackets, zone id or IPv4 mapping, IPv6 compressed. Undefined where the text is not an address. */
+export function normalizeAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text
+  const bare = text.trim().replace(BRACKETED, '$1').replace(IPV4_WITH_PORT, '$1').replace(/%.*$/, '')
+  if (isIPv4(bare)) return bare
+  if (!isIPv6(bare)) return undefined
+  const { address } = new SocketAddress({ address: bare, family: 'ipv6' })
+  const mapped = address.startsWith(MAPPED) ? address.slice(MAPPED.length) : ''
+  return isIPv4(mapped) ? mapped : address
+}
+
+/** The network of a canonical address. An IPv4 address stands for itself; whoever has one of IPv6 has many around it. */
+export function ipPrefix(address: string, bits: 48 | 64): string {
+  if (!isIPv6(address)) return address
+  const [head = '', tail = ''] = address.split('::')
+  const groups = (text: string) => (text === '' ? [] : text.split(':'))
+  const missing = address.includes('::') ? 8 - groups(head).length - groups(tail).length : 0
+  const all = [...groups(head), ...Array<string>(missing).fill('0'), ...groups(tail)]
+  return `${all.slice(0, bits / 16).join(':')}::/${bits}`
+}

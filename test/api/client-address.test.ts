@@ -1,0 +1,118 @@
+// Where a request comes from: one canonical form for limits, sessions and the log.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ipPrefix, normalizeAddress } from '../../src/net/ip-address.ts'
+import { createDatabase } from '../support/databases.ts'
+import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
+import { startServing } from '../support/process.ts'
+import { caller, serve } from '../support/server.ts'
+
+test('an address has one form, without port, brackets, zone or mapping', () => {
+  for (const [given, address] of [
+    ['192.0.2.7', '192.0.2.7'],
+    [' 192.0.2.7:61234', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['::FFFF:c000:0207', '192.0.2.7'],
+    ['[::ffff:192.0.2.7]:443', '192.0.2.7'],
+    ['2001:0DB8:0:0::1', '2001:db8::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['[2001:db8::1]:61234', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
+    ['[fe80::1%25eth0]:80', 'fe80::1'],
+    ['::1', '::1'],
+    ['', undefined],
+    ['unknown', undefined],
+    ['_hidden', undefined],
+    ['192.0.2', undefined],
+    ['192.0.2.256', undefined],
+    ['192.0.2.7:', undefined],
+    ['192.0.2.7:99:1', undefined],
+    ['[2001:db8::1', undefined],
+    ['example.com', undefined],
+    ['"192.0.2.7"', undefined],
+  ] as const)
+    assert.equal(normalizeAddress(given), address, given)
+})
+
+test('addresses of IPv6 are counted by their network, those of IPv4 one by one', () => {
+  assert.equal(ipPrefix('192.0.2.7', 64), '192.0.2.7')
+  assert.equal(ipPrefix('192.0.2.7', 48), '192.0.2.7')
+  assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6', 64), '2001:db8:1:2::/64')
+  assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6', 48), '2001:db8:1::/48')
+  assert.equal(ipPrefix('2001:db8:1::9', 64), '2001:db8:1:0::/64')
+  assert.equal(ipPrefix('::1', 64), '0:0:0:0::/64')
+  assert.equal(ipPrefix('1::', 48), '1:0:0::/48')
+})
+
+const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' }
+
+test('a proxy that sends the port, or what is no address, does not make one client many', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: behindProxy })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const attempt = (password: string, from: string) =>
+    openBrowser(server.url).call('POST', '/sign-in', { email, password }, { 'x-forwarded-for': from })
+  for (const from of [
+    '192.0.2.1:1001',
+    '192.0.2.1:1002',
+    '::ffff:192.0.2.1',
+    '192.0.2.1',
+    '[::ffff:192.0.2.1]:7',
+  ])
+    assert.equal((await attempt('wrong', from)).status, 401, from)
+  assert.equal((await attempt(PASSWORD, '192.0.2.1:1006')).status, 429)
+  for (let round = 0; round < 5; round++) await attempt('wrong', `made-up-${round}`)
+  assert.equal((await attempt(PASSWORD, 'made-up-6')).status, 429, 'counted as the proxy itself')
+  const fine = openBrowser(server.url)
+  await fine.call(
+    'POST',
+    '/sign-in',
+    { email, password: PASSWORD },
+    { 'x-forwarded-for': 'forged, 192.0.2.2:8080, 10.0.0.3:443' },
+  )
+  const { sessions } = (await fine.get('/account/sessions')).json
+  assert.ok(sessions.some(({ from }: { from: string }) => from === '192.0.2.2'))
+})
+
+test('many networks of one /48 are limited together', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: behindProxy })
+  const attempt = async (index: number, group: number) => {
+    const from = { 'x-forwarded-for': `2001:db8:${group}:${index.toString(16)}::1` }
+    return (await openBrowser(server.url).call('POST', '/sign-in/code', { code: '000000' }, from)).status
+  }
+  for (let index = 0; index < 80; index++) assert.equal(await attempt(index, 7), 401)
+  assert.equal(await attempt(80, 7), 429, 'though each came from a network of its own')
+  assert.equal(await attempt(1, 8), 401, 'the network beside it is not held up')
+})
+
+test('the access log has that form too, on the fast path and on the other', async (t) => {
+  const running = await startServing(t, {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ...behindProxy,
+  })
+  const call = caller(running.api, running.token as string)
+  const cases = [
+    ['192.0.2.9:4711', '192.0.2.9'],
+    ['[2001:DB8::9]:4711', '2001:db8::9'],
+    ['192.0.2.9, strange', '127.0.0.1'],
+    ['192.0.2.9, 10.1.2.3:80', '192.0.2.9'],
+    ['192.0.2.9, strange, 10.1.2.3', '10.1.2.3'],
+  ] as const
+  const paths = ['/workspace', '/workspace', '/workspace', '/workspace', '/usage?days=2', '/nowhere']
+  for (const [index, [forwarded]] of cases.entries())
+    for (const path of paths)
+      await call('GET', path, { headers: { 'x-forwarded-for': forwarded, 'x-request-id': `case-${index}` } })
+  running.child.kill('SIGTERM')
+  const { stderr } = await running.ended
+  const lines = stderr
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  for (const [index, [forwarded, from]] of cases.entries()) {
+    const found = lines.filter(({ requestId }) => requestId === `case-${index}`)
+    assert.deepEqual(
+      found.map((line) => line.from),
+      paths.map(() => from),
+      forwarded,
+    )
+  }
+})
