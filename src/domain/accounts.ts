@@ -35,6 +35,7 @@ import type { Actor, PersonActor, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf, isoOrNull } from './instants.ts'
 import { type Checker, checker } from './invalid.ts'
+import { isResetAllowed } from './link-limits.ts'
 import { type LinkMade, makeLink } from './links.ts'
 import { SLICE_ROWS, slicesOf } from './pages.ts'
 import { membershipsOf } from './people.ts'
@@ -215,17 +216,28 @@ export async function makeResetLink(
   return world.store.transaction(async (db) => {
     if (clearsSecondFactor && (await clearSecondFactor(db, user.id)))
       await recordOn(db, world, actor, 'person.second-factor-cleared', user)
-    const made = await makeLink(db, world, {
-      purpose: 'reset',
-      email: user.email,
-      workspaceId: null,
-      role: null,
-      createdBy: { id: null, name: `operator ${actor.id}` },
-      provesEmail: true,
-    })
-    await recordOn(db, world, actor, 'person.reset-link-made', user)
-    return made
+    return resetLink(db, world, actor, user)
   })
+}
+
+/** For a link that is sent by mail, whoever asked for it. Undefined where the address had too many, or is disabled. */
+export const makeMailedResetLink = (world: World, user: UserRow): Promise<LinkMade | undefined> =>
+  world.store.transaction(async (db) => {
+    if (user.disabled_at !== null || !(await isResetAllowed(db, world, user))) return undefined
+    return resetLink(db, world, { kind: 'operator', id: 'reset by mail' }, user)
+  })
+
+async function resetLink(db: Tx, world: World, actor: Actor, user: UserRow): Promise<LinkMade> {
+  const made = await makeLink(db, world, {
+    purpose: 'reset',
+    email: user.email,
+    workspaceId: null,
+    role: null,
+    createdBy: { id: null, name: `operator ${actor.id}` },
+    provesEmail: true,
+  })
+  await recordOn(db, world, actor, 'person.reset-link-made', user)
+  return made
 }
 
 export const findByEmail = (world: World, email: string): Promise<UserRow | undefined> =>

@@ -17,6 +17,7 @@ import { type Act, recordAct } from './audit.ts'
 import type { Context, PersonActor, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf } from './instants.ts'
+import { requireInvitationAllowed } from './link-limits.ts'
 import { type LinkMade, makeLink } from './links.ts'
 
 /** Members and open invitations of a workspace, which are listed together and not in pages. */
@@ -93,6 +94,11 @@ export async function invite(
       throw new Fault('conflict', { message: `${email} belongs to this workspace already.` })
     const open = await listInvitations(db, ctx.workspaceId, ctx.clock())
     requireRoom(members.length + open.filter((one) => one.email !== email).length)
+    await requireInvitationAllowed(db, ctx, {
+      workspaceId: ctx.workspaceId,
+      inviterId: ctx.actor.id,
+      email,
+    })
     // The new one takes the place of what was sent before.
     for (const before of open)
       if (before.email === email) {

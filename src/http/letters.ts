@@ -1,4 +1,5 @@
 // The letters that are sent by mail.
+import { cleanText } from '../contract/text.ts'
 
 export interface Letter {
   to: string
@@ -8,13 +9,16 @@ export interface Letter {
 
 const ENDING = 'The link works once, and for 24 hours. If you did not expect this, do nothing.\n'
 
+/** The subject holds no text that anybody chose: the mail comes from this server, in its name. */
 export const invitationLetter = (
   to: string,
   { by, workspace, link }: { by: string; workspace: string; link: string },
 ): Letter => ({
   to,
-  subject: `${oneLine(by)} invites you to ${oneLine(workspace)} on Adit`,
-  text: `${by} invites you to the workspace ${workspace} on Adit. To join, open:\n\n${link}\n\n${ENDING}`,
+  subject: 'Invitation to a workspace on Adit',
+  text:
+    `You are invited to a workspace on Adit.\n\nWorkspace: ${unlinked(workspace)}\nInvited by: ${unlinked(by)}\n\n` +
+    `To join, open:\n\n${link}\n\n${ENDING}`,
 })
 
 export const resetLetter = (to: string, link: string): Letter => ({
@@ -23,4 +27,8 @@ export const resetLetter = (to: string, link: string): Letter => ({
   text: `Somebody, most likely you, asked to set another password for Adit. To do so, open:\n\n${link}\n\n${ENDING}`,
 })
 
-const oneLine = (text: string) => text.replace(/\s+/g, ' ')
+/** A name on one line, in which no mail program finds an address to make a link of: `evil.example` is `evil example`. */
+const unlinked = (name: string) =>
+  cleanText(name.normalize('NFKC'), 80)
+    .replace(/[.:/\\@\u3002]+(?=\S)/gu, ' ')
+    .trim()

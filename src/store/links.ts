@@ -113,3 +113,39 @@ export async function endLinksFor(
     .where('ended_at', 'is', null)
     .execute()
 }
+
+interface LinkCount {
+  purpose: LinkRow['purpose']
+  column: 'workspace_id' | 'creator_id' | 'email'
+  value: string
+  since: number
+  most: number
+}
+
+/** When the latest links were created, ended or not: up to `most`. Of invitations only those by users, not by operators. */
+export async function recentLinkTimes(
+  db: Db,
+  { purpose, column, value, since, most }: LinkCount,
+): Promise<number[]> {
+  const rows = await db
+    .selectFrom('links')
+    .select('created_at')
+    .where(column, '=', value)
+    .where('purpose', '=', purpose)
+    .where('created_at', '>', since)
+    .$if(purpose === 'join', (query) => query.where('creator_id', 'is not', null))
+    .orderBy('created_at', 'desc')
+    .limit(most)
+    .execute()
+  return rows.map((row) => row.created_at)
+}
+
+/** Until the transaction ends, nobody else locks them. (Written to themselves, which locks them on every engine.) */
+export async function lockRecentLinksTo(db: Tx, email: string, since: number): Promise<void> {
+  await db
+    .updateTable('links')
+    .set((row) => ({ hash: row.ref('hash') }))
+    .where('email', '=', email)
+    .where('created_at', '>', since)
+    .execute()
+}

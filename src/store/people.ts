@@ -14,6 +14,15 @@ export async function insertUser(db: Tx, row: UserRow): Promise<void> {
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
 
+/** Until the transaction ends, nobody else locks the user. (Written to itself, which locks it on every engine.) */
+export async function lockUser(db: Tx, id: string): Promise<void> {
+  await db
+    .updateTable('users')
+    .set((row) => ({ email: row.ref('email') }))
+    .where('id', '=', id)
+    .execute()
+}
+
 /** The address in lower case. */
 export const findUserByEmail = (db: Db, email: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()

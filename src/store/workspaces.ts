@@ -38,7 +38,7 @@ export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
   return found
 }
 
-/** Holds the row until the transaction ends. (Written to itself, which locks it on every engine.) */
+/** Until the transaction ends, nobody else locks the workspace. (Written to itself, which locks it on every engine.) */
 export async function lockWorkspace(db: Tx, id: string): Promise<void> {
   await db
     .updateTable('workspaces')

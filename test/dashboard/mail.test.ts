@@ -60,7 +60,8 @@ test('an invitation is sent to its address and shown to nobody else', async (t) 
   assert.deepEqual([status, json.link], [201, null])
   const [letter] = letters
   assert.equal(letter?.to, 'bob@example.com')
-  assert.match(letter?.text as string, /Subject: Ann invites you to Acme on Adit/)
+  assert.match(letter?.text as string, /Subject: Invitation to a workspace on Adit\r\n/)
+  assert.match(letter?.text as string, /Workspace: Acme\r\nInvited by: Ann\r\n/)
   assert.match(letter?.text as string, /https:\/\/adit\.example\.com\/link#/)
   const bob = openBrowser(server.url, 'https://adit.example.com')
   const used = await bob.post('/links/use', {
@@ -112,4 +113,59 @@ test('without a mail server there is no reset by mail; one that does not answer 
   })
   assert.equal(status, 503)
   assert.match(json.message, /could not be sent by mail/)
+})
+
+test('an invitation holds no text of the sender that a mail program would make a link of', async (t) => {
+  const { letters, env } = await startMailServer(t)
+  const server = await serve(t, { engine: 'sqlite', env })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  for (const name of [
+    'http://evil.example/prize',
+    'Win at www.evil.example',
+    'evil.example',
+    'help@evil.example',
+    'evil。example',
+    'evil．example',
+    '\\\\evil.example\\share',
+    'mailto:help',
+  ]) {
+    assert.equal((await ann.post('/account/name', { name })).status, 200, name)
+    await server.world.store.transaction((db) => db.updateTable('workspaces').set({ name }).execute())
+    letters.length = 0
+    const invited = await ann.post('/workspaces/acme/invitations', {
+      email: 'bob@example.com',
+      role: 'member',
+    })
+    assert.equal(invited.status, 201, invited.text)
+    const lines = letters[0]?.text.split('\r\n') ?? []
+    assert.ok(lines.includes('Subject: Invitation to a workspace on Adit'), name)
+    assert.equal(lines.filter((line) => /^(Workspace|Invited by): \S/.test(line)).length, 2, name)
+    for (const line of lines.filter((one) => /^(Workspace|Invited by): /.test(one)))
+      assert.doesNotMatch(line.replace(/^[\w ]+: /, ''), /\S[.:/\\@\u3002\uff0e]\S|=[0-9A-F]{2}/, name)
+  }
+})
+
+test('an address is sent 5 links to reset its password in 24 hours, on every node and after a restart', async (t) => {
+  const { letters, env } = await startMailServer(t)
+  let now = Date.now()
+  const server = await serve(t, { engine: 'sqlite', env, clock: () => now })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const ask = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
+  const links = () => server.world.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
+  // What a node counts in memory is over after a quarter of an hour, as it is after a restart.
+  for (let round = 1; round <= 5; round++) {
+    assert.equal((await ask()).status, 200)
+    await until('the letter', () => letters.length === round)
+    now += 16 * 60_000
+  }
+  assert.equal((await ask()).status, 200, 'the answer does not tell')
+  now += 16 * 60_000
+  assert.equal((await ask()).status, 200)
+  await openBrowser(server.url).get('/sign-in')
+  assert.deepEqual([letters.length, (await links().execute()).length], [5, 5])
+  const link = linkIn(letters.at(-1)?.text as string)
+  assert.equal((await openBrowser(server.url).post('/links/read', { link })).status, 200, 'the last works')
+  now += 24 * 60 * 60_000
+  await ask()
+  await until('the letter of the next day', () => letters.length === 6)
 })

@@ -102,7 +102,7 @@ const invite = operation({
     example: { ...invitation, link: 'https://adit.example.com/link#…' },
     secret: true,
   },
-  faults: ['conflict'],
+  faults: ['conflict', 'rate_limited'],
 })
 
 const revokeInvitation = operation({

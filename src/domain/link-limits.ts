@@ -1,0 +1,68 @@
+// How many links are made in 24 hours, because each is a mail to somebody. Counted from the rows of the links, in the
+// transaction that adds one: the same on every node and after a restart.
+import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
+import { lockUser } from '../store/people.ts'
+import type { Tx } from '../store/store.ts'
+import type { World } from './context.ts'
+import { Fault } from './fault.ts'
+
+/** As long as a link works: at a limit, the latest link is still good, and no workspace has more of them open. */
+const WINDOW_MS = 24 * 60 * 60 * 1000
+
+const PER_WORKSPACE = 100
+const PER_INVITER = 50
+/** From all workspaces together. */
+const PER_ADDRESS = 10
+const RESETS_PER_ADDRESS = 5
+
+/**
+ * Throws `rate_limited` where one more invitation would be too many. The caller has locked the workspace; inviter and
+ * address are locked here, so that concurrent invitations are counted one after the other. (Only the very first ones to
+ * an address have no row to lock: at most one of each workspace.)
+ */
+export async function requireInvitationAllowed(
+  db: Tx,
+  { clock }: World,
+  { workspaceId, inviterId, email }: { workspaceId: string; inviterId: string; email: string },
+): Promise<void> {
+  const since = clock() - WINDOW_MS
+  await lockUser(db, inviterId)
+  await lockRecentLinksTo(db, email, since)
+  for (const [column, value, most, what] of [
+    ['workspace_id', workspaceId, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
+    ['creator_id', inviterId, PER_INVITER, `You have sent ${PER_INVITER} invitations`],
+    ['email', email, PER_ADDRESS, `${email} was invited ${PER_ADDRESS} times`],
+  ] as const) {
+    const times = await recentLinkTimes(db, { purpose: 'join', column, value, since, most })
+    if (times.length < most) continue
+    const retryAfterS = Math.max(1, Math.ceil((Math.min(...times) - since) / 1000))
+    throw new Fault('rate_limited', {
+      message: `${what} in 24 hours, which is the most. Try again in ${inWords(retryAfterS)}.`,
+      retryAfterS,
+    })
+  }
+}
+
+/** Whether one more link to reset a password may be sent. At the limit, the one that was sent last still works. */
+export async function isResetAllowed(
+  db: Tx,
+  { clock }: World,
+  user: { id: string; email: string },
+): Promise<boolean> {
+  await lockUser(db, user.id)
+  const since = clock() - WINDOW_MS
+  const limit = {
+    purpose: 'reset',
+    column: 'email',
+    value: user.email,
+    since,
+    most: RESETS_PER_ADDRESS,
+  } as const
+  return (await recentLinkTimes(db, limit)).length < RESETS_PER_ADDRESS
+}
+
+function inWords(seconds: number): string {
+  const minutes = Math.ceil(seconds / 60)
+  const [count, unit] = minutes < 120 ? [minutes, 'minute'] : [Math.ceil(minutes / 60), 'hour']
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}

@@ -1,0 +1,72 @@
+// How many invitations can be sent: by the inviter, the workspace and the address, counted in the database.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createDatabase, engines, SECRET } from '../support/databases.ts'
+import { addPerson, openBrowser, signIn, type TestBrowser } from '../support/people.ts'
+import { startServing } from '../support/process.ts'
+import { addWorkspace, serve } from '../support/server.ts'
+
+const invite = (browser: TestBrowser, email: string, workspace = 'acme') =>
+  browser.post(`/workspaces/${workspace}/invitations`, { email, role: 'member' })
+
+const statusesOf = async (answers: Promise<{ status: number }>[]) =>
+  Object.groupBy(await Promise.all(answers), ({ status }) => String(status))
+
+for (const engine of engines) {
+  test(`${engine}: an inviter sends 50 invitations in 24 hours, also when all are sent at once`, async (t) => {
+    const database = await createDatabase(t, engine)
+    const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET }
+    let now = Date.now()
+    const server = await serve(t, { engine, env, clock: () => now })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const bob = await addPerson(server, 'Bob', 'admin')
+    const answers = await statusesOf(
+      Array.from({ length: 60 }, (_, index) => invite(ann.browser, `n${index}@example.com`)),
+    )
+    assert.deepEqual([answers[201]?.length, answers[429]?.length], [50, 10])
+    const refused = await invite(ann.browser, 'one-more@example.com')
+    assert.deepEqual([refused.status, refused.json.error], [429, 'rate_limited'])
+    assert.match(refused.json.message, /You have sent 50 invitations in 24 hours.*Try again in 24 hours\./)
+    const retryAfter = Number(refused.headers.get('retry-after'))
+    assert.ok(retryAfter > 86_000 && retryAfter <= 86_400, String(retryAfter))
+    assert.equal((await invite(bob.browser, 'of-bob@example.com')).status, 201, 'others may still invite')
+
+    const elsewhere = await startServing(t, env)
+    const there = openBrowser(elsewhere.url)
+    await signIn(there, ann.email)
+    assert.equal((await invite(there, 'from-there@example.com')).status, 429, 'on another node too')
+
+    now += 24 * 60 * 60 * 1000 + 1
+    assert.equal((await invite(ann.browser, 'tomorrow@example.com')).status, 201)
+  })
+
+  test(`${engine}: a workspace sends 100 in 24 hours, and an address gets 10, whoever invites`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const bob = await addPerson(server, 'Bob', 'admin')
+    const eve = await addPerson(server, 'Eve', 'owner')
+    const answers = await statusesOf(
+      Array.from({ length: 12 }, () => invite(ann.browser, 'victim@example.com')),
+    )
+    assert.deepEqual([answers[201]?.length, answers[429]?.length], [10, 2])
+    const again = await invite(bob.browser, 'Victim@Example.com')
+    assert.equal(again.status, 429)
+    assert.match(again.json.message, /victim@example\.com was invited 10 times in 24 hours/)
+    await addWorkspace(server, 'beta')
+    const mia = await addPerson(server, 'Mia', 'owner', 'beta')
+    assert.equal((await invite(mia.browser, 'victim@example.com', 'beta')).status, 429, 'another workspace')
+    assert.equal((await invite(mia.browser, 'other@example.com', 'beta')).status, 201)
+
+    for (const [who, count] of [
+      [ann, 40],
+      [bob, 50],
+    ] as const)
+      for (let index = 0; index < count; index++)
+        assert.equal((await invite(who.browser, `${who.name}${index}@example.com`)).status, 201)
+    const full = await invite(eve.browser, 'late@example.com')
+    assert.equal(full.status, 429)
+    assert.match(full.json.message, /This workspace has sent 100 invitations in 24 hours/)
+    const { invitations } = (await ann.get('/workspaces/acme/people')).json
+    assert.equal(invitations.length, 91, 'a new one takes the place of the one before')
+  })
+}
