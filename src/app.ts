@@ -17,6 +17,7 @@ import { mountDocs } from './http/docs.ts'
 import { drain } from './http/drain.ts'
 import { mountEdge } from './http/edge.ts'
 import { mountForeignEdges } from './http/foreign-edges.ts'
+import { createKnownBrowsers } from './http/known-browser.ts'
 import { mountMcp } from './http/mcp.ts'
 import { mountOps } from './http/ops.ts'
 import { mountPage } from './http/page.ts'
@@ -110,6 +111,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
       host: new URL(sso.issuer).host,
       open: lazily(async () => (await import('./auth/sso.ts')).createSso(authSettings(), sso)),
     },
+    knownBrowsers: createKnownBrowsers({ secret, https }),
     sendMail: config.mail && createMail(config.mail),
   })
   await mountDocs(server, document, config.baseUrl)

@@ -1,7 +1,6 @@
 // The dashboard's side: /dashboard/api. People who are signed in, from our own page, and nobody else.
 import type { FastifyInstance } from 'fastify'
 import type { Auth, WithCookies } from '../auth/auth.ts'
-import type { Browser } from '../auth/browser.ts'
 import type { Sso } from '../auth/sso.ts'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../contract/dashboard/index.ts'
 import { describe } from '../contract/openapi.ts'
@@ -16,11 +15,12 @@ import { requireGoodPassword } from '../domain/passwords.ts'
 import * as people from '../domain/people.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
-import { ipPrefix } from '../net/ip-address.ts'
-import { createAttempts, type Limits } from './attempts.ts'
 import { requireNavigation, requireSameOrigin } from './csrf.ts'
+import type { KnownBrowsers } from './known-browser.ts'
 import { invitationLetter, type Letter, resetLetter } from './letters.ts'
+import { createLoginThrottle } from './login-throttle.ts'
 import { type Callers, createPeople, type Person, type Visitor } from './people.ts'
+import { createSignInLimits, perAccount, perMail, perNetwork } from './sign-in-limits.ts'
 import { type Handlers, mountSurface } from './surface.ts'
 
 export interface DashboardOptions {
@@ -33,14 +33,16 @@ export interface DashboardOptions {
   /** Loaded when first asked for. */
   auth: () => Promise<Auth>
   sso: { host: string; open: () => Promise<Sso> } | undefined
+  knownBrowsers: KnownBrowsers
   sendMail: ((letter: Letter) => Promise<void>) | undefined
 }
 
 const DONE = { done: true } as const
 
 export function mountDashboard(server: FastifyInstance, options: DashboardOptions): void {
-  const { world, variant, baseUrl, address, auth, sso, sendMail } = options
-  const { attempt, spend } = createAttempts(world.clock)
+  const { world, variant, baseUrl, address, auth, sso, knownBrowsers, sendMail } = options
+  const { attempt, consume } = createLoginThrottle(world.clock)
+  const signIns = createSignInLimits(world, knownBrowsers, auth)
   const { admit, findSignedIn } = createPeople(world, auth)
   const document = describeDashboard(baseUrl)
 
@@ -53,7 +55,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     act: (db: Parameters<Parameters<typeof accounts.actOnSelf>[3]>[0]) => Promise<WithCookies<T>>,
   ): Promise<T> {
     // Whatever comes of it: a password is checked, slowly on purpose, while the transaction is open.
-    spend([[`account ${person.user.id}`, 10]])
+    consume(perAccount(person.user.id))
     let done: WithCookies<T> | undefined
     await accounts.actOnSelf(world, person.actor, action, async (db) => {
       done = await act(db)
@@ -65,15 +67,18 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     'sign-in.options': () => ({ sso: sso?.host ?? null, resetByMail: sendMail !== undefined }),
     'sign-in.password': async ({ browser, answer }, { email, password }) => {
       const { signIn } = await auth()
-      return answer(await attempt(limitsOf(browser, email), () => signIn(browser, email, password)))
+      const limits = await signIns.limitsOf(browser, email)
+      const signed = await attempt(limits, () => signIn(browser, email, password))
+      return answer(await signIns.markKnown(browser, signed))
     },
     'sign-in.code': async ({ browser, answer }, { code }) => {
       const { giveCode } = await auth()
-      return answer(await attempt(perNetwork('code', browser.address, 20), () => giveCode(browser, code)))
+      const signed = await attempt(perNetwork('code', browser.address, 20), () => giveCode(browser, code))
+      return answer(await signIns.markKnown(browser, signed))
     },
     'sign-in.sso': async ({ browser, answer }) => {
       if (!sso) throw new Fault('not_found')
-      spend(perNetwork('sso', browser.address, 60))
+      consume(perNetwork('sso', browser.address, 60))
       return answer(await (await sso.open()).begin(browser))
     },
     'sign-in.return': async ({ browser, answer }, query) => {
@@ -86,7 +91,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       if (!sendMail) throw new Fault('not_found')
       // Each counts, whether the address is known or not. What a day allows is counted in the database, and an address
       // that is over it gets no mail: to say so would tell that it is known.
-      spend([[`mail ${email.toLowerCase()}`, 3], ...perNetwork('mail', browser.address, 20)])
+      consume(perMail(email, browser.address))
       // Not waited for: how long it takes would tell whether the address is known.
       void mailResetLink(email).catch((error) => server.log.error({ err: error }, 'could not send mail'))
       return { asked: true as const }
@@ -96,7 +101,8 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       const { hashPassword, signIn } = await auth()
       const credentials = await applyLink(world, given, await openerOf(visitor), hashPassword)
       if (!credentials) return { next: 'signed_in' as const }
-      return visitor.answer(await signIn(visitor.browser, credentials.email, credentials.password))
+      const signed = await signIn(visitor.browser, credentials.email, credentials.password)
+      return visitor.answer(await signIns.markKnown(visitor.browser, signed))
     },
 
     'session.read': ({ user }) => accounts.describeSelf(world, user),
@@ -111,7 +117,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       return DONE
     },
     'account.password': async ({ user, actor }, { current, password }) => {
-      spend([[`account ${user.id}`, 10]])
+      consume(perAccount(user.id))
       await requireGoodPassword(password, user.email)
       const { requirePassword, hashPassword } = await auth()
       const before = await requirePassword(await accounts.passwordOf(world, user.id), current)
@@ -202,23 +208,6 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       return admit(request, reply, access)
     },
   })
-}
-
-/** A password is guessed for one address from one place, for one address from many, or for many from one. */
-function limitsOf({ address }: Browser, given: string): Limits {
-  const email = given.toLowerCase()
-  return [
-    [`sign-in ${email} ${ipPrefix(address, 64)}`, 5],
-    [`sign-in ${email}`, 50],
-    ...perNetwork('sign-in', address, 50),
-  ]
-}
-
-/** Counts by the client's network. A /48 may be one subscriber or one site, so it is allowed four times as much. */
-function perNetwork(what: string, address: string, most: number): Limits {
-  const [near, wide] = [ipPrefix(address, 64), ipPrefix(address, 48)]
-  const own = [`${what} ${near}`, most] as const
-  return near === wide ? [own] : [own, [`${what} ${wide}`, most * 4]]
 }
 
 function describeDashboard(baseUrl = '') {

@@ -62,11 +62,12 @@ test('a proxy that sends the port, or what is no address, does not make one clie
   assert.equal((await attempt(PASSWORD, '192.0.2.1:1006')).status, 429)
   for (let round = 0; round < 5; round++) await attempt('wrong', `made-up-${round}`)
   assert.equal((await attempt(PASSWORD, 'made-up-6')).status, 429, 'counted as the proxy itself')
+  const bob = await addPerson(server, 'Bob', 'owner')
   const fine = openBrowser(server.url)
   await fine.call(
     'POST',
     '/sign-in',
-    { email, password: PASSWORD },
+    { email: bob.email, password: PASSWORD },
     { 'x-forwarded-for': 'forged, 192.0.2.2:8080, 10.0.0.3:443' },
   )
   const { sessions } = (await fine.get('/account/sessions')).json

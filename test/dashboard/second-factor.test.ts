@@ -94,6 +94,24 @@ test('codes cannot be guessed: a challenge ends after a few wrong ones', async (
   assert.equal((await browser.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 401)
 })
 
+test('codes for an account are counted together, wherever they come from and however often one begins again', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  const giveCode = async (code: string, from: string) => {
+    const browser = openBrowser(server.url)
+    const headers = { 'x-forwarded-for': from }
+    const credentials = { email: ann.email, password: PASSWORD }
+    assert.deepEqual((await browser.call('POST', '/sign-in', credentials, headers)).json, { next: 'code' })
+    return (await browser.call('POST', '/sign-in/code', { code }, headers)).status
+  }
+  for (let round = 0; round < 10; round++)
+    assert.equal(await giveCode(round % 2 ? '000000' : 'abcde-00000', `192.0.2.${round}`), 401)
+  assert.equal(await giveCode(codeOf(secret, 1), '198.51.100.1'), 401, 'even the right one')
+  assert.equal(await giveCode(recoveryCodes[0], '198.51.100.2'), 401)
+})
+
 test('with another secret a second factor cannot be read, which is said, and the operator can help', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const first = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: database } })

@@ -1,0 +1,128 @@
+// Guessing passwords and codes is slow, and nobody who guesses can keep the owner of an account out.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLoginThrottle } from '../../src/http/login-throttle.ts'
+import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
+import { serve } from '../support/server.ts'
+
+const KNOWN = 'adit.known_browser'
+const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1' }
+
+async function setUp(t: Parameters<typeof serve>[0]) {
+  const clock = { now: Date.now() }
+  const server = await serve(t, { engine: 'sqlite', env: behindProxy, clock: () => clock.now })
+  const ann = await addPerson(server, 'Ann', 'owner')
+  let networks = 0
+  /** From a network that nobody has used before. */
+  const tryAs = (browser: ReturnType<typeof openBrowser>, password: string) =>
+    browser.call(
+      'POST',
+      '/sign-in',
+      { email: ann.email, password },
+      { 'x-forwarded-for': `192.0.2.${++networks}` },
+    )
+  const asStranger = (password: string) => tryAs(openBrowser(server.url), password)
+  return { server, clock, ann, tryAs, asStranger }
+}
+
+test('who guesses for an account waits longer and longer, up to a minute, and locks nobody out', async (t) => {
+  const { server, clock, ann, tryAs, asStranger } = await setUp(t)
+  await ann.post('/sign-out')
+  for (let round = 0; round < 10; round++) assert.equal((await asStranger('wrong')).status, 401)
+  const waits = []
+  for (let round = 0; round < 6; round++) {
+    const refused = await asStranger(PASSWORD)
+    assert.equal(refused.status, 429, 'the password does not matter, so nothing is learnt')
+    const wait = Number(refused.headers.get('retry-after'))
+    assert.match(refused.json.message, new RegExp(`Try again in ${wait} seconds`))
+    waits.push(wait)
+    assert.equal(
+      (await tryAs(ann.browser, 'wrong')).status,
+      401,
+      'a browser that signed in before is not held up',
+    )
+    clock.now += wait * 1000
+    assert.equal((await asStranger('wrong')).status, 401)
+  }
+  assert.deepEqual(waits, [5, 10, 20, 40, 60, 60])
+  assert.equal((await asStranger(PASSWORD)).status, 429)
+  assert.equal((await tryAs(ann.browser, PASSWORD)).status, 200, 'the owner, meanwhile')
+  clock.now += 60_000
+  assert.equal((await asStranger(PASSWORD)).status, 200, 'the owner at a new browser, a minute later')
+  assert.equal((await signIn(openBrowser(server.url), 'bob@example.com', 'wrong')).status, 401)
+})
+
+test('attempts in parallel are counted like those one after the other', async (t) => {
+  const { server, ann } = await setUp(t)
+  const statuses = await Promise.all(
+    Array.from(
+      { length: 20 },
+      async () => (await signIn(openBrowser(server.url), ann.email, 'wrong')).status,
+    ),
+  )
+  assert.equal(statuses.filter((status) => status === 401).length, 5)
+  assert.equal(statuses.filter((status) => status === 429).length, 15)
+})
+
+test('a known browser is known for its account and password only, and slowed down by its own failures', async (t) => {
+  const { server, ann, tryAs, asStranger } = await setUp(t)
+  const bob = await addPerson(server, 'Bob', 'owner')
+  const value = ann.cookies.get(KNOWN) as string
+  const second = openBrowser(server.url)
+  await signIn(second, ann.email)
+  assert.match(value, /^[\w-]{22}\.[\w-]{43}$/)
+  for (let round = 0; round < 10; round++) await asStranger('wrong')
+  const as = async (cookie: string) => {
+    const browser = openBrowser(server.url)
+    browser.cookies.set(KNOWN, cookie)
+    return (await tryAs(browser, 'wrong')).status
+  }
+  assert.equal(await as(value), 401)
+  const forged = value.replace(/\.../, value.includes('.AA') ? '.BB' : '.AA')
+  for (const cookie of [
+    bob.cookies.get(KNOWN) as string,
+    forged,
+    '',
+    'x',
+    '~'.repeat(500),
+    `${'~'.repeat(9)}${value}`,
+  ])
+    assert.equal(await as(cookie), cookie.endsWith(value) ? 401 : 429, cookie)
+  for (let round = 0; round < 8; round++) assert.equal(await as(value), 401)
+  assert.equal(await as(value), 429, 'ten failures of its own')
+  assert.equal(await as(second.cookies.get(KNOWN) as string), 401, 'another one has not failed')
+  assert.equal(
+    (await ann.post('/account/password', { current: PASSWORD, password: 'another good password' })).status,
+    200,
+  )
+  assert.equal(await as(second.cookies.get(KNOWN) as string), 429, 'known no more with another password')
+})
+
+test('one browser is known for several accounts, and the cookie is as safe as that of the session', async (t) => {
+  const { server, ann, asStranger, tryAs } = await setUp(t)
+  const bob = await addPerson(server, 'Bob', 'owner')
+  assert.equal((await signIn(ann.browser, bob.email)).status, 200)
+  assert.equal(ann.cookies.get(KNOWN)?.split('~').length, 2)
+  assert.equal((await signIn(ann.browser, bob.email)).status, 200)
+  assert.equal(ann.cookies.get(KNOWN)?.split('~').length, 2, 'it is known already')
+  for (let round = 0; round < 10; round++) await asStranger('wrong')
+  assert.equal((await asStranger(PASSWORD)).status, 429)
+  assert.equal((await tryAs(ann.browser, PASSWORD)).status, 200)
+  const https = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com' } })
+  const { email } = await addPerson(https, 'Ann', 'owner')
+  const browser = openBrowser(https.url, 'https://adit.example.com')
+  await signIn(browser, email)
+  const cookie = browser.setCookies.find((one) => one.includes('known_browser')) as string
+  assert.match(
+    cookie,
+    /^__Host-adit\.known_browser=[^;]+; Max-Age=31536000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+  )
+})
+
+test('no flood of other names makes a count start anew', () => {
+  const { consume } = createLoginThrottle(() => 0)
+  const limits = (name: string) => [{ name, most: 10, past: 'delay' }] as const
+  for (let round = 0; round < 10; round++) consume(limits('ann'))
+  for (let index = 0; index < 60_000; index++) consume([{ name: `n${index}`, most: 1e9, past: 'delay' }])
+  assert.throws(() => consume(limits('ann')), /Too many attempts/)
+})
