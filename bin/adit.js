@@ -8,7 +8,7 @@ const [major] = process.versions.node.split('.')
 if (Number(major) < 24) {
   process.stderr.write(
     `adit needs Node 24 or later, this is ${process.version}. ` +
-      'In a clone, "npm ci" installs a newer one, which "npm start" and "npx adit …" then use.\n',
+      'In a clone, "npm ci" installs a newer one, which "npm start" then uses.\n',
   )
   process.exit(1)
 }

@@ -157,7 +157,8 @@ A control plane, an edge, a sample web server and a tunnel to it are running.
               Become the first owner with that link, and look at Usage: it moves.
               Revoke the key there, and the tunnel closes.
 
-To try commands of your own beside it, e.g. "npx adit usage", or "npx adit tunnel 3000" with a server of yours:
+To try commands of your own beside it, e.g. "adit usage", or "adit tunnel 3000" with a server of yours (the README says how
+to run adit in a clone):
 
   export ${Object.entries(access)
     .map(([name, value]) => `${name}=${value}`)

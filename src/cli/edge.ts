@@ -42,7 +42,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const governed = file === undefined ? `by ${config.controlPlaneUrl}` : `by ${file}, without a control plane`
   io.data(
     { url, pid: process.pid },
-    `\nThe edge is open, governed ${governed}.\n\n  Address   ${url}\n  A tunnel  npx adit tunnel <port> --edge ${url}\n`,
+    `\nThe edge is open, governed ${governed}.\n\n  Address   ${url}\n  A tunnel  adit tunnel <port> --edge ${url}\n`,
   )
   log.info({ reason: await stopping.asked }, 'stopping: answering what is under way, and closing tunnels')
   await stop()

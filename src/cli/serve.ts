@@ -62,23 +62,23 @@ function greet(io: Io, config: Config, url: string, access: Access): void {
     `  Documentation  ${facts.docs}`,
   ]
   if (access === 'people are there') {
-    lines.push('  A new key      npx adit admin key create --workspace <slug>')
+    lines.push('  A new key      adit admin key create --workspace <slug>')
   } else if (access === 'keys are there') {
     lines.push(
-      '  A new key      npx adit admin key create --workspace <slug>',
+      '  A new key      adit admin key create --workspace <slug>',
       '',
       'Nobody can sign in to the dashboard yet. Make a link for its first owner:',
       '',
-      '  npx adit admin user create <e-mail> --workspace <slug> --role owner',
+      '  adit admin user create <e-mail> --workspace <slug> --role owner',
     )
   } else if (access === 'nothing is there') {
     lines.push(
       '',
       'The database is empty. Make a workspace and a key:',
       '',
-      '  npx adit admin workspace create <slug> --provisioned',
-      '  npx adit admin key create --workspace <slug>',
-      '  npx adit admin user create <e-mail> --workspace <slug> --role owner',
+      '  adit admin workspace create <slug> --provisioned',
+      '  adit admin key create --workspace <slug>',
+      '  adit admin user create <e-mail> --workspace <slug> --role owner',
     )
   } else {
     lines.push(

@@ -18,7 +18,7 @@ export async function create(
     made,
     `Created the workspace "${made.slug}" (${made.name}); its tunnels live under ${made.tunnelBase}.`,
   )
-  io.say(`Mint a key for it: npx adit admin key create --workspace ${made.slug}`)
+  io.say(`Mint a key for it: adit admin key create --workspace ${made.slug}`)
 }
 
 export async function list(io: Io): Promise<void> {
