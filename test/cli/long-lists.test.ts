@@ -1,0 +1,107 @@
+// Lists that are longer than what a command reads at once: whole, in order, and each item once.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { engines } from '../support/databases.ts'
+import { insertRevokedKeys } from '../support/many-keys.ts'
+import { run } from '../support/process.ts'
+import { serve, type TestServer } from '../support/server.ts'
+
+const MANY = 1_200
+
+const environmentOf = ({ config: { database } }: TestServer) => ({
+  ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
+})
+
+/** Data lines of a table, without its head. */
+const linesOf = (stdout: string) => stdout.trimEnd().split('\n').slice(1)
+
+const numbered = (index: number) => String(index).padStart(4, '0')
+
+for (const engine of engines) {
+  test(`${engine}: all keys of a workspace are listed, to the operator and through the API`, async (t) => {
+    const server = await serve(t, { engine })
+    const revoked = await insertRevokedKeys(server.world.store, server.workspace.id, MANY)
+    const ids = [server.key.id, ...revoked]
+    const operator = environmentOf(server)
+    const user = { ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
+    for (const [words, env] of [
+      [['admin', 'key', 'list'], operator],
+      [['admin', 'key', 'list', '--workspace', 'acme'], operator],
+      [['keys', 'list'], user],
+    ] as const) {
+      const json = await run(t, [...words, '--json'], env)
+      assert.deepEqual(
+        JSON.parse(json.stdout).map(({ id }: { id: string }) => id),
+        ids,
+        json.stderr,
+      )
+      const { stdout } = await run(t, [...words], env)
+      assert.match(stdout, /^ID +(WORKSPACE +)?LABEL +CREATED +LAST USED +STATE\n/)
+      assert.deepEqual(
+        linesOf(stdout).map((line) => line.split(' ', 1)[0]),
+        ids,
+      )
+    }
+  })
+
+  test(`${engine}: all workspaces and all users are listed, with what they belong to`, async (t) => {
+    const server = await serve(t, { engine })
+    const indexes = Array.from({ length: MANY }, (_, index) => index)
+    const workspaces = indexes.map((index) => ({
+      id: `ws_${index}`,
+      slug: `w-${numbered(index)}`,
+      name: 'Many',
+      created_at: 1,
+      provisioned_at: null,
+    }))
+    const users = indexes.map((index) => ({
+      id: `usr_${index}`,
+      name: 'Somebody',
+      email: `user-${numbered(index)}@example.com`,
+      email_verified: 1,
+      image: null,
+      two_factor_enabled: 0,
+      created_at: 1,
+      updated_at: 1,
+      disabled_at: null,
+    }))
+    const members = indexes.flatMap((index) =>
+      [index, (index + 1) % MANY].map((other) => ({
+        workspace_id: `ws_${other}`,
+        user_id: `usr_${index}`,
+        role: 'member' as const,
+        created_at: 1,
+      })),
+    )
+    await server.world.store.transaction(async (db) => {
+      await db.insertInto('workspaces').values(workspaces).execute()
+      await db.insertInto('users').values(users).execute()
+      await db.insertInto('members').values(members).execute()
+    })
+    const env = environmentOf(server)
+    const listed = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    assert.deepEqual(
+      (await listed('admin', 'workspace', 'list')).map(({ slug }: { slug: string }) => slug),
+      ['acme', ...workspaces.map(({ slug }) => slug)],
+    )
+    const everybody = await listed('admin', 'user', 'list')
+    assert.deepEqual(
+      everybody.map(({ email }: { email: string }) => email),
+      users.map(({ email }) => email),
+    )
+    for (const index of [0, 499, 500, MANY - 2])
+      assert.deepEqual(everybody[index].workspaces, [
+        { slug: `w-${numbered(index)}`, role: 'member' },
+        { slug: `w-${numbered(index + 1)}`, role: 'member' },
+      ])
+    const table = (await run(t, ['admin', 'user', 'list'], env)).stdout
+    assert.equal(linesOf(table).length, MANY)
+  })
+}
+
+test('an empty list is an empty list', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const env = environmentOf(server)
+  assert.equal((await run(t, ['admin', 'user', 'list', '--json'], env)).stdout, '[]\n')
+  assert.equal((await run(t, ['admin', 'user', 'list'], env)).stdout, '(none)\n')
+})
