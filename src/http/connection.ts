@@ -134,7 +134,7 @@ export class Connection {
   #closeWithin(ms: number): void {
     if (this.#deadline) clearTimeout(this.#deadline)
     else this.#socket.once('close', () => clearTimeout(this.#deadline))
-    this.#deadline = setTimeout(() => this.#socket.destroy(), ms)
+    this.#deadline = setTimeout(() => this.#socket.destroy(), ms).unref()
   }
 }
 
