@@ -51,7 +51,10 @@ function explain(target: Target, error: unknown): string {
   if (error instanceof SchemaTooNew) return error.message
   const reason = wordsOf(error).replace(/\.$/, '')
   if (target.engine === 'sqlite')
-    return `SQLite cannot use ${target.path}: ${reason}. ADIT_DATABASE_URL must name a file on a local disk that this user can write.`
+    return (
+      `SQLite cannot use ${target.path}: ${reason}. ` +
+      'ADIT_DATABASE_URL must name a file on a local disk that this user can write.'
+    )
   if ((error as { code?: string }).code === '3D000')
     return `On that PostgreSQL, ${reason}. Create it with createdb, or mend ADIT_DATABASE_URL.`
   return `PostgreSQL cannot be used: ${reason}. Check ADIT_DATABASE_URL.`
