@@ -18,6 +18,8 @@ const HOP_BY_HOP = new Set([
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
 const LISTENERS_MAX = 30
 const ANSWER_WITHIN_MS = 120_000
+/** Responses 1xx before the response to a request. */
+const INFORMATIONAL_MAX = 32
 
 export interface Passage {
   /** How the far side is reached. */
@@ -50,6 +52,7 @@ export function passOn(near: IncomingMessage, answer: ServerResponse, passage: P
   }
 
   onward.on('response', (far) => {
+    if (onward.destroyed) return
     clearTimeout(patience)
     // The request turned out malformed meanwhile, and has its response.
     if (answer.headersSent) return void onward.destroy()
@@ -136,6 +139,7 @@ export function passUpgrade(
   onward.on('error', () => giveUp(502))
   // Refused, by an ordinary answer: after it neither connection is of any more use.
   onward.on('response', (far) => {
+    if (onward.destroyed) return
     if (!isFinal(far.statusCode ?? 0)) {
       giveUp(502)
       return
@@ -148,6 +152,8 @@ export function passUpgrade(
     far.once('end', () => closeSoon(socket))
   })
   onward.on('upgrade', (far, farSocket, farEarly) => {
+    farSocket.on('error', () => {})
+    if (onward.destroyed) return
     sendHead(far, rewritten(far.rawHeaders, passage))
     // Each of the two pipelines below has some of its own.
     for (const end of [socket, farSocket]) end.setMaxListeners(LISTENERS_MAX)
@@ -180,7 +186,13 @@ export const hasBody = ({ headers }: IncomingMessage) =>
 function startOnward(near: IncomingMessage, headers: string[], { to, onBytesIn }: Passage) {
   const { method = 'GET', url = '/' } = near
   onBytesIn?.(sizeOfHead(`${method} ${url} HTTP/1.1`, headers))
-  return request({ ...to, method, path: url, headers, setHost: false, setDefaultHeaders: false })
+  const onward = request({ ...to, method, path: url, headers, setHost: false, setDefaultHeaders: false })
+  let informational = 0
+  onward.on('information', () => {
+    informational += 1
+    if (informational > INFORMATIONAL_MAX) onward.destroy(new Error('Too many informational responses.'))
+  })
+  return onward
 }
 
 function headersFor(near: IncomingMessage, { headers = {} }: Passage): string[] {

@@ -132,3 +132,22 @@ test('a request whose body brings less than 1 KiB in 30 seconds is ended, and it
   assert.match(String(answer), /^HTTP\/1.1 200 /)
   steady.destroy()
 })
+
+test('informational responses are read, but not without end', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'
+  for (const asked of ['', 'Connection: Upgrade\r\nUpgrade: x\r\n'])
+    for (const [count, expected] of [
+      [10, 200],
+      [1_000, 502],
+    ] as const) {
+      const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
+      const { answer } = await addConnection()
+      answer(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
+      const socket = connect(edge.port, '127.0.0.1')
+      socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`)
+      const [answered] = await once(socket, 'data')
+      assert.match(String(answered), new RegExp(`^HTTP/1.1 ${expected} `))
+      socket.destroy()
+    }
+})
