@@ -9,6 +9,8 @@ import { hasBody } from './pass-on.ts'
 
 /** One request is handled and the others wait; more close the connection. */
 const REQUESTS_MAX = 32
+/** What those that wait may have sent, headers and bodies. */
+const WAITING_BYTES_MAX = 256 * 1024
 const CONNECTIONS_OF_CLIENT_MAX = 500
 /** A body must bring this much in each interval until the response begins. */
 const BODY_BYTES_MIN = 1_024
@@ -78,6 +80,8 @@ const isAwaited = ({ complete, readableLength }: IncomingMessage) => !complete &
 interface Turn {
   readonly request?: IncomingMessage
   readonly response?: ServerResponse
+  /** How many bytes the connection had received. */
+  readonly receivedAt?: number
   run(): void
 }
 
@@ -115,9 +119,12 @@ export class Connection {
   add(turn: Turn): void {
     if (this.#isRefused || this.socket.destroyed) return
     this.#latest = turn.request ?? this.#latest
-    this.#turns.push(turn)
+    const { bytesRead } = this.socket
+    this.#turns.push({ ...turn, receivedAt: bytesRead })
+    const waitingSince = this.#turns[1]?.receivedAt ?? bytesRead
     if (this.#turns.length === 1) this.#runNext()
-    else if (this.#turns.length > REQUESTS_MAX) this.socket.destroy()
+    else if (this.#turns.length > REQUESTS_MAX || bytesRead - waitingSince > WAITING_BYTES_MAX)
+      this.socket.destroy()
   }
 
   /** Answers what cannot be handled, after the requests before it, and closes the connection. */

@@ -73,6 +73,16 @@ test('requests on one connection are handled one at a time, and too many close i
   const greedy = open(edge, get(host, '/drip/1000').repeat(33))
   await once(greedy, 'close')
   assert.deepEqual(statuses(greedy.received), [])
+
+  // Nor may those that wait be large: their bodies are kept until their turn.
+  const body = 'x'.repeat(40_000)
+  const post = `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const large = open(edge, get(host, '/drip/1000') + post.repeat(10))
+  // Closed with unread input, that is a reset.
+  await until('it is closed', () => large.destroyed)
+  const three = open(edge, get(host, '/drip/3') + post.repeat(3))
+  await until('all are answered', () => statuses(three.received).length === 4)
+  three.destroy()
 })
 
 test('CONNECT is refused, after the requests before it are answered', async (t) => {
