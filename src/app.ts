@@ -98,18 +98,19 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const address = () => config.baseUrl ?? urlOf(config, server)
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
   const { sso } = config
+  const auth = lazily(async () => {
+    forgetForeignSettings()
+    return (await import('./auth/auth.ts')).createAuth(authSettings())
+  })
   mountDashboard(server, {
     world,
     variant,
     baseUrl,
     address,
-    auth: lazily(async () => {
-      forgetForeignSettings()
-      return (await import('./auth/auth.ts')).createAuth(authSettings())
-    }),
+    auth,
     sso: sso && {
       host: new URL(sso.issuer).host,
-      open: lazily(async () => (await import('./auth/sso.ts')).createSso(authSettings(), sso)),
+      open: lazily(async () => (await import('./auth/sso.ts')).createSso(authSettings(), await auth(), sso)),
     },
     knownBrowsers: createKnownBrowsers({ secret, https }),
     sendMail: config.mail && createMail(config.mail),

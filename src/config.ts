@@ -22,7 +22,7 @@ export interface Config {
   readonly secret: string | undefined
   readonly trustedProxies: readonly string[]
   /** Another identity provider to sign in at. */
-  readonly sso: { issuer: string; clientId: string; clientSecret: string } | undefined
+  readonly sso: { issuer: string; clientId: string; clientSecret: string; linkByEmail: boolean } | undefined
   readonly mail: { url: string; from: string } | undefined
   /** For how long to go on serving after a stop was asked for. */
   readonly stopDelayS: number
@@ -97,6 +97,14 @@ export const settings = {
   ADIT_OIDC_ISSUER: setting('identity provider to sign in at, by OpenID Connect', '', readBaseUrl),
   ADIT_OIDC_CLIENT_ID: setting('what this server is called there', '', (text) => text || undefined),
   ADIT_OIDC_CLIENT_SECRET: setting('what it proves that with', '', (text) => text || undefined),
+  ADIT_OIDC_LINK_BY_EMAIL: setting(
+    'true lets whoever proves the address of an existing account there sign in to it; else false',
+    'false',
+    (text) => {
+      if (text !== 'true' && text !== 'false') throw new Error('must be true or false')
+      return text === 'true'
+    },
+  ),
   ADIT_SMTP_URL: setting('for mail with links: smtp://user:password@host:port', '', readSmtpUrl),
   ADIT_MAIL_FROM: setting(
     'who such mail is from, e.g. Adit <adit@example.com>',
@@ -137,6 +145,12 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ])
     return Object.fromEntries(values)
   }
+  const sso = together({
+    issuer: 'ADIT_OIDC_ISSUER',
+    clientId: 'ADIT_OIDC_CLIENT_ID',
+    clientSecret: 'ADIT_OIDC_CLIENT_SECRET',
+  })
+  const linkByEmail = read('ADIT_OIDC_LINK_BY_EMAIL', settings.ADIT_OIDC_LINK_BY_EMAIL)
   const config: Config = {
     host: read('ADIT_HOST', settings.ADIT_HOST),
     port: read('ADIT_PORT', settings.ADIT_PORT),
@@ -150,11 +164,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     keysPerWorkspace: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
-    sso: together({
-      issuer: 'ADIT_OIDC_ISSUER',
-      clientId: 'ADIT_OIDC_CLIENT_ID',
-      clientSecret: 'ADIT_OIDC_CLIENT_SECRET',
-    }),
+    sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),

@@ -1,15 +1,16 @@
 // Signing in, by better-auth, behind verbs of our own: it is called, never mounted, so that every route, answer and fault
 // stays the contract's. It is loaded when somebody first opens the dashboard.
 import { betterAuth } from 'better-auth/minimal'
+import { findByEmail, passwordOf, SESSION_MS_MAX } from '../domain/accounts.ts'
+import { Fault } from '../domain/fault.ts'
 import {
-  findByEmail,
-  passwordOf,
+  recordFailedSignIn,
+  recordSignIn,
   requireSamePassword,
-  SESSION_MS_MAX,
   takeCode,
   WRONG_CREDENTIALS,
-} from '../domain/accounts.ts'
-import { Fault } from '../domain/fault.ts'
+} from '../domain/sign-ins.ts'
+import { findUser, type UserRow } from '../store/people.ts'
 import { deleteSession, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { AuthFailed, unmasked, within } from './adapter.ts'
@@ -52,6 +53,18 @@ export function createAuth(settings: AuthSettings) {
     })
   }
 
+  const recordFailed = (failed: Parameters<typeof recordFailedSignIn>[2]) =>
+    world.store.transaction((db) => recordFailedSignIn(db, world, failed))
+
+  /** Once the answer is on its way: how long it takes must not tell whether the address is known. */
+  function recordWrongPassword(user: UserRow, { address }: Browser): void {
+    setImmediate(() => {
+      recordFailed({ user, detail: 'password', address }).catch((error) =>
+        settings.onTrouble('error', `A failed sign-in could not be recorded: ${error.message}`),
+      )
+    })
+  }
+
   async function signIn(browser: Browser, given: string, password: string) {
     const email = given.toLowerCase()
     const user = await findByEmail(world, email)
@@ -60,10 +73,18 @@ export function createAuth(settings: AuthSettings) {
     const answer = await ask<{ twoFactorRedirect?: true }>(() =>
       auth.api.signInEmail({ body: { email, password }, headers, asResponse: true }),
     )
+    if (!answer && user) recordWrongPassword(user, browser)
     if (!answer || !user) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
-    await requireSamePassword(world, user.id, before)
     const next = answer.result.twoFactorRedirect ? ('code' as const) : ('signed_in' as const)
+    const { address } = browser
+    const signedIn = next === 'signed_in' ? ({ method: 'password', address } as const) : undefined
+    await requireSamePassword(world, user.id, before, signedIn)
     return { result: { next }, cookies: answer.cookies }
+  }
+
+  async function findCodeOwner(db: Tx, headers: Headers): Promise<UserRow | undefined> {
+    const { userId } = await auth.api.findCodeOwner({ headers })
+    return userId === null ? undefined : findUser(db, userId)
   }
 
   return {
@@ -99,23 +120,44 @@ export function createAuth(settings: AuthSettings) {
       // Of whoever owes a code, not of whoever is signed in: a session does other things with it.
       const headers = headersOf({ ...browser, cookie: cookiesNamed(browser.cookie, /two_factor$/) })
       const code = given.replaceAll(' ', '')
-      const verify = /^\d{6}$/.test(code) ? auth.api.verifyTOTP : auth.api.verifyBackupCode
-      const answer = await world.store.transaction((db) =>
-        within(db, async () => {
-          const accepted = await ask<{ user: { id: string } }>(() =>
-            verify({ body: { code }, headers, asResponse: true }),
-          ).catch(tellOfLostSecret)
-          // Refused is committed, because it was counted; what was used before is undone, session and all.
-          if (accepted && !(await takeCode(db, world, accepted.result.user.id, code))) throw wrongCode()
-          return accepted
-        }),
-      )
+      const method = /^\d{6}$/.test(code) ? ('code' as const) : ('recovery-code' as const)
+      const verify = method === 'code' ? auth.api.verifyTOTP : auth.api.verifyBackupCode
+      const { address } = browser
+      const attempt = async (db: Tx) => {
+        const user = await findCodeOwner(db, headers)
+        const accepted = await ask<object>(() => verify({ body: { code }, headers, asResponse: true })).catch(
+          tellOfLostSecret,
+        )
+        // Refused is committed, because it was counted; what was used before is undone, session and all.
+        if (!accepted && user) await recordFailedSignIn(db, world, { user, detail: method, address })
+        if (!accepted || !user) return undefined
+        if (!(await takeCode(db, world, user.id, code))) throw new UsedBefore(user)
+        await recordSignIn(db, world, user, { method, address })
+        return accepted
+      }
+      const answer = await world.store
+        .transaction((db) => within(db, () => attempt(db)))
+        .catch(async (error) => {
+          if (!(error instanceof UsedBefore)) throw error
+          await recordFailed({ user: error.user, detail: method, address })
+        })
       if (!answer) throw wrongCode()
       return { result: { next: 'signed_in' as const }, cookies: answer.cookies }
     },
 
-    async signOut(browser: Browser): Promise<string[]> {
-      const answer = await ask(() => auth.api.signOut({ headers: headersOf(browser), asResponse: true }))
+    /** For somebody who has proven elsewhere who they are. Answers with the cookies. */
+    async startSession(db: Tx, browser: Browser, userId: string): Promise<string[]> {
+      const answer = await within(db, () =>
+        ask(() => auth.api.startSession({ body: { userId }, headers: headersOf(browser), asResponse: true })),
+      )
+      if (!answer) throw new AuthFailed('better-auth made no session')
+      return answer.cookies
+    },
+
+    async signOut(db: Tx, browser: Browser): Promise<string[]> {
+      const answer = await within(db, () =>
+        ask(() => auth.api.signOut({ headers: headersOf(browser), asResponse: true })),
+      )
       return answer?.cookies ?? []
     },
 
@@ -155,6 +197,15 @@ export function createAuth(settings: AuthSettings) {
       if (!answer) throw new Fault('forbidden', { message: WRONG_PASSWORD })
       return answer.cookies
     },
+  }
+}
+
+/** A code that was right, but not for the first time. */
+class UsedBefore extends Error {
+  readonly user: UserRow
+  constructor(user: UserRow) {
+    super('this code was used before')
+    this.user = user
   }
 }
 

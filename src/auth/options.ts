@@ -7,6 +7,7 @@ import type { World } from '../domain/context.ts'
 import { findUser } from '../store/people.ts'
 import { readingIn, storeAdapter } from './adapter.ts'
 import { ADDRESS_HEADER } from './browser.ts'
+import { ownEndpoints } from './endpoints.ts'
 
 export interface AuthSettings {
   world: World
@@ -29,8 +30,6 @@ const COOKIES = [
   'two_factor',
   'dont_remember',
   'trust_device',
-  'state',
-  'oauth_state',
   'session_data',
   'account_data',
 ]
@@ -81,8 +80,7 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
         'createdAt',
         'updatedAt',
       ),
-      accountLinking: { enabled: true, requireLocalEmailVerified: true },
-      encryptOAuthTokens: true,
+      accountLinking: { enabled: false },
     },
     verification: {
       modelName: 'verifications',
@@ -92,8 +90,6 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
     // Ours counts failures by address and network, before better-auth is asked.
     rateLimit: { enabled: false },
     databaseHooks: {
-      // What the identity provider hands out is not needed once it has said who somebody is.
-      account: { create: { before: withoutTokens }, update: { before: withoutTokens } },
       session: {
         create: {
           before: async ({ userId }: { userId: string }) => {
@@ -114,6 +110,7 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
       ipAddress: { ipAddressHeaders: [ADDRESS_HEADER] },
     },
     plugins: [
+      ownEndpoints,
       twoFactor({
         issuer: 'Adit',
         twoFactorCookieMaxAge: CODE_WITHIN_S,
@@ -128,10 +125,6 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
     ],
   } satisfies BetterAuthOptions
 }
-
-const withoutTokens = async (account: object) => ({
-  data: { ...account, accessToken: null, refreshToken: null, idToken: null },
-})
 
 const idPrefixes: Record<string, 'usr' | 'ses' | 'idn' | 'tfa'> = {
   user: 'usr',

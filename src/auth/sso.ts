@@ -1,91 +1,82 @@
-// Signing in at another identity provider, by OpenID Connect. A provider that does not answer must hold up nobody else, so
-// this is a second better-auth beside the first, made when it is needed and made again when that failed.
-import { APIError } from 'better-auth/api'
-import { betterAuth } from 'better-auth/minimal'
-import { type GenericOAuthConfig, genericOAuth } from 'better-auth/plugins/generic-oauth'
-import { cleanText } from '../contract/text.ts'
-import type { World } from '../domain/context.ts'
+// Signing in at an identity provider. What a sign-in needs to be finished travels in an encrypted cookie, so that only the
+// browser that began it can finish it, and nothing is stored for those who never come back.
+import { hkdfSync } from 'node:crypto'
+import { EncryptJWT, jwtDecrypt } from 'jose'
 import { Fault } from '../domain/fault.ts'
-import { isInvited, joinAsInvited } from '../domain/links.ts'
-import type { WithCookies } from './auth.ts'
-import { type Browser, headersOf } from './browser.ts'
-import { type AuthSettings, authOptions } from './options.ts'
+import { admitIdentity, recordRefusal, type SsoRefusal } from '../domain/identities.ts'
+import type { Auth, WithCookies } from './auth.ts'
+import { type Browser, cookiesNamed } from './browser.ts'
+import { OidcError } from './id-token.ts'
+import { type Challenge, createOidcClient, type Identity } from './oidc.ts'
+import type { AuthSettings } from './options.ts'
 
 export interface SsoSettings {
   issuer: string
   clientId: string
   clientSecret: string
+  /** Whether an existing account is linked to whoever proves its address at the provider. */
+  linkByEmail: boolean
 }
 
 /** Why somebody comes back without being signed in. */
-export type SsoFailure = 'not_invited' | 'cancelled' | 'failed'
-
-const PROVIDER = 'sso'
-const ANSWER_WITHIN_MS = 5_000
+export type SsoFailure = SsoRefusal | 'cancelled' | 'failed'
 
 export type Sso = ReturnType<typeof createSso>
 
-export function createSso(settings: AuthSettings, { issuer, clientId, clientSecret }: SsoSettings) {
+const COMPLETE_WITHIN_S = 10 * 60
+const RANDOM_BYTES = 32
+
+export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) {
   const { world, baseUrl } = settings
-  const discoveryUrl = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-  const config: GenericOAuthConfig = {
-    providerId: PROVIDER,
-    discoveryUrl,
-    clientId,
-    clientSecret,
-    scopes: ['openid', 'email', 'profile'],
-    requireIdTokenVerification: true,
-    redirectURI: `${baseUrl}/dashboard/api/sign-in/sso/return`,
-  }
+  const client = createOidcClient({
+    ...sso,
+    redirectUri: `${baseUrl}/dashboard/api/sign-in/sso/return`,
+    clock: world.clock,
+  })
+  const cookie = challengeCookie(settings)
+  const random = () => Buffer.from(world.random(RANDOM_BYTES)).toString('base64url')
+  const warn = (reason: string) => settings.onTrouble('warn', `single sign-on failed: ${reason}`)
 
-  async function make() {
-    const options = authOptions(settings)
-    const auth = betterAuth({
-      ...options,
-      databaseHooks: { ...options.databaseHooks, user: { create: invitedOnly(world) } },
-      plugins: [...options.plugins, genericOAuth({ config: [config] })],
-    })
-    const context = await auth.$context
-    if (!context.socialProviders.some(({ id }) => id === PROVIDER))
-      throw new Error(`${discoveryUrl} describes no identity provider that can be used`)
-    return auth
-  }
-
-  let made: ReturnType<typeof make> | undefined
-  async function provider(): ReturnType<typeof make> {
-    made ??= make()
-    const late = new Promise<never>((_, reject) =>
-      setTimeout(() => reject(new Error(`${discoveryUrl} does not answer`)), ANSWER_WITHIN_MS).unref(),
-    )
+  /** Undefined where the answer of the provider does not prove who somebody is. */
+  async function identify(browser: Browser, query: Record<string, string>): Promise<Identity | undefined> {
     try {
-      return await Promise.race([made, late])
-    } catch (cause) {
-      made = undefined
-      throw new Fault('unavailable', {
-        message: 'The identity provider cannot be reached. Try again shortly, or sign in with a password.',
-        retryAfterS: 5,
-        cause,
-      })
+      const challenge = await cookie.read(browser)
+      if (!challenge || query.state !== challenge.state)
+        throw new OidcError('this browser did not begin it, or more than 10 minutes ago')
+      if (!query.code) throw new OidcError('the browser came back without a code')
+      return await client.identify({ code: query.code, iss: query.iss }, challenge)
+    } catch (error) {
+      warn(describe(error))
+      return undefined
     }
   }
 
-  /** The provider vouches for the address: whatever was sent to it is accepted by signing in. */
-  async function acceptInvitations(cookies: string[]): Promise<void> {
-    const auth = await provider()
-    const cookie = cookies.map((one) => one.split(';', 1)[0]).join('; ')
-    const signed = await auth.api.getSession({ headers: new Headers({ cookie }) })
-    if (signed) await joinAsInvited(world, signed.session.userId)
+  /** The account, its session and the audit entry are one transaction. */
+  async function enter(browser: Browser, identity: Identity): Promise<WithCookies<SsoRefusal | undefined>> {
+    const { address } = browser
+    return world.store.transaction(async (db) => {
+      const { user, refusal } = await admitIdentity(db, world, identity, { ...sso, address })
+      if (refusal === undefined)
+        return { result: undefined, cookies: await auth.startSession(db, browser, user.id) }
+      warn(refusal)
+      await recordRefusal(db, world, { user, refusal, address })
+      return { result: refusal, cookies: [] }
+    })
   }
 
   return {
     /** Where to send the browser. */
-    async begin(browser: Browser): Promise<WithCookies<{ url: string }>> {
-      const auth = await provider()
-      const body = { provider: PROVIDER, callbackURL: '/', errorCallbackURL: '/', disableRedirect: true }
-      const response = await auth.api.signInSocial({ body, headers: headersOf(browser), asResponse: true })
-      if (!response.ok) throw new Error(`better-auth could not begin: ${await response.text()}`)
-      const { url } = (await response.json()) as { url: string }
-      return { result: { url }, cookies: response.headers.getSetCookie() }
+    async begin(): Promise<WithCookies<{ url: string }>> {
+      const challenge = { state: random(), nonce: random(), codeVerifier: random() }
+      const url = await client.authorizationUrl(challenge).catch((cause) => {
+        warn(describe(cause))
+        throw new Fault('unavailable', {
+          message: 'The identity provider cannot be reached. Try again shortly, or sign in with a password.',
+          retryAfterS: 5,
+          cause,
+        })
+      })
+      return { result: { url }, cookies: [await cookie.write(challenge)] }
     },
 
     /** The browser is back. */
@@ -93,37 +84,44 @@ export function createSso(settings: AuthSettings, { issuer, clientId, clientSecr
       browser: Browser,
       query: Record<string, string>,
     ): Promise<WithCookies<{ failure: SsoFailure | undefined }>> {
-      if (query.error !== undefined) return { result: { failure: 'cancelled' }, cookies: [] }
-      const auth = await provider()
-      const response = await auth.api.callbackOAuth({
-        method: 'GET',
-        params: { id: PROVIDER },
-        query,
-        headers: headersOf(browser),
-        asResponse: true,
-      })
-      const cookies = response.headers.getSetCookie()
-      const { searchParams } = new URL(response.headers.get('location') ?? '/', baseUrl)
-      const error = searchParams.get('error')
-      if (response.status < 400 && error === null) {
-        await acceptInvitations(cookies)
-        return { result: { failure: undefined }, cookies }
+      const failed = (failure: SsoFailure) => ({ result: { failure }, cookies: [cookie.clear] })
+      if (query.error === 'access_denied') return failed('cancelled')
+      if (query.error !== undefined) {
+        warn(`the provider answered ${query.error.slice(0, 100)}`)
+        return failed('failed')
       }
-      const failure = /not_linked|signup|not_invited|create_user/.test(error ?? '') ? 'not_invited' : 'failed'
-      settings.onTrouble('warn', `signing in at the identity provider failed: ${error ?? response.status}`)
-      return { result: { failure }, cookies }
+      const identity = await identify(browser, query)
+      if (!identity) return failed('failed')
+      const { result: failure, cookies } = await enter(browser, identity)
+      return { result: { failure }, cookies: [cookie.clear, ...cookies] }
     },
   }
 }
 
-/** Whoever is not known yet must have been invited, at an address that the provider vouches for. */
-const invitedOnly = (world: World) => ({
-  before: async (user: { email: string; emailVerified: boolean; name: string }) => {
-    if (!user.emailVerified || !(await isInvited(world, user.email)))
-      throw new APIError('FORBIDDEN', { code: 'not_invited', message: 'not_invited' })
-    return { data: { ...user, name: plainName(user.name, user.email) } }
-  },
-})
+const describe = (error: unknown) =>
+  error instanceof OidcError ? error.message : `the provider cannot be reached: ${(error as Error).message}`
 
-/** The provider's name of a person, made one that is accepted here. */
-const plainName = (name: string, email: string) => cleanText(name, 80) || (email.split('@', 1)[0] as string)
+function challengeCookie({ world, secret, baseUrl }: AuthSettings) {
+  const key = new Uint8Array(hkdfSync('sha256', secret, '', 'adit sso challenge', 32))
+  const isHttps = baseUrl.startsWith('https:')
+  const name = `${isHttps ? '__Host-' : ''}adit.sso`
+  const set = (value: string, maxAgeS: number) =>
+    `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
+  const now = () => new Date(world.clock())
+  return {
+    clear: set('', 0),
+    async write({ state, nonce, codeVerifier }: Challenge): Promise<string> {
+      const sealed = await new EncryptJWT({ state, nonce, codeVerifier })
+        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+        .setExpirationTime(new Date(world.clock() + COMPLETE_WITHIN_S * 1000))
+        .encrypt(key)
+      return set(sealed, COMPLETE_WITHIN_S)
+    },
+    async read(browser: Browser): Promise<Challenge | undefined> {
+      const [, sealed = ''] = cookiesNamed(browser.cookie, new RegExp(`^${name}$`)).split('=')
+      const options = { keyManagementAlgorithms: ['dir'], requiredClaims: ['exp'], currentDate: now() }
+      const opened = await jwtDecrypt<Challenge>(sealed, key, options).catch(() => undefined)
+      return opened?.payload
+    },
+  }
+}

@@ -14,23 +14,15 @@ import {
   listMemberships,
   listMembershipsAmong,
   listUsers,
-  listWorkspaceIdsOf,
   type Role,
   renameUser,
   setPassword,
   type UserRow,
 } from '../store/people.ts'
-import {
-  deleteChallenges,
-  deleteSession,
-  deleteSessions,
-  dropSessionsBeyond,
-  listSessions,
-  useCode,
-} from '../store/sessions.ts'
+import { deleteChallenges, deleteSession, deleteSessions, listSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { requireSession } from './actors.ts'
-import { type Act, recordAct } from './audit.ts'
+import { type Act, recordAct, recordOnPerson } from './audit.ts'
 import type { Actor, PersonActor, World } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf, isoOrNull } from './instants.ts'
@@ -39,19 +31,12 @@ import { isResetAllowed } from './link-limits.ts'
 import { type LinkMade, makeLink } from './links.ts'
 import { SLICE_ROWS, slicesOf } from './pages.ts'
 import { membershipsOf } from './people.ts'
-import { hashSecret } from './secret.ts'
 import { getBySlug } from './workspaces.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
 
-export const WRONG_CREDENTIALS = 'The e-mail address or the password is wrong.'
-
-/** Of one person; the oldest goes first. */
-const SESSIONS_MAX = 50
 /** A session ends that long after it began, however busy it was. */
 export const SESSION_MS_MAX = 14 * 24 * 60 * 60 * 1000
-/** An authenticator's code is taken a step early or late: that long it must not be taken twice. */
-const CODE_MS = 3 * 60 * 1000
 
 /** Whoever is signed in; undefined where the account was disabled. */
 export async function findPerson(world: World, id: string): Promise<UserRow | undefined> {
@@ -86,13 +71,7 @@ export const actOnSelf = (
   world.store.transaction(async (db) => {
     await requireSession(db, actor)
     await act(db)
-    await recordAct(db, world, {
-      workspaceId: null,
-      actor,
-      action,
-      subjectId: actor.id,
-      subjectName: actor.name,
-    })
+    await recordOnPerson(db, world, { actor, action, person: actor })
   })
 
 /** The hash that a password is held against; undefined where somebody has none. */
@@ -115,32 +94,6 @@ export const changePassword = (
     await deleteChallenges(db, user.id)
     await endLinksFor(db, user.email, 'reset', null, at)
   })
-
-/**
- * After a password was found right and a session made: both must belong together. A password that was changed, or a person
- * who was revoked, in between leaves nothing behind that the old password opened. Also sweeps up what is long over.
- */
-export const requireSamePassword = (
-  world: World,
-  userId: string,
-  before: string | undefined,
-): Promise<void> =>
-  world.store
-    .transaction(async (db) => {
-      const isSame = before !== undefined && (await holdPassword(db, userId)) === before
-      const user = await findUser(db, userId)
-      if (isSame && user?.disabled_at === null) {
-        await dropSessionsBeyond(db, userId, SESSIONS_MAX, world.clock())
-        return true
-      }
-      // Whoever is in with the new password signs in once more: better than somebody with the old one staying.
-      await deleteSessions(db, userId)
-      await deleteChallenges(db, userId)
-      return false
-    })
-    .then((isSame) => {
-      if (!isSame) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
-    })
 
 export const rename = (world: World, actor: PersonActor, name: string) =>
   actOnSelf(world, actor, 'person.renamed', (db) => renameUser(db, actor.id, name, world.clock()))
@@ -166,12 +119,6 @@ export const endSession = (world: World, actor: PersonActor, id: string) =>
 
 export const signOutEverywhere = (world: World, actor: PersonActor) =>
   actOnSelf(world, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
-
-/** Whoever saw a code over somebody's shoulder must not use it again. False where it was used before. */
-export function takeCode(db: Tx, world: World, userId: string, code: string): Promise<boolean> {
-  const at = world.clock()
-  return useCode(db, { userId, hash: hashSecret(code), at, forgetBefore: at - CODE_MS })
-}
 
 /** Makes a link by which somebody joins a workspace; the operator vouches for the address. */
 export async function inviteByOperator(
@@ -215,7 +162,7 @@ export async function makeResetLink(
     })
   return world.store.transaction(async (db) => {
     if (clearsSecondFactor && (await clearSecondFactor(db, user.id)))
-      await recordOn(db, world, actor, 'person.second-factor-cleared', user)
+      await recordOnPerson(db, world, { actor, action: 'person.second-factor-cleared', person: user })
     return resetLink(db, world, actor, user)
   })
 }
@@ -236,7 +183,7 @@ async function resetLink(db: Tx, world: World, actor: Actor, user: UserRow): Pro
     createdBy: { id: null, name: `operator ${actor.id}` },
     provesEmail: true,
   })
-  await recordOn(db, world, actor, 'person.reset-link-made', user)
+  await recordOnPerson(db, world, { actor, action: 'person.reset-link-made', person: user })
   return made
 }
 
@@ -284,15 +231,8 @@ export async function setDisabled(world: World, actor: Actor, email: string, dis
       await deleteSessions(db, user.id)
       await deleteChallenges(db, user.id)
     } else return
-    await recordOn(db, world, actor, disabled ? 'person.disabled' : 'person.enabled', user)
+    const action = disabled ? 'person.disabled' : 'person.enabled'
+    await recordOnPerson(db, world, { actor, action, person: user })
   })
   return { email: user.email, disabled }
-}
-
-/** In the log of every workspace that the person belongs to: there it is looked for. */
-async function recordOn(db: Tx, world: World, actor: Actor, action: Act, user: UserRow): Promise<void> {
-  const subject = { subjectId: user.id, subjectName: user.name }
-  const places = await listWorkspaceIdsOf(db, user.id)
-  for (const workspaceId of places.length > 0 ? places : [null])
-    await recordAct(db, world, { workspaceId, actor, action, ...subject })
 }

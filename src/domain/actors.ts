@@ -28,6 +28,8 @@ export async function requireStillAllowed(db: Tx, { actor, workspaceId }: Contex
   switch (actor.kind) {
     case 'operator':
       return
+    case 'visitor':
+      throw new Fault('unauthorized', { message: SIGNED_OUT })
     case 'key':
       if (await holdActiveKey(db, workspaceId, actor.id)) return
       throw new Fault('unauthorized', { message: KEY_REVOKED })

@@ -20,12 +20,19 @@ export interface World {
   afterChange: () => void
 }
 
-export type Actor = { kind: 'key'; id: string } | { kind: 'operator'; id: string } | PersonActor
+export type Actor =
+  | { kind: 'key'; id: string }
+  | { kind: 'operator'; id: string }
+  /** Somebody who has not proven who they are; the id is their IP address. */
+  | { kind: 'visitor'; id: string }
+  | PersonActor
 
 export interface PersonActor {
   kind: 'person'
   id: string
   name: string
+  /** The IP address that the request came from. */
+  address?: string
   /** In which session, and what role what is being done asks for at the least; absent where a link lets somebody in. */
   session?: { id: string; needs: Role }
 }

@@ -25,6 +25,10 @@ export function createIds(clock: () => number, random: (bytes: number) => Uint8A
   }
 }
 
+/** Sorts before every identifier that is made from that moment on, and after those from before. */
+export const firstIdSince = (prefix: Parameters<Ids>[0], ms: number): string =>
+  `${prefix}_${base32(BigInt(Math.max(0, ms)), TIME_CHARS)}`
+
 function base32(value: bigint, length: number): string {
   let text = ''
   for (let rest = value; text.length < length; rest >>= 5n) text = DIGITS[Number(rest & 31n)] + text

@@ -11,7 +11,6 @@ import {
   listLinksTo,
 } from '../store/links.ts'
 import {
-  findUser,
   findUserByEmail,
   insertMember,
   insertUser,
@@ -24,8 +23,8 @@ import {
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { getWorkspace } from '../store/workspaces.ts'
-import { type Act, recordAct } from './audit.ts'
-import type { World } from './context.ts'
+import { recordAct, recordOnPerson } from './audit.ts'
+import type { PersonActor, World } from './context.ts'
 import { Fault, invalid } from './fault.ts'
 import { isoOf } from './instants.ts'
 import { requireGoodPassword } from './passwords.ts'
@@ -121,6 +120,8 @@ export interface LinkUse {
   email?: string | undefined
   name?: string | undefined
   password?: string | undefined
+  /** The IP address of the browser. */
+  address: string
 }
 
 /** Uses the link up. Answers with whom to sign in now, or undefined where whoever accepted is signed in already. */
@@ -134,7 +135,7 @@ export async function applyLink(
   if (step === 'sign_in')
     throw new Fault('unauthorized', { message: `Sign in as ${named} to accept this invitation.` })
   if (step === 'accept') {
-    await world.store.transaction((db) => accept(db, world, given.link, opener as NonNullable<Opener>))
+    await world.store.transaction((db) => accept(db, world, given, opener as NonNullable<Opener>))
     return undefined
   }
   const email = (named ?? require(given.email, 'email')).toLowerCase()
@@ -143,24 +144,29 @@ export async function applyLink(
   await requireGoodPassword(password, email)
   // Slow on purpose, so done before anything is held.
   const hashed = await hashPassword(password)
-  await world.store.transaction((db) => choose(db, world, given.link, { email, name, hashed }))
+  await world.store.transaction((db) => choose(db, world, given, { email, name, hashed }))
   return { email, password }
 }
 
-async function accept(db: Tx, world: World, secret: string, opener: NonNullable<Opener>): Promise<void> {
-  const row = await takeLink(db, world, secret)
+async function accept(
+  db: Tx,
+  world: World,
+  { link, address }: LinkUse,
+  opener: NonNullable<Opener>,
+): Promise<void> {
+  const row = await takeLink(db, world, link)
   const user = await findUserByEmail(db, opener.email)
   if (!user) throw linkIsOver()
-  await join(db, world, row, user)
+  await join(db, world, row, user, address)
 }
 
 async function choose(
   db: Tx,
   world: World,
-  secret: string,
+  { link, address }: LinkUse,
   { email, name, hashed }: { email: string; name: string; hashed: string },
 ): Promise<void> {
-  const row = await takeLink(db, world, secret)
+  const row = await takeLink(db, world, link)
   const now = world.clock()
   let user = await findUserByEmail(db, email)
   // An account that came to be meanwhile must not be taken over by an invitation.
@@ -174,25 +180,24 @@ async function choose(
     await insertUser(db, user)
   }
   await setPassword(db, { id: world.ids('idn'), userId: user.id, password: hashed, at: now })
-  if (row.purpose === 'join') return join(db, world, row, user)
+  if (row.purpose === 'join') return join(db, world, row, user, address)
   if (row.proves_email === 1) await verifyEmail(db, user.id)
   // Whoever knew the old password is out.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
-  await recordOwnAct(db, world, user, null, 'person.password-reset')
+  const actor = actorOf(user, address)
+  await recordOnPerson(db, world, { actor, action: 'person.password-reset', person: user })
 }
 
-/** What somebody does who is let in by a link, and is not signed in yet. */
-const recordOwnAct = (db: Tx, world: World, user: UserRow, workspaceId: string | null, action: Act) =>
-  recordAct(db, world, {
-    workspaceId,
-    actor: { kind: 'person', id: user.id, name: user.name },
-    action,
-    subjectId: user.id,
-    subjectName: user.name,
-  })
+/** Somebody who is let in by a link, and is not signed in yet. */
+const actorOf = ({ id, name }: UserRow, address: string): PersonActor => ({
+  kind: 'person',
+  id,
+  name,
+  address,
+})
 
-const newUser = (
+export const newUser = (
   world: World,
   { email, name, verified }: { email: string; name: string; verified: boolean },
 ): UserRow => ({
@@ -208,7 +213,7 @@ const newUser = (
 })
 
 /** What a link to join promises: the person belongs to the workspace from here on. */
-async function join(db: Tx, world: World, row: LinkRow, user: UserRow): Promise<void> {
+async function join(db: Tx, world: World, row: LinkRow, user: UserRow, address: string): Promise<void> {
   if (row.workspace_id === null || row.role === null) throw linkIsOver()
   const workspaceId = row.workspace_id
   const isNew = await insertMember(db, {
@@ -219,24 +224,27 @@ async function join(db: Tx, world: World, row: LinkRow, user: UserRow): Promise<
   })
   if (!isNew) throw new Fault('conflict', { message: 'You belong to this workspace already.' })
   if (row.role === 'owner') await endSetUpLinks(db, workspaceId, world.clock())
-  await recordOwnAct(db, world, user, workspaceId, 'person.joined')
+  const subject = { subjectId: user.id, subjectName: user.name }
+  await recordAct(db, world, {
+    workspaceId,
+    actor: actorOf(user, address),
+    action: 'person.joined',
+    ...subject,
+  })
 }
 
 /** Whether somebody with that address, which is proven, was invited anywhere. */
-export async function isInvited(world: World, email: string): Promise<boolean> {
-  return (await listLinksTo(world.store.db, email.toLowerCase(), world.clock())).length > 0
+export async function isInvited(db: Tx, world: World, email: string): Promise<boolean> {
+  return (await listLinksTo(db, email, world.clock())).length > 0
 }
 
 /** Somebody who came by another way than the link, but at the address that it was for. */
-export const joinAsInvited = (world: World, userId: string): Promise<void> =>
-  world.store.transaction(async (db) => {
-    const user = await findUser(db, userId)
-    if (!user) return
-    const already = await listWorkspaceIdsOf(db, userId)
-    for (const row of await listLinksTo(db, user.email, world.clock()))
-      if (!already.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, world.clock())))
-        await join(db, world, row, user)
-  })
+export async function joinAsInvited(db: Tx, world: World, user: UserRow, address: string): Promise<void> {
+  const already = await listWorkspaceIdsOf(db, user.id)
+  for (const row of await listLinksTo(db, user.email, world.clock()))
+    if (!already.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, world.clock())))
+      await join(db, world, row, user, address)
+}
 
 async function takeLink(db: Tx, world: World, secret: string): Promise<LinkRow> {
   const row = await endLink(db, hashOf(secret), world.clock())

@@ -13,6 +13,7 @@ import * as keys from '../domain/keys.ts'
 import { applyLink, linkAddress, readLink } from '../domain/links.ts'
 import { requireGoodPassword } from '../domain/passwords.ts'
 import * as people from '../domain/people.ts'
+import { recordFailedConfirmation } from '../domain/sign-ins.ts'
 import { readUsage } from '../domain/usage.ts'
 import { readWorkspace } from '../domain/workspaces.ts'
 import { requireNavigation, requireSameOrigin } from './csrf.ts'
@@ -57,11 +58,22 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     // Whatever comes of it: a password is checked, slowly on purpose, while the transaction is open.
     consume(perAccount(person.user.id))
     let done: WithCookies<T> | undefined
-    await accounts.actOnSelf(world, person.actor, action, async (db) => {
-      done = await act(db)
-    })
+    const given = action === 'person.second-factor-added' ? 'code' : 'password'
+    await confirming(person, given, () =>
+      accounts.actOnSelf(world, person.actor, action, async (db) => {
+        done = await act(db)
+      }),
+    )
     return person.answer(done as WithCookies<T>)
   }
+
+  /** Records where the password or code that was asked for once more is wrong. */
+  const confirming = <T>({ actor }: Person, given: 'password' | 'code', act: () => Promise<T>): Promise<T> =>
+    act().catch(async (error) => {
+      if (error instanceof Fault && error.code === 'forbidden')
+        await recordFailedConfirmation(world, actor, given)
+      throw error
+    })
 
   const handlers: Handlers<Callers, (typeof dashboardOperations)[number]> = {
     'sign-in.options': () => ({ sso: sso?.host ?? null, resetByMail: sendMail !== undefined }),
@@ -79,7 +91,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     'sign-in.sso': async ({ browser, answer }) => {
       if (!sso) throw new Fault('not_found')
       consume(perNetwork('sso', browser.address, 60))
-      return answer(await (await sso.open()).begin(browser))
+      return answer(await (await sso.open()).begin())
     },
     'sign-in.return': async ({ browser, answer }, query) => {
       if (!sso) throw new Fault('not_found')
@@ -99,15 +111,23 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     'links.read': async (visitor, { link }) => readLink(world, link, await openerOf(visitor)),
     'links.use': async (visitor, given) => {
       const { hashPassword, signIn } = await auth()
-      const credentials = await applyLink(world, given, await openerOf(visitor), hashPassword)
+      const { address } = visitor.browser
+      const opener = await openerOf(visitor)
+      const credentials = await applyLink(world, { ...given, address }, opener, hashPassword)
       if (!credentials) return { next: 'signed_in' as const }
       const signed = await signIn(visitor.browser, credentials.email, credentials.password)
       return visitor.answer(await signIns.markKnown(visitor.browser, signed))
     },
 
     'session.read': ({ user }) => accounts.describeSelf(world, user),
-    'session.end': async ({ browser, answer }) =>
-      answer({ result: DONE, cookies: await (await auth()).signOut(browser) }),
+    'session.end': async ({ actor, browser, answer }) => {
+      const { signOut } = await auth()
+      let cookies: string[] = []
+      await accounts.actOnSelf(world, actor, 'person.signed-out', async (db) => {
+        cookies = await signOut(db, browser)
+      })
+      return answer({ result: DONE, cookies })
+    },
     'session.end-all': async ({ actor }) => {
       await accounts.signOutEverywhere(world, actor)
       return DONE
@@ -116,11 +136,13 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       await accounts.rename(world, actor, name)
       return DONE
     },
-    'account.password': async ({ user, actor }, { current, password }) => {
+    'account.password': async (person, { current, password }) => {
+      const { user, actor } = person
       consume(perAccount(user.id))
       await requireGoodPassword(password, user.email)
       const { requirePassword, hashPassword } = await auth()
-      const before = await requirePassword(await accounts.passwordOf(world, user.id), current)
+      const found = await accounts.passwordOf(world, user.id)
+      const before = await confirming(person, 'password', () => requirePassword(found, current))
       await accounts.changePassword(world, actor, user, { before, hashed: await hashPassword(password) })
       return DONE
     },

@@ -45,7 +45,8 @@ export function createPeople(world: World, auth: () => Promise<Auth>) {
     const user = await findPerson(world, userId)
     if (!user) return undefined
     const session = { id: sessionId, needs: 'member' as const }
-    return { ...visitor, user, actor: { kind: 'person', id: user.id, name: user.name, session } }
+    const { address } = visitor.browser
+    return { ...visitor, user, actor: { kind: 'person', id: user.id, name: user.name, address, session } }
   }
 
   async function memberOf(person: Person, request: FastifyRequest, needs: Role): Promise<Member> {

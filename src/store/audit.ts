@@ -5,12 +5,36 @@ import type { Tables } from './tables.ts'
 
 export type AuditRow = Selectable<Tables['audit_log']>
 
-export async function insertAudit(db: Tx, row: AuditRow): Promise<void> {
-  await db.insertInto('audit_log').values(row).execute()
+export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
+  await db.insertInto('audit_log').values(rows).execute()
+}
+
+/** Counts a repetition of the same since a moment (an id) into its row. False where there is none. */
+export async function countRepetition(
+  db: Tx,
+  { workspace_id, action, subject_id, detail }: AuditRow,
+  sinceId: string,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('audit_log')
+    .set((row) => ({ count: row(row.fn.coalesce('count', row.val(1)), '+', 1) }))
+    .where('workspace_id', workspace_id === null ? 'is' : '=', workspace_id)
+    .where('id', '>=', sinceId)
+    .where('action', '=', action)
+    .where('subject_id', '=', subject_id)
+    .where('detail', '=', detail)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** Acts that only the person they are about gets to see. */
+export interface Hidden {
+  actions: readonly string[]
+  exceptAbout: string
 }
 
 /** Newest first. Keys are never deleted, so their labels are looked up; everybody else's name was written down. */
-export function listAudit(db: Db, workspaceId: string, { after, limit }: Page) {
+export function listAudit(db: Db, workspaceId: string, { after, limit }: Page, hidden?: Hidden) {
   let query = db
     .selectFrom('audit_log')
     .leftJoin('api_keys as actor_key', 'actor_key.id', 'audit_log.actor_id')
@@ -20,6 +44,13 @@ export function listAudit(db: Db, workspaceId: string, { after, limit }: Page) {
     .where('audit_log.workspace_id', '=', workspaceId)
     .orderBy('audit_log.id', 'desc')
     .limit(limit)
+  if (hidden)
+    query = query.where((row) =>
+      row.or([
+        row('audit_log.action', 'not in', hidden.actions),
+        row('audit_log.subject_id', '=', hidden.exceptAbout),
+      ]),
+    )
   if (after !== undefined) query = query.where('audit_log.id', '<', after)
   return query.execute()
 }

@@ -7,6 +7,7 @@ import { people } from './migrations/0003-people.ts'
 import { nodes } from './migrations/0004-nodes.ts'
 import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import { activeRows } from './migrations/0006-active-rows.ts'
+import { auditDetails } from './migrations/0007-audit-details.ts'
 import type { Migration, Words } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -14,7 +15,15 @@ import type { Tables } from './tables.ts'
 import { isRace, isUnavailable, Unreachable } from './unavailable.ts'
 
 /** The number of a migration is its place in this list, counted from 1. Append only. */
-const migrations: readonly Migration[] = [core, keyFeed, people, nodes, usageByArrival, activeRows]
+const migrations: readonly Migration[] = [
+  core,
+  keyFeed,
+  people,
+  nodes,
+  usageByArrival,
+  activeRows,
+  auditDetails,
+]
 
 /**
  * The lowest schema that a program must know to run on the one that this list makes. A migration that takes away what older

@@ -15,13 +15,13 @@ export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
 
 /** Until the transaction ends, nobody else locks the user. (Written to itself, which locks it on every engine.) */
-export async function lockUser(db: Tx, id: string): Promise<void> {
-  await db
+export const lockUser = (db: Tx, id: string): Promise<UserRow | undefined> =>
+  db
     .updateTable('users')
-    .set((row) => ({ email: row.ref('email') }))
+    .set((user) => ({ email: user.ref('email') }))
     .where('id', '=', id)
-    .execute()
-}
+    .returningAll()
+    .executeTakeFirst()
 
 /** The address in lower case. */
 export const findUserByEmail = (db: Db, email: string): Promise<UserRow | undefined> =>

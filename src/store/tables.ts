@@ -132,6 +132,12 @@ export interface Tables {
     /** The names of then, where they are not kept elsewhere. */
     actor_name: string | null
     subject_name: string | null
+    /** The IP address that it was done from, where it is known. */
+    address: string | null
+    /** How somebody signed in, or why it failed. */
+    detail: string | null
+    /** How often within a minute, where repetitions share a row; null means once. */
+    count: number | null
   }
   idempotent_answers: {
     workspace_id: string

@@ -99,13 +99,14 @@ for (const engine of engines) {
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     assert.deepEqual(
       entries
-        .slice(0, 2)
+        .slice(0, 3)
         .map((entry: { actor: { name: string }; action: string; subject: { name: string } }) => [
           entry.actor.name,
           entry.action,
           entry.subject.name,
         ]),
       [
+        ['Bob', 'person.signed-in', 'Bob'],
         ['Bob', 'person.joined', 'Bob'],
         ['Ann', 'person.invited', 'bob@example.com as admin'],
       ],
@@ -336,6 +337,8 @@ for (const engine of engines) {
       () => ann.post('/account/password', { current: PASSWORD, password: 'another good password' }),
       () => ann.post('/account/second-factor', { password: PASSWORD }),
       () => ann.post('/sign-out/everywhere'),
+      () => ann.post('/sign-out'),
+      () => signIn(openBrowser(server.url), ann.email),
     ])
       assert.equal((await attempt()).status, 500, attempt.toString())
     await rename(server, 'audit_log_away', 'audit_log')

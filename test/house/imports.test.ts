@@ -12,7 +12,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   store: { ours: [], packages: ['kysely', 'pg'] },
   domain: { ours: ['contract', 'store'], packages: ['typebox', '@zxcvbn-ts/language-common'] },
   directory: { ours: ['domain', 'store'], packages: [] },
-  auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'kysely'] },
+  auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
     ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
     packages: [

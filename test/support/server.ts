@@ -3,6 +3,7 @@ import { type Running, startServer } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import type { Actor, World } from '../../src/domain/context.ts'
 import { createEdge } from '../../src/domain/edges.ts'
+import { createIds } from '../../src/domain/ids.ts'
 import { type CreatedKey, createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
@@ -58,7 +59,7 @@ export async function openTestWorld(t: Test, engine: Engine, env = {}) {
 
 export async function serve(t: Test, { engine, env, clock }: TestServerOptions): Promise<TestServer> {
   const { config, world: opened } = await openTestWorld(t, engine, env)
-  const world = { ...opened, clock: clock ?? opened.clock }
+  const world = clock ? { ...opened, clock, ids: createIds(clock, opened.random) } : opened
   const running = await startServer(config, world, createLog(config.logLevel))
   atEnd(t, running.stop)
   const workspace = await createWorkspace(world, operator, { slug: 'acme', name: 'Acme', provisioned: true })

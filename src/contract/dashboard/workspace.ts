@@ -237,7 +237,9 @@ const listAudit = operation({
   path: '/workspaces/{workspace}/audit',
   access: 'member',
   summary: 'Read the audit log',
-  description: 'Who did what to which key or person and when, newest first, a page at a time.',
+  description:
+    'Who did what to which key or person and when, newest first, a page at a time. How others sign in is shown to admins ' +
+    'and owners.',
   params: Type.Object(InWorkspace),
   query: Type.Object({ limit: Limit, cursor: Cursor }),
   answer: {
@@ -251,7 +253,9 @@ const listAudit = operation({
               id: Id,
               at: Instant,
               actor: Type.Object({
-                kind: Type.String({ description: 'person, key or operator.' }),
+                kind: Type.String({
+                  description: 'person, key or operator; visitor for somebody who failed to sign in.',
+                }),
                 id: Id,
                 name: Type.Unsafe<string | null>({
                   type: ['string', 'null'],
@@ -265,6 +269,19 @@ const listAudit = operation({
                   type: ['string', 'null'],
                   description: 'The label or name of then.',
                 }),
+              }),
+              address: Type.Unsafe<string | null>({
+                type: ['string', 'null'],
+                description:
+                  'The IP address that it was done from; null where it is not known. Members see their own only.',
+              }),
+              detail: Type.Unsafe<string | null>({
+                type: ['string', 'null'],
+                description: 'How somebody signed in, or what was wrong, e.g. `password`; else null.',
+              }),
+              count: Type.Integer({
+                minimum: 1,
+                description: 'How often: failures of the same kind within a minute are one entry.',
               }),
             },
             { title: 'AuditEntry' },
@@ -282,6 +299,9 @@ const listAudit = operation({
           actor: { kind: 'person', id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'Ann Example' },
           action: 'key.created',
           subject: { id: exampleKey.id, name: 'ci' },
+          address: '192.0.2.7',
+          detail: null,
+          count: 1,
         },
       ],
       next: null,

@@ -16,7 +16,11 @@ export function AuditPage() {
   const { slug, name } = useWorkspace()
   const log = useInfiniteQuery(auditQuery(slug))
   return (
-    <Page title="Audit log" of={name} lead="Who did what to which key or person. Nobody can change it.">
+    <Page
+      title="Audit log"
+      of={name}
+      lead="Who did what to which key or person, and how people signed in. Nobody can change it."
+    >
       <Loaded query={log} skeleton={<Lines count={6} height={52} />}>
         {({ pages }) => {
           const entries = pages.flatMap((page) => page.entries)
@@ -46,7 +50,12 @@ function Line({ entry }: { entry: Entry }) {
     <li>
       <Group justify="space-between" gap="xs" align="baseline">
         <Text size="sm" flex="1 1 260px" miw={0} className={classes.words ?? ''}>
-          <strong>{actor}</strong> {verb} {object && <strong>{object}</strong>} {rest}
+          {actor && <strong>{actor}</strong>} {verb} {object && <strong>{object}</strong>} {rest}{' '}
+          {entry.address && (
+            <Text span c="dimmed">
+              from {entry.address}
+            </Text>
+          )}
         </Text>
         <Text size="xs" c="dimmed" className="figure">
           {utcMinute(entry.at)} · <When at={entry.at} />

@@ -6,6 +6,7 @@ export type Entry = Answer<'audit.list'>['entries'][number]
 
 /** Who, did what, to whom or what, and what more; the last two may be empty. */
 export interface Sentence {
+  /** Empty where it is not known who it was. */
   actor: string
   verb: string
   object: string
@@ -57,11 +58,56 @@ export function sentenceOf(entry: Entry): Sentence {
       return says('revoked the access of', person)
     case 'person.enabled':
       return says('restored the access of', person)
+    case 'person.renamed':
+      return says('changed their name')
+    case 'person.password-changed':
+      return says('changed their password')
+    case 'person.second-factor-begun':
+      return says('began to set up two-factor authentication')
+    case 'person.second-factor-added':
+      return says('turned on two-factor authentication')
+    case 'person.second-factor-removed':
+      return says('turned off two-factor authentication')
     case 'person.second-factor-cleared':
       return says('removed the second factor of', person)
+    case 'person.signed-in':
+      return says(`signed in ${methods[entry.detail ?? ''] ?? ''}`)
+    case 'person.signed-out':
+      return says('signed out')
+    case 'person.signed-out-everywhere':
+      return says('signed out everywhere')
+    case 'person.session-ended':
+      return says('ended one of their sessions')
+    case 'person.identity-linked':
+      return says('linked their account to the identity provider')
+    case 'person.sign-in-failed':
+      return { actor: '', verb: 'Failed sign-in as', object: person, rest: reasonOf(entry) }
+    case 'person.confirmation-failed':
+      return { ...says('could not confirm who they are'), rest: reasonOf(entry) }
     default:
       return says(action, person)
   }
+}
+
+const methods: Record<string, string> = {
+  password: 'with a password',
+  code: 'with a password and a code',
+  'recovery-code': 'with a password and a recovery code',
+  sso: 'through the identity provider',
+}
+
+const reasons: Record<string, string> = {
+  password: 'wrong password',
+  code: 'wrong code',
+  'recovery-code': 'wrong recovery code',
+  'sso-not-linked': 'not linked to the identity provider',
+  'sso-email-unverified': 'address not verified by the identity provider',
+  disabled: 'account disabled',
+}
+
+function reasonOf({ detail, count }: Entry): string {
+  const reason = reasons[detail ?? ''] ?? 'refused'
+  return count > 1 ? `(${reason}, ${count} times)` : `(${reason})`
 }
 
 /** The name may say the role too: "bob@example.com as admin". */

@@ -14,6 +14,13 @@ import { SignInForm } from './sign-in-form.tsx'
 
 const refusals: Record<string, string> = {
   not_invited: 'Nobody has invited this account yet. Ask an owner of your workspace for an invitation.',
+  email_unverified:
+    'The identity provider has not verified your e-mail address. Have it verified there, or open the link of your ' +
+    'invitation and choose a password.',
+  account_exists:
+    'There is an account with your e-mail address that is not linked to the identity provider. Sign in with its ' +
+    'password. If it has none, ask the operator of this server.',
+  disabled: 'This account is disabled. Ask the operator of this server.',
   failed: 'Signing in at the identity provider has failed. Try again, or ask the operator.',
   cancelled: 'Signing in at the identity provider was cancelled.',
 }

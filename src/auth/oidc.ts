@@ -1,0 +1,194 @@
+// The OpenID Connect client: discovery, the authorization code flow with PKCE, and who somebody is by the provider's
+// answer. Every answer is bounded in size and time, and no redirect is followed.
+import { createHash } from 'node:crypto'
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
+import { type Claims, OidcError, verifyIdToken } from './id-token.ts'
+
+export interface OidcSettings {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  redirectUri: string
+  clock: () => number
+}
+
+/** What one sign-in consists of; it is known to the browser that began it and to nobody else. */
+export interface Challenge {
+  state: string
+  nonce: string
+  codeVerifier: string
+}
+
+/** Who somebody is, as the provider has proven. */
+export interface Identity {
+  issuer: string
+  subject: string
+  /** In lower case. */
+  email: string | undefined
+  emailVerified: boolean
+  name: string
+}
+
+interface Provider {
+  /** As the provider writes it, which may end in a slash. */
+  issuer: string
+  authorizationEndpoint: string
+  tokenEndpoint: string
+  userinfoEndpoint: string | undefined
+  authMethod: 'basic' | 'post'
+  requiresIss: boolean
+  keys: JWTVerifyGetKey
+}
+
+const SCOPES = 'openid email profile'
+const TIMEOUT_MS = 5_000
+const ANSWER_BYTES_MAX = 512 * 1024
+/** Endpoints are read again after that; signing keys have a cache of their own. */
+const DISCOVERY_MS = 60 * 60 * 1000
+const SUBJECT_CHARS_MAX = 255
+const EMAIL_CHARS_MAX = 254
+
+export function createOidcClient(settings: OidcSettings) {
+  const { issuer, clientId, clientSecret, redirectUri, clock } = settings
+  const discoveryUrl = `${issuer}/.well-known/openid-configuration`
+
+  async function discover(): Promise<Provider> {
+    const found = await fetchJson(discoveryUrl)
+    if (typeof found.issuer !== 'string' || found.issuer.replace(/\/$/, '') !== issuer)
+      throw new OidcError(`${discoveryUrl} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
+    const endpoint = (name: string) => requireUrl(found[name], name, issuer)
+    const methods = found.token_endpoint_auth_methods_supported
+    return {
+      issuer: found.issuer,
+      authorizationEndpoint: endpoint('authorization_endpoint'),
+      tokenEndpoint: endpoint('token_endpoint'),
+      userinfoEndpoint: found.userinfo_endpoint === undefined ? undefined : endpoint('userinfo_endpoint'),
+      authMethod: Array.isArray(methods) && !methods.includes('client_secret_basic') ? 'post' : 'basic',
+      requiresIss: found.authorization_response_iss_parameter_supported === true,
+      keys: createRemoteJWKSet(new URL(endpoint('jwks_uri')), {
+        timeoutDuration: TIMEOUT_MS,
+        [customFetch]: fetchBounded,
+      }),
+    }
+  }
+
+  let known: { provider: Promise<Provider>; until: number } | undefined
+  function provider(): Promise<Provider> {
+    if (known && clock() < known.until) return known.provider
+    const asked = discover()
+    known = { provider: asked, until: clock() + DISCOVERY_MS }
+    asked.catch(() => {
+      known = undefined
+    })
+    return asked
+  }
+
+  async function exchange({ tokenEndpoint, authMethod }: Provider, code: string, codeVerifier: string) {
+    const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri }
+    const body = new URLSearchParams({ ...form, code_verifier: codeVerifier, client_id: clientId })
+    if (authMethod === 'post') body.set('client_secret', clientSecret)
+    const headers = authMethod === 'basic' ? { authorization: basic(clientId, clientSecret) } : {}
+    const { id_token, access_token } = await fetchJson(tokenEndpoint, { method: 'POST', body, headers })
+    if (typeof id_token !== 'string') throw new OidcError('the token response has no ID token')
+    return { idToken: id_token, accessToken: typeof access_token === 'string' ? access_token : undefined }
+  }
+
+  return {
+    async authorizationUrl({ state, nonce, codeVerifier }: Challenge): Promise<string> {
+      const url = new URL((await provider()).authorizationEndpoint)
+      const parameters = {
+        response_type: 'code',
+        client_id: clientId,
+        redirect_uri: redirectUri,
+        scope: SCOPES,
+        state,
+        nonce,
+        code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
+        code_challenge_method: 'S256',
+      }
+      for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+      return url.href
+    },
+
+    /** `returned` is what the browser came back with, its state already held against the challenge's. */
+    async identify(
+      returned: { code: string; iss?: string | undefined },
+      { nonce, codeVerifier }: Challenge,
+    ): Promise<Identity> {
+      const known = await provider()
+      if (returned.iss === undefined ? known.requiresIss : returned.iss !== known.issuer)
+        throw new OidcError('the browser was sent back in the name of another issuer')
+      const { idToken, accessToken } = await exchange(known, returned.code, codeVerifier)
+      const expected = { issuer: known.issuer, clientId, nonce, accessToken, now: clock() }
+      const claims = await verifyIdToken(idToken, known.keys, expected)
+      const profile = await findProfile(claims, known.userinfoEndpoint, accessToken)
+      return { issuer, ...identityOf(claims, profile) }
+    },
+  }
+}
+
+/** An address and the proof of it come from the same place: the ID token if it has both, or else userinfo. */
+async function findProfile(
+  claims: Claims,
+  userinfoEndpoint: string | undefined,
+  accessToken: string | undefined,
+): Promise<Record<string, unknown>> {
+  const isWhole = claims.email !== undefined && claims.email_verified !== undefined
+  if (isWhole || userinfoEndpoint === undefined || accessToken === undefined) return claims
+  const headers = { authorization: `Bearer ${accessToken}` }
+  const userinfo = await fetchJson(userinfoEndpoint, { headers })
+  if (userinfo.sub !== claims.sub) throw new OidcError('userinfo is about another subject than the ID token')
+  return userinfo
+}
+
+function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<Identity, 'issuer'> {
+  if (typeof sub !== 'string' || sub === '' || sub.length > SUBJECT_CHARS_MAX)
+    throw new OidcError('the ID token has no usable subject')
+  const { email, email_verified, name } = profile
+  const isEmail =
+    typeof email === 'string' && email.length <= EMAIL_CHARS_MAX && /^[^\s@]+@[^\s@]+$/.test(email)
+  return {
+    subject: sub,
+    email: isEmail ? email.toLowerCase() : undefined,
+    // Some providers send "false" as a string, which is not false.
+    emailVerified: isEmail && email_verified === true,
+    name: typeof name === 'string' ? name : '',
+  }
+}
+
+/** Where the issuer is reached by https, so is everything else. */
+function requireUrl(value: unknown, name: string, issuer: string): string {
+  const url = typeof value === 'string' ? URL.parse(value) : null
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && issuer.startsWith('http:'))
+  if (!url || !isSafe) throw new OidcError(`the discovery document has no usable ${name}`)
+  return url.href
+}
+
+/** RFC 6749, 2.3.1: both are form-encoded before they are joined. */
+function basic(clientId: string, clientSecret: string): string {
+  const encode = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
+  return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`
+}
+
+async function fetchJson(url: string, init: RequestInit = {}): Promise<Record<string, unknown>> {
+  const headers = { accept: 'application/json', ...(init.headers as Record<string, string>) }
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const response = await fetchBounded(url, { ...init, headers, signal, redirect: 'manual' })
+  if (!response.ok) throw new OidcError(`${new URL(url).pathname} answered with status ${response.status}`)
+  const json: unknown = await response.json().catch(() => undefined)
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw new OidcError(`${new URL(url).pathname} did not answer with a JSON object`)
+  return json as Record<string, unknown>
+}
+
+async function fetchBounded(url: string, init: RequestInit): Promise<Response> {
+  const { body, status, headers } = await fetch(url, init)
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length
+    if (bytes > ANSWER_BYTES_MAX) throw new OidcError(`${new URL(url).pathname} answered with too many bytes`)
+    chunks.push(chunk)
+  }
+  return new Response(chunks.length > 0 ? Buffer.concat(chunks) : null, { status, headers })
+}

@@ -1,0 +1,103 @@
+// Who may sign in by an identity provider, and as whom. Accounts are linked by issuer and subject; an address alone opens
+// none, because addresses are reassigned and not every provider proves them.
+import { cleanText } from '../contract/text.ts'
+import { findUserByIdentity, hasIdentity, insertIdentity } from '../store/identities.ts'
+import { findUserByEmail, insertUser, lockUser, type UserRow } from '../store/people.ts'
+import type { Tx } from '../store/store.ts'
+import { recordOnPerson } from './audit.ts'
+import type { World } from './context.ts'
+import { isInvited, joinAsInvited, newUser } from './links.ts'
+import { recordFailedSignIn, recordSignIn } from './sign-ins.ts'
+
+/** What the provider has proven of somebody. */
+export interface Proven {
+  issuer: string
+  subject: string
+  /** In lower case. */
+  email: string | undefined
+  emailVerified: boolean
+  name: string
+}
+
+export type SsoRefusal = 'not_invited' | 'email_unverified' | 'account_exists' | 'disabled'
+
+type Admission = { user: UserRow; refusal?: undefined } | { user: UserRow | undefined; refusal: SsoRefusal }
+
+interface Policy {
+  /** Whether an existing account is linked to whoever proves its address. */
+  linkByEmail: boolean
+  /** The IP address of the browser. */
+  address: string
+}
+
+/** As a part of the transaction that makes the session. */
+export async function admitIdentity(
+  db: Tx,
+  world: World,
+  proven: Proven,
+  policy: Policy,
+): Promise<Admission> {
+  const admission = await findAccount(db, world, proven, policy)
+  if (admission.refusal !== undefined) return admission
+  // Held, so that somebody who is disabled meanwhile keeps no session.
+  const user = await lockUser(db, admission.user.id)
+  if (user?.disabled_at !== null) return { user, refusal: 'disabled' }
+  if (proven.emailVerified && proven.email === user.email)
+    await joinAsInvited(db, world, user, policy.address)
+  await recordSignIn(db, world, user, { method: 'sso', address: policy.address })
+  return { user }
+}
+
+async function findAccount(db: Tx, world: World, proven: Proven, policy: Policy): Promise<Admission> {
+  const { issuer, subject, email } = proven
+  const linked = await findUserByIdentity(db, issuer, subject)
+  if (linked) return { user: linked }
+  const user = email === undefined ? undefined : await findUserByEmail(db, email)
+  if (email === undefined || !proven.emailVerified) return { user, refusal: 'email_unverified' }
+  if (user) return linkExisting(db, world, user, proven, policy)
+  if (!(await isInvited(db, world, email))) return { user, refusal: 'not_invited' }
+  const created = newUser(world, { email, name: plainName(proven.name, email), verified: true })
+  await insertUser(db, created)
+  await link(db, world, created, proven)
+  return { user: created }
+}
+
+/** Only where both sides have proven the address, and the account has no other subject of that issuer. */
+async function linkExisting(
+  db: Tx,
+  world: World,
+  user: UserRow,
+  proven: Proven,
+  { linkByEmail, address }: Policy,
+): Promise<Admission> {
+  const mayLink = linkByEmail && user.email_verified === 1 && !(await hasIdentity(db, proven.issuer, user.id))
+  if (!mayLink) return { user, refusal: 'account_exists' }
+  if (user.disabled_at !== null) return { user, refusal: 'disabled' }
+  await link(db, world, user, proven)
+  const actor = { kind: 'person', id: user.id, name: user.name, address } as const
+  await recordOnPerson(db, world, { actor, action: 'person.identity-linked', person: user })
+  return { user }
+}
+
+const link = (db: Tx, world: World, user: UserRow, { issuer, subject }: Proven): Promise<void> =>
+  insertIdentity(db, { id: world.ids('idn'), userId: user.id, issuer, subject, at: world.clock() })
+
+const REASONS = {
+  account_exists: 'sso-not-linked',
+  email_unverified: 'sso-email-unverified',
+  disabled: 'disabled',
+  not_invited: undefined,
+} as const
+
+/** In the log of the account that the attempt was about, if there is one. */
+export async function recordRefusal(
+  db: Tx,
+  world: World,
+  { user, refusal, address }: { user: UserRow | undefined; refusal: SsoRefusal; address: string },
+): Promise<void> {
+  const detail = REASONS[refusal]
+  if (user && detail) await recordFailedSignIn(db, world, { user, detail, address })
+}
+
+/** The provider's name of a person, made one that is accepted here. */
+const plainName = (name: string, email: string) => cleanText(name, 80) || (email.split('@', 1)[0] as string)

@@ -1,0 +1,199 @@
+// What the audit log says of how people sign in: who, how, from where, and who else tried.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeResetLink, setDisabled } from '../../src/domain/accounts.ts'
+import { codeOf } from '../support/authenticator.ts'
+import { engines } from '../support/databases.ts'
+import { startHostileProvider } from '../support/hostile-provider.ts'
+import { addPerson, linkFor, openBrowser, PASSWORD, signIn, type TestBrowser } from '../support/people.ts'
+import { addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+interface Entry {
+  actor: { kind: string; id: string; name: string | null }
+  action: string
+  subject: { name: string | null }
+  address: string | null
+  detail: string | null
+  count: number
+}
+
+const logOf = async (browser: Pick<TestBrowser, 'get'>, workspace = 'acme'): Promise<Entry[]> =>
+  (await browser.get(`/workspaces/${workspace}/audit?limit=100`)).json.entries
+
+/** The acts on people, newest first: what was done, and its detail. */
+const actsIn = (entries: Entry[]) =>
+  entries
+    .filter(({ action }) => action.startsWith('person.'))
+    .map(({ action, detail }) => `${action.slice('person.'.length)}${detail ? ` ${detail}` : ''}`)
+
+const failuresIn = (entries: Entry[]) => entries.filter(({ action }) => action === 'person.sign-in-failed')
+
+const invite = async (server: TestServer, person: { email: string; post: TestBrowser['post'] }) => {
+  await addWorkspace(server, 'elsewhere')
+  const link = await linkFor(server, person.email, 'owner', 'elsewhere')
+  assert.equal((await person.post('/links/use', { link })).status, 200)
+}
+
+for (const engine of engines) {
+  test(`${engine}: signing in and out is in the log of each workspace, with method and IP address`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    await invite(server, ann)
+    const browser = openBrowser(server.url)
+    assert.equal((await signIn(browser, ann.email)).status, 200)
+    assert.equal((await browser.post('/sign-out')).status, 200)
+    assert.equal((await browser.get('/session')).status, 401)
+    for (const workspace of ['acme', 'elsewhere']) {
+      const [out, signedIn] = await logOf(ann, workspace)
+      assert.deepEqual(
+        [out, signedIn].map((entry) => [entry?.action, entry?.detail, entry?.actor.name, entry?.address]),
+        [
+          ['person.signed-out', null, 'Ann', '127.0.0.1'],
+          ['person.signed-in', 'password', 'Ann', '127.0.0.1'],
+        ],
+      )
+    }
+  })
+
+  test(`${engine}: failed sign-ins are in the log once per minute and reason, with a count`, async (t) => {
+    let now = Date.now()
+    const server = await serve(t, { engine, clock: () => now })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const guess = async (times: number) => {
+      const guesses = Array.from({ length: times }, () =>
+        signIn(openBrowser(server.url), ann.email, 'a guess'),
+      )
+      for (const { status } of await Promise.all(guesses)) assert.equal(status, 401)
+    }
+    const counts = async () => failuresIn(await logOf(ann)).map(({ count }) => count)
+    const recorded = (expected: number[]) =>
+      until('recorded', async () => JSON.stringify(await counts()) === JSON.stringify(expected))
+    await guess(3)
+    await recorded([3])
+    now += 61_000
+    await guess(2)
+    await recorded([2, 3])
+    const [failure] = failuresIn(await logOf(ann))
+    assert.deepEqual(failure?.actor, { kind: 'visitor', id: '127.0.0.1', name: null })
+    assert.deepEqual(
+      [failure?.subject.name, failure?.detail, failure?.address],
+      ['Ann', 'password', '127.0.0.1'],
+    )
+    assert.ok(!JSON.stringify(await logOf(ann)).includes('a guess'))
+    const rows = await server.world.store.db.selectFrom('audit_log').select('id').execute()
+    assert.equal((await signIn(openBrowser(server.url), 'nobody@example.com', 'a guess')).status, 401)
+    // Past the limit of attempts.
+    now += 16 * 60_000
+    await setDisabled(server.world, operator, ann.email, true)
+    await signIn(openBrowser(server.url), ann.email)
+    await setDisabled(server.world, operator, ann.email, false)
+    const again = openBrowser(server.url)
+    await signIn(again, ann.email)
+    await until('recorded', async () => failuresIn(await logOf(again)).length === 3)
+    assert.equal(failuresIn(await logOf(again))[0]?.detail, 'disabled')
+    const later = await server.world.store.db.selectFrom('audit_log').select('id').execute()
+    assert.equal(later.length - rows.length, 4, 'an unknown address leaves nothing')
+  })
+
+  test(`${engine}: two-factor authentication, passwords and sessions are in the log`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const begin = async () => {
+      const browser = openBrowser(server.url)
+      assert.equal((await signIn(browser, ann.email)).json.next, 'code')
+      return browser
+    }
+    await ann.post('/account/second-factor', { password: 'wrong password' })
+    const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+    await ann.post('/account/second-factor/confirm', { code: '000000' })
+    assert.equal((await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })).status, 200)
+    const first = await begin()
+    assert.equal((await first.post('/sign-in/code', { code: '000000' })).status, 401)
+    assert.equal((await first.post('/sign-in/code', { code: codeOf(secret) })).status, 401, 'used before')
+    assert.equal((await first.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 200)
+    const second = await begin()
+    assert.equal((await second.post('/sign-in/code', { code: 'aaaaa-bbbbb' })).status, 401)
+    assert.equal((await second.post('/sign-in/code', { code: recoveryCodes[0] })).status, 200)
+    const { sessions } = (await ann.get('/account/sessions')).json
+    const other = sessions.find(({ isThis }: { isThis: boolean }) => !isThis)
+    assert.equal((await ann.remove(`/account/sessions/${other.id}`)).status, 200)
+    assert.equal((await ann.post('/account/second-factor/remove', { password: PASSWORD })).status, 200)
+    const password = 'another good password'
+    await ann.post('/account/password', { current: 'wrong password', password })
+    assert.equal((await ann.post('/account/password', { current: PASSWORD, password })).status, 200)
+    const entries = await logOf(ann)
+    assert.deepEqual(actsIn(entries), [
+      'password-changed',
+      'second-factor-removed',
+      'session-ended',
+      'signed-in recovery-code',
+      'sign-in-failed recovery-code',
+      'signed-in code',
+      'sign-in-failed code',
+      'second-factor-added',
+      'confirmation-failed code',
+      'second-factor-begun',
+      'confirmation-failed password',
+      'signed-in password',
+      'joined',
+      'invited',
+    ])
+    const countOf = (act: string) => entries.find((entry) => actsIn([entry])[0] === act)?.count
+    assert.equal(countOf('sign-in-failed code'), 2, 'a code that was used before counts')
+    assert.equal(countOf('confirmation-failed password'), 2)
+    assert.ok(!JSON.stringify(entries).includes(recoveryCodes[0]))
+  })
+
+  test(`${engine}: a reset password is in the log of each workspace`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    await invite(server, ann)
+    const user = await server.world.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const { secret: link } = await makeResetLink(server.world, operator, user)
+    const browser = openBrowser(server.url)
+    assert.equal((await browser.post('/links/use', { link, password: 'a new good one' })).status, 200)
+    for (const workspace of ['acme', 'elsewhere'])
+      assert.deepEqual(actsIn(await logOf(browser, workspace)).slice(0, 3), [
+        'signed-in password',
+        'password-reset',
+        'reset-link-made',
+      ])
+  })
+
+  test(`${engine}: single sign-on is in the log, and so is a refusal where there is an account`, async (t) => {
+    const provider = await startHostileProvider(t)
+    const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
+    const server = await serve(t, { engine, env })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    await provider.signIn(openBrowser(server.url), 'ann', { claims: { email_verified: 'true' } })
+    await provider.signIn(openBrowser(server.url), 'ann')
+    await provider.signIn(openBrowser(server.url), 'ann', { claims: { sub: 'somebody else' } })
+    await provider.signIn(openBrowser(server.url), 'mallory')
+    assert.deepEqual(actsIn(await logOf(ann)).slice(0, 4), [
+      'sign-in-failed sso-not-linked',
+      'signed-in sso',
+      'identity-linked',
+      'sign-in-failed sso-email-unverified',
+    ])
+  })
+
+  test(`${engine}: members see how they themselves sign in, admins and owners how everybody does`, async (t) => {
+    const server = await serve(t, { engine })
+    const people = []
+    for (const role of ['owner', 'admin', 'member'] as const) people.push(await addPerson(server, role, role))
+    const [owner, admin, member] = people as [(typeof people)[0], (typeof people)[0], (typeof people)[0]]
+    assert.equal((await owner.post('/workspaces/acme/keys', { label: 'ci' })).status, 201)
+    const signedIn = async (browser: TestBrowser) =>
+      (await logOf(browser))
+        .filter(({ action }) => action === 'person.signed-in')
+        .map(({ actor }) => actor.name)
+    for (const browser of [owner, admin])
+      assert.deepEqual(await signedIn(browser), ['member', 'admin', 'owner'])
+    assert.deepEqual(await signedIn(member), ['member'])
+    const created = async (browser: TestBrowser) =>
+      (await logOf(browser)).find(({ action, actor }) => action === 'key.created' && actor.name === 'owner')
+    assert.equal((await created(admin))?.address, '127.0.0.1')
+    assert.equal((await created(member))?.address, null, 'the acts of others, not their addresses')
+  })
+}
