@@ -1,6 +1,7 @@
 // The composition root: world → directory → HTTP. Only this file and world.ts construct; all others are given.
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -10,6 +11,7 @@ import { createDirectory } from './directory/directory.ts'
 import { startFeed } from './directory/feed.ts'
 import { startUses } from './directory/uses.ts'
 import type { World } from './domain/context.ts'
+import { loadCommonPasswords } from './domain/passwords.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
 import { createClientReader } from './http/client-address.ts'
 import { mountDashboard } from './http/dashboard.ts'
@@ -35,6 +37,8 @@ const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 export interface Running {
   /** Where it listens. */
   url: string
+  /** Loads what signing in needs, which blocks the event loop for a moment. Without it the first sign-in would. */
+  loadSignIn(): Promise<void>
   /** Says at /readyz that a stop is near, and at the end of each answer that its connection is; serves like before. */
   announceStop(): void
   /** Finishes what is in flight, writes what is pending, and lets go of the database. */
@@ -100,7 +104,10 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const { sso } = config
   const auth = lazily(async () => {
     forgetForeignSettings()
-    return (await import('./auth/auth.ts')).createAuth(authSettings())
+    const { createAuth } = await import('./auth/auth.ts')
+    // Other requests have their turn between the two.
+    await setImmediate()
+    return createAuth(authSettings())
   })
   mountDashboard(server, {
     world,
@@ -117,6 +124,12 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   })
   await mountDocs(server, document, config.baseUrl)
   await mountPage(server, PAGE_FOLDER, config.baseUrl)
+
+  async function loadSignIn(): Promise<void> {
+    await auth()
+    await setImmediate()
+    await loadCommonPasswords()
+  }
 
   const announceStop = () => {
     stopping = true
@@ -138,7 +151,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     await stop()
     throw new CannotStart('address', explain(config, error as NodeJS.ErrnoException), error)
   }
-  return { url: urlOf(config, server), announceStop, stop }
+  return { url: urlOf(config, server), loadSignIn, announceStop, stop }
 }
 
 async function secretOrClose(config: Config, store: World['store']): Promise<string> {
@@ -150,7 +163,7 @@ async function secretOrClose(config: Config, store: World['store']): Promise<str
   }
 }
 
-/** Signing in is loaded when somebody first does: a server that only answers keys need not know how. */
+/** Loaded once, when it is first needed. */
 function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {

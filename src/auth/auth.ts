@@ -1,5 +1,5 @@
 // Signing in, by better-auth, behind verbs of our own: it is called, never mounted, so that every route, answer and fault
-// stays the contract's. It is loaded when somebody first opens the dashboard.
+// stays the contract's. It is loaded shortly after the start.
 import { betterAuth } from 'better-auth/minimal'
 import { findByEmail, passwordOf, SESSION_MS_MAX } from '../domain/accounts.ts'
 import { Fault } from '../domain/fault.ts'

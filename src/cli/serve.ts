@@ -14,6 +14,8 @@ import { stopAsked } from './stop.ts'
 /** A database that starts beside the server may take a while. */
 const PATIENCE_MS = 60_000
 const LEAVE_AFTER_MS = 500
+/** Once it serves, and not while it starts. */
+const LOAD_SIGN_IN_AFTER_MS = 1_000
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
@@ -24,7 +26,14 @@ export async function serve(io: Io): Promise<void> {
   const world = await openWorld(config, log, PATIENCE_MS)
   const { stopDelayS } = config
   const stopping = stopAsked(stopDelayS)
-  const { url, announceStop, stop } = await startServer(config, world, log)
+  const { url, loadSignIn, announceStop, stop } = await startServer(config, world, log)
+  const loading = setTimeout(() => {
+    const began = performance.now()
+    loadSignIn().then(
+      () => log.debug({ ms: Math.round(performance.now() - began) }, 'sign-in loaded'),
+      (error) => log.error({ err: error }, 'failed to load sign-in'),
+    )
+  }, LOAD_SIGN_IN_AFTER_MS).unref()
   try {
     greet(io, config, config.baseUrl ?? url, await findAccess(world))
     const reason = await stopping.asked
@@ -33,6 +42,7 @@ export async function serve(io: Io): Promise<void> {
     await stopping.due
     log.info({ reason }, 'stopping: finishing what is in flight')
   } finally {
+    clearTimeout(loading)
     await stop()
     log.info('stopped')
     // A log that nobody reads would hold up even the exit, which waits for its last lines. Nothing else is left to do.

@@ -3,13 +3,18 @@ import { invalid } from './fault.ts'
 
 let common: Promise<Set<string>> | undefined
 
-/** The length is the contract's to check. The list is large, and loaded when somebody chooses a password. */
-export async function requireGoodPassword(password: string, email: string): Promise<void> {
+/** The list is large, and loaded once. */
+export function loadCommonPasswords(): Promise<Set<string>> {
   common ??= import('@zxcvbn-ts/language-common').then(
     ({ dictionary }) => new Set(dictionary['passwords-common']),
   )
+  return common
+}
+
+/** The length is the contract's to check. */
+export async function requireGoodPassword(password: string, email: string): Promise<void> {
   const given = password.toLowerCase()
-  if ((await common).has(given))
+  if ((await loadCommonPasswords()).has(given))
     throw invalid('/body/password', 'is one of the most common passwords; choose another')
   if (given === email || given === email.split('@')[0])
     throw invalid('/body/password', 'must not be your e-mail address; choose another')
