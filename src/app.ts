@@ -163,11 +163,14 @@ async function secretOrClose(config: Config, store: World['store']): Promise<str
   }
 }
 
-/** Loaded once, when it is first needed. */
+/** Loaded once, when it is first needed; again where that failed. */
 function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {
-    loaded ??= load()
+    loaded ??= load().catch((error) => {
+      loaded = undefined
+      throw error
+    })
     return loaded
   }
 }

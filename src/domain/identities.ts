@@ -57,7 +57,8 @@ async function findAccount(db: Tx, world: World, proven: Proven, policy: Policy)
   if (user) return linkExisting(db, world, user, proven, policy)
   if (!(await isInvited(db, world, email))) return { user, refusal: 'not_invited' }
   const created = newUser(world, { email, name: plainName(proven.name, email), verified: true })
-  await insertUser(db, created)
+  // Whoever comes back twice at once is there by now, and linked.
+  if (!(await insertUser(db, created))) return findAccount(db, world, proven, policy)
   await link(db, world, created, proven)
   return { user: created }
 }
@@ -70,6 +71,8 @@ async function linkExisting(
   proven: Proven,
   { linkByEmail, address }: Policy,
 ): Promise<Admission> {
+  // Held, so that two subjects at once do not both get linked.
+  await holdUser(db, user.id)
   const mayLink = linkByEmail && user.email_verified === 1 && !(await hasIdentity(db, proven.issuer, user.id))
   if (!mayLink) return { user, refusal: 'account_exists' }
   if (user.disabled_at !== null) return { user, refusal: 'disabled' }

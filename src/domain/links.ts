@@ -170,14 +170,11 @@ async function choose(
   const now = world.clock()
   let user = await findUserByEmail(db, email)
   // An account that came to be meanwhile must not be taken over by an invitation.
-  if (user && row.purpose === 'join')
-    throw new Fault('conflict', {
-      message: `${email} has an account here. Sign in first, then open the link again.`,
-    })
+  if (user && row.purpose === 'join') throw hasAccount(email)
   if (!user && row.purpose === 'reset') throw linkIsOver()
   if (!user) {
     user = newUser(world, { email, name, verified: row.proves_email === 1 })
-    await insertUser(db, user)
+    if (!(await insertUser(db, user))) throw hasAccount(email)
   }
   await setPassword(db, { id: world.ids('idn'), userId: user.id, password: hashed, at: now })
   if (row.purpose === 'join') return join(db, world, row, user, address)
@@ -251,6 +248,11 @@ async function takeLink(db: Tx, world: World, secret: string): Promise<LinkRow> 
   if (!row) throw linkIsOver()
   return row
 }
+
+const hasAccount = (email: string) =>
+  new Fault('conflict', {
+    message: `${email} has an account here. Sign in first, then open the link again.`,
+  })
 
 const linkIsOver = () =>
   new Fault('not_found', {

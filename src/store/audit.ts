@@ -5,8 +5,15 @@ import type { Tables } from './tables.ts'
 
 export type AuditRow = Selectable<Tables['audit_log']>
 
+/** SQLite bounds the parameters of a statement, and somebody may belong to any number of workspaces. */
+const ROWS_PER_STATEMENT = 500
+
 export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
-  await db.insertInto('audit_log').values(rows).execute()
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
+    await db
+      .insertInto('audit_log')
+      .values(rows.slice(start, start + ROWS_PER_STATEMENT))
+      .execute()
 }
 
 /** Counts a repetition of the same since a moment (an id) into its row. False where there is none. */

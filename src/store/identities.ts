@@ -25,6 +25,7 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
   return row !== undefined
 }
 
+/** Changes nothing where the subject is linked already. */
 export async function insertIdentity(
   db: Tx,
   given: { id: string; userId: string; issuer: string; subject: string; at: number },
@@ -39,5 +40,6 @@ export async function insertIdentity(
       created_at: given.at,
       updated_at: given.at,
     })
+    .onConflict((conflict) => conflict.columns(['provider_id', 'account_id']).doNothing())
     .execute()
 }

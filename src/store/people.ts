@@ -7,8 +7,14 @@ import type { Tables } from './tables.ts'
 export type UserRow = Selectable<Tables['users']>
 export type Role = Tables['members']['role']
 
-export async function insertUser(db: Tx, row: UserRow): Promise<void> {
-  await db.insertInto('users').values(row).execute()
+/** False where the address has an account already. */
+export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('users')
+    .values(row)
+    .onConflict((conflict) => conflict.column('email').doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
 }
 
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>

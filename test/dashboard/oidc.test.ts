@@ -89,6 +89,7 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
   'an error of the token endpoint': () => ({
     onToken: (_request, response) => response.writeHead(400).end('{"error":"invalid_grant"}'),
   }),
+  'a token endpoint that never answers': () => ({ onToken: () => {} }),
   'a token response that is not JSON': () => ({ onToken: (_request, response) => response.end('<html>') }),
   'a token response of megabytes': () => ({ tokenResponse: { padding: 'x'.repeat(3_000_000) } }),
   'another state': () => ({ returned: { state: 'of another sign-in' } }),
@@ -230,6 +231,17 @@ test('an invitation is accepted by whoever has proven its address, and by nobody
   assert.equal(await workspacesOf({ claims: { email: 'ann@elsewhere.example' } }), 1)
   assert.equal(await workspacesOf({}), 2)
 })
+
+for (const engine of engines)
+  test(`${engine}: somebody invited who comes back twice at once is one person, and in both times`, async (t) => {
+    const { provider, server, open } = await setUp(t, { engine })
+    await linkFor(server, 'ann@example.com', 'owner')
+    const browsers = Array.from({ length: 4 }, open)
+    const ends = await Promise.all(browsers.map((browser) => provider.signIn(browser, 'ann')))
+    assert.deepEqual(ends, ['/', '/', '/', '/'])
+    const ids = await Promise.all(browsers.map(async (one) => (await one.get('/session')).json.person.id))
+    assert.equal(new Set(ids).size, 1)
+  })
 
 test('a provider that describes another issuer, or unusable endpoints, is not used', async (t) => {
   const { provider, open } = await setUp(t)

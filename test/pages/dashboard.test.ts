@@ -6,10 +6,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
 import { fillWithUsage } from '../../src/domain/demo.ts'
+import { codeOf } from '../support/authenticator.ts'
 import { openBrowser } from '../support/browser.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases.ts'
-import { addPerson, linkFor, PASSWORD, type TestBrowser } from '../support/people.ts'
+import { startHostileProvider } from '../support/hostile-provider.ts'
+import {
+  addPerson,
+  linkFor,
+  openBrowser as openVisitor,
+  PASSWORD,
+  signIn,
+  type TestBrowser,
+} from '../support/people.ts'
 import { root, startServing } from '../support/process.ts'
 import { addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -149,6 +158,88 @@ test('a member sees no way to create, revoke, invite or change; an admin sees no
     assert.equal(await count(/remove olga/i), 0)
     assert.equal(await page.getByLabel(/role of olga/i).count(), 0)
     await context.close()
+  }
+})
+
+/** Ann signs in in every way, fails to in some, and changes how she does. */
+async function signInEveryWay(server: TestServer) {
+  const ann = await addPerson(server, 'Ann', 'owner')
+  const visit = () => openVisitor(server.url)
+  for (let guesses = 0; guesses < 3; guesses += 1) await signIn(visit(), ann.email, 'a guess')
+  await ann.post('/account/second-factor', { password: 'a guess' })
+  const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  for (const codes of [['000000', codeOf(secret, 1)], [recoveryCodes[0]]]) {
+    const browser = visit()
+    await signIn(browser, ann.email)
+    for (const code of codes) await browser.post('/sign-in/code', { code })
+    await browser.post('/sign-out')
+  }
+  await ann.post('/account/second-factor/remove', { password: PASSWORD })
+  await ann.post('/account/password', { current: PASSWORD, password: 'another good password' })
+  await ann.post('/account/name', { name: 'Ann Example' })
+  return ann
+}
+
+test('the audit log tells of sign-ins in sentences, on a desk and on a phone', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  mkdirSync(screenshots, { recursive: true })
+  const provider = await startHostileProvider(t)
+  const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
+  const server = await serve(t, { engine: 'sqlite', env })
+  const ann = await signInEveryWay(server)
+  await provider.signIn(openVisitor(server.url), 'ann')
+  await provider.signIn(openVisitor(server.url), 'ann', { claims: { sub: 'somebody else' } })
+  const context = await browser.newContext()
+  await signInAs(context, server.url, ann)
+  const { page, complaints } = await openPage(context)
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 740 })
+    await page.goto(`${server.url}/w/acme/audit`)
+    await page.getByText('linked their account').waitFor()
+    const text = (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
+    for (const sentence of [
+      'Failed sign-in as Ann Example (not linked to the identity provider) from 127.0.0.1',
+      'Ann Example signed in through the identity provider from 127.0.0.1',
+      'Ann Example linked their account to the identity provider',
+      'Ann changed their name',
+      'Ann changed their password',
+      'Ann turned off two-factor authentication',
+      'Ann signed out',
+      'Ann signed in with a password and a recovery code',
+      'Ann signed in with a password and a code from 127.0.0.1',
+      'Failed sign-in as Ann (wrong code) from 127.0.0.1',
+      'Ann turned on two-factor authentication',
+      'Ann began to set up two-factor authentication',
+      'Ann failed to confirm their identity (wrong password)',
+      'Failed sign-in as Ann (wrong password, 3 times) from 127.0.0.1',
+      'Ann signed in with a password from 127.0.0.1',
+    ])
+      assert.ok(text.includes(sentence), `"${sentence}" is missing in: ${text}`)
+    assert.doesNotMatch(text, /person\./, 'an action without a sentence')
+    await lookAt(t, page, 'audit-sign-ins', `${width}-light`)
+  }
+  assert.deepEqual(complaints, [])
+})
+
+test('the sign-in page says what to do where single sign-on was refused', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  const context = await browser.newContext({ viewport: { width: 360, height: 740 } })
+  const { page } = await openPage(context)
+  for (const [error, words] of [
+    ['not_invited', /Ask an owner of your workspace for an invitation/],
+    ['email_unverified', /has not verified your e-mail address.* open the link of your invitation/],
+    ['account_exists', /Sign in with its password\. If it has none, ask the operator .* for a link/],
+    ['disabled', /disabled\. Ask the operator/],
+    ['failed', /Try again, or ask the operator/],
+  ] as const) {
+    await page.goto(`${server.url}/sign-in?error=${error}`)
+    assert.match((await page.getByRole('alert').textContent()) ?? '', words)
+    await page.waitForLoadState('networkidle')
+    await lookAt(t, page, `sign-in-${error}`, '360-light')
   }
 })
 

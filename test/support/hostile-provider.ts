@@ -34,7 +34,7 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
   const keys = await generateKeyPair(alg, { extractable: true })
   const jwk = { ...(await exportJWK(keys.publicKey)), kid: 'k1', alg, use: 'sig' }
   let behavior: Behavior = {}
-  let claims: Claims = {}
+  const claimsByCode = new Map<string, Claims>()
   const tokenRequests: URLSearchParams[] = []
 
   const sign = (payload: Claims, key = keys.privateKey, header = { alg, kid: 'k1' }) =>
@@ -43,9 +43,10 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
   async function answerToken(request: IncomingMessage, response: ServerResponse) {
     let body = ''
     for await (const chunk of request) body += chunk
-    tokenRequests.push(new URLSearchParams(body))
+    const form = new URLSearchParams(body)
+    tokenRequests.push(form)
     if (behavior.onToken) return behavior.onToken(request, response)
-    const idToken = await (behavior.idToken ?? sign)(claims)
+    const idToken = await (behavior.idToken ?? sign)(claimsByCode.get(form.get('code') ?? '') ?? {})
     const answer = { access_token: 'at', token_type: 'Bearer', expires_in: 60, id_token: idToken }
     json(response, { ...answer, ...behavior.tokenResponse })
   }
@@ -101,7 +102,8 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
       const { searchParams } = new URL(begun.json.url)
       const now = Math.floor(Date.now() / 1000)
       behavior = given
-      claims = {
+      const code = `code-${claimsByCode.size}`
+      claimsByCode.set(code, {
         iss: issuer,
         aud: CLIENT_ID,
         sub: `subject of ${login}`,
@@ -112,8 +114,8 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
         email_verified: true,
         name: login,
         ...given.claims,
-      }
-      const query = { code: 'c', state: searchParams.get('state') ?? '', ...given.returned }
+      })
+      const query = { code, state: searchParams.get('state') ?? '', ...given.returned }
       const back = await browser.get(`/sign-in/sso/return?${new URLSearchParams(query)}`)
       if (back.status !== 302) throw new Error(`${back.status} ${back.text}`)
       return back.headers.get('location') as string

@@ -83,7 +83,7 @@ export function sentenceOf(entry: Entry): Sentence {
     case 'person.sign-in-failed':
       return { actor: '', verb: 'Failed sign-in as', object: person, rest: reasonOf(entry) }
     case 'person.confirmation-failed':
-      return { ...says('could not confirm who they are'), rest: reasonOf(entry) }
+      return { ...says('failed to confirm their identity'), rest: reasonOf(entry) }
     default:
       return says(action, person)
   }

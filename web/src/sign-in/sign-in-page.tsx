@@ -19,7 +19,7 @@ const refusals: Record<string, string> = {
     'invitation and choose a password.',
   account_exists:
     'There is an account with your e-mail address that is not linked to the identity provider. Sign in with its ' +
-    'password. If it has none, ask the operator of this server.',
+    'password. If it has none, ask the operator of this server for a link to set one.',
   disabled: 'This account is disabled. Ask the operator of this server.',
   failed: 'Signing in at the identity provider has failed. Try again, or ask the operator.',
   cancelled: 'Signing in at the identity provider was cancelled.',
