@@ -243,6 +243,14 @@ for (const engine of engines)
     assert.equal(new Set(ids).size, 1)
   })
 
+for (const engine of engines)
+  test(`${engine}: an account that is linked twice at once, by one subject, is open to both`, async (t) => {
+    const { provider, server, open } = await setUp(t, { engine, env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
+    await addPerson(server, 'Ann', 'owner')
+    const ends = await Promise.all([1, 2, 3, 4].map(() => provider.signIn(open(), 'ann')))
+    assert.deepEqual(ends, ['/', '/', '/', '/'])
+  })
+
 test('a provider that describes another issuer, or unusable endpoints, is not used', async (t) => {
   const { provider, open } = await setUp(t)
   for (const discovery of [
