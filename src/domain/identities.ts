@@ -72,7 +72,7 @@ async function linkExisting(
   { linkByEmail, address }: Policy,
 ): Promise<Admission> {
   // Held, so that two subjects at once do not both get linked; one that came twice is linked by now.
-  await holdUser(db, user.id)
+  await lockUser(db, user.id)
   const linked = await findUserByIdentity(db, proven.issuer, proven.subject)
   if (linked) return { user: linked }
   const mayLink = linkByEmail && user.email_verified === 1 && !(await hasIdentity(db, proven.issuer, user.id))
