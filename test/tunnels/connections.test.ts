@@ -22,6 +22,9 @@ function open(edge: Edge, bytes = ''): Socket & { received: string } {
   return socket
 }
 
+/** A close with unread input is a reset. */
+const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
+
 const statuses = (received: string) => [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, code]) => code)
 
 /** All 100 slots of a tunnel are free: as many WebSockets fit, and no more. */
@@ -50,7 +53,7 @@ test('however a connection with pipelined requests ends, their slots are release
   }
   for (const [what, bytes] of Object.entries(sequences)) {
     const client = open(edge, bytes)
-    await Promise.race([once(client, 'data'), once(client, 'close')])
+    await until('it is answered or closed', () => client.received !== '' || client.destroyed)
     client.destroy()
     t.diagnostic(what)
   }
@@ -71,15 +74,14 @@ test('requests on one connection are handled one at a time, and too many close i
   await until('all are answered', () => statuses(waiting.received).length === 32)
   waiting.destroy()
   const greedy = open(edge, get(host, '/drip/1000').repeat(33))
-  await once(greedy, 'close')
+  await closed(greedy)
   assert.deepEqual(statuses(greedy.received), [])
 
   // Nor may those that wait be large: their bodies are kept until their turn.
   const body = 'x'.repeat(40_000)
   const post = `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   const large = open(edge, get(host, '/drip/1000') + post.repeat(10))
-  // Closed with unread input, that is a reset.
-  await until('it is closed', () => large.destroyed)
+  await closed(large)
   const three = open(edge, get(host, '/drip/3') + post.repeat(3))
   await until('all are answered', () => statuses(three.received).length === 4)
   three.destroy()
@@ -97,7 +99,7 @@ test('CONNECT is refused, after the requests before it are answered', async (t) 
     assert.equal(status, 405)
   }
   const client = open(edge, HEALTH + HEALTH + connecting + HEALTH)
-  await once(client, 'close')
+  await closed(client)
   assert.deepEqual(statuses(client.received), ['200', '200', '405'])
 })
 
@@ -110,7 +112,7 @@ test('a large response is sent whole, whatever the client asks for next', async 
     'nonsense\r\n\r\n',
   ]) {
     const client = open(edge, get(host, '/bytes/20000000') + next)
-    await once(client, 'close')
+    await closed(client)
     assert.deepEqual(statuses(client.received.replace(/x+/, '')).length, 2, next)
     assert.ok(client.received.length > 20_000_000, next)
   }
@@ -138,7 +140,7 @@ test('a request never gets two responses', async (t) => {
   const early = open(edge, post('/'))
   await until('it has arrived', () => local.heard.length === 1)
   early.write('zz\r\n')
-  await once(early, 'close')
+  await closed(early)
   assert.deepEqual(statuses(early.received), ['400'])
 
   for (const [path, to] of [
@@ -149,7 +151,7 @@ test('a request never gets two responses', async (t) => {
     const answered = open(edge, post(path, to))
     await once(answered, 'data')
     answered.write('zz\r\n')
-    await once(answered, 'close')
+    await closed(answered)
     assert.equal(statuses(answered.received).length, 1, path)
   }
 
@@ -160,17 +162,17 @@ test('a request never gets two responses', async (t) => {
   const during = open(edge, post('/', raw))
   await once(during, 'data')
   during.write('zz\r\n')
-  await once(during, 'close')
+  await closed(during)
   assert.deepEqual(statuses(during.received), ['200'])
 
   // A malformed request behind others is refused in its turn, once.
   const behind = open(edge, `${get(host, '/drip/3')}${HEALTH}nonsense\r\n\r\n`)
   await once(behind, 'data')
   behind.write('more nonsense\r\n\r\n')
-  await once(behind, 'close')
+  await closed(behind)
   assert.deepEqual(statuses(behind.received), ['200', '200', '400'])
   const cut = open(edge, `${get(host, '/drip/3')}${post('/')}zz\r\n`)
-  await once(cut, 'close')
+  await closed(cut)
   assert.deepEqual(statuses(cut.received), ['200', '400'])
 })
 
@@ -193,10 +195,10 @@ test('unknown expectations are ignored, and 100-continue is honored', async (t) 
   const post = (expect: string) =>
     `POST / HTTP/1.1\r\nHost: ${host}\r\nExpect: ${expect}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`
   const unknown = open(edge, post('something'))
-  await once(unknown, 'close')
+  await closed(unknown)
   assert.deepEqual(statuses(unknown.received), ['200'])
   const known = open(edge, post('100-continue'))
-  await once(known, 'close')
+  await closed(known)
   assert.deepEqual(statuses(known.received), ['100', '200'])
 })
 
@@ -229,7 +231,7 @@ test('resets at any moment crash neither the edge nor the tunnel client', async 
         // Resets come at once, after a turn of the event loop, or when the first bytes are there.
         if (turn % 3 === 1) await new Promise(setImmediate)
         if (turn % 3 === 2 && bytes.endsWith('\r\n\r\n'))
-          await Promise.race([once(client, 'data'), once(client, 'close')])
+          await until('it is answered or closed', () => client.received !== '' || client.destroyed)
         client.resetAndDestroy()
       }),
     )
