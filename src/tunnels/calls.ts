@@ -1,7 +1,6 @@
 // What the other ends of tunnels ask of the edge: to open one, to take a connection for it, and to close it. Stock pipenet
 // clients ask in their own way.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { text } from 'node:stream/consumers'
 import { answer, refuseUpgrade } from './answers.ts'
 import type { Connection } from './connection-guard.ts'
 import { CONNECTIONS_MAX } from './lender.ts'
@@ -34,7 +33,8 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
 
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const given = await readObject(request)
-    if (!given) return fail(response, 400, 'invalid_request', 'The body is no JSON object.')
+    if (!given)
+      return fail(response, 400, 'invalid_request', 'The body must be a JSON object of at most 4 KiB.')
     const { name, secret } = given
     const opening = await openTunnel({ key: keyOf(request), name, secret })
     tell(
@@ -114,17 +114,27 @@ function fail(response: ServerResponse, status: number, error: string, message: 
 
 const keyOf = ({ headers }: IncomingMessage) => /^Bearer (\S{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
-/** What was sent as JSON; nothing is an empty object. */
+/** The JSON object in the body, which may be absent. Undefined where it is something else. */
 async function readObject(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
-  let bytes = 0
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > BODY_BYTES_MAX) request.destroy()
-  })
   try {
-    const given = JSON.parse((await text(request)) || '{}')
+    const given = JSON.parse((await readText(request)) || '{}')
     return typeof given === 'object' && given !== null && !Array.isArray(given) ? given : undefined
   } catch {
     return undefined
   }
+}
+
+/** A body that is too large is read to its end and discarded, so that the client gets its response. */
+function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  return new Promise((resolve, reject) => {
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= BODY_BYTES_MAX) chunks.push(chunk)
+      else reject(new RangeError('the body is too large'))
+    })
+    request.once('end', () => resolve(Buffer.concat(chunks).toString()))
+    request.once('error', reject)
+  })
 }

@@ -189,6 +189,16 @@ test('a malformed opening is answered once, and the edge stays up', async (t) =>
   assert.equal((await visit(edge, 'x', { path: '/.adit/health' })).status, 200)
 })
 
+test('a request to open a tunnel with too large a body is 400, and the connection goes on', async (t) => {
+  const { edge } = await startStandaloneEdge(t, ['acme'])
+  const body = JSON.stringify({ name: 'x'.repeat(100_000) })
+  const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`
+  const client = open(edge, `${head}${body}${HEALTH}`)
+  await until('both are answered', () => statuses(client.received).length === 2)
+  assert.deepEqual(statuses(client.received), ['400', '200'])
+  client.destroy()
+})
+
 test('unknown expectations are ignored, and 100-continue is honored', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
