@@ -73,6 +73,8 @@ export class Connection {
     this.#refused = true
     this.#fault = fault
     this.#discardInput()
+    // Node removes its own listener when it emits `connect`; a response in progress would wait for it forever.
+    this.#socket.on('drain', () => this.#unanswered[0]?.[1].emit('drain'))
     const isPartial = this.#latest !== undefined && !this.#latest.complete
     if (this.#unanswered.length > (isPartial ? 1 : 0)) this.#closeWithin(EARLIER_REQUESTS_MS)
     else this.#sendFault()

@@ -1,10 +1,12 @@
 // Bytes that are not quite HTTP, and clients that take their time.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { connectRaw, sendRaw } from '../support/raw.ts'
 import { parseResponses } from '../support/responses.ts'
 import { serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const HEAD = 'Host: adit\r\nConnection: close\r\n'
 
@@ -133,6 +135,22 @@ test('a pipelined request that expects 100-continue gets it after the responses 
   socket.write('{}')
   const { responses, rest } = parseResponses(Buffer.from(await socket.answer), ['GET', 'POST'])
   assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 201], 0])
+})
+
+test('a response in progress is sent whole although CONNECT follows', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite' })
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.pause()
+  const get = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'
+  socket.write(`${get}CONNECT adit:443 HTTP/1.1\r\nHost: adit\r\n\r\n`)
+  await until('the response waits for its reader', () => socket.bytesRead > 0)
+  socket.resume()
+  await once(socket, 'close')
+  const { responses, rest } = parseResponses(Buffer.concat(chunks), ['GET', 'CONNECT'])
+  assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 404], 0])
 })
 
 test('clients that send without end and read nothing cost little and stop nobody', async (t) => {
