@@ -1,0 +1,36 @@
+// What a process uses and has logged, seen from outside.
+import { readFileSync } from 'node:fs'
+import { errorsIn, openDescriptors } from '../support/broken-connections.ts'
+import type { RunningProcess } from '../support/process.ts'
+
+export interface Usage {
+  descriptors: number
+  rssMb: number
+}
+
+export interface WatchedProcess {
+  name: string
+  /** Undefined where the system has no /proc. */
+  usage(): Usage | undefined
+  /** Lines of its log that nothing an outsider sends may cause. */
+  errors(): string[]
+  isAlive(): boolean
+}
+
+export function watchProcess(name: string, { child }: RunningProcess): WatchedProcess {
+  let stderr = ''
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk
+  })
+  return {
+    name,
+    usage() {
+      const descriptors = openDescriptors(child.pid as number)
+      if (descriptors === undefined) return undefined
+      const rssKb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]
+      return { descriptors, rssMb: Math.round(Number(rssKb) / 1024) }
+    },
+    errors: () => errorsIn(stderr),
+    isAlive: () => child.exitCode === null && child.signalCode === null,
+  }
+}

@@ -1,0 +1,230 @@
+// Every surface that an outsider reaches, and random requests to it: the operations of the contract with sampled input,
+// and the other paths with any.
+import { Buffer } from 'node:buffer'
+import { DASHBOARD_PREFIX, dashboardOperations } from '../../src/contract/dashboard/index.ts'
+import { EDGE_PREFIX, edgeOperations } from '../../src/contract/edge.ts'
+import type { Operation } from '../../src/contract/operation.ts'
+import { PUBLIC_PREFIX, variants } from '../../src/contract/variants.ts'
+import type { Random } from '../support/random.ts'
+import type { Deployment } from './deployment.ts'
+import type { RequestParts } from './requests.ts'
+import { json, sample, text } from './values.ts'
+
+export interface Surface {
+  name: string
+  port: number
+  /** How often it is chosen. */
+  weight: number
+  request(random: Random): RequestParts
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']
+const BODY_BYTES_MAX = 60_000
+
+export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Surface[] {
+  const planePort = Number(new URL(plane.url).port)
+  const origin = plane.url
+  const host: [string, string] = ['Host', new URL(plane.url).host]
+  const bearer =
+    (secret: string) =>
+    (random: Random): [string, string][] =>
+      random.chance(0.15) ? [] : [['Authorization', `Bearer ${random.chance(0.9) ? secret : text(random)}`]]
+  const session = (random: Random): [string, string][] => [
+    ...(random.chance(0.8) ? ([['Cookie', credentials.cookie]] as [string, string][]) : []),
+    ...(random.chance(0.9) ? ([['Origin', origin]] as [string, string][]) : []),
+  ]
+  const plain = (random: Random): [string, string][] =>
+    random.chance(0.1) ? [['Authorization', `Bearer ${credentials.key}`]] : []
+
+  const onPlane = (name: string, weight: number, request: Surface['request']): Surface => ({
+    name,
+    weight,
+    port: planePort,
+    request: (random) => {
+      const parts = request(random)
+      return { ...parts, headers: random.shuffled([host, ...parts.headers]) }
+    },
+  })
+  const onEdge = (name: string, weight: number, hostName: string, request: Surface['request']): Surface => ({
+    name,
+    weight,
+    port: edge.port,
+    request: (random) => {
+      const parts = request(random)
+      const named: [string, string] = ['Host', random.chance(0.95) ? hostName : text(random)]
+      return { ...parts, headers: [named, ...parts.headers] }
+    },
+  })
+  return [
+    onPlane('public API', 4, operations(PUBLIC_PREFIX, variants.A, bearer(credentials.key))),
+    onPlane('edge API', 3, operations(EDGE_PREFIX, edgeOperations, bearer(credentials.edge))),
+    onPlane('dashboard API', 3, operations(DASHBOARD_PREFIX, dashboardOperations, session)),
+    onPlane(
+      'frp',
+      1,
+      posted(
+        () => `/edge/frp/${credentials.edge}`,
+        frpMessage(credentials.key),
+        () => [],
+      ),
+    ),
+    onPlane(
+      'sish',
+      1,
+      posted(
+        () => `/edge/sish/${credentials.edge}`,
+        sishMessage(credentials.key),
+        () => [],
+      ),
+    ),
+    onPlane(
+      'MCP',
+      1,
+      posted(
+        () => '/mcp',
+        mcpMessage,
+        (random) => mcpHeaders(bearer(credentials.key)(random)),
+      ),
+    ),
+    onPlane(
+      'pages',
+      1,
+      paths(['/', '/sign-in', '/w/acme', '/docs', '/assets/x.js', '/healthz', '/readyz'], plain),
+    ),
+    onEdge('tunnel', 4, tunnel.host, paths(['/', '/a?b=c', '/early', '/bytes/1000', '/bytes/90000'], plain)),
+    onEdge('edge control', 2, `127.0.0.1:${edge.port}`, controlPaths(credentials.key)),
+  ]
+}
+
+type Headers = (random: Random) => [string, string][]
+
+/** Streams have no end, and a sign-out would end the session that the others use; both are attacked elsewhere. */
+const isUsable = ({ answer, id }: Operation) =>
+  !answer.stream && !/^(session\.end|account\.|people\.leave)/.test(id)
+
+function operations(prefix: string, all: readonly Operation[], headersFor: Headers) {
+  const usable = all.filter(isUsable)
+  return (random: Random): RequestParts => {
+    const { method, path, params, query, body } = random.pick(usable)
+    const known = sample(params ?? {}, random) as Record<string, unknown> | null
+    const filled = path.replace(/\{(\w+)\}/g, (_, name) =>
+      name === 'slug' && random.chance(0.8) ? 'acme' : inPath(known?.[name] ?? text(random)),
+    )
+    return {
+      method: random.chance(0.95) ? method : random.pick(METHODS),
+      target: `${prefix}${filled}${search(query, random)}`,
+      headers: [...headersFor(random), ...(body ? typed(random) : [])],
+      body: body || random.chance(0.05) ? bytes(sample(body ?? {}, random), random) : undefined,
+    }
+  }
+}
+
+const posted =
+  (target: () => string, message: (random: Random) => unknown, headersFor: Headers) =>
+  (random: Random): RequestParts => ({
+    method: random.chance(0.95) ? 'POST' : random.pick(METHODS),
+    target: target(),
+    headers: [...headersFor(random), ...typed(random)],
+    body: bytes(message(random), random),
+  })
+
+const paths =
+  (known: string[], headersFor: Headers) =>
+  (random: Random): RequestParts => ({
+    method: random.chance(0.7) ? 'GET' : random.pick(METHODS),
+    target: random.chance(0.8) ? random.pick(known) : `/${inPath(text(random))}`,
+    headers: headersFor(random),
+    body: random.chance(0.2) ? bytes(json(random), random) : undefined,
+  })
+
+/** Tunnels are opened at most by the way: each would stay for seconds. */
+const controlPaths =
+  (key: string) =>
+  (random: Random): RequestParts => ({
+    method: random.pick(['POST', 'DELETE', 'GET', 'OPTIONS']),
+    target: random.pick([
+      '/.adit/tunnels',
+      '/.adit/connection',
+      '/.adit/health',
+      '/.adit/',
+      '/.adit/pipenet/x',
+    ]),
+    headers: [
+      [
+        'Authorization',
+        random.pick([`Tunnel ${'x'.repeat(32)}`, `Bearer ${text(random)}`, `Bearer ${key.slice(0, -1)}`]),
+      ],
+    ],
+    body: random.chance(0.5) ? bytes(json(random), random) : undefined,
+  })
+
+const typed = (random: Random): [string, string][] => [
+  [
+    'Content-Type',
+    random.chance(0.9) ? 'application/json' : random.pick(['text/plain', ';', 'application/json;', 'a/b']),
+  ],
+]
+
+const mcpHeaders = (headers: [string, string][]): [string, string][] => [
+  ...headers,
+  ['Accept', 'application/json, text/event-stream'],
+]
+
+function mcpMessage(random: Random): unknown {
+  const method = random.pick([
+    'initialize',
+    'tools/list',
+    'tools/call',
+    'ping',
+    'resources/read',
+    text(random),
+  ])
+  const params = random.chance(0.5)
+    ? { name: random.pick(['list_api_keys', 'get_usage', text(random)]), arguments: json(random) }
+    : json(random)
+  return { jsonrpc: '2.0', id: random.pick([1, 'x', null]), method, params }
+}
+
+const frpMessage =
+  (key: string) =>
+  (random: Random): unknown => ({
+    version: '0.1.0',
+    op: random.pick(['Login', 'NewProxy', 'Ping', 'NewWorkConn', 'NewUserConn', 'CloseProxy', text(random)]),
+    content: {
+      user: random.chance(0.7) ? { metas: { token: random.chance(0.8) ? key : text(random) } } : json(random),
+      metas: { token: key },
+      proxy_type: random.pick(['http', 'tcp', text(random)]),
+      subdomain: text(random),
+      custom_domains: json(random),
+    },
+  })
+
+const sishMessage =
+  (key: string) =>
+  (random: Random): unknown => ({
+    password: random.chance(0.8) ? key : text(random),
+    user: random.chance(0.5) ? 'acme' : text(random),
+    remote_addr: random.chance(0.5) ? json(random) : '127.0.0.1:1',
+  })
+
+/** JSON of the value; at times cut, wrapped deeply, or padded past every limit. */
+function bytes(value: unknown, random: Random): Buffer {
+  const whole = JSON.stringify(value) ?? ''
+  if (random.chance(0.9)) return Buffer.from(whole)
+  return random.pick([
+    () => Buffer.from(whole.slice(0, random.whole(0, whole.length + 1))),
+    () => Buffer.from('['.repeat(random.whole(1, BODY_BYTES_MAX))),
+    () => Buffer.from(`{"x":"${'y'.repeat(random.whole(1, BODY_BYTES_MAX))}"}`),
+    () => Buffer.from(`[${'1,'.repeat(random.whole(1, BODY_BYTES_MAX / 2))}1]`),
+    () => Buffer.from(text(random), 'utf16le'),
+  ])()
+}
+
+const inPath = (value: unknown) => encodeURIComponent(String(value).toWellFormed()).slice(0, 2_000)
+
+function search(query: Operation['query'], random: Random): string {
+  if (!query && random.chance(0.8)) return ''
+  const members = Object.entries((sample(query ?? {}, random) as Record<string, unknown>) ?? {})
+  const pairs = random.chance(0.2) ? [...members, [text(random), text(random)]] : members
+  return `?${pairs.map(([name, value]) => `${inPath(name)}=${inPath(value)}`).join('&')}`
+}
