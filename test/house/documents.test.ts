@@ -34,3 +34,20 @@ test('the README names every command, route and error', () => {
   for (const [code, { status }] of Object.entries(faults))
     assert.match(readme, new RegExp(`${code}\` \\(${status}`))
 })
+
+test('SECURITY.md names tests that exist', () => {
+  const rows = readFileSync(join(root, 'SECURITY.md'), 'utf8').matchAll(
+    /\| `([\w/.-]+\.test\.ts)`: (.+) \|$/gm,
+  )
+  const named = [...rows].map(([, file = '', title = '']) => ({ file, title }))
+  assert.ok(named.length > 30)
+  for (const { file, title } of named) {
+    const source = readFileSync(join(root, 'test', file), 'utf8')
+    // A title is a string or a template that begins with the engine.
+    const titles = [...source.matchAll(/\btest\(\s*(['`])(.+?)\1,/g)].map(([, , text = '']) => text)
+    assert.ok(
+      titles.some((text) => text === title || text.endsWith(`: ${title}`)),
+      `${file}: ${title}`,
+    )
+  }
+})
