@@ -101,6 +101,7 @@ test('every mistake in the configuration is reported at once, without the passwo
     ADIT_SECRET: 'too-short',
     ADIT_TRUSTED_PROXIES: 'localhost',
     ADIT_OIDC_ISSUER: 'https://id.example.com',
+    ADIT_OIDC_LINK_BY_EMAIL: 'yes',
     ADIT_SMTP_URL: 'mail.example.com',
   })
   assert.equal(code, 2)
