@@ -39,7 +39,7 @@ export function openSqlite(path: string, health: StorageHealth): Engine {
     writer: dialect(new SqliteWriter(writer, health)),
   }
   const close = () => {
-    for (const database of [reader, writer]) database.close()
+    for (const database of [reader, writer]) if (database.isOpen) database.close()
   }
   return { main: ends, line: ends, stamp: stampsOf(reader), close }
 }

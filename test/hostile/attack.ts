@@ -11,6 +11,7 @@ import { watchProcess } from './process-watch.ts'
 import { corrupt, encode, type RawRequest } from './requests.ts'
 import { type Surface, surfacesOf } from './surfaces.ts'
 
+const PROGRESS_MS = 30_000
 const CONNECTIONS_AT_ONCE = 16
 const REQUESTS_PER_CONNECTION_MAX = 12
 /** The rest of a request line or body that never comes is waited for by the server for up to 15 s. */
@@ -24,11 +25,10 @@ export interface AttackOptions {
   requests: number
   brokenConnections: number
   secondsMax: number
-  onProgress?(line: string): void
 }
 
 export async function attack(t: TestContext, options: AttackOptions): Promise<void> {
-  const { seed, requests, brokenConnections, secondsMax, onProgress } = options
+  const { seed, requests, brokenConnections, secondsMax } = options
   t.diagnostic(`HOSTILE_SEED=${seed}`)
   const deployment = await deploy(t)
   const watched = [
@@ -40,7 +40,7 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   const random = createRandom(seed)
   const began = performance.now()
   const tally = { requests: 0, broken: 0, statuses: new Map<string, number>(), violations: [] as string[] }
-  const isOver = () => performance.now() - began > secondsMax * 1_000 || tally.violations.length >= 200
+  const isOver = () => performance.now() - began > secondsMax * 1_000 || tally.violations.length >= 5
 
   async function sendAll(lane: Random, requestsMax: number): Promise<void> {
     while (tally.requests < requestsMax && !isOver()) await sendRequests(lane)
@@ -83,8 +83,8 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   await settled(watched)
   const before = watched.map(({ usage }) => usage())
   const progress = setInterval(
-    () => onProgress?.(`${tally.requests} requests, ${tally.broken} broken connections`),
-    10_000,
+    () => t.diagnostic(`${tally.requests} requests, ${tally.broken} broken connections`),
+    PROGRESS_MS,
   )
   await run('attack', requests, brokenConnections * 0.8)
   clearInterval(progress)
@@ -143,7 +143,10 @@ function requestsTo(surface: Surface, random: Random): RawRequest[] {
   const count = random.whole(1, REQUESTS_PER_CONNECTION_MAX)
   const isCorrupt = random.chance(0.25)
   return Array.from({ length: count }, (_, index) => {
-    const request = encode(surface.request(random), random, index === count - 1)
+    const parts = surface.request(random)
+    // Where requests may merge, it is not known which response is the one to a HEAD, and so without a body.
+    const isAmbiguous = isCorrupt && parts.method === 'HEAD'
+    const request = encode(isAmbiguous ? { ...parts, method: 'GET' } : parts, random, index === count - 1)
     return isCorrupt && random.chance(0.5) ? corrupt(request, random) : request
   })
 }

@@ -1,10 +1,11 @@
 // Connections to the control plane that break at every byte.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { everyCut, openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
+import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
 import { createDatabase } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { visit } from '../support/tunnels.ts'
+import { prefixes } from './form.ts'
 import { withstand } from './withstand.ts'
 
 /** A server process, and its two surfaces for programs. */
@@ -45,13 +46,13 @@ async function start(t: TestContext) {
 
 test('API: connections broken after every byte end nothing and leak nothing', async (t) => {
   const { target, api } = await start(t)
-  const made = await withstand(target, everyCut(openingsFor(api)))
+  const made = await withstand(target, prefixes(openingsFor(api)))
   t.diagnostic(`${made} connections`)
 })
 
 test('edge API: connections broken after every byte end nothing and leak nothing', async (t) => {
   const { target, edges } = await start(t)
-  const made = await withstand(target, everyCut(openingsFor(edges)))
+  const made = await withstand(target, prefixes(openingsFor(edges)))
   t.diagnostic(`${made} connections`)
 })
 

@@ -2,8 +2,9 @@
 // tunnel, and of the tunnel itself.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { everyCut, openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
+import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
 import { newKey, openTunnel, startLocal, startPlane, startTunnelEdge, visit } from '../support/tunnels.ts'
+import { prefixes } from './form.ts'
 import { withstand } from './withstand.ts'
 
 /** As many idle connections as a tunnel client may keep open beyond those before. */
@@ -53,13 +54,13 @@ async function start(t: TestContext) {
 
 test('edge: connections broken after every byte end nothing and leak nothing', async (t) => {
   const { target, own } = await start(t)
-  const made = await withstand(target, everyCut(openingsFor(own)))
+  const made = await withstand(target, prefixes(openingsFor(own)))
   t.diagnostic(`${made} connections`)
 })
 
 test('tunnel: connections broken after every byte end nothing and leak nothing', async (t) => {
   const { target, tunneled } = await start(t)
-  const made = await withstand(target, everyCut(openingsFor(tunneled)))
+  const made = await withstand(target, prefixes(openingsFor(tunneled)))
   t.diagnostic(`${made} connections`)
 })
 

@@ -87,6 +87,14 @@ function clientHello(host: string): Buffer {
   return Buffer.concat([Buffer.from([22, 3, 1]), sized(Buffer.from([1, 0]), sized(hello))])
 }
 
+/** Every prefix of every opening, with the endings in turn. */
+export function* everyPrefix(openings: readonly Opening[]): Generator<BrokenConnection> {
+  let made = 0
+  for (const opening of openings)
+    for (let cut = 0; cut <= opening.bytes.length; cut++)
+      yield { opening, cut, ending: endings[made++ % endings.length] as Ending }
+}
+
 /** Every prefix of every opening with every ending. */
 export function* everyCut(openings: readonly Opening[]): Generator<BrokenConnection> {
   for (const opening of openings)

@@ -181,7 +181,7 @@ test('a malformed opening is answered once, and the edge stays up', async (t) =>
   const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keys[0]}\r\n`
   for (const rest of [
     'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n',
-    'Content-Length: 9000\r\n\r\n'.padEnd(9_100, 'x'),
+    `Content-Length: 9000\r\nConnection: close\r\n\r\n${'x'.repeat(9_000)}`,
   ]) {
     const { head: first, body } = await sendRaw(edge.url, `${head}${rest}`)
     assert.ok(statuses(`${first}\r\n\r\n${body}`).length <= 1, body)

@@ -1,0 +1,13 @@
+// Two forms of the hostile suites: seconds inside npm test, minutes with npm run test:hostile.
+import { everyCut, everyPrefix } from '../support/broken-connections.ts'
+
+const isLong = process.env.HOSTILE_FORM === 'long'
+
+/** Repeats a run that failed: HOSTILE_SEED. */
+export const seed = process.env.HOSTILE_SEED || String(Date.now())
+
+export const prefixes = isLong ? everyCut : everyPrefix
+
+export const amount = isLong
+  ? { requests: 100_000, brokenConnections: 20_000, secondsMax: 420 }
+  : { requests: 4_000, brokenConnections: 800, secondsMax: 90 }
