@@ -83,7 +83,7 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   await settled(watched)
   const before = watched.map(({ usage }) => usage())
   const progress = setInterval(
-    () => t.diagnostic(`${tally.requests} requests, ${tally.broken} broken connections`),
+    () => process.stdout.write(`${tally.requests} requests, ${tally.broken} broken connections\n`),
     PROGRESS_MS,
   )
   await run('attack', requests, brokenConnections * 0.8)
