@@ -98,6 +98,8 @@ export class Connection {
     this.#release = release
     // From the start: the server takes its own listeners away when a request asks for an upgrade or CONNECT.
     socket.on('error', () => {})
+    // Node calls this after the last response, while the client may still be sending its request.
+    socket.destroySoon = () => closeSoon(socket)
     socket.on('drain', () => this.#turns[0]?.response?.emit('drain'))
     socket.on('timeout', () => this.#onTimeout())
     socket.once('close', () => {

@@ -71,6 +71,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     keepAlive: true,
     keepAliveInitialDelay: PROBE_AFTER_MS,
     shouldUpgradeCallback: mayUpgrade,
+    // Refused by our own handler, in turn; Node would answer before the requests ahead of it.
+    requireHostHeader: false,
   })
   // Their size is limited. Past a count, older versions of Node drop headers, which may be those that frame the body.
   server.maxHeadersCount = 0

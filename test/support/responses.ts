@@ -28,7 +28,10 @@ export function parseResponses(bytes: Buffer, methods: readonly string[]): Parse
     if (status === 101) return { responses, rest, switched: true }
     if (status < 200) continue
     const closes = /^connection: close$/im.test(head)
-    const body = readBody(rest, head, status, methods[responses.length])
+    const isHead = methods[responses.length] === 'HEAD'
+    // The method of a request that is malformed is not known, so its refusal has a body.
+    const hasBody = !isHead || (status === 400 && closes && rest.length > 0)
+    const body = readBody(rest, head, status, hasBody)
     if (body === undefined)
       return { responses, rest: bytes.subarray(bytes.length - rest.length), switched: false }
     responses.push({ status, closes, body: body.text })
@@ -38,8 +41,8 @@ export function parseResponses(bytes: Buffer, methods: readonly string[]): Parse
 }
 
 /** Undefined where it has not all come. */
-function readBody(rest: Buffer, head: string, status: number, method: string | undefined) {
-  if (method === 'HEAD' || status === 204 || status === 304) return { text: '', rest }
+function readBody(rest: Buffer, head: string, status: number, hasBody: boolean) {
+  if (!hasBody || status === 204 || status === 304) return { text: '', rest }
   const length = /^content-length: *(\d+)$/im.exec(head)?.[1]
   if (length !== undefined) {
     const size = Number(length)

@@ -199,6 +199,34 @@ test('a request to open a tunnel with too large a body is 400, and the connectio
   client.destroy()
 })
 
+test('a request without a host is refused in turn', async (t) => {
+  const { edge } = await startStandaloneEdge(t, ['acme'])
+  const client = open(edge, `${HEALTH}GET / HTTP/1.1\r\n\r\n${HEALTH}malformed\r\n\r\n`)
+  await closed(client)
+  assert.deepEqual(statuses(client.received), ['200', '400', '200', '400'])
+})
+
+test('a client whose large body is refused reads the response, also where the connection closes', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  for (const [path, name, status] of [
+    ['/.adit/tunnels', 'x', 400],
+    ['/early', host, 200],
+    ['/', 'unknown.test', 404],
+  ] as const)
+    for (const size of [100_000, 1_000_000])
+      for (let round = 0; round < 10; round++) {
+        const headers = { connection: 'close' }
+        const visited = await visit(edge, name, {
+          method: 'POST',
+          path,
+          headers,
+          body: Buffer.alloc(size, '['),
+        })
+        assert.equal(visited.status, status, `${path} with ${size} bytes`)
+      }
+})
+
 test('unknown expectations are ignored, and 100-continue is honored', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
