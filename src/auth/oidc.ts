@@ -2,6 +2,7 @@
 // answer. Every answer is bounded in size and time, and no redirect is followed.
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
+import { isEmail } from '../contract/fields.ts'
 import { type Claims, OidcError, verifyIdToken } from './id-token.ts'
 
 export interface OidcSettings {
@@ -45,8 +46,8 @@ const TIMEOUT_MS = 5_000
 const ANSWER_BYTES_MAX = 512 * 1024
 /** Endpoints are read again after that; signing keys have a cache of their own. */
 const DISCOVERY_MS = 60 * 60 * 1000
-const SUBJECT_CHARS_MAX = 255
-const EMAIL_CHARS_MAX = 254
+/** OpenID Connect Core 1.0, 2: at most 255 ASCII characters. */
+const SUBJECT = /^[\x20-\x7e]{1,255}$/
 
 export function createOidcClient(settings: OidcSettings) {
   const { issuer, clientId, clientSecret, redirectUri, clock } = settings
@@ -78,15 +79,15 @@ export function createOidcClient(settings: OidcSettings) {
     const asked = discover()
     known = { provider: asked, until: clock() + DISCOVERY_MS }
     asked.catch(() => {
-      known = undefined
+      if (known?.provider === asked) known = undefined
     })
     return asked
   }
 
   async function exchange({ tokenEndpoint, authMethod }: Provider, code: string, codeVerifier: string) {
     const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri }
-    const body = new URLSearchParams({ ...form, code_verifier: codeVerifier, client_id: clientId })
-    if (authMethod === 'post') body.set('client_secret', clientSecret)
+    const secrets = authMethod === 'post' ? { client_id: clientId, client_secret: clientSecret } : {}
+    const body = new URLSearchParams({ ...form, code_verifier: codeVerifier, ...secrets })
     const headers = authMethod === 'basic' ? { authorization: basic(clientId, clientSecret) } : {}
     const { id_token, access_token } = await fetchJson(tokenEndpoint, { method: 'POST', body, headers })
     if (typeof id_token !== 'string') throw new OidcError('the token response has no ID token')
@@ -142,16 +143,15 @@ async function findProfile(
 }
 
 function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<Identity, 'issuer'> {
-  if (typeof sub !== 'string' || sub === '' || sub.length > SUBJECT_CHARS_MAX)
-    throw new OidcError('the ID token has no usable subject')
+  if (typeof sub !== 'string' || !SUBJECT.test(sub)) throw new OidcError('the ID token has no usable subject')
   const { email, email_verified, name } = profile
-  const isEmail =
-    typeof email === 'string' && email.length <= EMAIL_CHARS_MAX && /^[^\s@]+@[^\s@]+$/.test(email)
+  // Checked before it is lowercased: some characters outside of ASCII have ASCII letters for lowercase.
+  const usable = typeof email === 'string' && isEmail(email) ? email.toLowerCase() : undefined
   return {
     subject: sub,
-    email: isEmail ? email.toLowerCase() : undefined,
+    email: usable,
     // Some providers send "false" as a string, which is not false.
-    emailVerified: isEmail && email_verified === true,
+    emailVerified: usable !== undefined && email_verified === true,
     name: typeof name === 'string' ? name : '',
   }
 }

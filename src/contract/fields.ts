@@ -33,7 +33,7 @@ export const Count = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', minimum: 0, description })
 
 /** Text that is displayed: nothing in it can break a line, a terminal or a database, or mislead a reader. */
-const DisplayText = (options: TSchemaOptions & { minLength?: number }) =>
+const DisplayText = (options: TSchemaOptions) =>
   Type.String({
     maxLength: 80,
     pattern: DISPLAY_TEXT,
@@ -47,36 +47,47 @@ export const Label = DisplayText({
   examples: ['ci'],
 })
 
-export const WorkspaceName = DisplayText({
-  minLength: 1,
+/** The same, and not blank. */
+const DisplayName = (options: TSchemaOptions) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 80,
+    pattern: DISPLAY_NAME,
+    ...options,
+    ...rule('must not be blank'),
+  })
+
+export const WorkspaceName = DisplayName({
   description: 'Display name of the workspace.',
   examples: ['Acme'],
 })
 
-export const EdgeName = DisplayText({
-  minLength: 1,
+export const EdgeName = DisplayName({
   description: 'What people call the edge.',
   examples: ['fra-1'],
 })
 
-/** Not blank. */
-export const PersonName = Type.String({
-  minLength: 1,
-  maxLength: 80,
-  pattern: DISPLAY_NAME,
+export const PersonName = DisplayName({
   description: 'What a person wants to be called.',
   examples: ['Ann Example'],
-  ...rule('must not be blank'),
 })
 
-/** The rule of better-auth's own validation: whatever else were taken here could not sign in there. */
+/** The rule of better-auth's own validation: no other address could sign in there. ASCII only. */
+const EMAIL =
+  "^(?!\\.)(?!.*\\.\\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$"
+const EMAIL_CHARS_MAX = 254
+
 export const Email = Type.String({
-  maxLength: 254,
-  pattern: "^(?!\\.)(?!.*\\.\\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$",
+  maxLength: EMAIL_CHARS_MAX,
+  pattern: EMAIL,
   description: 'An e-mail address; upper and lower case are the same.',
   examples: ['ann@example.com'],
   ...rule('must be an e-mail address, such as ann@example.com'),
 })
+
+const emailPattern = new RegExp(EMAIL)
+
+export const isEmail = (text: string): boolean => text.length <= EMAIL_CHARS_MAX && emailPattern.test(text)
 
 /** A slug is a label of a host name (RFC 1123), because tunnels live under it. */
 export const Slug = Type.String({

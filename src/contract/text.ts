@@ -5,10 +5,10 @@
 // variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible but not in it.
 const FORBIDDEN = '\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\ufff9-\\ufffb'
 
-// Emoji need two of the invisible ones: U+200D between two emoji, U+FE0E or U+FE0F after one.
-const JOINER =
-  '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})'
-const SELECTOR = '(?<=\\p{Emoji})[\\ufe0e\\ufe0f]'
+// Emoji need two of the invisible ones: U+200D between two emoji, U+FE0E or U+FE0F after one or in a keycap (1️⃣).
+const PICTURE = '\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\p{Regional_Indicator}'
+const JOINER = `(?<=[${PICTURE}]\\ufe0f?)\\u200d(?=\\p{Extended_Pictographic})`
+const SELECTOR = `(?<=[${PICTURE}])[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)`
 
 const CHARACTER = `(?:[^${FORBIDDEN}]|${JOINER}|${SELECTOR})`
 
@@ -33,6 +33,12 @@ export function forbiddenCharacter(text: string): string | undefined {
 /** For text from outside that cannot be refused: one line without forbidden characters, cut to a length. */
 export function cleanText(text: string, charsMax: number): string {
   const line = text.replace(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
-  const cut = [...line].slice(0, charsMax).join('')
-  return (cut.match(allowedCharacters) ?? []).join('').trim()
+  const cut = [...keepAllowed(line)].slice(0, charsMax).join('')
+  return keepAllowed(cut).trim()
+}
+
+/** Removing one character can make another one forbidden that it stood beside, so until none is left. */
+function keepAllowed(text: string): string {
+  const kept = (text.match(allowedCharacters) ?? []).join('')
+  return kept === text ? text : keepAllowed(kept)
 }

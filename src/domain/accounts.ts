@@ -6,6 +6,7 @@ import {
   disableUser,
   enableUser,
   findPassword,
+  findPasswordByEmail,
   findUser,
   findUserByEmail,
   hasPassword,
@@ -77,6 +78,12 @@ export const actOnSelf = (
 /** The hash that a password is held against; undefined where somebody has none. */
 export const passwordOf = (world: World, userId: string): Promise<string | undefined> =>
   findPassword(world.store.db, userId)
+
+/** The account of an address with the hash of its password; undefined where there is none. */
+export async function credentialsOf(world: World, email: string) {
+  const { userId, passwordHash } = (await findPasswordByEmail(world.store.db, email.toLowerCase())) ?? {}
+  return userId && passwordHash ? { userId, passwordHash } : undefined
+}
 
 /** `before` is the hash that the old password was held against: it must be the one in force to the end. */
 export const changePassword = (

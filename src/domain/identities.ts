@@ -6,6 +6,7 @@ import { findUserByEmail, insertUser, lockUser, type UserRow } from '../store/pe
 import type { Tx } from '../store/store.ts'
 import { recordOnPerson } from './audit.ts'
 import type { World } from './context.ts'
+import { Fault } from './fault.ts'
 import { isInvited, joinAsInvited, newUser } from './links.ts'
 import { recordFailedSignIn, recordSignIn } from './sign-ins.ts'
 
@@ -39,9 +40,9 @@ export async function admitIdentity(
 ): Promise<Admission> {
   const admission = await findAccount(db, world, proven, policy)
   if (admission.refusal !== undefined) return admission
-  // Held, so that somebody who is disabled meanwhile keeps no session.
+  // Locked, so that a user who is disabled at the same time keeps no session.
   const user = await lockUser(db, admission.user.id)
-  if (user?.disabled_at !== null) return { user, refusal: 'disabled' }
+  if (!user || user.disabled_at !== null) return { user, refusal: 'disabled' }
   if (proven.emailVerified && proven.email === user.email)
     await joinAsInvited(db, world, user, policy.address)
   await recordSignIn(db, world, user, { method: 'sso', address: policy.address })
@@ -67,16 +68,17 @@ async function findAccount(db: Tx, world: World, proven: Proven, policy: Policy)
 async function linkExisting(
   db: Tx,
   world: World,
-  user: UserRow,
+  found: UserRow,
   proven: Proven,
   { linkByEmail, address }: Policy,
 ): Promise<Admission> {
-  // Held, so that two subjects at once do not both get linked; one that came twice is linked by now.
-  await lockUser(db, user.id)
+  // Locked, so that what is decided on stays true, and two subjects are not both linked at the same time.
+  const user = await lockUser(db, found.id)
   const linked = await findUserByIdentity(db, proven.issuer, proven.subject)
   if (linked) return { user: linked }
-  const mayLink = linkByEmail && user.email_verified === 1 && !(await hasIdentity(db, proven.issuer, user.id))
-  if (!mayLink) return { user, refusal: 'account_exists' }
+  const isProven = user?.email_verified === 1 && user.email === proven.email
+  if (!linkByEmail || !isProven || (await hasIdentity(db, proven.issuer, user.id)))
+    return { user, refusal: 'account_exists' }
   if (user.disabled_at !== null) return { user, refusal: 'disabled' }
   await link(db, world, user, proven)
   const actor = { kind: 'person', id: user.id, name: user.name, address } as const
@@ -84,8 +86,12 @@ async function linkExisting(
   return { user }
 }
 
-const link = (db: Tx, world: World, user: UserRow, { issuer, subject }: Proven): Promise<void> =>
-  insertIdentity(db, { id: world.ids('idn'), userId: user.id, issuer, subject, at: world.clock() })
+async function link(db: Tx, world: World, user: UserRow, { issuer, subject }: Proven): Promise<void> {
+  const identity = { id: world.ids('idn'), userId: user.id, issuer, subject, at: world.clock() }
+  if (await insertIdentity(db, identity)) return
+  // A concurrent sign-in has linked the subject to another account; this transaction is undone.
+  throw new Fault('conflict', { message: 'You are signing in twice at the same time. Try again.' })
+}
 
 const REASONS = {
   account_exists: 'sso-not-linked',

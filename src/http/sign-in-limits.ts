@@ -1,11 +1,13 @@
 // Under which names attempts to sign in are counted, and how many are allowed.
 import type { Auth, WithCookies } from '../auth/auth.ts'
 import type { Browser } from '../auth/browser.ts'
-import { findByEmail, passwordOf } from '../domain/accounts.ts'
+import { credentialsOf, passwordOf } from '../domain/accounts.ts'
 import type { World } from '../domain/context.ts'
 import { ipPrefix } from '../net/ip-address.ts'
 import type { Account, KnownBrowsers } from './known-browser.ts'
 import type { Limits } from './login-throttle.ts'
+
+const NOBODY: Account = { userId: '', passwordHash: '' }
 
 export function createSignInLimits(world: World, known: KnownBrowsers, auth: () => Promise<Auth>) {
   async function accountOf(userId: string): Promise<Account | undefined> {
@@ -16,9 +18,10 @@ export function createSignInLimits(world: World, known: KnownBrowsers, auth: () 
   /** Names the browser where somebody signed in to that account with it before. */
   async function findKnown({ cookie }: Browser, email: string): Promise<string | undefined> {
     if (!known.hasMarks(cookie)) return undefined
-    const user = await findByEmail(world, email)
-    const account = user && (await accountOf(user.id))
-    return account && known.find(cookie, account)
+    const account = await credentialsOf(world, email)
+    // For an unknown address the same work is done, so that its time does not tell.
+    const found = known.find(cookie, account ?? NOBODY)
+    return account && found
   }
 
   return {

@@ -25,12 +25,12 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
   return row !== undefined
 }
 
-/** Changes nothing where the subject is linked already. */
+/** False where the subject is linked already. */
 export async function insertIdentity(
   db: Tx,
   given: { id: string; userId: string; issuer: string; subject: string; at: number },
-): Promise<void> {
-  await db
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
     .insertInto('identities')
     .values({
       id: given.id,
@@ -41,5 +41,6 @@ export async function insertIdentity(
       updated_at: given.at,
     })
     .onConflict((conflict) => conflict.columns(['provider_id', 'account_id']).doNothing())
-    .execute()
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
 }

@@ -106,6 +106,17 @@ export async function setPassword(
     .execute()
 }
 
+/** One query whether the address is known or not, so that the time it takes does not tell. */
+export const findPasswordByEmail = (db: Db, email: string) =>
+  db
+    .selectFrom('users')
+    .innerJoin('identities', (join) =>
+      join.onRef('identities.account_id', '=', 'users.id').on('identities.provider_id', '=', PASSWORD),
+    )
+    .select(['users.id as userId', 'identities.password as passwordHash'])
+    .where('users.email', '=', email)
+    .executeTakeFirst()
+
 export async function findPassword(db: Db, userId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('identities')

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { cleanText } from '../../src/contract/text.ts'
+import fc from 'fast-check'
+import { cleanText, DISPLAY_TEXT } from '../../src/contract/text.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { run } from '../support/process.ts'
@@ -105,4 +106,22 @@ test('text that cannot be refused is made one clean line', () => {
   assert.equal(cleanText('👩‍💻 x', 80), '👩‍💻 x')
   assert.equal(cleanText('👩‍💻', 2), '👩', 'never cut so that an invisible character ends it')
   assert.equal(cleanText('\ud800\u202e', 80), '')
+  assert.equal(cleanText(`${'\u200b'.repeat(90)}Bob`, 80), 'Bob')
+  assert.equal(cleanText('a\ufe0f\u200d😀', 80), 'a😀')
+  const allowed = new RegExp(DISPLAY_TEXT, 'u')
+  const pieces = ['a', '1', ' ', '😀', '👍', '\u200d', '\ufe0f', '\ufe0e', '\u20e3', '\u202e', '\n', '\ud800']
+  const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 30 })
+  fc.assert(
+    fc.property(text, fc.nat({ max: 20 }), (parts, most) => {
+      const cleaned = cleanText(parts.join(''), most)
+      return allowed.test(cleaned) && [...cleaned].length <= most
+    }),
+  )
+})
+
+test('a selector is accepted after an emoji and in a keycap, and nowhere else', () => {
+  const allowed = new RegExp(DISPLAY_TEXT, 'u')
+  for (const text of ['❤️', '1️⃣', '👩🏽‍💻', '🏳️‍🌈']) assert.ok(allowed.test(text), text)
+  for (const text of ['prod1\ufe0e', 'prod1\ufe0f', '#\ufe0f', 'a\u200db'])
+    assert.ok(!allowed.test(text), text)
 })

@@ -74,6 +74,7 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
   'no subject': () => ({ claims: { sub: undefined } }),
   'an empty subject': () => ({ claims: { sub: '' } }),
   'a subject that is too long': () => ({ claims: { sub: 'x'.repeat(256) } }),
+  'a subject with control characters': () => ({ claims: { sub: 'a\u0000b' } }),
   'a hash of another access token': () => ({ claims: { at_hash: atHash('another') } }),
   'a hash of an access token that is missing': () => ({
     claims: { at_hash: atHash('at') },
@@ -153,6 +154,16 @@ for (const engine of engines)
         assert.equal(to, '/sign-in?error=email_unverified', `${login}: ${JSON.stringify(email_verified)}`)
         assert.equal((await browser.get('/session')).status, 401)
       }
+    // Each becomes an ASCII address when it is lowercased, or breaks a database.
+    for (const email of ['\u212Aate@example.com', 'a\u0000@example.com', 'kate@ex\u0131mple.com']) {
+      await linkFor(server, 'kate@example.com', 'owner')
+      const claims = { email, email_verified: true }
+      assert.equal(
+        await provider.signIn(open(), 'kate', { claims }),
+        '/sign-in?error=email_unverified',
+        email,
+      )
+    }
     const mixed = {
       claims: { email: 'ann@example.com', email_verified: undefined },
       userinfo: { sub: 'subject of bob', email: 'bob@example.com', email_verified: true },
