@@ -31,13 +31,14 @@ export async function requireInvitationAllowed(
   for (const [column, value, most, what] of [
     ['workspace_id', workspaceId, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
     ['creator_id', inviterId, PER_INVITER, `You have sent ${PER_INVITER} invitations`],
-    ['email', email, PER_ADDRESS, `${email} was invited ${PER_ADDRESS} times`],
+    // Not how often, because other workspaces may have invited the address.
+    ['email', email, PER_ADDRESS, `${email} has been sent too many invitations`],
   ] as const) {
     const times = await recentLinkTimes(db, { purpose: 'join', column, value, since, most })
     if (times.length < most) continue
     const retryAfterS = Math.max(1, Math.ceil((Math.min(...times) - since) / 1000))
     throw new Fault('rate_limited', {
-      message: `${what} in 24 hours, which is the most. Try again in ${inWords(retryAfterS)}.`,
+      message: `${what} in 24 hours. Try again in ${inWords(retryAfterS)}.`,
       retryAfterS,
     })
   }

@@ -60,7 +60,7 @@ export function createLoginThrottle(clock: () => number) {
     failures.until = clock() + WINDOW_MS
   }
 
-  /** Counts whatever the outcome. */
+  /** Counts the attempt, whatever its outcome. */
   function consume(limits: Limits): void {
     const wait = Math.max(...limits.map(waitMs))
     if (wait > 0) throw tooMany(Math.ceil(wait / 1000))

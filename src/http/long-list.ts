@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import type { Serialise } from './serialise.ts'
 
-/** `first` and each of `more` have the shape of the response: an object with one member, a list. */
+/** `first` and each of `more` have the shape of the response: an object with one member, a list that is not empty. */
 export const streamList = (serialise: Serialise, first: object, more: AsyncIterable<object>): Readable =>
   Readable.from(textsOf(serialise, first, more))
 
@@ -13,13 +13,17 @@ async function* textsOf(serialise: Serialise, first: object, more: AsyncIterable
   const itemsEnd = -']}'.length
   yield text.slice(0, itemsEnd)
   const slices = more[Symbol.asyncIterator]()
-  for (;;) {
-    const items = await inTurn(async () => {
-      const { done, value } = await slices.next()
-      return done ? undefined : serialise(value).slice(itemsAt, itemsEnd)
-    })
-    if (items === undefined) break
-    yield `,${items}`
+  try {
+    for (;;) {
+      const items = await inTurn(async () => {
+        const { done, value } = await slices.next()
+        return done ? undefined : serialise(value).slice(itemsAt, itemsEnd)
+      })
+      if (items === undefined) break
+      yield `,${items}`
+    }
+  } finally {
+    await slices.return?.()
   }
   yield ']}'
 }

@@ -90,7 +90,10 @@ export class StorageHealth {
     const now = performance.now()
     if (this.#fault.kind === 'corrupt' || now - this.#probedAt < PROBE_EVERY_MS) throw this.#fault
     this.#probedAt = now
+    const fault = this.#fault
     await probe()
+    // Another query may have failed in another way, or another probe succeeded, in the meantime.
+    if (this.#fault !== fault) return this.requireHealthy(probe)
     this.#fault = undefined
     this.#events.onStorageRecovered()
   }

@@ -86,8 +86,8 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
     () => process.stdout.write(`${tally.requests} requests, ${tally.broken} broken connections\n`),
     PROGRESS_MS,
   )
+  t.after(() => clearInterval(progress))
   await run('attack', requests, brokenConnections * 0.8)
-  clearInterval(progress)
   await settled(watched)
 
   const seconds = Math.round((performance.now() - began) / 1_000)
@@ -99,12 +99,12 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
       .join(', '),
   )
   assert.deepEqual(tally.violations, [])
-  for (const [index, process] of watched.entries()) {
-    assert.ok(process.isAlive(), `the ${process.name} has ended`)
-    assert.deepEqual(process.errors(), [], `log of the ${process.name}`)
-    const [was, is] = [before[index], process.usage()]
+  for (const [index, one] of watched.entries()) {
+    assert.ok(one.isAlive(), `the ${one.name} has ended`)
+    assert.deepEqual(one.errors(), [], `log of the ${one.name}`)
+    const [was, is] = [before[index], one.usage()]
     if (!was || !is) continue
-    const change = `${process.name}: ${was.descriptors} → ${is.descriptors} descriptors, ${was.rssMb} → ${is.rssMb} MiB`
+    const change = `${one.name}: ${was.descriptors} → ${is.descriptors} descriptors, ${was.rssMb} → ${is.rssMb} MiB`
     t.diagnostic(change)
     assert.ok(is.descriptors <= was.descriptors + DESCRIPTORS_SPARE, change)
     assert.ok(is.rssMb <= was.rssMb + RSS_SPARE_MB, change)
