@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import proxyAddress from '@fastify/proxy-addr'
-import { normalizeAddress } from '../net/ip-address.ts'
+import { forwardedClient, normalizeAddress } from '../net/ip-address.ts'
 
 export interface ClientReader {
   /** Undefined where the connection is gone. */
@@ -18,18 +18,8 @@ export function createClientReader(trustedProxies: readonly string[]): ClientRea
   return {
     address(request) {
       const peer = peerOf(request)
-      const forwarded = request.headers['x-forwarded-for']
-      if (!isTrusted || peer === undefined || forwarded === undefined) return peer
-      // From the nearest hop outwards, up to the first that is not a trusted proxy. What is not an address was not
-      // written by a trusted proxy: the request counts as that of the last hop before it.
-      let client = peer
-      for (const hop of String(forwarded).split(',').reverse()) {
-        if (!isTrusted(client, 0)) break
-        const address = normalizeAddress(hop)
-        if (address === undefined) break
-        client = address
-      }
-      return client
+      if (!isTrusted || peer === undefined) return peer
+      return forwardedClient(peer, request.headers['x-forwarded-for'], (address) => isTrusted(address, 0))
     },
     scheme(request) {
       const peer = peerOf(request)

@@ -25,3 +25,23 @@ export function ipPrefix(address: string, bits: 48 | 64): string {
   const all = [...groups(head), ...Array<string>(missing).fill('0'), ...groups(tail)]
   return `${all.slice(0, bits / 16).join(':')}::/${bits}`
 }
+
+/**
+ * The client by `X-Forwarded-For`, read from the nearest hop outwards up to the first that is not trusted. A trusted proxy
+ * writes addresses: what is not one counts as the hop before it.
+ */
+export function forwardedClient(
+  peer: string,
+  forwarded: string | string[] | undefined,
+  isTrusted: (address: string) => boolean,
+): string {
+  let client = peer
+  for (const hop of String(forwarded ?? '')
+    .split(',')
+    .reverse()) {
+    const address = isTrusted(client) ? normalizeAddress(hop) : undefined
+    if (address === undefined) break
+    client = address
+  }
+  return client
+}

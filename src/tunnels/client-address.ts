@@ -1,7 +1,7 @@
 // The client address of a request, and how much one client may use at once.
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIPv6 } from 'node:net'
-import { ipPrefix, normalizeAddress } from '../net/ip-address.ts'
+import { forwardedClient, ipPrefix, normalizeAddress } from '../net/ip-address.ts'
 
 const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')
 
@@ -28,13 +28,10 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
       return address === undefined || isTrusted(address) ? undefined : ipPrefix(address, 64)
     },
     ofRequest({ headers, socket }) {
-      const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
-      for (const hop of [socket.remoteAddress ?? '', ...forwarded.reverse()]) {
-        const address = normalizeAddress(hop)
-        if (address === undefined) return undefined
-        if (!isTrusted(address)) return ipPrefix(address, 64)
-      }
-      return undefined
+      const peer = normalizeAddress(socket.remoteAddress ?? '')
+      const forwarded = headers['x-forwarded-for']
+      if (peer === undefined || (isTrusted(peer) && forwarded === undefined)) return undefined
+      return ipPrefix(forwardedClient(peer, forwarded, isTrusted), 64)
     },
   }
 }
