@@ -3,12 +3,14 @@ import type { FastifyInstance } from 'fastify'
 import { describe } from '../contract/openapi.ts'
 import type { Operation } from '../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../contract/variants.ts'
-import { type Directory, whenKnown } from '../directory/directory.ts'
+import { type Directory, type GoodKey, type Refusal, whenKnown } from '../directory/directory.ts'
 import type { Context, World } from '../domain/context.ts'
+import { Fault } from '../domain/fault.ts'
 import * as keys from '../domain/keys.ts'
 import { readUsage, watchUsage } from '../domain/usage.ts'
 import type { WorkspaceRow, WorkspaceView } from '../domain/workspaces.ts'
 import { bearerOf, createGate, keyWords } from './authenticate.ts'
+import { LongLists } from './long-lists.ts'
 import type { RateLimit } from './rate-limit.ts'
 import type { Recall } from './recall.ts'
 import { type Handlers, mountSurface } from './surface.ts'
@@ -36,10 +38,17 @@ type Callers = { anyone: undefined; key: KeyContext }
 export function mountPublic(server: FastifyInstance, options: PublicOptions): void {
   const { world, directory, variant, baseUrl, rateLimit, recall, describeWorkspace, document } = options
   const admitKey = createGate(directory.verifyKey, keyWords)
+  const longLists = new LongLists()
 
   const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
     'workspace.read': ({ workspaceId }) => whenKnown(directory.getWorkspace(workspaceId), describeWorkspace),
-    'tokens.list': (ctx, page) => keys.listPage(ctx, page),
+    'tokens.list': async (ctx, page) => {
+      const list = await keys.listPage(ctx, page)
+      if (!list.more) return list
+      // A key that is revoked while it reads gets no further slice.
+      const authorize = async () => requireValid(await directory.verifyKey(ctx.apiKey))
+      return { ...list, more: longLists.open(ctx.workspaceId, list.more, authorize) }
+    },
     'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
       keys.createKey(ctx, label, idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined),
     'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
@@ -109,4 +118,8 @@ export function describePublic(variant: Variant, baseUrl = '') {
       description: 'This description, for programs.',
     },
   })
+}
+
+function requireValid(verdict: GoodKey | Refusal): void {
+  if (!verdict.valid) throw new Fault('unauthorized', { message: keyWords[verdict.reason] })
 }

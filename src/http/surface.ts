@@ -8,7 +8,7 @@ import type { MaybeLater } from '../directory/directory.ts'
 import { Fault } from '../domain/fault.ts'
 import { checker } from '../domain/invalid.ts'
 import { etagOf, holds } from './etag.ts'
-import { streamList } from './long-list.ts'
+import { streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
 import type { Watch } from './recall.ts'
 import { type Serialise, serialiserOf } from './serialise.ts'
@@ -156,9 +156,13 @@ function inputReader({ params, query, headers, body }: Operation) {
   }
 }
 
-/** For HEAD there is nothing to produce. */
-const sendList = (reply: FastifyReply, serialise: Serialise, first: Result, more: AsyncIterable<object>) =>
-  reply.send(reply.request.method === 'HEAD' ? Readable.from([]) : streamList(serialise, first, more))
+function sendList(reply: FastifyReply, serialise: Serialise, first: Result, more: AsyncIterable<object>) {
+  const list = streamList(serialise, first, more)
+  if (reply.request.method !== 'HEAD') return reply.send(list)
+  // For HEAD there is nothing to produce.
+  list.destroy()
+  return reply.send(Readable.from([]))
+}
 
 /** No cache and no proxy on the way may hold an event back. */
 const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>

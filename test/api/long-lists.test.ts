@@ -74,12 +74,36 @@ for (const engine of engines) {
     const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
     const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
     const created = await createKey(ctx, 'meanwhile')
-    await revoke(ctx, server.key.id)
+    await revoke(ctx, created.id)
     const { tokens } = JSON.parse(await read(response))
     assert.deepEqual(
       idsOf({ tokens }).filter((id) => id !== created.id),
       ids,
     )
+  })
+
+  test(`${engine}: a key that is revoked while it reads a list gets no further slice`, async (t) => {
+    const { server } = await serveMany(t, engine, MANY)
+    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
+    await revoke(ctx, server.key.id)
+    await assert.rejects(read(response), { code: 'ECONNRESET' })
+  })
+
+  test(`${engine}: a workspace reads four long lists at once, however its clients leave`, async (t) => {
+    const { server } = await serveMany(t, engine, MANY)
+    const list = () => open(`${server.url}/api/v1/tokens`, server.key.token)
+    const unread = await Promise.all(Array.from({ length: 4 }, list))
+    const refused = await server.call('GET', '/tokens')
+    assert.equal(refused.status, 429)
+    assert.match(refused.json.message, /read pages with \?limit=1000/)
+    assert.equal((await server.call('GET', '/tokens?limit=1000')).status, 200)
+    assert.equal((await server.call('HEAD', '/tokens')).status, 429)
+    for (const response of unread) response.destroy()
+    await until('there is room again', async () => (await server.call('HEAD', '/tokens')).status === 200)
+    for (let round = 0; round < 8; round++) assert.equal((await server.call('HEAD', '/tokens')).status, 200)
+    const whole = await Promise.all(Array.from({ length: 4 }, () => server.call('GET', '/tokens')))
+    for (const { json } of whole) assert.equal(json.tokens.length, MANY + 1)
   })
 
   test(`${engine}: a list that fails half-way breaks the connection`, async (t) => {
