@@ -8,6 +8,7 @@ import type { World } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { dailyMaxOf } from './domain/reports.ts'
 import { migrate, SchemaTooNew } from './store/migrate.ts'
+import { StorageFault } from './store/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/store.ts'
 
 const SAY_EVERY_MS = 5_000
@@ -49,6 +50,8 @@ function sayNowAndThen(log: Logger, patienceMs: number) {
 
 function explain(target: Target, error: unknown): string {
   if (error instanceof SchemaTooNew) return error.message
+  if (error instanceof StorageFault && error.isDamage && target.engine === 'sqlite')
+    return `${target.path}: ${error.message}`
   const reason = wordsOf(error).replace(/\.$/, '')
   if (target.engine === 'sqlite')
     return (

@@ -1,6 +1,6 @@
 // Faults of the storage under the database: no space, no permission, a failing disk, damaged pages.
 
-export type StorageFaultKind = 'full' | 'read_only' | 'io' | 'corrupt'
+export type StorageFaultKind = 'full' | 'read_only' | 'io' | 'corrupt' | 'not_a_database'
 
 /** What is wrong, fit for anybody, and what the operator can do. */
 const texts: Record<StorageFaultKind, readonly [summary: string, remedy: string]> = {
@@ -15,6 +15,10 @@ const texts: Record<StorageFaultKind, readonly [summary: string, remedy: string]
     'Stop every adit that uses it and restore a backup (docs/scale.md, "Restoring"), or salvage what is left ' +
       'with ".recover" of the sqlite3 command.',
   ],
+  not_a_database: [
+    'The file is not a SQLite database, or its header is damaged.',
+    'Check ADIT_DATABASE_URL, or restore a backup (docs/scale.md, "Restoring").',
+  ],
 }
 
 /** Primary result codes of SQLite: READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB. */
@@ -24,7 +28,7 @@ const SQLITE_KINDS: Readonly<Record<number, StorageFaultKind>> = {
   11: 'corrupt',
   13: 'full',
   14: 'io',
-  26: 'corrupt',
+  26: 'not_a_database',
 }
 const POSTGRES_KINDS: Readonly<Record<string, StorageFaultKind>> = { '53100': 'full', '58030': 'io' }
 
@@ -39,6 +43,11 @@ export class StorageFault extends Error {
     super(`${summary} ${remedy} (${cause.message})`, { cause })
     this.kind = kind
     this.summary = summary
+  }
+
+  /** Damage does not mend without a restart. */
+  get isDamage(): boolean {
+    return this.kind === 'corrupt' || this.kind === 'not_a_database'
   }
 }
 
@@ -73,8 +82,7 @@ export class StorageHealth {
   record(error: unknown): unknown {
     const fault = storageFaultOf(error)
     if (!fault) return error
-    const known = this.#fault?.kind
-    if (known !== fault.kind && known !== 'corrupt') {
+    if (this.#fault?.kind !== fault.kind && !this.#fault?.isDamage) {
       this.#fault = fault
       this.#events.onStorageFault(fault)
     }
@@ -83,12 +91,12 @@ export class StorageHealth {
 
   /**
    * Rejects while there is a fault. It is over when a probe succeeds that writes as much as requests do: heartbeats, which
-   * overwrite a row, still succeed where there is no room for anything new. Damage does not mend without a restart.
+   * overwrite a row, still succeed where there is no room for anything new.
    */
   async requireHealthy(probe: () => Promise<void>): Promise<void> {
     if (!this.#fault) return
     const now = performance.now()
-    if (this.#fault.kind === 'corrupt' || now - this.#probedAt < PROBE_EVERY_MS) throw this.#fault
+    if (this.#fault.isDamage || now - this.#probedAt < PROBE_EVERY_MS) throw this.#fault
     this.#probedAt = now
     const fault = this.#fault
     await probe()

@@ -61,7 +61,7 @@ test('a path that cannot hold a database ends the start within a second, with th
   assert.match(await failureOf(place('fifo')), /not a regular file/)
   assert.match(await failureOf(join(place('text'), 'adit.db')), /cannot be created/)
   assert.match(await failureOf(join(place('dangling'), 'adit.db')), /cannot be created/)
-  assert.match(await failureOf(place('text')), /not a database/)
+  assert.match(await failureOf(place('text')), /is not a SQLite database.+ADIT_DATABASE_URL/)
   if (process.platform !== 'linux') return
   assert.match(await failureOf('/proc/nobody/adit.db'), /cannot be created/)
   assert.match(await failureOf('/proc/nobody/deep/er/adit.db'), /cannot be created/)
