@@ -223,14 +223,19 @@ test('a body that comes too slowly is out of time too, and attempts are further 
     createClient({ baseUrl: slow, apiKey: 'k', retries: 0, timeoutMs: 300 }).workspace.read(),
   )
   assert.equal(fault.error, 'timed_out')
-  const times: number[] = []
-  const busy = await stand(t, (_request, response) => {
-    times.push(performance.now())
-    response.writeHead(503).end('{"error":"unavailable","message":"Not now."}')
-  })
-  await faultOf(createClient({ baseUrl: busy, apiKey: 'k' }).workspace.read())
-  assert.equal(times.length, 4)
-  const gaps = times.slice(1).map((time, index) => time - (times[index] as number))
+  const gapsOf = async () => {
+    const times: number[] = []
+    const busy = await stand(t, (_request, response) => {
+      times.push(performance.now())
+      response.writeHead(503).end('{"error":"unavailable","message":"Not now."}')
+    })
+    await faultOf(createClient({ baseUrl: busy, apiKey: 'k' }).workspace.read())
+    assert.equal(times.length, 4)
+    return times.slice(1).map((time, index) => time - (times[index] as number))
+  }
+  // Other work on the machine makes a gap longer, never shorter, so the shortest of several counts.
+  const all = await Promise.all(Array.from({ length: 4 }, gapsOf))
+  const gaps = [0, 1, 2].map((index) => Math.min(...all.map((one) => one[index] as number)))
   assert.ok((gaps[2] as number) > 2 * (gaps[0] as number), `${gaps.map(Math.round)} ms`)
 })
 
