@@ -55,7 +55,7 @@ export function keepConnections({
         },
         (error: Error) => {
           connecting -= 1
-          // As long as one is left, that one will tell when all is over.
+          // The tunnel is lost when no connection is left and none can be made.
           if (all.size > 0) setTimeout(refill, AGAIN_AFTER_MS)
           else if (connecting === 0) end(error.message)
         },
@@ -67,12 +67,12 @@ export function keepConnections({
     wasConnected = true
     all.add(socket)
     unused.add(socket)
+    const since = performance.now()
     socket.once('close', () => {
       const wasUsed = !unused.delete(socket)
       all.delete(socket)
-      if (all.size + connecting === 0) end(`The edge at ${edge} has closed the tunnel.`)
-      else if (wasUsed) refill()
-      // An edge that takes connections only to drop them is not asked for the next at once.
+      // An edge that accepts connections only to drop them is not asked for the next at once.
+      if (wasUsed || performance.now() - since > AGAIN_AFTER_MS) refill()
       else setTimeout(refill, AGAIN_AFTER_MS)
     })
     serve(socket, () => {
@@ -107,7 +107,7 @@ async function connect(edge: string, id: string): Promise<Socket> {
     })
     asked.on('response', (answer) => {
       answer.resume()
-      reject(new Error(`The edge does not know the tunnel any more (${answer.statusCode}).`))
+      reject(new Error(explainRefusal(edge, answer.statusCode)))
     })
     asked.on('error', (error) =>
       reject(new Error(`The edge at ${edge} cannot be reached: ${error.message}.`)),
@@ -115,3 +115,8 @@ async function connect(edge: string, id: string): Promise<Socket> {
     asked.end()
   })
 }
+
+const explainRefusal = (edge: string, status = 0) =>
+  status === 404
+    ? `The edge at ${edge} has closed the tunnel.`
+    : `The edge at ${edge} refused a connection of the tunnel with status ${status}.`

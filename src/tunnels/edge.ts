@@ -8,6 +8,7 @@ import { NO_PLACE, placeOf, refuseUpgrade, refuseVisitor } from './answers.ts'
 import { createCalls } from './calls.ts'
 import { createClientAddresses } from './client-address.ts'
 import { guardConnections } from './connection-guard.ts'
+import { headersError } from './header-limits.ts'
 import { createOpener } from './opening.ts'
 import { mayUpgrade } from './pass-on.ts'
 import { OWN_PATHS } from './protocol.ts'
@@ -74,7 +75,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     // Refused by our own handler, in turn; Node would answer before the requests ahead of it.
     requireHostHeader: false,
   })
-  // Their size is limited. Past a count, older versions of Node drop headers, which may be those that frame the body.
+  // Counted by headersError: past a limit here, Node drops headers, which may be those that frame the body, or closes.
   server.maxHeadersCount = 0
   const clients = createClientAddresses(options.trustedProxies)
   const listeningPort = () => (server.address() as AddressInfo).port
@@ -92,15 +93,19 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const guard = guardConnections(server, {
     clients,
     onRequest(request, response) {
+      const tooMany = headersError(request)
       const place = placeOf(request)
-      if (!place) refuseVisitor(response, 400, NO_PLACE)
+      if (tooMany) refuseVisitor(response, 431, tooMany)
+      else if (!place) refuseVisitor(response, 400, NO_PLACE)
       else if (place.path.startsWith(OWN_PATHS)) calls.answer(place.path, request, response)
       else visitors.serve(place.host, request, response)
     },
     onUpgrade(request, connection, early) {
       const { socket } = connection
+      const tooMany = headersError(request)
       const place = placeOf(request)
-      if (!place) refuseUpgrade(socket, 400, NO_PLACE)
+      if (tooMany) refuseUpgrade(socket, 431, tooMany)
+      else if (!place) refuseUpgrade(socket, 400, NO_PLACE)
       // Asked before by newer Nodes, which then hand it on as a request.
       else if (!mayUpgrade(request)) refuseUpgrade(socket, 400, 'A request with a body cannot be upgraded.')
       else if (place.path.startsWith(OWN_PATHS)) calls.connect(place.path, request, connection, early)

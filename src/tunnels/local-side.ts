@@ -6,6 +6,9 @@ import { mayUpgrade, type Passage, passOn, passUpgrade } from './pass-on.ts'
 
 /** What proxies call it when whoever asked was gone before the answer came. */
 const GONE = 499
+/** Twice the limit of the edge, which adds headers of its own to requests. */
+const HEADER_BYTES_MAX = 32 * 1024
+const UNREADABLE = 'The tunnel client could not parse the request.'
 
 export interface Passed {
   readonly method: string
@@ -25,12 +28,17 @@ export interface LocalOptions {
 /** What the edge asks is read by Node's own server, which is just given the connections. */
 export function createLocalSide({ host, port, onPassed }: LocalOptions) {
   const requestListeners = new WeakMap<object, () => void>()
+  /** Sockets with a request whose response is not sent yet. */
+  const busy = new WeakSet<object>()
   const server = createServer({
     keepAliveTimeout: 0,
     headersTimeout: 0,
     requestTimeout: 0,
     shouldUpgradeCallback: mayUpgrade,
+    maxHeaderSize: HEADER_BYTES_MAX,
   })
+  // The edge limits their number.
+  server.maxHeadersCount = 0
   const absence = `Nothing answers at ${host}:${port}, where this tunnel leads.`
 
   /** What hands a request on: it is told of once, when it is answered. */
@@ -58,12 +66,23 @@ export function createLocalSide({ host, port, onPassed }: LocalOptions) {
 
   server.on('request', (request, response) => {
     const passage = passageFor(request, (status) => refuseVisitor(response, status, absence))
-    response.once('close', () => passage.onAnswered(GONE))
+    busy.add(request.socket)
+    response.once('close', () => {
+      busy.delete(request.socket)
+      passage.onAnswered(GONE)
+    })
     passOn(request, response, passage)
   })
   server.on('upgrade', (request, socket, early) => {
     const passage = passageFor(request, (status) => refuseUpgrade(socket, status, absence))
     passUpgrade(request, socket, early, passage)
+  })
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    // A parse error means that a request has arrived, so the connection is not a spare one any more.
+    const isParseError = error.code?.startsWith('HPE_') === true
+    if (isParseError) requestListeners.get(socket)?.()
+    if (isParseError && socket.writable && !busy.has(socket)) refuseUpgrade(socket, 502, UNREADABLE)
+    else socket.destroy()
   })
   return {
     serve(socket: Socket, onRequest: () => void): void {

@@ -13,4 +13,8 @@ export const randomName = () =>
   Array.from({ length: RANDOM_LETTERS }, () => LETTERS[randomInt(LETTERS.length)]).join('')
 
 /** The host that a `Host` header names, as tunnels are kept by it: without a port, the final dot or capitals. */
-export const hostOf = (header: string) => header.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase()
+export const hostOf = (header: string) =>
+  header
+    .replace(/:\d{0,5}$/, '')
+    .replace(/\.$/, '')
+    .toLowerCase()

@@ -3,6 +3,7 @@
 import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from 'node:http'
 import { type Duplex, pipeline } from 'node:stream'
 import { closeSoon } from './answers.ts'
+import { connectionNames } from './header-limits.ts'
 
 /** What concerns one connection and not the request. */
 const HOP_BY_HOP = new Set([
@@ -210,13 +211,11 @@ function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[
   const pairs = raw.flatMap((name, index) =>
     index % 2 === 0 ? [[name.toLowerCase(), name, raw[index + 1] as string] as const] : [],
   )
-  const named = pairs.flatMap(([key, , value]) =>
-    key === 'connection' ? value.toLowerCase().split(/[,\s]+/) : [],
+  const named = new Set(
+    pairs.flatMap(([key, , value]) => (key === 'connection' ? connectionNames(value) : [])),
   )
   return pairs.flatMap(([key, name, value]) =>
-    HOP_BY_HOP.has(key) || without.has(key) || (named.includes(key) && !FRAMING.has(key))
-      ? []
-      : [name, value],
+    HOP_BY_HOP.has(key) || without.has(key) || (named.has(key) && !FRAMING.has(key)) ? [] : [name, value],
   )
 }
 
