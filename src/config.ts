@@ -205,7 +205,7 @@ export const edgeSettings = {
   ),
   ADIT_EDGE_TRUSTED_PROXIES: setting(
     'addresses or networks of proxies whose X-Forwarded-For counts, with commas between',
-    '127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7',
+    '127.0.0.0/8,::1',
     readAddresses,
   ),
   ADIT_EDGE_FOLDER: setting(

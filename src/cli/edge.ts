@@ -36,6 +36,17 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
       log.info({ host, workspace: holder.workspace, key: holder.keyId }, 'tunnel opened'),
     onClosed: ({ host, holder, totals }, ending) =>
       log.info({ host, workspace: holder.workspace, key: holder.keyId, ending, ...totals }, 'tunnel closed'),
+    onUnnamedClient: (proxy) =>
+      log.warn(
+        { proxy },
+        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; let it send that header, or ' +
+          'remove it from ADIT_EDGE_TRUSTED_PROXIES',
+      ),
+    onIgnoredProxy: (peer) =>
+      log.warn(
+        { peer },
+        'X-Forwarded-For is ignored; if this is your proxy, name it in ADIT_EDGE_TRUSTED_PROXIES',
+      ),
   }).catch((error) => {
     throw explained(error, config)
   })

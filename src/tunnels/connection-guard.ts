@@ -11,7 +11,7 @@ import { hasBody } from './pass-on.ts'
 const REQUESTS_MAX = 32
 /** What those that wait may have sent, headers and bodies. */
 const WAITING_BYTES_MAX = 256 * 1024
-const CONNECTIONS_OF_CLIENT_MAX = 500
+const CONNECTIONS_OF_CLIENT = { max: 500, maxOf48: 2_000 }
 /** A body must bring this much in each interval until the response begins. */
 const BODY_BYTES_MIN = 1_024
 const BODY_INTERVAL_MS = 30_000
@@ -31,7 +31,7 @@ export interface Guard {
 
 export function guardConnections(server: Server, { clients, onRequest, onUpgrade }: GuardOptions): Guard {
   const connections = new Map<Duplex, Connection>()
-  const perClient = new ClientLimit(CONNECTIONS_OF_CLIENT_MAX)
+  const perClient = new ClientLimit(CONNECTIONS_OF_CLIENT)
 
   server.on('connection', (socket: Socket) => {
     const release = perClient.acquire(clients.ofPeer(socket.remoteAddress))

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Meter, Verifier } from '../edge/index.ts'
 import { NO_PLACE, placeOf, refuseUpgrade, refuseVisitor } from './answers.ts'
 import { createCalls } from './calls.ts'
-import { createClientAddresses } from './client-address.ts'
+import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
 import { guardConnections } from './connection-guard.ts'
 import { headersError } from './header-limits.ts'
 import { createOpener } from './opening.ts'
@@ -22,11 +22,9 @@ const STOP_WITHIN_MS = 5_000
 const LOOK_EVERY_MS = 20
 const VERIFY_AGAIN_MS = 1_000
 
-export interface EdgeOptions extends Pick<TunnelsOptions, 'onOpened' | 'onClosed'> {
+export interface EdgeOptions extends Pick<TunnelsOptions, 'onOpened' | 'onClosed'>, ClientAddressesOptions {
   readonly host: string
   readonly port: number
-  /** Addresses and networks whose X-Forwarded-For counts. */
-  readonly trustedProxies: readonly string[]
   /** How visitors reach it; undefined means where it listens. */
   readonly publicly: { scheme: 'http' | 'https'; port: number | undefined } | undefined
   /** Where stock pipenet clients may connect, if anywhere. */
@@ -77,7 +75,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
   // Counted by headersError: past a limit here, Node drops headers, which may be those that frame the body, or closes.
   server.maxHeadersCount = 0
-  const clients = createClientAddresses(options.trustedProxies)
+  const clients = createClientAddresses(options)
   const listeningPort = () => (server.address() as AddressInfo).port
   const visitors = createVisitors({ tunnels, clients, scheme: options.publicly?.scheme ?? 'http' })
   const calls = createCalls({

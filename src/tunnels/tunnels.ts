@@ -8,8 +8,8 @@ import { CONNECTIONS_MAX, hangUp, Lender } from './lender.ts'
 
 const TUNNELS_MAX = 10_000
 const TUNNELS_OF_WORKSPACE_MAX = 500
-/** Requests of one client at once: half of what the tunnel carries, so that nobody can fill it alone. */
-const REQUESTS_OF_CLIENT_MAX = CONNECTIONS_MAX / 2
+/** Requests of one client at once: less than what the tunnel carries, so that nobody can fill it alone. */
+const REQUESTS_OF_CLIENT = { max: CONNECTIONS_MAX / 2, maxOf48: (CONNECTIONS_MAX * 3) / 4 }
 /** So long may a tunnel be without any connection: at first, and when its network was away. */
 const FIRST_CONNECTION_MS = 10_000
 const RECONNECTION_MS = 3_000
@@ -110,7 +110,7 @@ export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tu
           forget()
         }
       },
-      perClient: new ClientLimit(REQUESTS_OF_CLIENT_MAX),
+      perClient: new ClientLimit(REQUESTS_OF_CLIENT),
       get visitors() {
         return served.size
       },

@@ -72,6 +72,53 @@ test('addresses of IPv6 are limited by their /64, WebSockets included', async (t
   )
 })
 
+test('the networks of an IPv6 /48 together get three quarters of a tunnel', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const sockets = await Promise.all(
+    Array.from({ length: 75 }, (_, index) => openSocket(edge, host, from(`2001:db8:1:${index}::1`))),
+  )
+  assert.equal((await visit(edge, host, from('2001:db8:1:ffff::1'))).status, 429)
+  for (const client of ['2001:db8:2::1', '203.0.113.9'])
+    assert.equal((await visit(edge, host, from(client))).status, 200, client)
+  for (const socket of sockets) socket.terminate()
+  await until(
+    'there is room again',
+    async () => (await visit(edge, host, from('2001:db8:1:ffff::1'))).status === 200,
+  )
+})
+
+test('by default a private address is a client like any other', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  for (const address of ['10.0.0.7', '172.16.0.7', '192.168.0.7', 'fd00::7']) {
+    const silent = Array.from({ length: 50 }, (_, index) =>
+      postSilently(edge, host, `203.0.113.${index}, ${address}`),
+    )
+    await until(
+      'it is limited',
+      async () => (await visit(edge, host, from(`198.51.100.1, ${address}`))).status === 429,
+    )
+    for (const socket of silent) socket.destroy()
+  }
+})
+
+test('the log warns once of a trusted proxy that names no client, and of one that is not trusted', async (t) => {
+  for (const [trusted, headers, warning] of [
+    ['127.0.0.1', {}, /"proxy":"127\.0\.0\.1".*sends no X-Forwarded-For/g],
+    ['192.0.2.1', from('203.0.113.9').headers, /"peer":"127\.0\.0\.1".*X-Forwarded-For is ignored/g],
+  ] as const) {
+    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
+      ADIT_EDGE_TRUSTED_PROXIES: trusted,
+    })
+    const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    for (let round = 0; round < 3; round++) await visit(edge, host, { headers })
+    edge.child.kill('SIGTERM')
+    const { stderr } = await edge.ended
+    assert.equal(stderr.match(warning)?.length, 1, stderr)
+  }
+})
+
 test('X-Forwarded-For counts only where a trusted proxy sent it', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
     ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1, 2001:db8::/32',
