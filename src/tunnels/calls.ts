@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { answer, refuseUpgrade } from './answers.ts'
 import type { Connection } from './connection-guard.ts'
+import { QUOTA_MESSAGE } from './connection-quota.ts'
 import { CONNECTIONS_MAX } from './lender.ts'
 import type { Opening, Wish } from './opening.ts'
 import { CONNECTION_PATH, idIn, type Opened, OWN_PATHS, TUNNELS_PATH, UPGRADE } from './protocol.ts'
@@ -92,6 +93,7 @@ export function createCalls({ tunnels, openTunnel, urlOf, pipenetPort }: CallsOp
       const tunnel = tunnelOf(request)
       if (path !== CONNECTION_PATH || request.headers.upgrade !== UPGRADE || !tunnel)
         return refuseUpgrade(socket, 404, 'No tunnel is open for whoever connects.')
+      if (!tunnels.mayConnect(tunnel)) return refuseUpgrade(socket, 429, QUOTA_MESSAGE)
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${UPGRADE}\r\n\r\n`)
       // Whoever speaks before being asked does not speak this protocol.
       if (early.length > 0) socket.destroy()

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { TunnelServer } from 'pipenet/server'
 import type { Meter, Transfer } from '../edge/index.ts'
 import { ClientLimit } from './client-address.ts'
+import { ConnectionQuota } from './connection-quota.ts'
 import { CONNECTIONS_MAX, hangUp, Lender } from './lender.ts'
 
 const TUNNELS_MAX = 10_000
@@ -46,6 +47,8 @@ export interface Tunnels {
   fullness(workspace: string): string | undefined
   atHost(host: string): Tunnel | undefined
   withSecret(secret: string): Tunnel | undefined
+  /** Whether the workspace of a tunnel may have another connection. */
+  mayConnect(tunnel: Tunnel): boolean
   /** Takes a connection from the other end of a tunnel. */
   connect(tunnel: Tunnel, socket: Socket): void
   close(tunnel: Tunnel, ending: Ending): void
@@ -69,9 +72,18 @@ export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tu
   const ofWorkspace = new Map<string, number>()
   /** What ends a tunnel's connections and visitors. */
   const ends = new Map<Tunnel, Set<() => void>>()
+  const quota = new ConnectionQuota()
+  const mayConnect = ({ holder, agent }: Tunnel) =>
+    quota.admits(holder.workspace, agent.stats().connectedSockets)
   const door = new Door((secret, socket) => {
     const tunnel = bySecret.get(secret)
-    if (tunnel) endWith(tunnel, () => socket.destroy(), socket)
+    if (!tunnel) return
+    // Stock pipenet clients get here without having been asked.
+    if (!mayConnect(tunnel)) socket.destroy()
+    const { workspace } = tunnel.holder
+    quota.add(workspace)
+    socket.once('close', () => quota.remove(workspace))
+    endWith(tunnel, () => socket.destroy(), socket)
   })
 
   /** Keeps what ends something until it has ended by itself. */
@@ -164,6 +176,7 @@ export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tu
     },
     atHost: (host) => byHost.get(host),
     withSecret: (secret) => bySecret.get(secret),
+    mayConnect,
     connect: (tunnel, socket) => door.take(tunnel.secret, socket),
     closeOfKey(keyId, ending) {
       for (const tunnel of [...bySecret.values()]) if (tunnel.holder.keyId === keyId) close(tunnel, ending)

@@ -1,12 +1,14 @@
 // What one client may use of an edge, and how long it may be silent.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { type Edge, openSocket, openTunnel, visit } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
+
+type RawTunnel = Awaited<ReturnType<typeof openRawTunnel>>
 
 /** A request whose body never comes, by way of a proxy that names its client. */
 function postSilently(edge: Edge, host: string, client?: string) {
@@ -150,6 +152,31 @@ test('a client has at most 500 connections; those of tunnels and trusted proxies
   await until('there is room again', () =>
     visit(edge, 'x', { path: '/.adit/health' }).then(
       ({ status }) => status === 200,
+      () => false,
+    ),
+  )
+})
+
+test('a workspace has at most 2,000 tunnel connections, but each tunnel its first four', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme', 'other'])
+  const [key = '', otherKey = ''] = keys
+  const sockets: Socket[] = []
+  atEnd(t, () => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const fill = async ({ addConnection }: RawTunnel, count: number) => {
+    const added = await Promise.all(Array.from({ length: count }, () => addConnection()))
+    sockets.push(...added.map(({ socket }) => socket))
+  }
+  for (let opened = 0; opened < 20; opened++) await fill(await openRawTunnel(edge, key), 100)
+  const late = await openRawTunnel(edge, key)
+  await fill(late, 4)
+  await assert.rejects(late.addConnection(), /429 Too Many Requests/)
+  await fill(await openRawTunnel(edge, otherKey), 5)
+  for (const socket of sockets.slice(0, 10)) socket.destroy()
+  await until('there is room again', () =>
+    fill(late, 1).then(
+      () => true,
       () => false,
     ),
   )
