@@ -39,8 +39,8 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
     onUnnamedClient: (proxy) =>
       log.warn(
         { proxy },
-        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; let it send that header, or ' +
-          'remove it from ADIT_EDGE_TRUSTED_PROXIES',
+        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; let it send that header, ' +
+          'or remove it from ADIT_EDGE_TRUSTED_PROXIES',
       ),
     onIgnoredProxy: (peer) =>
       log.warn(

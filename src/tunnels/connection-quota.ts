@@ -1,6 +1,6 @@
 // How many connections the tunnels of one workspace may have at an edge, used or not.
 const CONNECTIONS_OF_WORKSPACE_MAX = 2_000
-/** Every tunnel may have these, also where the workspace has its maximum: as many as a tunnel client keeps ready. */
+/** Every tunnel may have as many as a tunnel client keeps ready, also where the workspace is at its maximum. */
 const FIRST_CONNECTIONS = 4
 
 export const QUOTA_MESSAGE =

@@ -73,7 +73,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     // Refused by our own handler, in turn; Node would answer before the requests ahead of it.
     requireHostHeader: false,
   })
-  // Counted by headersError: past a limit here, Node drops headers, which may be those that frame the body, or closes.
+  // headersError limits the count. Past a limit here, Node drops headers, which may frame the body, or closes.
   server.maxHeadersCount = 0
   const clients = createClientAddresses(options)
   const listeningPort = () => (server.address() as AddressInfo).port

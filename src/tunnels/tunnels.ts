@@ -1,11 +1,12 @@
 // The open tunnels, by host name and by the secret that their other ends connect with. pipenet holds the connections.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { TunnelServer } from 'pipenet/server'
+import type { TunnelServer } from 'pipenet/server'
 import type { Meter, Transfer } from '../edge/index.ts'
 import { ClientLimit } from './client-address.ts'
 import { ConnectionQuota } from './connection-quota.ts'
-import { CONNECTIONS_MAX, hangUp, Lender } from './lender.ts'
+import { Door } from './door.ts'
+import { CONNECTIONS_MAX, Lender } from './lender.ts'
 
 const TUNNELS_MAX = 10_000
 const TUNNELS_OF_WORKSPACE_MAX = 500
@@ -14,7 +15,6 @@ const REQUESTS_OF_CLIENT = { max: CONNECTIONS_MAX / 2, maxOf48: (CONNECTIONS_MAX
 /** So long may a tunnel be without any connection: at first, and when its network was away. */
 const FIRST_CONNECTION_MS = 10_000
 const RECONNECTION_MS = 3_000
-const PROBE_AFTER_MS = 15_000
 
 /** Why a tunnel ended: `left` says that its other end is gone. */
 export type Ending = 'closed' | 'left' | 'replaced' | 'revoked' | 'stopped'
@@ -185,46 +185,5 @@ export function createTunnels({ meter, onOpened, onClosed }: TunnelsOptions): Tu
       for (const tunnel of [...bySecret.values()]) close(tunnel, 'stopped')
     },
     holders: () => [...new Map([...bySecret.values()].map(({ holder }) => [holder.keyId, holder])).values()],
-  }
-}
-
-type Handler = (socket: Socket) => void
-
-/** pipenet's own, which also takes connections that came in another way, and tells of each: pipenet forgets some of them. */
-class Door extends TunnelServer {
-  readonly #handlers = new Map<string, Handler>()
-  readonly #onConnected: (secret: string, socket: Socket) => void
-
-  constructor(onConnected: (secret: string, socket: Socket) => void) {
-    super()
-    this.#onConnected = onConnected
-  }
-
-  override registerHandler(secret: string, handler: Handler): void {
-    const take = (socket: Socket) => {
-      socket.setNoDelay(true)
-      socket.setKeepAlive(true, PROBE_AFTER_MS)
-      socket.on('error', () => socket.destroy())
-      // Read even while nothing is asked over it, when there is nothing to come but its end.
-      socket.on('data', hangUp)
-      socket.on('end', hangUp)
-      // Said by Node when it goes on as something else, which may end in one direction before the other.
-      socket.once('agentRemove', () => socket.off('end', hangUp))
-      this.#onConnected(secret, socket)
-      handler(socket)
-    }
-    this.#handlers.set(secret, take)
-    super.registerHandler(secret, take)
-  }
-
-  override unregisterHandler(secret: string): void {
-    this.#handlers.delete(secret)
-    super.unregisterHandler(secret)
-  }
-
-  take(secret: string, socket: Socket): void {
-    const handler = this.#handlers.get(secret)
-    if (handler) handler(socket)
-    else socket.destroy()
   }
 }

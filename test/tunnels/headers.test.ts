@@ -1,4 +1,4 @@
-// Request headers at the limits: the edge refuses what is above them, and no request takes the tunnel client down.
+// Header limits: the edge refuses what is above them, and no request disconnects the tunnel client.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -139,7 +139,7 @@ test('the tunnel client answers 502 to what it cannot parse, and keeps the tunne
   )
 })
 
-test('a tunnel client that loses all connections makes new ones before it opens the tunnel again', async (t) => {
+test('a tunnel client that loses all connections makes new ones and keeps its tunnel', async (t) => {
   const edge = await startScriptedEdge(t)
   const tunnel = startTunnel(t, { edge, key: 'any', port: 9, name: 'app' })
   for (let round = 0; round < 3; round++) {

@@ -105,7 +105,7 @@ test('by default a private address is a client like any other', async (t) => {
   }
 })
 
-test('the log warns once of a trusted proxy that names no client, and of one that is not trusted', async (t) => {
+test('the log warns once of a trusted proxy that names no client, and of an untrusted one', async (t) => {
   for (const [trusted, headers, warning] of [
     ['127.0.0.1', {}, /"proxy":"127\.0\.0\.1".*sends no X-Forwarded-For/g],
     ['192.0.2.1', from('203.0.113.9').headers, /"peer":"127\.0\.0\.1".*X-Forwarded-For is ignored/g],
