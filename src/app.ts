@@ -99,7 +99,9 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   })
   mountForeignEdges(server, { directory, describeWorkspace })
   mountMcp(server, { directory, rateLimit, variant, version })
-  const address = () => config.baseUrl ?? urlOf(config, server)
+  // Kept: a server that is being stopped has no address any more.
+  let url = ''
+  const address = () => config.baseUrl ?? url
   const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
   const { sso } = config
   const auth = lazily(async () => {
@@ -126,6 +128,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   await mountPage(server, PAGE_FOLDER, config.baseUrl)
 
   async function loadSignIn(): Promise<void> {
+    if (stopping) return
     await auth()
     await setImmediate()
     await loadCommonPasswords()
@@ -147,11 +150,12 @@ export async function startServer(config: Config, opened: World, log: Logger): P
 
   try {
     await server.listen({ host: config.host, port: config.port })
+    url = urlOf(config, server)
   } catch (error) {
     await stop()
     throw new CannotStart('address', explain(config, error as NodeJS.ErrnoException), error)
   }
-  return { url: urlOf(config, server), loadSignIn, announceStop, stop }
+  return { url, loadSignIn, announceStop, stop }
 }
 
 async function secretOrClose(config: Config, store: World['store']): Promise<string> {

@@ -312,6 +312,7 @@ test('a file that cannot be read is set aside, and others are sent', async (t) =
   await until('the other is sent', async () => (await usageOf(server)).totalBytes === 3)
   await until('nothing waits any more', () => waiting(folder) === '')
   assert.deepEqual(readdirSync(folder), ['usage-a.json.bad'])
+  await until('it is said', () => notices.length > 0)
   assert.match(notices[0] as string, /usage-a\.json was set aside as \.bad: it holds no reports/)
 })
 
