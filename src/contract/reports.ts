@@ -41,6 +41,8 @@ const TunnelsItem = Type.Object(
   { title: 'TunnelMinute' },
 )
 
+const reasons = ['unknown_workspace', 'too_old', 'in_future', 'too_large', 'too_many_epochs'] as const
+
 export const reportUsage = operation({
   id: 'usage.report',
   method: 'POST',
@@ -97,12 +99,13 @@ export const reportUsage = operation({
             {
               list: Type.Unsafe<'counters' | 'tunnels'>({ type: 'string', enum: ['counters', 'tunnels'] }),
               index: Type.Integer({ minimum: 0, description: 'The place of the item in its list.' }),
-              reason: Type.Unsafe<'unknown_workspace' | 'too_old' | 'in_future' | 'too_large'>({
+              reason: Type.Unsafe<(typeof reasons)[number]>({
                 type: 'string',
-                enum: ['unknown_workspace', 'too_old', 'in_future', 'too_large'],
+                enum: [...reasons],
                 description:
                   'No such workspace; more than 35 days ago; more than 5 minutes ahead; more than an edge can have ' +
-                  'carried for a workspace in a day, or than the day’s total can hold. Later versions may add reasons.',
+                  'carried for a workspace in a day, or than the day’s total can hold; an epoch beyond the 100 that ' +
+                  'an edge may have in a workspace’s day. Later versions may add reasons.',
               }),
             },
             { title: 'RefusedItem' },

@@ -69,9 +69,12 @@ export async function takeReport(
     counters: taken('counters', readCounters),
     tunnels: taken('tunnels', readTunnels),
   }
-  const tooLarge = new Set((await mergeReport(world.store, report, world.edgeDayMax)).map(dayKey))
-  for (const item of report.counters)
-    if (tooLarge.has(dayKey(item))) refused.push({ list: 'counters', index: item.index, reason: 'too_large' })
+  const refusals = await mergeReport(world.store, report, world.edgeDayMax)
+  const reasons = new Map(refusals.map((one) => [dayKey(one), one.reason]))
+  for (const item of report.counters) {
+    const reason = reasons.get(dayKey(item))
+    if (reason !== undefined) refused.push({ list: 'counters', index: item.index, reason })
+  }
   refused.sort((a, b) => (a.list < b.list ? -1 : a.list > b.list ? 1 : a.index - b.index))
   return { accepted: counters.length + tunnels.length - refused.length, refused }
 }

@@ -4,10 +4,12 @@ import type { Receipt, Report } from './control-plane.ts'
 type Refused = Receipt['refused'][number]
 
 /**
- * `in_future` passes when the clocks agree, `too_large` when the operator resets the day that another edge has filled; both
+ * `in_future` passes when the clocks agree, `too_large` and `too_many_epochs` when the operator resets the day; all of them
  * end as `too_old` at the latest. All other reasons are final, those of later control planes too.
  */
-export const isTemporary = ({ reason }: Refused): boolean => reason === 'in_future' || reason === 'too_large'
+const temporary: readonly Refused['reason'][] = ['in_future', 'too_large', 'too_many_epochs']
+
+export const isTemporary = ({ reason }: Refused): boolean => temporary.includes(reason)
 
 /** The part of a report to send again; undefined where there is none. */
 export function remainderOf({ epoch, ...lists }: Report, { refused }: Receipt): Report | undefined {

@@ -1,5 +1,5 @@
 // Bounds on what a report adds. Without them one edge that counts wrong, or lies, could fill a workspace's day to 63 bits,
-// and every honest edge would be refused there.
+// and every honest edge would be refused there; or make every report slower with each epoch it invents.
 import { executeWith } from './rows.ts'
 import type { Tx } from './store.ts'
 import type { Counter, Day, Report } from './usage-report.ts'
@@ -24,33 +24,51 @@ export const NO_LIMIT: Totals = {
   events: INT64_MAX,
 }
 
+/**
+ * Epochs of one edge in one workspace's day: enough for a restart every 15 minutes. Every report sums them, so they bound
+ * its cost.
+ */
+const EPOCHS_MAX = 100
+
+export interface Refusal extends Day {
+  reason: 'too_large' | 'too_many_epochs'
+}
+
 type Row<P extends string> = Record<`${P}_${(typeof figures)[number]}`, string> & Day
+type EdgeRow = Row<'own' | 'edge'> & Record<'epochs' | 'own_epochs', string>
 
 /**
- * Parts the counters by whether they can be added: to the edge's sum over all its epochs of that day within `edgeMax`, and
- * to the day's sum over all edges within 63 bits. The days must be locked. What does not raise a sum is never refused.
+ * Splits the counters by whether they can be added: as one of at most 100 epochs of the edge in that day, to the edge's sum
+ * over these epochs within `edgeMax`, and to the day's sum over all edges within 63 bits. The days must be locked. A counter
+ * of a known epoch that does not raise a sum is never refused.
  */
 export async function applyLimits(
   db: Tx,
   { edgeId, epoch }: Report,
   counters: readonly Counter[],
   edgeMax: Totals,
-): Promise<{ accepted: Counter[]; refused: Counter[] }> {
+): Promise<{ accepted: Counter[]; refused: Refusal[] }> {
   const edgeSums = byDay(await readEdgeSums(db, edgeId, epoch, counters))
   const daySums = byDay(await readDaySums(db, counters))
-  const fits = (counter: Counter) => {
+  const reasonToRefuse = (counter: Counter): Refusal['reason'] | undefined => {
     const edge = edgeSums.get(keyOf(counter))
     const day = daySums.get(keyOf(counter))
-    return figures.every((figure) => {
+    if (edge?.own_epochs === '0' && Number(edge.epochs) >= EPOCHS_MAX) return 'too_many_epochs'
+    const fits = figures.every((figure) => {
       const added = counter[figure] - BigInt(edge?.[`own_${figure}`] ?? 0)
       if (added <= 0n) return true
       const withinEdge = BigInt(edge?.[`edge_${figure}`] ?? 0) + added <= edgeMax[figure]
       return withinEdge && BigInt(day?.[`day_${figure}`] ?? 0) + added <= INT64_MAX
     })
+    return fits ? undefined : 'too_large'
   }
-  const { accepted = [], refused = [] } = Object.groupBy(counters, (one) =>
-    fits(one) ? 'accepted' : 'refused',
-  )
+  const accepted: Counter[] = []
+  const refused: Refusal[] = []
+  for (const counter of counters) {
+    const reason = reasonToRefuse(counter)
+    if (reason === undefined) accepted.push(counter)
+    else refused.push({ workspaceId: counter.workspaceId, day: counter.day, reason })
+  }
   return { accepted, refused }
 }
 
@@ -60,19 +78,22 @@ const byDay = <T extends Day>(rows: readonly T[]) => new Map(rows.map((row) => [
 
 /** Found by the first three columns of the primary key, so the cost grows with this edge's own epochs and no others. */
 const readEdgeSums = (db: Tx, edgeId: string, epoch: string, days: readonly Day[]) =>
-  executeWith<Row<'own' | 'edge'>>(
+  executeWith<EdgeRow>(
     db,
     { workspace_id: 'text', day: 'bigint', edge_id: 'text', epoch: 'text' },
     days.map(({ workspaceId, day }) => [workspaceId, day, edgeId, epoch]),
-    `select c.workspace_id as "workspaceId", c.day as day, ${figures
-      .flatMap((figure) => {
-        const column = `c.${columns[figure]}`
-        return [
-          asText(`max(case when c.epoch = given.epoch then ${column} else 0 end)`, `own_${figure}`),
-          asText(`sum(${column})`, `edge_${figure}`),
-        ]
-      })
-      .join(', ')}
+    `select c.workspace_id as "workspaceId", c.day as day,
+       ${asText('count(*)', 'epochs')},
+       ${asText('sum(case when c.epoch = given.epoch then 1 else 0 end)', 'own_epochs')},
+       ${figures
+         .flatMap((figure) => {
+           const column = `c.${columns[figure]}`
+           return [
+             asText(`max(case when c.epoch = given.epoch then ${column} else 0 end)`, `own_${figure}`),
+             asText(`sum(${column})`, `edge_${figure}`),
+           ]
+         })
+         .join(', ')}
      from given join usage_counters as c
        on c.workspace_id = given.workspace_id and c.day = given.day and c.edge_id = given.edge_id
      group by c.workspace_id, c.day`,

@@ -38,10 +38,13 @@ export interface Day {
   day: number
 }
 
-/** One item for each row, sorted: a statement may not touch a row twice, and one order for all prevents deadlock. */
+/**
+ * One item for each row, sorted: a statement may not touch a row twice, and one order for all prevents deadlock. Counters
+ * that are all zero change no total, so they need no row.
+ */
 export function normalise({ counters, tunnels }: Report) {
   const merged = {
-    counters: mergeTwins(counters, counterKey, largerCounter),
+    counters: mergeTwins(counters, counterKey, largerCounter).filter(isNotZero),
     tunnels: mergeTwins(tunnels, minuteKey, largerMinute),
   }
   return { ...merged, days: touchedDays(merged.counters, merged.tunnels) }
@@ -56,6 +59,9 @@ function touchedDays(counters: readonly Counter[], tunnels: readonly TunnelMinut
   }
   return [...days.values()].sort((a, b) => compare(a.workspaceId, b.workspaceId) || a.day - b.day)
 }
+
+const isNotZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: Counter) =>
+  requests > 0n || bytesIn > 0n || bytesOut > 0n || events > 0n || lastSeen !== null
 
 const counterKey = (counter: Counter) => `${counter.workspaceId} ${counter.day}`
 const minuteKey = (tunnels: TunnelMinute) => `${tunnels.workspaceId} ${tunnels.minute}`

@@ -3,7 +3,7 @@
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
 import { executeWith, portions } from './rows.ts'
 import { type Db, exact, type Store, type Tx } from './store.ts'
-import { applyLimits, NO_LIMIT, type Totals } from './usage-limits.ts'
+import { applyLimits, NO_LIMIT, type Refusal, type Totals } from './usage-limits.ts'
 import { type Counter, DAY_MS, type Day, normalise, type Report, type TunnelMinute } from './usage-report.ts'
 
 export interface DayUsage {
@@ -16,23 +16,23 @@ export interface DayUsage {
 }
 
 /**
- * Returns the counters that are too large to be added and so are refused; all else is committed. `edgeMax` bounds what the
- * edge adds to one workspace's day.
+ * Returns the days whose counters are refused, with the reason; all else is committed. `edgeMax` bounds what the edge adds to
+ * one workspace's day.
  */
 export async function mergeReport(
   store: Store,
   report: Report,
   edgeMax: Totals = NO_LIMIT,
-): Promise<Counter[]> {
+): Promise<Refusal[]> {
   const { counters, tunnels, days } = normalise(report)
   if (days.length === 0) return []
   return store.transaction(async (db) => {
-    const tooLarge: Counter[] = []
+    const refusals: Refusal[] = []
     // On SQLite nobody else writes at the same time.
     if (store.engine === 'postgres') await lockDays(db, days)
     for (const part of portions(db, counters)) {
       const { accepted, refused } = await applyLimits(db, report, part, edgeMax)
-      tooLarge.push(...refused)
+      refusals.push(...refused)
       if (accepted.length === 0) continue
       await mergeCounters(db, report, accepted)
       await rollUpCounters(db, accepted)
@@ -41,7 +41,7 @@ export async function mergeReport(
       await mergeMinutes(db, report.edgeId, part)
       await rollUpPeaks(db, part)
     }
-    return tooLarge
+    return refusals
   })
 }
 

@@ -78,6 +78,57 @@ for (const engine of engines) {
     assert.equal(await totalOf(server), BYTES_MAX)
   })
 
+  test(`${engine}: an edge has at most 100 epochs in a workspace's day, and zeros need none`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const edge = await addEdge(server)
+    const honest = await addEdge(server, 'honest')
+    const send = async (epoch: string, given: object, sender = edge) =>
+      (await sender.report({ epoch, counters: [counter(given)] })).json
+    const rows = async () =>
+      Number(
+        (
+          await server.world.store.db
+            .selectFrom('usage_counters')
+            .select(({ fn }) => fn.countAll<string>().as('rows'))
+            .executeTakeFirstOrThrow()
+        ).rows,
+      )
+    const refused = (index: number) => ({ list: 'counters', index, reason: 'too_many_epochs' })
+    for (let index = 0; index < 3; index++)
+      assert.deepEqual(await send(`zero${index}`, {}), { accepted: 1, refused: [] })
+    assert.equal(await rows(), 0, 'zeros are not stored')
+    for (let index = 0; index < 100; index++)
+      assert.deepEqual(await send(`e${index}`, { bytesIn: 1 }), { accepted: 1, refused: [] })
+    assert.deepEqual(await send('e100', { bytesIn: 1 }), { accepted: 0, refused: [refused(0)] })
+    assert.deepEqual(await send('e100', { lastSeen: '2026-03-01T10:00:00.000Z' }), {
+      accepted: 0,
+      refused: [refused(0)],
+    })
+    assert.deepEqual(await send('e100', {}), { accepted: 1, refused: [] }, 'zeros change nothing')
+    assert.equal(await rows(), 100)
+    assert.deepEqual(await send('e99', { bytesIn: 5 }), { accepted: 1, refused: [] }, 'a known epoch goes on')
+    const { json } = await edge.report({
+      epoch: 'e100',
+      counters: [counter({ bytesIn: 1 }), counter({ day: '2026-02-28', bytesIn: 7 })],
+    })
+    assert.deepEqual(json, { accepted: 1, refused: [refused(0)] }, 'another day has its own epochs')
+    assert.deepEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, refused: [] })
+    assert.equal(await totalOf(server), 99 + 5 + 20)
+  })
+
+  test(`${engine}: epochs that are reported at once do not pass 100 together`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const edge = await addEdge(server)
+    const answers = await Promise.all(
+      Array.from({ length: 110 }, (_, index) =>
+        edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: 1 })] }),
+      ),
+    )
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    assert.equal(answers.filter(({ json }) => json.accepted === 1).length, 100)
+    assert.equal(await totalOf(server), 100)
+  })
+
   test(`${engine}: a day that is full to 63 bits refuses its own items, and no others`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)

@@ -300,6 +300,26 @@ test('what a full day refuses waits, alone, and arrives once the operator has re
   await until('nothing waits any more', () => waiting(folder) === '')
 })
 
+test('usage of an epoch too many is kept until the operator resets the day', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const { id: edgeId } = (await server.world.store.db
+    .selectFrom('edges')
+    .select('id')
+    .executeTakeFirst()) as { id: string }
+  const day = new Date().toISOString().slice(0, 10)
+  const figures = { requests: 1n, bytesIn: 0n, bytesOut: 0n, events: 0n, lastSeen: null }
+  const counters = [{ workspaceId: server.workspace.id, day: Date.parse(day), ...figures }]
+  for (let index = 0; index < 100; index++)
+    await mergeReport(server.world.store, { edgeId, epoch: `e${index}`, counters, tunnels: [] })
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 40 })
+  await until('it is refused', () => notices.some((line) => line.includes('too_many_epochs')))
+  await until('it waits', () => waiting(folder).includes('"bytesIn":40'))
+  await resetUsage(server.world, operator, { workspace: 'acme', day, edge: edgeId })
+  await until('it arrived', async () => (await usageOf(server)).totalBytes === 40)
+  await until('nothing waits any more', () => waiting(folder) === '')
+})
+
 test('a file that cannot be read is set aside, and others are sent', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const day = new Date().toISOString().slice(0, 10)
