@@ -30,10 +30,15 @@ export function createSignInLimits(world: World, known: KnownBrowsers, auth: () 
     async limitsOf(browser: Browser, given: string): Promise<Limits> {
       const email = given.toLowerCase()
       const name = await findKnown(browser, email)
-      if (name !== undefined) return [{ name: `known ${name}`, most: 10, past: 'delay' }]
+      if (name !== undefined) return [{ kind: 'known-browser', name, most: 10, past: 'delay' }]
       return [
-        { name: `sign-in ${email} ${ipPrefix(browser.address, 64)}`, most: 5, past: 'delay' },
-        { name: `sign-in ${email}`, most: 10, past: 'delay' },
+        {
+          kind: 'sign-in-account-from-network',
+          name: `${email} ${ipPrefix(browser.address, 64)}`,
+          most: 5,
+          past: 'delay',
+        },
+        { kind: 'sign-in-account', name: email, most: 10, past: 'delay' },
         ...perNetwork('sign-in', browser.address, 50),
       ]
     },
@@ -49,19 +54,25 @@ export function createSignInLimits(world: World, known: KnownBrowsers, auth: () 
   }
 }
 
-/** A /48 may be one subscriber or one site, so it is allowed four times as much as a /64. */
-export function perNetwork(what: string, address: string, most: number): Limits {
-  const [near, wide] = [ipPrefix(address, 64), ipPrefix(address, 48)]
-  const own = { name: `${what} ${near}`, most, past: 'refuse' } as const
-  return near === wide ? [own] : [own, { name: `${what} ${wide}`, most: most * 4, past: 'refuse' }]
+/**
+ * A /48 may be one subscriber or one site, so it is allowed four times as much as a /64. A /32 is a provider, or somebody who
+ * got as much from a registry: it is allowed 64 times as much.
+ */
+export function perNetwork(what: 'sign-in' | 'code' | 'sso' | 'mail', address: string, most: number): Limits {
+  const kind = `${what}-network` as const
+  const limit = (name: string, factor: number) =>
+    ({ kind, name, most: most * factor, past: 'refuse' }) as const
+  const own = limit(ipPrefix(address, 64), 1)
+  if (own.name === address) return [own]
+  return [own, limit(ipPrefix(address, 48), 4), limit(ipPrefix(address, 32), 64)]
 }
 
 /** What a signed-in user does with the own password: whoever has the session might guess it. */
 export const perAccount = (userId: string): Limits => [
-  { name: `account ${userId}`, most: 10, past: 'refuse' },
+  { kind: 'own-account', name: userId, most: 10, past: 'refuse' },
 ]
 
 export const perMail = (email: string, address: string): Limits => [
-  { name: `mail ${email.toLowerCase()}`, most: 3, past: 'refuse' },
+  { kind: 'mail-account', name: email.toLowerCase(), most: 3, past: 'refuse' },
   ...perNetwork('mail', address, 20),
 ]

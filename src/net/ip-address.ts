@@ -17,7 +17,7 @@ export function normalizeAddress(text: string): string | undefined {
 }
 
 /** The network of a canonical address. An IPv4 address stands for itself; whoever has one of IPv6 has many around it. */
-export function ipPrefix(address: string, bits: 48 | 64): string {
+export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
   if (!isIPv6(address)) return address
   const [head = '', tail = ''] = address.split('::')
   const groups = (text: string) => (text === '' ? [] : text.split(':'))

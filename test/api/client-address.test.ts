@@ -39,6 +39,7 @@ test('addresses of IPv6 are counted by their network, those of IPv4 one by one',
   assert.equal(ipPrefix('192.0.2.7', 48), '192.0.2.7')
   assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6', 64), '2001:db8:1:2::/64')
   assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6', 48), '2001:db8:1::/48')
+  assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6', 32), '2001:db8::/32')
   assert.equal(ipPrefix('2001:db8:1::9', 64), '2001:db8:1:0::/64')
   assert.equal(ipPrefix('::1', 64), '0:0:0:0::/64')
   assert.equal(ipPrefix('1::', 48), '1:0:0::/48')

@@ -1,7 +1,9 @@
 // Guessing passwords and codes is slow, and nobody who guesses can keep the owner of an account out.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLoginThrottle } from '../../src/http/login-throttle.ts'
+import { Fault } from '../../src/domain/fault.ts'
+import { createLoginThrottle, type Limits } from '../../src/http/login-throttle.ts'
+import { perAccount, perMail, perNetwork } from '../../src/http/sign-in-limits.ts'
 import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { serve } from '../support/server.ts'
 
@@ -121,8 +123,89 @@ test('one browser is known for several accounts, and the cookie is as safe as th
 
 test('no flood of other names makes a count start anew', () => {
   const { consume } = createLoginThrottle(() => 0)
-  const limits = (name: string) => [{ name, most: 10, past: 'delay' }] as const
+  const limits = (name: string, most = 10) => [{ ...signInTo(name), most }]
   for (let round = 0; round < 10; round++) consume(limits('ann'))
-  for (let index = 0; index < 60_000; index++) consume([{ name: `n${index}`, most: 1e9, past: 'delay' }])
+  for (let index = 0; index < 60_000; index++) consume(limits(`n${index}`, 1e9))
   assert.throws(() => consume(limits('ann')), /Too many attempts/)
+})
+
+const signInTo = (name: string) => ({ kind: 'sign-in-account', name, most: 3, past: 'delay' }) as const
+
+function createCheck() {
+  const { consume } = createLoginThrottle(() => 0)
+  return (limits: Limits) => {
+    try {
+      consume(limits)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
+test('a flood from one IPv6 /32 is limited as a whole, and blocks no other network or account', () => {
+  const isAllowed = createCheck()
+  let allowed = 0
+  for (let index = 0; index < 40_000; index++) {
+    const [site, subnet] = [(index >> 7).toString(16), (index >> 5) & 3]
+    if (isAllowed(perMail(`x${index}@example.com`, `2001:db8:${site}:${subnet}::1`))) allowed += 1
+  }
+  assert.equal(allowed, 20 * 64)
+  const users = Array.from({ length: 1_000 }, (_, index) => ({
+    email: `u${index}@example.org`,
+    address: `198.51.${100 + (index >> 8)}.${index & 255}`,
+  }))
+  const blocked = {
+    mail: users.filter(({ email, address }) => !isAllowed(perMail(email, address))).length,
+    account: users.filter(({ email }) => !isAllowed(perAccount(email))).length,
+    signIn: users.filter(
+      ({ email, address }) => !isAllowed([signInTo(email), ...perNetwork('sign-in', address, 50)]),
+    ).length,
+  }
+  assert.deepEqual(blocked, { mail: 0, account: 0, signIn: 0 })
+})
+
+test('requests for mail from 40,000 networks do not use up the limits of other users', () => {
+  const isAllowed = createCheck()
+  for (let index = 0; index < 40_000; index++)
+    isAllowed(perMail(`x${index}@example.com`, `203.0.${index >> 8}.${index & 255}`))
+  const blocked = { mail: 0, account: 0 }
+  for (let index = 0; index < 1_000; index++) {
+    const address = `198.51.${100 + (index >> 8)}.${index & 255}`
+    if (!isAllowed(perMail(`u${index}@example.org`, address))) blocked.mail += 1
+    if (!isAllowed(perAccount(`user${index}`))) blocked.account += 1
+  }
+  assert.ok(blocked.mail <= 2, `one in 70,000 is expected, and ${blocked.mail} of 1,000 were blocked`)
+  assert.equal(blocked.account, 0)
+})
+
+test('a sign-in that succeeds neither prolongs the window of earlier failures nor delays the next', async () => {
+  const clock = { now: 1e12 }
+  const { attempt } = createLoginThrottle(() => clock.now)
+  const limits = [signInTo('ann')]
+  const fail = () =>
+    assert.rejects(
+      attempt(limits, async () => {
+        throw new Fault('unauthorized')
+      }),
+      { code: 'unauthorized' },
+    )
+  for (let round = 0; round < 3; round++) await fail()
+  await assert.rejects(
+    attempt(limits, async () => 'signed in'),
+    { code: 'rate_limited' },
+  )
+  clock.now += 10 * 60_000
+  for (let round = 0; round < 3; round++)
+    assert.equal(await attempt(limits, async () => 'signed in'), 'signed in')
+  await fail()
+  await assert.rejects(
+    attempt(limits, async () => 'signed in'),
+    { code: 'rate_limited' },
+    'the failures are still counted',
+  )
+  clock.now += 14 * 60_000
+  assert.equal(await attempt(limits, async () => 'signed in'), 'signed in')
+  clock.now += 60_000
+  for (let round = 0; round < 3; round++) await fail()
 })
