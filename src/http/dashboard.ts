@@ -20,6 +20,7 @@ import { requireNavigation, requireSameOrigin } from './csrf.ts'
 import type { KnownBrowsers } from './known-browser.ts'
 import { invitationLetter, type Letter, resetLetter } from './letters.ts'
 import { createLoginThrottle } from './login-throttle.ts'
+import { createPasswordQueue } from './password-queue.ts'
 import { type Callers, createPeople, type Person, type Visitor } from './people.ts'
 import { createSignInLimits, perAccount, perMail, perNetwork } from './sign-in-limits.ts'
 import { type Handlers, mountSurface } from './surface.ts'
@@ -43,6 +44,7 @@ const DONE = { done: true } as const
 export function mountDashboard(server: FastifyInstance, options: DashboardOptions): void {
   const { world, variant, baseUrl, address, auth, sso, knownBrowsers, sendMail } = options
   const { attempt, consume } = createLoginThrottle(world.clock)
+  const inTurn = createPasswordQueue()
   const signIns = createSignInLimits(world, knownBrowsers, auth)
   const { admit, findSignedIn } = createPeople(world, auth)
   const document = describeDashboard(baseUrl)
@@ -60,9 +62,11 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     let done: WithCookies<T> | undefined
     const given = action === 'person.second-factor-added' ? 'code' : 'password'
     await confirming(person, given, () =>
-      accounts.actOnSelf(world, person.actor, action, async (db) => {
-        done = await act(db)
-      }),
+      inTurn(person.browser.address, () =>
+        accounts.actOnSelf(world, person.actor, action, async (db) => {
+          done = await act(db)
+        }),
+      ),
     )
     return person.answer(done as WithCookies<T>)
   }
@@ -80,7 +84,9 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     'sign-in.password': async ({ browser, answer }, { email, password }) => {
       const { signIn } = await auth()
       const limits = await signIns.limitsOf(browser, email)
-      const signed = await attempt(limits, () => signIn(browser, email, password))
+      const signed = await attempt(limits, () =>
+        inTurn(browser.address, () => signIn(browser, email, password)),
+      )
       return answer(await signIns.markKnown(browser, signed))
     },
     'sign-in.code': async ({ browser, answer }, { code }) => {
@@ -113,9 +119,12 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       const { hashPassword, signIn } = await auth()
       const { address } = visitor.browser
       const opener = await openerOf(visitor)
-      const credentials = await applyLink(world, { ...given, address }, opener, hashPassword)
-      if (!credentials) return { next: 'signed_in' as const }
-      const signed = await signIn(visitor.browser, credentials.email, credentials.password)
+      // One turn for both: a link that was used up must not be followed by a refusal.
+      const signed = await inTurn(address, async () => {
+        const credentials = await applyLink(world, { ...given, address }, opener, hashPassword)
+        return credentials && signIn(visitor.browser, credentials.email, credentials.password)
+      })
+      if (!signed) return { next: 'signed_in' as const }
       return visitor.answer(await signIns.markKnown(visitor.browser, signed))
     },
 
@@ -137,13 +146,18 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
       return DONE
     },
     'account.password': async (person, { current, password }) => {
-      const { user, actor } = person
+      const { user, actor, browser } = person
       consume(perAccount(user.id))
       await requireGoodPassword(password, user.email)
       const { requirePassword, hashPassword } = await auth()
       const found = await accounts.passwordOf(world, user.id)
-      const before = await confirming(person, 'password', () => requirePassword(found, current))
-      await accounts.changePassword(world, actor, user, { before, hashed: await hashPassword(password) })
+      const hashes = await confirming(person, 'password', () =>
+        inTurn(browser.address, async () => ({
+          before: await requirePassword(found, current),
+          hashed: await hashPassword(password),
+        })),
+      )
+      await accounts.changePassword(world, actor, user, hashes)
       return DONE
     },
     'account.sessions': ({ actor }) => accounts.readSessions(world, actor),

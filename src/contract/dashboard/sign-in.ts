@@ -108,7 +108,7 @@ const beginSso = operation({
     schema: Type.Object({ url: Type.String() }, { title: 'SsoStart' }),
     example: { url: 'https://id.example.com/auth?…' },
   },
-  faults: ['not_found'],
+  faults: ['not_found', 'rate_limited'],
 })
 
 const Returned = Type.Optional(Type.String({ maxLength: 4_000 }))
@@ -224,7 +224,7 @@ const useLink = operation({
     { title: 'LinkUse' },
   ),
   answer: { status: 200, description: 'Done.', schema: Next, example: { next: 'signed_in' } },
-  faults: ['not_found', 'unauthorized', 'conflict'],
+  faults: ['not_found', 'unauthorized', 'conflict', 'rate_limited'],
 })
 
 export const signInOperations = [

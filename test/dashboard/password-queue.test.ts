@@ -1,0 +1,53 @@
+// Password hashes are slow on purpose: one network cannot make the others wait for its own.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createPasswordQueue } from '../../src/http/password-queue.ts'
+import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
+import { serve } from '../support/server.ts'
+
+test('49 sign-ins at once from one address do not delay the sign-in from another', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
+  const { email } = await addPerson(server, 'Ann', 'owner')
+  const signIn = (address: string, given: { email: string; password: string }) =>
+    openBrowser(server.url).call('POST', '/sign-in', given, { 'x-forwarded-for': address })
+  let answered = 0
+  const attempts = Array.from({ length: 49 }, async (_, index) => {
+    const { status } = await signIn('192.0.2.1', { email: `u${index}@example.com`, password: 'wrong' })
+    answered += 1
+    return status
+  })
+  await Promise.race(attempts)
+  assert.equal((await signIn('192.0.2.2', { email, password: PASSWORD })).status, 200)
+  assert.ok(answered < 25, `${answered} of the 49 were answered before it`)
+  assert.deepEqual([...new Set(await Promise.all(attempts))], [401], 'all of them are within the limits')
+})
+
+test('of one network 2 run at once and 50 wait in turn; more are refused', async () => {
+  const inTurn = createPasswordQueue()
+  const started: string[] = []
+  const finish: (() => void)[] = []
+  const begin = (address: string, name: string) =>
+    inTurn(address, () => {
+      started.push(name)
+      return new Promise<void>((resolve) => finish.push(resolve))
+    })
+  const names = Array.from({ length: 52 }, (_, index) => `a${index}`)
+  const running = names.map((name, index) => begin(`2001:db8:0:${index.toString(16)}::1`, name))
+  assert.deepEqual(started, ['a0', 'a1'], 'a /48 counts as one network')
+  await assert.rejects(begin('2001:db8::1', 'refused'), { code: 'rate_limited', retryAfterS: 5 })
+  running.push(begin('2001:db8:1::1', 'other'))
+  assert.equal(started.at(-1), 'other')
+  for (let done = 0; done < running.length; done++) {
+    finish[done]?.()
+    await new Promise(setImmediate)
+  }
+  await Promise.all(running)
+  assert.deepEqual(started, ['a0', 'a1', 'other', ...names.slice(2)])
+  await assert.rejects(
+    inTurn('2001:db8::1', async () => {
+      throw new Error('failed')
+    }),
+    /failed/,
+  )
+  assert.equal(await inTurn('2001:db8::1', async () => 'next'), 'next')
+})
