@@ -3,6 +3,7 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
   CallToolRequestSchema,
+  type CallToolResult,
   ErrorCode,
   ListToolsRequestSchema,
   McpError,
@@ -15,11 +16,16 @@ import { failed, leftToPeople, succeeded } from './results.ts'
 import { KEYS_PER_CALL } from './sentences.ts'
 import { type AgentTool, type ToolOperation, toolsByVariant } from './tools.ts'
 
+/** When a call runs, and whether it does. */
+export type RunCall = (call: () => Promise<CallToolResult>) => Promise<CallToolResult>
+
 export interface McpOptions {
   client: Client
   /** Which variant the server behind the client runs; rejects with an AditError while that cannot be known. */
   variant: () => Promise<Variant>
   version: string
+  /** Without it, calls run at once. */
+  runCall?: RunCall
 }
 
 const INSTRUCTIONS =
@@ -33,7 +39,8 @@ const everyTool = new Map<string, AgentTool>(
   Object.values(toolsByVariant).flatMap((tools) => tools.map((tool) => [tool.listed.name, tool])),
 )
 
-export function createMcpServer({ client, variant, version }: McpOptions): Server {
+export function createMcpServer(options: McpOptions): Server {
+  const { client, variant, version, runCall = (call) => call() } = options
   const server = new Server(
     { name: 'adit', title: 'Adit', version },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator },
@@ -52,8 +59,16 @@ export function createMcpServer({ client, variant, version }: McpOptions): Serve
     const { name, arguments: given = {} } = params
     const known = everyTool.get(name)
     if (!known) throw new McpError(ErrorCode.InvalidParams, `There is no tool "${name}".`)
+    return runCall(() => callTool(known, given, signal))
+  })
+
+  async function callTool(
+    known: AgentTool,
+    given: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<CallToolResult> {
     try {
-      const tool = toolsByVariant[await variant()].find(({ listed }) => listed.name === name)
+      const tool = toolsByVariant[await variant()].find(({ listed }) => listed.name === known.listed.name)
       if (!tool) return leftToPeople()
       requireShape(tool, given)
       return succeeded(tool, await calls[tool.operation.id](client, given as never, { signal }), given)
@@ -61,7 +76,7 @@ export function createMcpServer({ client, variant, version }: McpOptions): Serve
       if (error instanceof AditError) return failed(error, known)
       throw error
     }
-  })
+  }
 
   return server
 }

@@ -1,0 +1,163 @@
+// Large batches and many requests at once: bounded, and other requests are not delayed.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { type TestContext, test } from 'node:test'
+import { createKey } from '../../src/domain/keys.ts'
+import { type Engine, engines } from '../support/databases.ts'
+import { assertUndelayed } from '../support/latency.ts'
+import { insertRevokedKeys } from '../support/many-keys.ts'
+import { startServing } from '../support/process.ts'
+import { operator, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+import { type Access, callMessage, postMessage } from './agent.ts'
+
+const BATCH_MAX = 10
+const PER_KEY_MAX = 4
+const PER_WORKSPACE_MAX = 8
+const RESPONSE_BYTES_MAX = 3 * 1024 * 1024
+const GROWTH_MAX_BYTES = 400 * 1024 * 1024
+const LOAD_MS = 3_000
+
+/** The largest result that a tool has. */
+const listCall = (id: number) => callMessage(id, 'list_api_keys', { limit: 1_000 })
+const batchOf = (count: number) => Array.from({ length: count }, (_, index) => listCall(index))
+
+interface Response {
+  id: number
+  result?: { isError?: boolean; structuredContent: { tokens: object[] } }
+  error?: { code: number; message: string }
+}
+
+async function startNode(t: TestContext, engine: Engine) {
+  const server = await serve(t, { engine })
+  await insertRevokedKeys(server.world.store, server.workspace.id, 1_000)
+  const { database } = server.config
+  const node = await startServing(t, {
+    ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
+    ADIT_LOG_LEVEL: 'silent',
+  })
+  const access: Access = { url: node.url, apiKey: server.key.token }
+  assert.equal((await postMessage(access, listCall(0))).status, 200)
+  const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+  const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx, '')).token })
+  return { node, access, addAccess }
+}
+
+const peakBytes = (pid: number) =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+
+for (const engine of engines)
+  test(`${engine}: four clients that send the largest batches delay nobody, and memory stays bounded`, async (t) => {
+    const { node, access } = await startNode(t, engine)
+    const pid = node.child.pid as number
+    const before = peakBytes(pid)
+    const targets = [{ url: `${node.api}/workspace`, key: access.apiKey }, { url: `${node.url}/healthz` }]
+    const send = async (until: number) => {
+      while (performance.now() < until) {
+        const response = await postMessage(access, batchOf(BATCH_MAX))
+        assert.equal(response.status, 200)
+        const { byteLength } = await response.arrayBuffer()
+        assert.ok(byteLength < RESPONSE_BYTES_MAX, `a response of ${byteLength} bytes`)
+      }
+    }
+    await assertUndelayed(t, targets, () => {
+      const end = performance.now() + LOAD_MS
+      return Promise.all(Array.from({ length: PER_KEY_MAX }, () => send(end)))
+    })
+    const grown = peakBytes(pid) - before
+    t.diagnostic(`memory grew by ${Math.round(grown / 2 ** 20)} MiB`)
+    assert.ok(grown < GROWTH_MAX_BYTES, `memory grew by ${grown} bytes`)
+  })
+
+test('a batch has at most 10 messages, each request with an id of its own', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const access = { url: server.url, apiKey: server.key.token }
+  const small = (await (await postMessage(access, batchOf(BATCH_MAX))).json()) as Response[]
+  assert.deepEqual(
+    small.map(({ id, result }) => [id, result?.structuredContent.tokens.length]),
+    Array.from({ length: BATCH_MAX }, (_, id) => [id, 1]),
+  )
+  const refused = await postMessage(access, batchOf(BATCH_MAX + 1))
+  assert.equal(refused.status, 400)
+  assert.deepEqual(await refused.json(), {
+    jsonrpc: '2.0',
+    error: { code: -32600, message: 'A batch has at most 10 messages. Send the others in further requests.' },
+    id: null,
+  })
+  const twins = await postMessage(access, [listCall(1), listCall(1)])
+  assert.equal(twins.status, 400)
+  assert.match(await twins.text(), /Each request of a batch needs an id of its own/)
+})
+
+test('past 1 MiB of results, the calls left in a batch are refused before they do anything', async (t) => {
+  const { access } = await startNode(t, 'sqlite')
+  const create = callMessage(99, 'create_api_key', { label: 'never created' })
+  const batch = [...batchOf(BATCH_MAX - 1), create]
+  const responses = (await (await postMessage(access, batch)).json()) as Response[]
+  assert.deepEqual(
+    responses.map(({ id }) => id),
+    batch.map(({ id }) => id),
+  )
+  assert.equal(responses[0]?.result?.structuredContent.tokens.length, 1_000)
+  assert.match(responses.at(-1)?.error?.message ?? '', /results of this batch .* request of its own/)
+  const listed = await (await postMessage(access, listCall(1))).text()
+  assert.ok(listed.includes('revoked key') && !listed.includes('never created'))
+})
+
+test('a key has 4 requests in progress and its workspace 8; more are refused until one has ended', async (t) => {
+  const { access, addAccess } = await startNode(t, 'sqlite')
+  const accesses = [access, await addAccess(), await addAccess()]
+  const allSucceed = async (count: number) => {
+    const sent = Array.from({ length: count }, () => postMessage(access, listCall(1)))
+    const statuses = (await Promise.all(sent)).map(({ status }) => status)
+    return statuses.every((status) => status === 200)
+  }
+  const send = (each: Access[]) => Promise.all(each.map((one) => postMessage(one, batchOf(BATCH_MAX))))
+
+  const ofOne = await send(Array(20).fill(access))
+  const refused = ofOne.find(({ status }) => status === 429)
+  assert.ok(refused, 'none was refused')
+  assert.equal(refused.headers.get('retry-after'), '1')
+  const { error } = (await refused.json()) as Response
+  assert.equal(error?.code, -32000)
+  assert.match(error?.message ?? '', /^rate_limited: This API key has 4 requests in progress\. Try again/)
+  const { length: served } = ofOne.filter(({ status }) => status === 200)
+  assert.ok(served >= PER_KEY_MAX, `${served} were served`)
+  for (const response of ofOne) await response.arrayBuffer().catch(() => undefined)
+  await until('the slots are free again', () => allSucceed(PER_KEY_MAX))
+
+  const ofAll = await send(accesses.flatMap((one) => Array(PER_KEY_MAX).fill(one)))
+  const texts = await Promise.all(ofAll.map((response) => response.text()))
+  assert.ok(ofAll.filter(({ status }) => status === 200).length >= PER_WORKSPACE_MAX)
+  assert.ok(texts.some((text) => text.includes('This workspace has 8 requests in progress.')))
+})
+
+test('a request whose client has left counts until its calls have ended', async (t) => {
+  const { access } = await startNode(t, 'sqlite')
+  for (let round = 0; round < 5; round++) {
+    const leaving = new AbortController()
+    const sent = Array.from({ length: PER_KEY_MAX }, () =>
+      fetch(`${access.url}/mcp`, {
+        method: 'POST',
+        signal: leaving.signal,
+        headers: {
+          authorization: `Bearer ${access.apiKey}`,
+          accept: 'application/json, text/event-stream',
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify(batchOf(BATCH_MAX)),
+      }).catch(() => undefined),
+    )
+    // It is being worked on when the next one is refused.
+    await until('the key has no slot left', async () => {
+      const { status } = await postMessage(access, listCall(1))
+      return status === 429
+    }).catch(() => undefined)
+    leaving.abort()
+    await Promise.all(sent)
+  }
+  await until('the slots are free again', async () => {
+    const again = Array.from({ length: PER_KEY_MAX }, () => postMessage(access, listCall(1)))
+    return (await Promise.all(again)).every(({ status }) => status === 200)
+  })
+})
