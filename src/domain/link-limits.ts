@@ -11,8 +11,9 @@ const WINDOW_MS = 24 * 60 * 60 * 1000
 
 const PER_WORKSPACE = 100
 const PER_INVITER = 50
-/** From all workspaces together. */
-const PER_ADDRESS = 10
+const PER_WORKSPACE_AND_ADDRESS = 3
+/** From all workspaces together: so many that one or two of them cannot use it up. */
+const PER_ADDRESS = 20
 const RESETS_PER_ADDRESS = 5
 
 /**
@@ -28,13 +29,19 @@ export async function requireInvitationAllowed(
   const since = clock() - WINDOW_MS
   await lockUser(db, inviterId)
   await lockRecentLinksTo(db, email, since)
-  for (const [column, value, most, what] of [
-    ['workspace_id', workspaceId, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
-    ['creator_id', inviterId, PER_INVITER, `You have sent ${PER_INVITER} invitations`],
+  const ofWorkspace = { workspace_id: workspaceId }
+  for (const [of, most, what] of [
+    [ofWorkspace, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
+    [{ creator_id: inviterId }, PER_INVITER, `You have sent ${PER_INVITER} invitations`],
+    [
+      { ...ofWorkspace, email },
+      PER_WORKSPACE_AND_ADDRESS,
+      `This workspace has sent ${email} ${PER_WORKSPACE_AND_ADDRESS} invitations`,
+    ],
     // Not how often, because other workspaces may have invited the address.
-    ['email', email, PER_ADDRESS, `${email} has been sent too many invitations`],
+    [{ email }, PER_ADDRESS, `${email} has been sent too many invitations`],
   ] as const) {
-    const times = await recentLinkTimes(db, { purpose: 'join', column, value, since, most })
+    const times = await recentLinkTimes(db, { purpose: 'join', of, since, most })
     if (times.length < most) continue
     const retryAfterS = Math.max(1, Math.ceil((Math.min(...times) - since) / 1000))
     throw new Fault('rate_limited', {
@@ -54,8 +61,7 @@ export async function isResetAllowed(
   const since = clock() - WINDOW_MS
   const limit = {
     purpose: 'reset',
-    column: 'email',
-    value: user.email,
+    of: { email: user.email },
     since,
     most: RESETS_PER_ADDRESS,
   } as const

@@ -116,21 +116,17 @@ export async function endLinksFor(
 
 interface LinkCount {
   purpose: LinkRow['purpose']
-  column: 'workspace_id' | 'creator_id' | 'email'
-  value: string
+  of: Partial<Record<'workspace_id' | 'creator_id' | 'email', string>>
   since: number
   most: number
 }
 
 /** When the latest links were created, ended or not: up to `most`. Of invitations only those by users, not by operators. */
-export async function recentLinkTimes(
-  db: Db,
-  { purpose, column, value, since, most }: LinkCount,
-): Promise<number[]> {
+export async function recentLinkTimes(db: Db, { purpose, of, since, most }: LinkCount): Promise<number[]> {
   const rows = await db
     .selectFrom('links')
     .select('created_at')
-    .where(column, '=', value)
+    .where((row) => row.and(of))
     .where('purpose', '=', purpose)
     .where('created_at', '>', since)
     .$if(purpose === 'join', (query) => query.where('creator_id', 'is not', null))
