@@ -29,6 +29,7 @@ import { createRateLimit } from './http/rate-limit.ts'
 import { createRecall } from './http/recall.ts'
 import { createServer } from './http/server.ts'
 import { createShortcut } from './http/shortcut.ts'
+import { lazily } from './lazily.ts'
 import { createMail } from './mail.ts'
 import { serverSecret } from './server-secret.ts'
 
@@ -164,18 +165,6 @@ async function secretOrClose(config: Config, store: World['store']): Promise<str
   } catch (error) {
     await store.close()
     throw error
-  }
-}
-
-/** Loaded once, when it is first needed; again where that failed. */
-function lazily<T>(load: () => Promise<T>): () => Promise<T> {
-  let loaded: Promise<T> | undefined
-  return () => {
-    loaded ??= load().catch((error) => {
-      loaded = undefined
-      throw error
-    })
-    return loaded
   }
 }
 

@@ -1,15 +1,12 @@
 // What a new password must not be: one that everybody uses, or the address it belongs to.
+import { lazily } from '../lazily.ts'
 import { invalid } from './fault.ts'
 
-let common: Promise<Set<string>> | undefined
-
-/** The list is large, and loaded once. */
-export function loadCommonPasswords(): Promise<Set<string>> {
-  common ??= import('@zxcvbn-ts/language-common').then(
-    ({ dictionary }) => new Set(dictionary['passwords-common']),
-  )
-  return common
-}
+/** The list is large. */
+export const loadCommonPasswords = lazily(async () => {
+  const { dictionary } = await import('@zxcvbn-ts/language-common')
+  return new Set(dictionary['passwords-common'])
+})
 
 /** The length is the contract's to check. */
 export async function requireGoodPassword(password: string, email: string): Promise<void> {

@@ -10,7 +10,7 @@ import { root } from '../support/process.ts'
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
   contract: { ours: [], packages: ['typebox'] },
   store: { ours: [], packages: ['kysely', 'pg'] },
-  domain: { ours: ['contract', 'store'], packages: ['typebox', '@zxcvbn-ts/language-common'] },
+  domain: { ours: ['contract', 'lazily', 'store'], packages: ['typebox', '@zxcvbn-ts/language-common'] },
   directory: { ours: ['domain', 'store'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
@@ -51,12 +51,23 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   },
   config: { ours: ['contract', 'store'], packages: [] },
   'cannot-start': { ours: [], packages: [] },
+  lazily: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
   world: { ours: ['cannot-start', 'config', 'domain', 'store'], packages: ['pino'] },
   mail: { ours: [], packages: ['nodemailer'] },
   'server-secret': { ours: ['cannot-start', 'config'], packages: [] },
   app: {
-    ours: ['auth', 'cannot-start', 'config', 'directory', 'domain', 'http', 'mail', 'server-secret'],
+    ours: [
+      'auth',
+      'cannot-start',
+      'config',
+      'directory',
+      'domain',
+      'http',
+      'lazily',
+      'mail',
+      'server-secret',
+    ],
     packages: ['fastify', 'pino'],
   },
   main: { ours: ['cannot-start', 'cli', 'config', 'domain'], packages: [] },
