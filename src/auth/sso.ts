@@ -9,6 +9,7 @@ import { type Browser, cookiesNamed } from './browser.ts'
 import { OidcError } from './id-token.ts'
 import { type Challenge, createOidcClient, type Identity } from './oidc.ts'
 import type { AuthSettings } from './options.ts'
+import { createUsedStates } from './used-states.ts'
 
 export interface SsoSettings {
   issuer: string
@@ -34,6 +35,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
     clock: world.clock,
   })
   const cookie = challengeCookie(settings)
+  const usedStates = createUsedStates(COMPLETE_WITHIN_S * 1000, world.clock)
   const random = () => Buffer.from(world.random(RANDOM_BYTES)).toString('base64url')
   const warn = (reason: string) => settings.onTrouble('warn', `single sign-on failed: ${reason}`)
 
@@ -44,6 +46,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
       if (!challenge || query.state !== challenge.state)
         throw new OidcError('this browser did not begin it, or more than 10 minutes ago')
       if (!query.code) throw new OidcError('the browser came back without a code')
+      if (!usedStates.use(challenge.state)) throw new OidcError('it was completed before')
       return await client.identify({ code: query.code, iss: query.iss }, challenge)
     } catch (error) {
       warn(describe(error))

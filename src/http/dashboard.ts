@@ -101,6 +101,7 @@ export function mountDashboard(server: FastifyInstance, options: DashboardOption
     },
     'sign-in.return': async ({ browser, answer }, query) => {
       if (!sso) throw new Fault('not_found')
+      consume(perNetwork('sso-return', browser.address, 60))
       const { failure } = answer(await (await sso.open()).finish(browser, query as Record<string, string>))
       const path = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
       return { location: failure ? `${path}/sign-in?error=${failure}` : `${path}/` }

@@ -294,3 +294,31 @@ test('what a sign-in needs to be finished is kept in an encrypted cookie, and go
   assert.equal(await provider.signIn(browser, 'ann'), '/')
   assert.equal(browser.cookies.has('adit.sso'), false)
 })
+
+test('a sign-in is completed once: its cookie and state again make no request to the provider', async (t) => {
+  const { provider, server, open } = await setUp(t)
+  await linkFor(server, 'ann@example.com', 'owner')
+  const browser = open()
+  const { url } = (await browser.post('/sign-in/sso')).json
+  const state = new URL(url).searchParams.get('state') ?? ''
+  const challenge = browser.cookies.get('adit.sso') as string
+  const guess = (code: string) => {
+    const replay = open()
+    replay.cookies.set('adit.sso', challenge)
+    return replay.get(`/sign-in/sso/return?${new URLSearchParams({ code, state })}`)
+  }
+  const returned = await Promise.all(Array.from({ length: 20 }, (_, index) => guess(`guess-${index}`)))
+  for (const { status, headers } of returned)
+    assert.deepEqual([status, headers.get('location')], [302, '/sign-in?error=failed'])
+  assert.equal(provider.tokenRequests.length, 1)
+  assert.equal(await provider.signIn(browser, 'ann'), '/', 'a new one is not affected')
+})
+
+test('a network comes back from the provider 60 times in 15 minutes', async (t) => {
+  const { open } = await setUp(t)
+  const browser = open()
+  const statuses: number[] = []
+  for (let index = 0; index < 61; index++)
+    statuses.push((await browser.get('/sign-in/sso/return?code=c&state=s')).status)
+  assert.deepEqual(statuses, [...Array(60).fill(302), 429])
+})

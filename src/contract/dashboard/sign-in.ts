@@ -134,7 +134,7 @@ const returnFromSso = operation({
     example: { location: '/' },
     asHeaders: true,
   },
-  faults: ['not_found'],
+  faults: ['not_found', 'rate_limited'],
 })
 
 const forgotPassword = operation({
