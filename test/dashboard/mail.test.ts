@@ -119,7 +119,7 @@ test('an invitation holds no text of the sender that a mail program would make a
   const { letters, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addPerson(server, 'Ann', 'owner')
-  for (const name of [
+  for (const [index, name] of [
     'http://evil.example/prize',
     'Win at www.evil.example',
     'evil.example',
@@ -128,12 +128,12 @@ test('an invitation holds no text of the sender that a mail program would make a
     'evil．example',
     '\\\\evil.example\\share',
     'mailto:help',
-  ]) {
+  ].entries()) {
     assert.equal((await ann.post('/account/name', { name })).status, 200, name)
     await server.world.store.transaction((db) => db.updateTable('workspaces').set({ name }).execute())
     letters.length = 0
     const invited = await ann.post('/workspaces/acme/invitations', {
-      email: 'bob@example.com',
+      email: `bob${index}@example.com`,
       role: 'member',
     })
     assert.equal(invited.status, 201, invited.text)
