@@ -20,7 +20,7 @@ export type Kind =
   | 'sign-in-account-from-network'
   | 'own-account'
   | 'mail-account'
-  | `${'sign-in' | 'code' | 'sso' | 'mail'}-network`
+  | `${'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail'}-network`
 
 const createTable = () => ({
   counts: new Uint32Array(2 * CELLS_PER_HASH),

@@ -58,7 +58,11 @@ export function createSignInLimits(world: World, known: KnownBrowsers, auth: () 
  * A /48 may be one subscriber or one site, so it is allowed four times as much as a /64. A /32 is a provider, or somebody who
  * got as much from a registry: it is allowed 64 times as much.
  */
-export function perNetwork(what: 'sign-in' | 'code' | 'sso' | 'mail', address: string, most: number): Limits {
+export function perNetwork(
+  what: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail',
+  address: string,
+  most: number,
+): Limits {
   const kind = `${what}-network` as const
   const limit = (name: string, factor: number) =>
     ({ kind, name, most: most * factor, past: 'refuse' }) as const
