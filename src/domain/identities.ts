@@ -56,7 +56,11 @@ async function findAccount(db: Tx, world: World, proven: Proven, policy: Policy)
   const user = email === undefined ? undefined : await findUserByEmail(db, email)
   if (email === undefined || !proven.emailVerified) return { user, refusal: 'email_unverified' }
   if (user) return linkExisting(db, world, user, proven, policy)
-  if (!(await isInvited(db, world, email))) return { user, refusal: 'not_invited' }
+  if (!(await isInvited(db, world, email))) {
+    // A concurrent sign-in may have used the invitation, and linked the subject, since it was looked up.
+    const linkedNow = await findUserByIdentity(db, issuer, subject)
+    return linkedNow ? { user: linkedNow } : { user, refusal: 'not_invited' }
+  }
   const created = newUser(world, { email, name: plainName(proven.name, email), verified: true })
   // Whoever comes back twice at once is there by now, and linked.
   if (!(await insertUser(db, created))) return findAccount(db, world, proven, policy)
