@@ -1,6 +1,7 @@
 // A figure is a value: what it is called, what it compares, how far it should get, and how it is measured.
+
+import type { Workbench } from './fixtures.ts'
 import type { Measured } from './rounds.ts'
-import type { Workbench } from './workbench.ts'
 
 export type Target = { atLeast: number } | { atMost: number }
 

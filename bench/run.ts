@@ -2,12 +2,12 @@
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Figure, Result } from './figure.ts'
+import { createWorkbench, type Workbench } from './fixtures.ts'
 import { isWhole, writeChart } from './output/chart.ts'
 import { writeDocument } from './output/document.ts'
+import { targetOf } from './output/format.ts'
 import { jsonLine, table } from './output/table.ts'
-import { targetOf } from './output/words.ts'
 import { figures, measure } from './suite.ts'
-import { createWorkbench, type Workbench } from './workbench.ts'
 
 const HELP = `npm run bench -- [<figure>…] [--list] [--no-write]
 

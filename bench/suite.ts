@@ -5,7 +5,7 @@ import { flat } from './figures/flat.ts'
 import { processes } from './figures/process.ts'
 import { usage } from './figures/usage.ts'
 import { verify } from './figures/verify.ts'
-import type { Workbench } from './workbench.ts'
+import type { Workbench } from './fixtures.ts'
 
 export const figures: Figure[] = [...againstBare, ...verify, ...usage, ...flat, ...processes]
 

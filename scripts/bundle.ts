@@ -19,7 +19,7 @@ async function make(): Promise<void> {
     input: {
       main: `${root}src/main.ts`,
       'client/index': `${root}src/client/index.ts`,
-      'edge/index': `${root}src/edge/index.ts`,
+      'edge-sdk/index': `${root}src/edge-sdk/index.ts`,
     },
     cwd: root,
     platform: 'node',

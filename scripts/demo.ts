@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { stopAsked } from '../src/cli/stop.ts'
+import { awaitShutdown } from '../src/cli/shutdown.ts'
 
 const HELP = `npm run demo [-- --seconds <number>]
 
@@ -43,7 +43,7 @@ function readSeconds(): number {
 const folder = mkdtempSync(join(tmpdir(), 'adit-demo-'))
 const ending = new AbortController()
 const children: ChildProcess[] = []
-stopAsked(0).asked.then(() => ending.abort())
+awaitShutdown(0).asked.then(() => ending.abort())
 process.on('SIGHUP', () => ending.abort())
 
 /** Only its own settings: those of whoever tries it are for something else. */

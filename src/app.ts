@@ -1,37 +1,37 @@
-// The composition root: world → directory → HTTP. Only this file and world.ts construct; all others are given.
+// The composition root: services → directory → HTTP. Only this file and services.ts construct; all others are given.
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { CannotStart, wordsOf } from './cannot-start.ts'
 import { type Config, forgetForeignSettings, version } from './config.ts'
+import { startChangeFollower } from './directory/change-follower.ts'
 import { createDirectory } from './directory/directory.ts'
-import { startFeed } from './directory/feed.ts'
-import { startUses } from './directory/uses.ts'
-import type { World } from './domain/context.ts'
+import { startLastUsedTracker } from './directory/last-used.ts'
+import type { Services } from './domain/context.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
-import { createClientReader } from './http/client-address.ts'
-import { mountDashboard } from './http/dashboard.ts'
-import { mountDocs } from './http/docs.ts'
-import { drain } from './http/drain.ts'
-import { mountEdge } from './http/edge.ts'
-import { mountForeignEdges } from './http/foreign-edges.ts'
-import { createKnownBrowsers } from './http/known-browser.ts'
-import { mountMcp } from './http/mcp.ts'
-import { mountOps } from './http/ops.ts'
-import { mountPage } from './http/page.ts'
-import { describePublic, mountPublic } from './http/public.ts'
-import { createQuickVerify } from './http/quick-verify.ts'
-import { createRateLimit } from './http/rate-limit.ts'
-import { createRecall } from './http/recall.ts'
-import { createServer } from './http/server.ts'
-import { createShortcut } from './http/shortcut.ts'
+import { registerDashboardApi } from './http/api/dashboard.ts'
+import { registerEdgeApi } from './http/api/edge.ts'
+import { registerMcp } from './http/api/mcp.ts'
+import { describePublic, registerPublicApi } from './http/api/public.ts'
+import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
+import { createKnownBrowsers } from './http/auth/known-browser.ts'
+import { createRateLimit } from './http/auth/rate-limit.ts'
+import { createShortcut } from './http/operations/fast-path.ts'
+import { createRecall } from './http/operations/response-cache.ts'
+import { createQuickVerify } from './http/operations/verify-fast-path.ts'
+import { registerApiDocs } from './http/pages/api-docs.ts'
+import { registerDashboard } from './http/pages/dashboard-spa.ts'
+import { registerHealth } from './http/pages/health.ts'
+import { createClientReader } from './http/server/client-address.ts'
+import { drain } from './http/server/drain.ts'
+import { createServer } from './http/server/server.ts'
 import { lazily } from './lazily.ts'
 import { createMail } from './mail.ts'
-import { serverSecret } from './server-secret.ts'
+import { sessionSecret } from './session-secret.ts'
+import { errorMessage, StartupError } from './startup-error.ts'
 
 const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 
@@ -46,16 +46,16 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export async function startServer(config: Config, opened: World, log: Logger): Promise<Running> {
+export async function startServer(config: Config, opened: Services, log: Logger): Promise<Running> {
   const { store, clock } = opened
   const secret = await secretOrClose(config, store)
   const node = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
-  const feed = await startFeed(store, clock, node, {
-    lost: (error) => log.warn({ reason: wordsOf(error) }, 'the database cannot be followed'),
+  const feed = await startChangeFollower(store, clock, node, {
+    lost: (error) => log.warn({ reason: errorMessage(error) }, 'the database cannot be followed'),
     regained: () => log.info('the database can be followed again'),
   })
-  const world: World = { ...opened, afterChange: feed.wake }
-  const uses = startUses(store, clock, (error) =>
+  const services: Services = { ...opened, afterChange: feed.wake }
+  const uses = startLastUsedTracker(store, clock, (error) =>
     log.warn({ err: error }, 'could not write when keys were used'),
   )
   const directory = createDirectory({ store, feed, uses, keysMax: config.keysInMemory })
@@ -71,16 +71,16 @@ export async function startServer(config: Config, opened: World, log: Logger): P
   const shortcut = createShortcut({ isStopping, client, trustsProxies, log })
   // Where requests are counted, each one has an answer of its own.
   const recall = rateLimit ? undefined : createRecall(directory, shortcut)
-  const describeWorkspace = workspaceDescriber(world)
+  const describeWorkspace = workspaceDescriber(services)
   const quickVerify = createQuickVerify(directory, shortcut, (id) => {
-    const row = directory.recallWorkspace(id)
+    const row = directory.cachedWorkspace(id)
     return row && describeWorkspace(row)
   })
   const server = createServer({ log, isStopping, https, client, trustsProxies, recall, quickVerify })
-  mountOps(server, { isStopping, ping: store.ping })
+  registerHealth(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
-  mountPublic(server, {
-    world,
+  registerPublicApi(server, {
+    services,
     directory,
     document,
     variant,
@@ -89,8 +89,8 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     recall,
     describeWorkspace,
   })
-  mountEdge(server, {
-    world,
+  registerEdgeApi(server, {
+    services,
     directory,
     feed,
     closing: closing.signal,
@@ -98,12 +98,12 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     describeWorkspace,
     quickVerify,
   })
-  mountForeignEdges(server, { directory, describeWorkspace })
-  mountMcp(server, { directory, rateLimit, variant, version })
+  registerThirdPartyEdges(server, { directory, describeWorkspace })
+  registerMcp(server, { directory, rateLimit, variant, version })
   // Kept: a server that is being stopped has no address any more.
   let url = ''
   const address = () => config.baseUrl ?? url
-  const authSettings = () => ({ world, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
+  const authSettings = () => ({ services, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
   const { sso } = config
   const auth = lazily(async () => {
     forgetForeignSettings()
@@ -112,8 +112,8 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     await setImmediate()
     return createAuth(authSettings())
   })
-  mountDashboard(server, {
-    world,
+  registerDashboardApi(server, {
+    services,
     variant,
     baseUrl,
     address,
@@ -125,8 +125,8 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     knownBrowsers: createKnownBrowsers({ secret, https }),
     sendMail: config.mail && createMail(config.mail),
   })
-  await mountDocs(server, document, config.baseUrl)
-  await mountPage(server, PAGE_FOLDER, config.baseUrl)
+  await registerApiDocs(server, document, config.baseUrl)
+  await registerDashboard(server, PAGE_FOLDER, config.baseUrl)
 
   async function loadSignIn(): Promise<void> {
     if (stopping) return
@@ -143,7 +143,7 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     // Ends the streams, which would otherwise be requests in flight for ever.
     closing.abort()
     await drain(server)
-    await feed.leave()
+    await feed.deregister()
     const { lost } = await uses.stop()
     if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')
     await store.close()
@@ -154,14 +154,14 @@ export async function startServer(config: Config, opened: World, log: Logger): P
     url = urlOf(config, server)
   } catch (error) {
     await stop()
-    throw new CannotStart('address', explain(config, error as NodeJS.ErrnoException), error)
+    throw new StartupError('address', explain(config, error as NodeJS.ErrnoException), error)
   }
   return { url, loadSignIn, announceStop, stop }
 }
 
-async function secretOrClose(config: Config, store: World['store']): Promise<string> {
+async function secretOrClose(config: Config, store: Services['store']): Promise<string> {
   try {
-    return serverSecret(config)
+    return sessionSecret(config)
   } catch (error) {
     await store.close()
     throw error

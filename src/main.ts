@@ -1,5 +1,5 @@
 // argv → the command it names → an exit code. Called by bin/adit.js, which has checked the Node version.
-import { CannotStart, wordsOf } from './cannot-start.ts'
+
 import { type Command, readInput } from './cli/command.ts'
 import { commands } from './cli/commands.ts'
 import { CommandError, NotAuthenticated, UsageError } from './cli/errors.ts'
@@ -7,6 +7,7 @@ import { helpFor, helpOverview } from './cli/help.ts'
 import { createIo, type Io } from './cli/io.ts'
 import { ConfigError, version } from './config.ts'
 import { faultOf } from './domain/fault.ts'
+import { errorMessage, StartupError } from './startup-error.ts'
 
 const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 
@@ -57,7 +58,7 @@ function explain(error: unknown, io: Io): number {
     io.fail('configuration', error.message)
     return EXIT.usage
   }
-  if (error instanceof CannotStart) {
+  if (error instanceof StartupError) {
     io.fail(error.what, error.message)
     return EXIT.failed
   }
@@ -71,7 +72,7 @@ function explain(error: unknown, io: Io): number {
   }
   const fault = faultOf(error)
   // At a terminal the cause may be told: whoever is there runs the thing.
-  io.fail(fault.code, fault.cause ? wordsOf(fault.cause) : fault.message)
+  io.fail(fault.code, fault.cause ? errorMessage(fault.cause) : fault.message)
   const wrongInput = fault.code === 'invalid_request' && fault.details.length > 0
   return wrongInput ? EXIT.usage : EXIT.failed
 }

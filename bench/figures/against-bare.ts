@@ -1,11 +1,11 @@
 // What all that Adit does for a request costs: the same bytes from a server that does nothing else.
 import type { Figure } from '../figure.ts'
+import type { Workbench } from '../fixtures.ts'
 import type { Ask } from '../load/jobs.ts'
 import type { Served } from '../processes.ts'
 import { compare, type Measured, measuredOf, type Sample } from '../rounds.ts'
+import { answerTo, CONNECTIONS, getting, ownKey, reading } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
-import { answerTo, CONNECTIONS, getting, ownKey, reading } from '../sides.ts'
-import type { Workbench } from '../workbench.ts'
 
 /** Node sets these itself. */
 const BY_NODE = new Set(['date', 'connection', 'keep-alive'])

@@ -1,10 +1,10 @@
 // What growth costs: the same requests to servers that are alike but for the size of their database, all measured in turn.
 import type { Figure } from '../figure.ts'
+import type { Workbench } from '../fixtures.ts'
 import { inTurn, type Measured, measuredOf, median, type Sample, type Side } from '../rounds.ts'
+import { getting, ownKey, reading, reporting, verifying } from '../scenarios.ts'
 import { alone, countersPlan, HISTORIES, KEY_COUNTS, keysPlan } from '../seed/catalog.ts'
 import { countersOf, type Plan } from '../seed/plan.ts'
-import { getting, ownKey, reading, reporting, verifying } from '../sides.ts'
-import type { Workbench } from '../workbench.ts'
 import { startWarm } from './verify.ts'
 
 interface Sized {

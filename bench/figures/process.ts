@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../test/support/ports.ts'
 import type { Figure } from '../figure.ts'
+import type { Workbench } from '../fixtures.ts'
 import type { Ask } from '../load/jobs.ts'
 import { end, residentOf, spawnAdit } from '../processes.ts'
 import { compare, type Measured, median } from '../rounds.ts'
+import { bearer, CONNECTIONS, edgeVerifying, ownKey, reading, reportOf, verifyMany } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { today } from '../seed/plan.ts'
-import { bearer, CONNECTIONS, edgeVerifying, ownKey, reading, reportOf, verifyMany } from '../sides.ts'
-import type { Workbench } from '../workbench.ts'
 
 const LOOK_EVERY_MS = 4
 

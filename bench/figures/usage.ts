@@ -1,12 +1,12 @@
 // Usage: what a roll-up saves, and what taking reports in bundles does.
 import type { Figure } from '../figure.ts'
+import type { Workbench } from '../fixtures.ts'
 import { cpuSecondsOf, type Peer, type Served } from '../processes.ts'
 import { compare, type Side, secondsOf } from '../rounds.ts'
+import { getting, ownKey, reading, reporting } from '../scenarios.ts'
 import { countersPlan, keysPlan } from '../seed/catalog.ts'
 import * as plans from '../seed/plan.ts'
 import { seedEvents } from '../seed/postgres.ts'
-import { getting, ownKey, reading, reporting } from '../sides.ts'
-import type { Workbench } from '../workbench.ts'
 
 const EVENTS = 10_000_000
 const DAYS = 30

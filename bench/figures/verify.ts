@@ -1,9 +1,9 @@
 // Verifying a key, which edges ask for before they open a tunnel.
 import type { Figure } from '../figure.ts'
+import type { Workbench } from '../fixtures.ts'
 import { compare } from '../rounds.ts'
+import { edgeVerifying, PRESENTED, verifying, verifyMany } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
-import { edgeVerifying, PRESENTED, verifying, verifyMany } from '../sides.ts'
-import type { Workbench } from '../workbench.ts'
 
 const KEYS = 100_000
 

@@ -1,7 +1,8 @@
 // The process that the load comes from. It prepares, says that it is ready, and fires when told to: what preparing costs is
 // not measured.
-import { fire } from './fire.ts'
+
 import type { Order, Outcome, Word } from './jobs.ts'
+import { fire } from './max-load.ts'
 import { pace } from './pace.ts'
 import { prepare } from './requests.ts'
 

@@ -1,6 +1,6 @@
 // What a run prints: a table for people, a line of JSON a figure for programs.
 import { isMet, type Result } from '../figure.ts'
-import { busyOf, short, spreadOf, targetOf, valuesOf, verdictOf } from './words.ts'
+import { busyOf, short, spreadOf, targetOf, valuesOf, verdictOf } from './format.ts'
 
 const HEAD = ['figure', 'ratio', 'spread', 'target', 'met', 'ours to other', 'busy']
 

@@ -33,7 +33,7 @@ export type Auth = ReturnType<typeof createAuth>
 const WRONG_PASSWORD = 'The password is wrong.'
 
 export function createAuth(settings: AuthSettings) {
-  const { world } = settings
+  const { services } = settings
   const auth = betterAuth(authOptions(settings))
 
   /** Calls better-auth; undefined where it refuses. What goes wrong inside is thrown. */
@@ -54,7 +54,7 @@ export function createAuth(settings: AuthSettings) {
   }
 
   const recordFailed = (failed: Parameters<typeof recordFailedSignIn>[2]) =>
-    world.store.transaction((db) => recordFailedSignIn(db, world, failed))
+    services.store.transaction((db) => recordFailedSignIn(db, services, failed))
 
   /** Once the answer is on its way: how long it takes must not tell whether the address is known. */
   function recordWrongPassword(user: UserRow, { address }: Browser): void {
@@ -67,8 +67,8 @@ export function createAuth(settings: AuthSettings) {
 
   async function signIn(browser: Browser, given: string, password: string) {
     const email = given.toLowerCase()
-    const user = await findByEmail(world, email)
-    const before = user && (await passwordOf(world, user.id))
+    const user = await findByEmail(services, email)
+    const before = user && (await passwordOf(services, user.id))
     const headers = headersOf(browser)
     const answer = await ask<{ twoFactorRedirect?: true }>(() =>
       auth.api.signInEmail({ body: { email, password }, headers, asResponse: true }),
@@ -78,7 +78,7 @@ export function createAuth(settings: AuthSettings) {
     const next = answer.result.twoFactorRedirect ? ('code' as const) : ('signed_in' as const)
     const { address } = browser
     const signedIn = next === 'signed_in' ? ({ method: 'password', address } as const) : undefined
-    await requireSamePassword(world, user.id, before, signedIn)
+    await requireSamePassword(services, user.id, before, signedIn)
     return { result: { next }, cookies: answer.cookies }
   }
 
@@ -108,8 +108,8 @@ export function createAuth(settings: AuthSettings) {
       )
       if (!found) return undefined
       const { id: sessionId, userId, createdAt } = found.session
-      if (world.clock() - createdAt.getTime() > SESSION_MS_MAX) {
-        await world.store.transaction((db) => deleteSession(db, userId, sessionId))
+      if (services.clock() - createdAt.getTime() > SESSION_MS_MAX) {
+        await services.store.transaction((db) => deleteSession(db, userId, sessionId))
         return undefined
       }
       return { result: { userId, sessionId }, cookies: sent.getSetCookie() }
@@ -129,13 +129,13 @@ export function createAuth(settings: AuthSettings) {
           tellOfLostSecret,
         )
         // Refused is committed, because it was counted; what was used before is undone, session and all.
-        if (!accepted && user) await recordFailedSignIn(db, world, { user, detail: method, address })
+        if (!accepted && user) await recordFailedSignIn(db, services, { user, detail: method, address })
         if (!accepted || !user) return undefined
-        if (!(await takeCode(db, world, user.id, code))) throw new UsedBefore(user)
-        await recordSignIn(db, world, user, { method, address })
+        if (!(await takeCode(db, services, user.id, code))) throw new UsedBefore(user)
+        await recordSignIn(db, services, user, { method, address })
         return accepted
       }
-      const answer = await world.store
+      const answer = await services.store
         .transaction((db) => within(db, () => attempt(db)))
         .catch(async (error) => {
           if (!(error instanceof UsedBefore)) throw error
@@ -183,7 +183,7 @@ export function createAuth(settings: AuthSettings) {
       const call = () =>
         ask(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
       const answer = await within(db, call)
-      if (!answer || !(await takeCode(db, world, userId, code)))
+      if (!answer || !(await takeCode(db, services, userId, code)))
         throw new Fault('forbidden', { message: 'This code is wrong. Take the next one.' })
       return answer.cookies
     },

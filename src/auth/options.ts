@@ -3,14 +3,14 @@ import type { BetterAuthOptions } from 'better-auth'
 import { APIError } from 'better-auth/api'
 import { twoFactor } from 'better-auth/plugins/two-factor'
 import { PASSWORD_CHARS } from '../contract/dashboard/sign-in.ts'
-import type { World } from '../domain/context.ts'
+import type { Services } from '../domain/context.ts'
 import { findUser } from '../store/people.ts'
 import { readingIn, storeAdapter } from './adapter.ts'
 import { ADDRESS_HEADER } from './browser.ts'
 import { ownEndpoints } from './endpoints.ts'
 
 export interface AuthSettings {
-  world: World
+  services: Services
   /** Signs cookies and encrypts second factors; the same on every node. */
   secret: string
   /** Where people reach the server. */
@@ -39,7 +39,7 @@ const snake = (...names: string[]) =>
     names.map((name) => [name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
   )
 
-export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings) {
+export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettings) {
   const { origin, pathname, protocol } = new URL(baseUrl)
   const isHttps = protocol === 'https:'
   const prefix = pathname.replace(/\/$/, '')
@@ -51,7 +51,7 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
     trustedOrigins: [origin],
     telemetry: { enabled: false },
     logger: { log: (level: string, message: string) => onTrouble(level, message) },
-    database: storeAdapter(world.store),
+    database: storeAdapter(services.store),
     emailAndPassword: {
       enabled: true,
       disableSignUp: true,
@@ -93,7 +93,7 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
       session: {
         create: {
           before: async ({ userId }: { userId: string }) => {
-            const user = await findUser(readingIn(world.store), userId)
+            const user = await findUser(readingIn(services.store), userId)
             if (!user || user.disabled_at !== null) throw new APIError('UNAUTHORIZED')
           },
         },
@@ -106,7 +106,7 @@ export function authOptions({ world, secret, baseUrl, onTrouble }: AuthSettings)
       cookies: Object.fromEntries(
         COOKIES.map((name) => [name, { name: `${isHttps ? '__Host-' : ''}adit.${name}` }]),
       ),
-      database: { generateId: ({ model }: { model: string }) => world.ids(idPrefixes[model] ?? 'vrf') },
+      database: { generateId: ({ model }: { model: string }) => services.ids(idPrefixes[model] ?? 'vrf') },
       ipAddress: { ipAddressHeaders: [ADDRESS_HEADER] },
     },
     plugins: [

@@ -28,15 +28,15 @@ const COMPLETE_WITHIN_S = 10 * 60
 const RANDOM_BYTES = 32
 
 export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) {
-  const { world, baseUrl } = settings
+  const { services, baseUrl } = settings
   const client = createOidcClient({
     ...sso,
     redirectUri: `${baseUrl}/dashboard/api/sign-in/sso/return`,
-    clock: world.clock,
+    clock: services.clock,
   })
   const cookie = challengeCookie(settings)
-  const usedStates = createUsedStates(COMPLETE_WITHIN_S * 1000, world.clock)
-  const random = () => Buffer.from(world.random(RANDOM_BYTES)).toString('base64url')
+  const usedStates = createUsedStates(COMPLETE_WITHIN_S * 1000, services.clock)
+  const random = () => Buffer.from(services.random(RANDOM_BYTES)).toString('base64url')
   const warn = (reason: string) => settings.onTrouble('warn', `single sign-on failed: ${reason}`)
 
   /** Undefined where the answer of the provider does not prove who somebody is. */
@@ -57,12 +57,12 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   /** The account, its session and the audit entry are one transaction. */
   async function enter(browser: Browser, identity: Identity): Promise<WithCookies<SsoRefusal | undefined>> {
     const { address } = browser
-    return world.store.transaction(async (db) => {
-      const { user, refusal } = await admitIdentity(db, world, identity, { ...sso, address })
+    return services.store.transaction(async (db) => {
+      const { user, refusal } = await admitIdentity(db, services, identity, { ...sso, address })
       if (refusal === undefined)
         return { result: undefined, cookies: await auth.startSession(db, browser, user.id) }
       warn(refusal)
-      await recordRefusal(db, world, { user, refusal, address })
+      await recordRefusal(db, services, { user, refusal, address })
       return { result: refusal, cookies: [] }
     })
   }
@@ -104,19 +104,19 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
 const describe = (error: unknown) =>
   error instanceof OidcError ? error.message : `the provider cannot be reached: ${(error as Error).message}`
 
-function challengeCookie({ world, secret, baseUrl }: AuthSettings) {
+function challengeCookie({ services, secret, baseUrl }: AuthSettings) {
   const key = new Uint8Array(hkdfSync('sha256', secret, '', 'adit sso challenge', 32))
   const isHttps = baseUrl.startsWith('https:')
   const name = `${isHttps ? '__Host-' : ''}adit.sso`
   const set = (value: string, maxAgeS: number) =>
     `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
-  const now = () => new Date(world.clock())
+  const now = () => new Date(services.clock())
   return {
     clear: set('', 0),
     async write({ state, nonce, codeVerifier }: Challenge): Promise<string> {
       const sealed = await new EncryptJWT({ state, nonce, codeVerifier })
         .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
-        .setExpirationTime(new Date(world.clock() + COMPLETE_WITHIN_S * 1000))
+        .setExpirationTime(new Date(services.clock() + COMPLETE_WITHIN_S * 1000))
         .encrypt(key)
       return set(sealed, COMPLETE_WITHIN_S)
     },

@@ -8,12 +8,12 @@ import {
   startVerifier,
   TokensFileError,
   type VerifierOptions,
-} from '../edge/index.ts'
+} from '../edge-sdk/index.ts'
 import { createLog, flushLog } from '../log.ts'
-import { type EdgeOptions, startEdge } from '../tunnels/edge.ts'
+import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
-import { stopAsked } from './stop.ts'
+import { awaitShutdown } from './shutdown.ts'
 
 type Access = Pick<EdgeOptions, 'startVerifier' | 'meter'>
 type OnNotice = NonNullable<VerifierOptions['onNotice']>
@@ -25,7 +25,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
   const file = given['tokens-file']
   const onNotice: OnNotice = (line) => log.warn(line)
-  const stopping = stopAsked(0)
+  const stopping = awaitShutdown(0)
   const access = await (file === undefined
     ? byControlPlane(config, onNotice)
     : byTokensFile(file, config, onNotice))

@@ -15,11 +15,11 @@ export interface Io {
   /** The command's result where that is a list of any length. */
   list<T>(slices: AsyncIterable<T[]> | Iterable<T[]>, columns: Columns<T>): Promise<void>
   /** A word to the person at the terminal; not said in JSON mode. */
-  say(text: string): void
+  info(text: string): void
   /** Replaces the line said before, on a terminal; elsewhere, and in JSON mode, nothing. */
   progress(text: string): void
   /** How many columns the data may take, and whether blocks can be drawn in them. */
-  readonly paper: { columns: number; blocks: boolean }
+  readonly terminal: { columns: number; blocks: boolean }
   /** Whether somebody is there to answer a question. */
   readonly interactive: boolean
   /** What the person at the terminal answers; hidden while it is typed, if it is a secret. */
@@ -36,20 +36,20 @@ export function createIo(json: boolean): Io {
   const overwrites = stderr.isTTY && !json && !isDumbTerminal()
   return {
     json,
-    data: (value, text) => stdout.write(`${json ? JSON.stringify(writable(value)) : harmless(text)}\n`),
+    data: (value, text) => stdout.write(`${json ? JSON.stringify(writable(value)) : stripControl(text)}\n`),
     async list(slices, columns) {
       const texts = json ? jsonTexts(slices) : tableTexts(slices, columns)
       for await (const text of texts)
-        if (!stdout.write(json ? text : harmless(text))) await once(stdout, 'drain')
+        if (!stdout.write(json ? text : stripControl(text))) await once(stdout, 'drain')
     },
-    say: (text) => json || stderr.write(`${harmless(text)}\n`),
-    paper: { columns: Math.max(40, stdout.columns ?? 80), blocks: !isDumbTerminal() },
+    info: (text) => json || stderr.write(`${stripControl(text)}\n`),
+    terminal: { columns: Math.max(40, stdout.columns ?? 80), blocks: !isDumbTerminal() },
     interactive: Boolean(process.stdin.isTTY && stderr.isTTY),
     ask: askAtTerminal,
     readLine: readPipedLine,
     progress: (text) => overwrites && stderr.write(`\r\u001b[K${text}`),
     fail: (error, message) =>
-      stderr.write(json ? `${JSON.stringify({ error, message })}\n` : `adit: ${harmless(message)}\n`),
+      stderr.write(json ? `${JSON.stringify({ error, message })}\n` : `adit: ${stripControl(message)}\n`),
   }
 }
 
@@ -63,8 +63,8 @@ async function askAtTerminal(question: string, how?: { hidden: true }): Promise<
   })
   try {
     // Given to it, so that it draws the question itself; what is hidden is drawn by nobody.
-    if (how?.hidden) process.stderr.write(harmless(question))
-    const given = await lines.question(how?.hidden ? '' : harmless(question))
+    if (how?.hidden) process.stderr.write(stripControl(question))
+    const given = await lines.question(how?.hidden ? '' : stripControl(question))
     if (how?.hidden) process.stderr.write('\n')
     return given.trim()
   } catch {
@@ -86,6 +86,6 @@ async function readPipedLine(): Promise<string> {
 }
 
 /** What a server sends must not move the cursor or reorder the line: such characters are shown as U+FFFD. */
-const harmless = (text: string) =>
+const stripControl = (text: string) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
   text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu, '\ufffd')

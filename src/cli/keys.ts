@@ -34,7 +34,7 @@ export async function create(input: ApiInput & { label: string | undefined }, io
       throw isNotFound(error) ? onlyPeople('create', findAccess(input).baseUrl) : error
     }
   })
-  io.say(`Minted ${key.id}. Save the key: it is not shown again.`)
+  io.info(`Minted ${key.id}. Save the key: it is not shown again.`)
   io.data(key, key.token)
 }
 

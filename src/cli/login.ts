@@ -77,7 +77,7 @@ export async function logout(given: { profile: string | undefined }, io: Io): Pr
     { profile: name, current: next ?? null },
     `Removed the profile "${name}" and its key from this machine.`,
   )
-  io.say(
+  io.info(
     'The key itself is still good: revoke it with "adit keys revoke" or in the dashboard where it should not be.',
   )
 }

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { profilesPath } from '../config.ts'
-import { createFolder } from '../edge/folder.ts'
+import { createFolder } from '../edge-sdk/folder.ts'
 import { editFile } from './edit-file.ts'
 import { CommandError } from './errors.ts'
 

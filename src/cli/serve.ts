@@ -2,14 +2,14 @@
 import { startServer } from '../app.ts'
 import { type Config, readConfig, unknownSettings } from '../config.ts'
 import { hasPeople } from '../domain/accounts.ts'
-import type { World } from '../domain/context.ts'
+import type { Services } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
 import { linkAddress } from '../domain/links.ts'
 import { createLog, flushLog } from '../log.ts'
-import { requireSecret } from '../server-secret.ts'
-import { openWorld } from '../world.ts'
+import { openServices } from '../services.ts'
+import { requireSecret } from '../session-secret.ts'
 import type { Io } from './io.ts'
-import { stopAsked } from './stop.ts'
+import { awaitShutdown } from './shutdown.ts'
 
 /** A database that starts beside the server may take a while. */
 const PATIENCE_MS = 60_000
@@ -23,10 +23,10 @@ export async function serve(io: Io): Promise<void> {
   const log = createLog(config.logLevel)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
-  const world = await openWorld(config, log, PATIENCE_MS)
+  const services = await openServices(config, log, PATIENCE_MS)
   const { stopDelayS } = config
-  const stopping = stopAsked(stopDelayS)
-  const { url, loadSignIn, announceStop, stop } = await startServer(config, world, log)
+  const stopping = awaitShutdown(stopDelayS)
+  const { url, loadSignIn, announceStop, stop } = await startServer(config, services, log)
   const loading = setTimeout(() => {
     const began = performance.now()
     loadSignIn().then(
@@ -35,7 +35,7 @@ export async function serve(io: Io): Promise<void> {
     )
   }, LOAD_SIGN_IN_AFTER_MS).unref()
   try {
-    greet(io, config, config.baseUrl ?? url, await findAccess(world))
+    greet(io, config, config.baseUrl ?? url, await findAccess(services))
     const reason = await stopping.asked
     announceStop()
     if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'stopping soon: /readyz says so, and all are served')
@@ -55,10 +55,12 @@ export async function serve(io: Io): Promise<void> {
 /** What the person who started it can begin with. */
 type Access = FirstRun | 'people are there' | 'keys are there' | 'nothing is there'
 
-async function findAccess(world: World): Promise<Access> {
+async function findAccess(services: Services): Promise<Access> {
   // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
-  if (world.store.engine === 'postgres' && (await isEmpty(world))) return 'nothing is there'
-  return (await prepareFirstRun(world)) ?? ((await hasPeople(world)) ? 'people are there' : 'keys are there')
+  if (services.store.engine === 'postgres' && (await isEmpty(services))) return 'nothing is there'
+  return (
+    (await prepareFirstRun(services)) ?? ((await hasPeople(services)) ? 'people are there' : 'keys are there')
+  )
 }
 
 function greet(io: Io, config: Config, url: string, access: Access): void {

@@ -4,7 +4,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { forbiddenCharacter } from '../contract/text.ts'
 import { createIds } from '../domain/ids.ts'
 import { hashSecret, mintSecret } from '../domain/secret.ts'
-import { flawOf, readTokensFile, type Token, TokensFileError } from '../edge/tokens-file.ts'
+import { readTokensFile, type Token, TokensFileError, validationError } from '../edge-sdk/tokens-file.ts'
 import { editFile } from './edit-file.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
@@ -22,12 +22,12 @@ export async function add(
     label: given.label ?? '',
     createdAt: new Date().toISOString(),
   }
-  const flaw = flawOf(token)
+  const flaw = validationError(token)
   if (flaw) throw new UsageError(`The ${flaw}.`)
   const forbidden = forbiddenCharacter(token.label)
   if (forbidden) throw new UsageError(`The label ${forbidden}.`)
   await edit(given.file, (tokens) => [...tokens, token])
-  io.say(
+  io.info(
     `Added ${token.id} for the workspace "${token.workspace}" to ${given.file}. Save the key: it is not shown again.`,
   )
   const { hash: _hash, ...shown } = token

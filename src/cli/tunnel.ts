@@ -1,13 +1,13 @@
 // `adit tunnel <port>`: makes a local server reachable through an edge, until it is stopped.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment, edgeSettings } from '../config.ts'
-import { holdTunnel, TunnelRefused } from '../tunnels/hold.ts'
-import type { Passed } from '../tunnels/local-side.ts'
+import type { Passed } from '../tunnels/client/local-server.ts'
+import { runTunnel, TunnelRefused } from '../tunnels/client/run-tunnel.ts'
 import type { Opened } from '../tunnels/protocol.ts'
 import { type ApiInput, explained, findAccess, findKey, requireAddress } from './api.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
-import { stopAsked } from './stop.ts'
+import { awaitShutdown } from './shutdown.ts'
 
 const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
 
@@ -23,11 +23,11 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
     throw new UsageError(`"${input.port}" is no port: it must be 1 to 65535.`)
   const { edge, key, isGuessed } = await findEdge(input)
   const ending = new AbortController()
-  stopAsked(0).asked.then(() => ending.abort())
+  awaitShutdown(0).asked.then(() => ending.abort())
   let shown: string | undefined
   let lost: string | undefined
   try {
-    await holdTunnel({
+    await runTunnel({
       edge,
       key,
       name: input.name,
@@ -36,10 +36,10 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
       signal: ending.signal,
       onOpen({ url, host, name }: Opened) {
         const target = `http://localhost:${port}`
-        if (shown !== undefined) io.say('The tunnel is open again.')
+        if (shown !== undefined) io.info('The tunnel is open again.')
         // Scripts wait for the address, and want it once; in JSON each line says what it tells of.
         if (io.json || shown !== url) io.data({ event: 'open', url, host, name, target }, url)
-        if (shown !== url) io.say(`It leads to ${target}. Ctrl-C closes it.\n`)
+        if (shown !== url) io.info(`It leads to ${target}. Ctrl-C closes it.\n`)
         shown = url
         lost = undefined
       },
@@ -47,19 +47,19 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
         // The same trouble is told of once.
         if (lost === why || ending.signal.aborted) return
         const hint = shown === undefined && isGuessed ? ' --edge or ADIT_EDGE_URL names another edge.' : ''
-        io.say(`${why}${hint} Trying again.`)
+        io.info(`${why}${hint} Trying again.`)
         if (io.json) io.data({ event: 'lost', message: why }, '')
         lost = why
       },
       onPassed(passed) {
         if (io.json) io.data({ event: 'request', ...passed, ms: Math.round(passed.ms) }, '')
-        else io.say(lineOf(passed))
+        else io.info(lineOf(passed))
       },
     })
   } catch (error) {
     throw error instanceof TunnelRefused ? refused(error) : error
   }
-  if (shown !== undefined) io.say('Closed.')
+  if (shown !== undefined) io.info('Closed.')
 }
 
 const lineOf = ({ method, path, status, ms }: Passed) =>

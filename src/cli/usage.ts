@@ -39,7 +39,7 @@ export async function show(input: ApiInput & { days: string | undefined }, io: I
     `The last ${days === 1 ? 'day' : `${days} days`}, in UTC`,
     ...lines,
     '',
-    ...bars(series, io.paper),
+    ...bars(series, io.terminal),
   ]
   io.data(usage, text.join('\n'))
 }
@@ -50,7 +50,7 @@ function readDays(text: string): number {
   return days
 }
 
-function bars(series: Day[], { columns, blocks }: Io['paper']): string[] {
+function bars(series: Day[], { columns, blocks }: Io['terminal']): string[] {
   const size = Math.ceil(series.length / BARS_MAX)
   const groups: Day[] = []
   for (let start = 0; start < series.length; start += size) {

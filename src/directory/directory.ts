@@ -5,22 +5,22 @@ import { findEdgeByHash } from '../store/edges.ts'
 import { findKeyByHash } from '../store/keys.ts'
 import type { Db, Store } from '../store/store.ts'
 import { findWorkspaceIds, getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
-import type { Feed } from './feed.ts'
-import { createMemory, type Memory } from './memory.ts'
-import type { Uses } from './uses.ts'
+import type { ChangeFollower } from './change-follower.ts'
+import type { LastUsedTracker } from './last-used.ts'
+import { createLruCache, type LruCache } from './lru-cache.ts'
 
 export interface Refusal {
   valid: false
   reason: 'malformed' | 'unknown' | 'revoked'
 }
 
-export interface GoodKey {
+export interface ValidKey {
   valid: true
   keyId: string
   workspaceId: string
 }
 
-export interface GoodEdge {
+export interface ValidEdge {
   valid: true
   edgeId: string
 }
@@ -28,23 +28,25 @@ export interface GoodEdge {
 /** What memory knows is given at once: a promise would only be waited for. A refused secret is an answer, no exception. */
 export interface Directory {
   /** Whether the secret is a good key, and whose. A good one counts as used. */
-  verifyKey(secret: string): MaybeLater<GoodKey | Refusal>
-  verifyEdge(secret: string): MaybeLater<GoodEdge | Refusal>
-  getWorkspace(id: string): MaybeLater<WorkspaceRow>
+  verifyKey(secret: string): MaybePromise<ValidKey | Refusal>
+  verifyEdge(secret: string): MaybePromise<ValidEdge | Refusal>
+  getWorkspace(id: string): MaybePromise<WorkspaceRow>
   /** Of those that exist. A slug is never given to another workspace, so what was found once stays true. */
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
   /** A good key that memory knows; undefined says nothing. It counts as used. */
-  recallKey(secret: string): GoodKey | undefined
-  recallEdge(secret: string): GoodEdge | undefined
-  recallWorkspace(id: string): WorkspaceRow | undefined
+  cachedKey(secret: string): ValidKey | undefined
+  cachedEdge(secret: string): ValidEdge | undefined
+  cachedWorkspace(id: string): WorkspaceRow | undefined
   /** Until when what `getWorkspace` says from now on stays true; undefined where memory does not know it. */
   watchWorkspace(id: string): (() => boolean) | undefined
 }
 
-export type MaybeLater<T> = T | Promise<T>
+export type MaybePromise<T> = T | Promise<T>
 
-export const whenKnown = <T, R>(value: MaybeLater<T>, use: (value: T) => MaybeLater<R>): MaybeLater<R> =>
-  value instanceof Promise ? value.then(use) : use(value)
+export const thenMaybe = <T, R>(
+  value: MaybePromise<T>,
+  use: (value: T) => MaybePromise<R>,
+): MaybePromise<R> => (value instanceof Promise ? value.then(use) : use(value))
 
 const MALFORMED: Refusal = { valid: false, reason: 'malformed' }
 const UNKNOWN: Refusal = { valid: false, reason: 'unknown' }
@@ -52,20 +54,20 @@ const REVOKED: Refusal = { valid: false, reason: 'revoked' }
 
 export interface DirectoryOptions {
   store: Store
-  feed: Feed
-  uses: Uses
+  feed: ChangeFollower
+  uses: LastUsedTracker
   /** How many good keys are remembered at the most; of everything else a tenth of it each. */
   keysMax: number
 }
 
 export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions): Directory {
   const othersMax = Math.ceil(keysMax / 10)
-  const keys = createMemory<GoodKey>(keysMax)
-  const edges = createMemory<GoodEdge>(othersMax)
-  const workspaces = createMemory<WorkspaceRow>(othersMax)
-  const workspaceIds = createMemory<string>(othersMax)
+  const keys = createLruCache<ValidKey>(keysMax)
+  const edges = createLruCache<ValidEdge>(othersMax)
+  const workspaces = createLruCache<WorkspaceRow>(othersMax)
+  const workspaceIds = createLruCache<string>(othersMax)
   // Apart from the good ones, so that no flood of invented secrets can drive those out.
-  const refused = createMemory<Refusal>(othersMax)
+  const refused = createLruCache<Refusal>(othersMax)
 
   feed.subscribe({
     onChange({ kind, subject_id: id, hash }) {
@@ -90,14 +92,14 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     return found
   }
 
-  const recall = <V>(memory: Memory<V>, name: string): V | undefined =>
+  const recall = <V>(memory: LruCache<V>, name: string): V | undefined =>
     feed.isTrusted() ? memory.get(name) : undefined
 
   function verify<G extends { valid: true }>(
     hash: string,
-    memory: Memory<G>,
+    memory: LruCache<G>,
     read: (db: Db) => Promise<G | Refusal>,
-  ): MaybeLater<G | Refusal> {
+  ): MaybePromise<G | Refusal> {
     const known = recall<G | Refusal>(memory, hash) ?? recall(refused, hash)
     if (known) return known
     return ask(read, (verdict) => {
@@ -106,8 +108,8 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     })
   }
 
-  function marked<V extends GoodKey | Refusal | undefined>(verdict: V): V {
-    if (verdict?.valid) uses.mark(verdict.keyId)
+  function marked<V extends ValidKey | Refusal | undefined>(verdict: V): V {
+    if (verdict?.valid) uses.record(verdict.keyId)
     return verdict
   }
 
@@ -115,7 +117,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     verifyKey(secret) {
       if (!isSecret('key', secret)) return MALFORMED
       const hash = hashSecret(secret)
-      const verdict = verify<GoodKey>(hash, keys, async (db) =>
+      const verdict = verify<ValidKey>(hash, keys, async (db) =>
         judge(await findKeyByHash(db, hash), (row) => ({
           valid: true,
           keyId: row.id,
@@ -123,7 +125,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
           workspaceId: workspaces.get(row.workspace_id)?.id ?? row.workspace_id,
         })),
       )
-      return whenKnown(verdict, marked)
+      return thenMaybe(verdict, marked)
     },
     verifyEdge(secret) {
       if (!isSecret('edge', secret)) return MALFORMED
@@ -157,9 +159,9 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
       return found
     },
     // Its form was looked at before it was remembered.
-    recallKey: (secret) => marked(recall(keys, hashSecret(secret))),
-    recallEdge: (secret) => recall(edges, hashSecret(secret)),
-    recallWorkspace: (id) => recall(workspaces, id),
+    cachedKey: (secret) => marked(recall(keys, hashSecret(secret))),
+    cachedEdge: (secret) => recall(edges, hashSecret(secret)),
+    cachedWorkspace: (id) => recall(workspaces, id),
     watchWorkspace(id) {
       const row = recall(workspaces, id)
       // Another row, or none, is put in its place when it changes.

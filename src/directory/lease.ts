@@ -1,5 +1,5 @@
 // For how long this node may answer from memory.
-import { LEASE_MS } from '../domain/changes.ts'
+import { LEASE_MS } from '../domain/propagation.ts'
 
 export interface Lease {
   /** A moment to count from: taken before the database is asked. */

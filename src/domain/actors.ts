@@ -1,8 +1,8 @@
 // Whoever acts must still be allowed to in the very transaction of the act. Without this, whoever holds a leaked key or a
 // stolen session could begin a request, take seconds to send its body, and act after the revocation was acknowledged.
-import { holdActiveKey } from '../store/keys.ts'
-import { holdRole, type Role } from '../store/people.ts'
-import { holdSession } from '../store/sessions.ts'
+import { lockActiveKey } from '../store/keys.ts'
+import { lockRole, type Role } from '../store/people.ts'
+import { lockSession } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import type { Context, PersonActor } from './context.ts'
 import { Fault } from './fault.ts'
@@ -24,29 +24,29 @@ export function requireRole(role: Role | undefined, needed: Role): void {
 }
 
 /** What it finds stays so until the transaction ends. */
-export async function requireStillAllowed(db: Tx, { actor, workspaceId }: Context): Promise<void> {
+export async function reauthorize(db: Tx, { actor, workspaceId }: Context): Promise<void> {
   switch (actor.kind) {
     case 'operator':
       return
     case 'visitor':
       throw new Fault('unauthorized', { message: SIGNED_OUT })
     case 'key':
-      if (await holdActiveKey(db, workspaceId, actor.id)) return
+      if (await lockActiveKey(db, workspaceId, actor.id)) return
       throw new Fault('unauthorized', { message: KEY_REVOKED })
     case 'person':
-      await requireHeldRole(db, workspaceId, actor)
+      await requireRoleForUpdate(db, workspaceId, actor)
   }
 }
 
 /** The role that a person has now, not the one from when the request began: the latter may have been taken away. */
-export async function requireHeldRole(db: Tx, workspaceId: string, actor: PersonActor): Promise<Role> {
+export async function requireRoleForUpdate(db: Tx, workspaceId: string, actor: PersonActor): Promise<Role> {
   await requireSession(db, actor)
-  const role = await holdRole(db, workspaceId, actor.id)
+  const role = await lockRole(db, workspaceId, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
   return role as Role
 }
 
 export async function requireSession(db: Tx, { id, session }: PersonActor): Promise<void> {
-  if (!session || !(await holdSession(db, id, session.id)))
+  if (!session || !(await lockSession(db, id, session.id)))
     throw new Fault('unauthorized', { message: SIGNED_OUT })
 }

@@ -2,10 +2,10 @@
 import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store/audit.ts'
 import { listWorkspaceIdsOf, lockUser, type Role } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
-import type { Actor, Context, World } from './context.ts'
+import type { Actor, Context, Services } from './context.ts'
 import { firstIdSince } from './ids.ts'
-import { isoOf } from './instants.ts'
-import { pageOf } from './pages.ts'
+import { pageOf } from './pagination.ts'
+import { isoOf } from './timestamps.ts'
 
 /** What concerns how somebody signs in: members see only their own, admins and owners everybody's. */
 const securityActs = [
@@ -27,7 +27,7 @@ const securityActs = [
 
 export type SecurityAct = (typeof securityActs)[number]
 
-export type Act =
+export type AuditAction =
   | SecurityAct
   | 'workspace.created'
   | 'workspace.provisioned'
@@ -61,23 +61,23 @@ export type Detail =
 interface Entry {
   workspaceId: string | null
   actor: Actor
-  action: Act
+  action: AuditAction
   subjectId: string
   /** What the subject is called just now, where that is not kept elsewhere. */
   subjectName?: string
   detail?: Detail
 }
 
-export const recordAct = (db: Tx, world: World, entry: Entry): Promise<void> =>
-  insertAudit(db, [rowOf(world, entry)])
+export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<void> =>
+  insertAudit(db, [rowOf(services, entry)])
 
 const rowOf = (
-  world: World,
+  services: Services,
   { workspaceId, actor, action, subjectId, subjectName, detail }: Entry,
 ): AuditRow => ({
-  id: world.ids('aud'),
+  id: services.ids('aud'),
   workspace_id: workspaceId,
-  at: world.clock(),
+  at: services.clock(),
   actor_kind: actor.kind,
   actor_id: actor.id,
   action,
@@ -97,36 +97,40 @@ export interface Subject {
 
 interface PersonEntry {
   actor: Actor
-  action: Act
+  action: AuditAction
   person: Subject
   detail?: Detail
 }
 
 /** In the log of every workspace that the person belongs to: there it is looked for. */
-export async function recordOnPerson(db: Tx, world: World, entry: PersonEntry): Promise<void> {
-  await insertAudit(db, await rowsOnPerson(db, world, entry))
+export async function writeUserAudit(db: Tx, services: Services, entry: PersonEntry): Promise<void> {
+  await insertAudit(db, await rowsOnPerson(db, services, entry))
 }
 
 const REPETITION_MS = 60_000
 
 /** The same, but failures of the same kind within a minute share a row, so that guessing does not flood the log. */
-export async function recordFailure(
+export async function writeAuthFailure(
   db: Tx,
-  world: World,
+  services: Services,
   entry: PersonEntry & { action: 'person.sign-in-failed' | 'person.confirmation-failed'; detail: Detail },
 ): Promise<void> {
   // Failures of one person take turns, so that two at once do not both miss the other's row.
   await lockUser(db, entry.person.id)
-  const since = firstIdSince('aud', world.clock() - REPETITION_MS)
-  for (const row of await rowsOnPerson(db, world, entry))
+  const since = firstIdSince('aud', services.clock() - REPETITION_MS)
+  for (const row of await rowsOnPerson(db, services, entry))
     if (!(await countRepetition(db, row, since))) await insertAudit(db, [row])
 }
 
-async function rowsOnPerson(db: Tx, world: World, { person, ...entry }: PersonEntry): Promise<AuditRow[]> {
+async function rowsOnPerson(
+  db: Tx,
+  services: Services,
+  { person, ...entry }: PersonEntry,
+): Promise<AuditRow[]> {
   const workspaces = await listWorkspaceIdsOf(db, person.id)
   const subject = { subjectId: person.id, subjectName: person.name }
   return (workspaces.length > 0 ? workspaces : [null]).map((workspaceId) =>
-    rowOf(world, { workspaceId, ...entry, ...subject }),
+    rowOf(services, { workspaceId, ...entry, ...subject }),
   )
 }
 

@@ -1,7 +1,7 @@
 // A copy of everything, for a bad day.
 import { type BackupOptions, backUpSqlite, CannotBackUp } from '../store/backup.ts'
 import type { Target } from '../store/store.ts'
-import { isoOf } from './instants.ts'
+import { isoOf } from './timestamps.ts'
 
 export { CannotBackUp }
 

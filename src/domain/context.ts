@@ -1,11 +1,11 @@
-// What every verb of the domain is given: the world it acts in and, where it acts for somebody, who that is.
+// What domain functions are given: the services they use and, where they act for a caller, who that is.
 import type { Role } from '../store/people.ts'
 import type { Store } from '../store/store.ts'
 import type { Totals } from '../store/usage-limits.ts'
 import type { Ids } from './ids.ts'
 
 /** Time and chance come in from outside, so that tests can fix them. */
-export interface World {
+export interface Services {
   store: Store
   /** Milliseconds since 1970, UTC. */
   clock: () => number
@@ -38,7 +38,7 @@ export interface PersonActor {
 }
 
 /** Acting within one workspace, for somebody whom the audit log will name. */
-export interface Context extends World {
+export interface Context extends Services {
   workspaceId: string
   actor: Actor
 }

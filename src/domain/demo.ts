@@ -1,8 +1,8 @@
 // Plausible usage to look at: traffic that grows over the year, rests at weekends and has its odd busy day.
 import { mergeReport } from '../store/usage.ts'
 import { DAY_MS } from '../store/usage-report.ts'
-import type { World } from './context.ts'
-import { lastDays } from './windows.ts'
+import type { Services } from './context.ts'
+import { lastDays } from './date-range.ts'
 
 const DAYS_PER_REPORT = 30
 const MINUTE_MS = 60_000
@@ -12,17 +12,17 @@ const DEMO_EDGE = 'edge_demo'
 const DEMO_EPOCH = 'demo'
 
 export async function fillWithUsage(
-  world: World,
+  services: Services,
   workspaceId: string,
   days: number,
   onProgress: (daysDone: number) => void,
 ): Promise<void> {
-  const now = world.clock()
+  const now = services.clock()
   const window = lastDays(days, now)
   for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
     const part = window.slice(start, start + DAYS_PER_REPORT)
     const figures = part.map((day) => inventDay(day, (start + part.indexOf(day)) / window.length, now))
-    await mergeReport(world.store, {
+    await mergeReport(services.store, {
       edgeId: DEMO_EDGE,
       epoch: DEMO_EPOCH,
       counters: figures.map(({ open: _open, busiest: _busiest, ...counter }) => ({

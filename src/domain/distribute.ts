@@ -1,5 +1,5 @@
 // Spreading the tables over several machines.
-import { CannotDistribute, distribute as placeTables } from '../store/distribute.ts'
+import { CannotDistribute, distribute as placeTables } from '../store/citus.ts'
 import type { Target } from '../store/store.ts'
 
 export { CannotDistribute }

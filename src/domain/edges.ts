@@ -1,30 +1,30 @@
 // Edges: the servers that carry tunnels. Each has a credential of its own.
 import { EdgeName } from '../contract/fields.ts'
 import { type EdgeRow, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
-import { recordAct } from './audit.ts'
-import { awaitEverywhere, tellOfChange } from './changes.ts'
-import type { Actor, World } from './context.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { isoOf, isoOrNull } from './instants.ts'
-import { type Checker, checker } from './invalid.ts'
+import { awaitPropagation, publishChange } from './propagation.ts'
 import { hashSecret, mintSecret } from './secret.ts'
+import { isoOf, isoOrNull } from './timestamps.ts'
+import { type Checker, checker } from './validation.ts'
 
 const checkName: Checker<string> = checker(EdgeName, 'name')
 
-export async function createEdge(world: World, actor: Actor, name: string) {
+export async function createEdge(services: Services, actor: Actor, name: string) {
   checkName(name)
-  const now = world.clock()
-  const id = world.ids('edge')
-  const token = mintSecret('edge', world.random)
-  await world.store.transaction(async (db) => {
+  const now = services.clock()
+  const id = services.ids('edge')
+  const token = mintSecret('edge', services.random)
+  await services.store.transaction(async (db) => {
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
-    await recordAct(db, world, { workspaceId: null, actor, action: 'edge.created', subjectId: id })
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', subjectId: id })
   })
   return { id, name, token, createdAt: isoOf(now) }
 }
 
-export async function listAll(world: World) {
-  return (await listEdges(world.store.db)).map(describeEdge)
+export async function listAll(services: Services) {
+  return (await listEdges(services.store.db)).map(describeEdge)
 }
 
 const describeEdge = (row: EdgeRow) => ({
@@ -34,14 +34,14 @@ const describeEdge = (row: EdgeRow) => ({
   revokedAt: isoOrNull(row.revoked_at),
 })
 
-export async function revoke(world: World, actor: Actor, id: string) {
-  const place = await world.store.transaction(async (db) => {
-    const hash = await revokeEdge(db, id, world.clock())
+export async function revoke(services: Services, actor: Actor, id: string) {
+  const place = await services.store.transaction(async (db) => {
+    const hash = await revokeEdge(db, id, services.clock())
     if (hash === undefined) return undefined
-    await recordAct(db, world, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
-    return tellOfChange(db, world, { kind: 'edge', subjectId: id, hash })
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
+    return publishChange(db, services, { kind: 'edge', subjectId: id, hash })
   })
-  await awaitEverywhere(world, place)
+  await awaitPropagation(services, place)
   if (!place) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
   return { id, revoked: true as const }
 }

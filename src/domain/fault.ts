@@ -1,7 +1,7 @@
 // The one error class of the domain. Its public words are kept apart from its cause: the cause goes to the log.
 import type { FaultCode } from '../contract/faults.ts'
+import { isUnavailable } from '../store/db-errors.ts'
 import { storageFaultOf } from '../store/storage-fault.ts'
-import { isUnavailable } from '../store/unavailable.ts'
 
 /** Somebody has to make room first. */
 const STORAGE_RETRY_S = 5

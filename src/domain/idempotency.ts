@@ -4,7 +4,7 @@
 // however guessable the Idempotency-Key was.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 
-export interface Seal {
+export interface EncryptionKey {
   id: string
   key: Buffer
 }
@@ -12,19 +12,23 @@ export interface Seal {
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-export function deriveSeal(idempotencyKey: string, apiKey: string): Seal {
+export function deriveEncryptionKey(idempotencyKey: string, apiKey: string): EncryptionKey {
   const bits = Buffer.from(hkdfSync('sha256', apiKey, idempotencyKey, 'adit idempotent answer', 64))
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
 }
 
-export function sealAnswer(seal: Seal, answer: unknown, random: (bytes: number) => Uint8Array): string {
+export function encryptResponse(
+  seal: EncryptionKey,
+  answer: unknown,
+  random: (bytes: number) => Uint8Array,
+): string {
   const nonce = random(NONCE_BYTES)
   const cipher = createCipheriv('aes-256-gcm', seal.key, nonce)
   const body = Buffer.concat([cipher.update(JSON.stringify(answer), 'utf8'), cipher.final()])
   return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64')
 }
 
-export function openAnswer<T>(seal: Seal, sealed: string): T {
+export function decryptResponse<T>(seal: EncryptionKey, sealed: string): T {
   const bytes = Buffer.from(sealed, 'base64')
   const body = NONCE_BYTES + TAG_BYTES
   const decipher = createDecipheriv('aes-256-gcm', seal.key, bytes.subarray(0, NONCE_BYTES))

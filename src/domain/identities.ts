@@ -4,8 +4,8 @@ import { cleanText } from '../contract/text.ts'
 import { findUserByIdentity, hasIdentity, insertIdentity } from '../store/identities.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
-import { recordOnPerson } from './audit.ts'
-import type { World } from './context.ts'
+import { writeUserAudit } from './audit.ts'
+import type { Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { isInvited, joinAsInvited, newUser } from './links.ts'
 import { recordFailedSignIn, recordSignIn } from './sign-ins.ts'
@@ -34,44 +34,44 @@ interface Policy {
 /** As a part of the transaction that makes the session. */
 export async function admitIdentity(
   db: Tx,
-  world: World,
+  services: Services,
   proven: Proven,
   policy: Policy,
 ): Promise<Admission> {
-  const admission = await findAccount(db, world, proven, policy)
+  const admission = await findAccount(db, services, proven, policy)
   if (admission.refusal !== undefined) return admission
   // Locked, so that a user who is disabled at the same time keeps no session.
   const user = await lockUser(db, admission.user.id)
   if (!user || user.disabled_at !== null) return { user, refusal: 'disabled' }
   if (proven.emailVerified && proven.email === user.email)
-    await joinAsInvited(db, world, user, policy.address)
-  await recordSignIn(db, world, user, { method: 'sso', address: policy.address })
+    await joinAsInvited(db, services, user, policy.address)
+  await recordSignIn(db, services, user, { method: 'sso', address: policy.address })
   return { user }
 }
 
-async function findAccount(db: Tx, world: World, proven: Proven, policy: Policy): Promise<Admission> {
+async function findAccount(db: Tx, services: Services, proven: Proven, policy: Policy): Promise<Admission> {
   const { issuer, subject, email } = proven
   const linked = await findUserByIdentity(db, issuer, subject)
   if (linked) return { user: linked }
   const user = email === undefined ? undefined : await findUserByEmail(db, email)
   if (email === undefined || !proven.emailVerified) return { user, refusal: 'email_unverified' }
-  if (user) return linkExisting(db, world, user, proven, policy)
-  if (!(await isInvited(db, world, email))) {
+  if (user) return linkExisting(db, services, user, proven, policy)
+  if (!(await isInvited(db, services, email))) {
     // A concurrent sign-in may have used the invitation, and linked the subject, since it was looked up.
     const linkedNow = await findUserByIdentity(db, issuer, subject)
     return linkedNow ? { user: linkedNow } : { user, refusal: 'not_invited' }
   }
-  const created = newUser(world, { email, name: plainName(proven.name, email), verified: true })
+  const created = newUser(services, { email, name: plainName(proven.name, email), verified: true })
   // Whoever comes back twice at once is there by now, and linked.
-  if (!(await insertUser(db, created))) return findAccount(db, world, proven, policy)
-  await link(db, world, created, proven)
+  if (!(await insertUser(db, created))) return findAccount(db, services, proven, policy)
+  await link(db, services, created, proven)
   return { user: created }
 }
 
 /** Only where both sides have proven the address, and the account has no other subject of that issuer. */
 async function linkExisting(
   db: Tx,
-  world: World,
+  services: Services,
   found: UserRow,
   proven: Proven,
   { linkByEmail, address }: Policy,
@@ -84,14 +84,14 @@ async function linkExisting(
   if (!linkByEmail || !isProven || (await hasIdentity(db, proven.issuer, user.id)))
     return { user, refusal: 'account_exists' }
   if (user.disabled_at !== null) return { user, refusal: 'disabled' }
-  await link(db, world, user, proven)
+  await link(db, services, user, proven)
   const actor = { kind: 'person', id: user.id, name: user.name, address } as const
-  await recordOnPerson(db, world, { actor, action: 'person.identity-linked', person: user })
+  await writeUserAudit(db, services, { actor, action: 'person.identity-linked', person: user })
   return { user }
 }
 
-async function link(db: Tx, world: World, user: UserRow, { issuer, subject }: Proven): Promise<void> {
-  const identity = { id: world.ids('idn'), userId: user.id, issuer, subject, at: world.clock() }
+async function link(db: Tx, services: Services, user: UserRow, { issuer, subject }: Proven): Promise<void> {
+  const identity = { id: services.ids('idn'), userId: user.id, issuer, subject, at: services.clock() }
   if (await insertIdentity(db, identity)) return
   // A concurrent sign-in has linked the subject to another account; this transaction is undone.
   throw new Fault('conflict', { message: 'You are signing in twice at the same time. Try again.' })
@@ -107,11 +107,11 @@ const REASONS = {
 /** In the log of the account that the attempt was about, if there is one. */
 export async function recordRefusal(
   db: Tx,
-  world: World,
+  services: Services,
   { user, refusal, address }: { user: UserRow | undefined; refusal: SsoRefusal; address: string },
 ): Promise<void> {
   const detail = REASONS[refusal]
-  if (user && detail) await recordFailedSignIn(db, world, { user, detail, address })
+  if (user && detail) await recordFailedSignIn(db, services, { user, detail, address })
 }
 
 /** The provider's name of a person, made one that is accepted here. */

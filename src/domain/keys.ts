@@ -2,18 +2,18 @@
 import { Label } from '../contract/fields.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
-import { type Db, type Tx, watchStore } from '../store/store.ts'
+import { type Db, type Tx, unchangedSince } from '../store/store.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
-import { requireStillAllowed } from './actors.ts'
-import { recordAct } from './audit.ts'
-import { awaitEverywhere, tellOfChange } from './changes.ts'
-import type { Actor, Context, World } from './context.ts'
+import { reauthorize } from './actors.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { deriveSeal, openAnswer, sealAnswer } from './idempotency.ts'
-import { isoOf, isoOrNull } from './instants.ts'
-import { type Checker, checker } from './invalid.ts'
-import { pageOf, SLICE_ROWS, slicesOf } from './pages.ts'
+import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
+import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
+import { awaitPropagation, publishChange } from './propagation.ts'
 import { hashSecret, mintSecret } from './secret.ts'
+import { isoOf, isoOrNull } from './timestamps.ts'
+import { type Checker, checker } from './validation.ts'
 import { getBySlug, workspaceSlices } from './workspaces.ts'
 
 export interface CreatedKey {
@@ -24,7 +24,7 @@ export interface CreatedKey {
 }
 
 /** What makes a creation repeatable: the caller's Idempotency-Key and the raw API key it came with. */
-export interface Retry {
+export interface IdempotencyInput {
   idempotencyKey: string
   apiKey: string
 }
@@ -36,26 +36,28 @@ const RETRY_MS = 24 * 60 * 60 * 1000
 
 const checkLabel: Checker<string> = checker(Label, 'label')
 
-export const createKey = (ctx: Context, label = '', retry?: Retry): Promise<CreatedKey> =>
+export const createKey = (ctx: Context, label = '', retry?: IdempotencyInput): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
-    await requireStillAllowed(db, ctx)
+    await reauthorize(db, ctx)
     const created = newKey(ctx, label)
     if (!retry) return addKey(db, ctx, created)
-    const seal = deriveSeal(retry.idempotencyKey, retry.apiKey)
+    const seal = deriveEncryptionKey(retry.idempotencyKey, retry.apiKey)
     const now = ctx.clock()
     await dropAnswersBefore(db, ctx.workspaceId, now - RETRY_MS)
-    const sealed = sealAnswer(seal, created, ctx.random)
+    const sealed = encryptResponse(seal, created, ctx.random)
     const kept = await keepAnswer(db, ctx.workspaceId, { id: seal.id, sealed, createdAt: now })
-    return kept === sealed ? addKey(db, ctx, created) : firstAnswer(openAnswer<CreatedKey>(seal, kept), label)
+    return kept === sealed
+      ? addKey(db, ctx, created)
+      : replayFirst(decryptResponse<CreatedKey>(seal, kept), label)
   })
 
-export function newKey(world: World, label: string): CreatedKey {
+export function newKey(services: Services, label: string): CreatedKey {
   checkLabel(label)
   return {
-    id: world.ids('tok'),
-    token: mintSecret('key', world.random),
+    id: services.ids('tok'),
+    token: mintSecret('key', services.random),
     label,
-    createdAt: isoOf(world.clock()),
+    createdAt: isoOf(services.clock()),
   }
 }
 
@@ -73,7 +75,7 @@ export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise
     revoked_at: null,
     created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
   })
-  await recordAct(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
+  await writeAudit(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
   return created
 }
 
@@ -87,7 +89,7 @@ async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Cont
   throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 }
 
-function firstAnswer(first: CreatedKey, label: string): CreatedKey {
+function replayFirst(first: CreatedKey, label: string): CreatedKey {
   if (first.label === label) return first
   throw new Fault('idempotency_mismatch', {
     message: 'This Idempotency-Key was used with another body. Repeat that body, or send a new key.',
@@ -100,7 +102,7 @@ export interface KeyPage {
 }
 
 /** Until when what `listPage` says from now on stays true; undefined where there is no telling. */
-export const watchKeys = ({ store }: World) => watchStore(store)
+export const watchKeys = ({ store }: Services) => unchangedSince(store)
 
 /**
  * A page, or without a limit the whole list: what does not fit a page follows in `more`, slice by slice. A key that exists
@@ -147,14 +149,14 @@ const describeKey = (row: KeyRow) => ({
 /** Somebody else's key, one that never was and one already revoked all look the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   const place = await ctx.store.transaction(async (db) => {
-    await requireStillAllowed(db, ctx)
+    await reauthorize(db, ctx)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) return undefined
     const { workspaceId, actor } = ctx
-    await recordAct(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
-    return tellOfChange(db, ctx, { kind: 'key', subjectId: id, hash })
+    await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
+    return publishChange(db, ctx, { kind: 'key', subjectId: id, hash })
   })
-  await awaitEverywhere(ctx, place)
+  await awaitPropagation(ctx, place)
   if (!place) throw noSuchKey(id)
   return { id, revoked: true as const }
 }
@@ -162,9 +164,9 @@ export async function revoke(ctx: Context, id: string) {
 const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })
 
 /** For the operator: the keys of one workspace, or of all, in slices. */
-export async function* listEverywhere(world: World, slug?: string) {
-  const { db } = world.store
-  const workspaces = slug === undefined ? workspaceSlices(db) : [[await getBySlug(world, slug)]]
+export async function* listAllKeys(services: Services, slug?: string) {
+  const { db } = services.store
+  const workspaces = slug === undefined ? workspaceSlices(db) : [[await getBySlug(services, slug)]]
   for await (const some of workspaces)
     for (const workspace of some)
       for await (const rows of keySlices(db, workspace.id))
@@ -172,8 +174,8 @@ export async function* listEverywhere(world: World, slug?: string) {
 }
 
 /** For the operator, who names a key without its workspace. */
-export async function revokeAnywhere(world: World, actor: Actor, id: string) {
-  const key = await findKeyById(world.store.db, id)
+export async function revokeAsOperator(services: Services, actor: Actor, id: string) {
+  const key = await findKeyById(services.store.db, id)
   if (!key) throw noSuchKey(id)
-  return revoke({ ...world, actor, workspaceId: key.workspace_id }, id)
+  return revoke({ ...services, actor, workspaceId: key.workspace_id }, id)
 }

@@ -3,7 +3,7 @@
 import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
 import { lockUser } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
-import type { World } from './context.ts'
+import type { Services } from './context.ts'
 import { Fault } from './fault.ts'
 
 /** As long as a link works: at a limit, the latest link is still good, and no workspace has more of them open. */
@@ -23,7 +23,7 @@ const RESETS_PER_ADDRESS = 5
  */
 export async function requireInvitationAllowed(
   db: Tx,
-  { clock }: World,
+  { clock }: Services,
   { workspaceId, inviterId, email }: { workspaceId: string; inviterId: string; email: string },
 ): Promise<void> {
   const since = clock() - WINDOW_MS
@@ -54,7 +54,7 @@ export async function requireInvitationAllowed(
 /** Whether one more link to reset a password may be sent. At the limit, the one that was sent last still works. */
 export async function isResetAllowed(
   db: Tx,
-  { clock }: World,
+  { clock }: Services,
   user: { id: string; email: string },
 ): Promise<boolean> {
   await lockUser(db, user.id)

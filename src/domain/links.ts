@@ -23,16 +23,16 @@ import {
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { getWorkspace } from '../store/workspaces.ts'
-import { recordAct, recordOnPerson } from './audit.ts'
-import type { PersonActor, World } from './context.ts'
+import { writeAudit, writeUserAudit } from './audit.ts'
+import type { PersonActor, Services } from './context.ts'
 import { Fault, invalid } from './fault.ts'
-import { isoOf } from './instants.ts'
 import { requireGoodPassword } from './passwords.ts'
+import { isoOf } from './timestamps.ts'
 
 const LINK_MS = 24 * 60 * 60 * 1000
 const SECRET_BYTES = 32
 
-export interface LinkMade {
+export interface CreatedLink {
   id: string
   email: string | null
   role: Role | null
@@ -57,12 +57,12 @@ interface NewLink {
 export const linkAddress = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
 
 /** As a part of somebody's transaction. What was made for the same before works no more. */
-export async function makeLink(db: Tx, world: World, given: NewLink): Promise<LinkMade> {
-  const now = world.clock()
-  const secret = Buffer.from(world.random(SECRET_BYTES)).toString('base64url')
+export async function createLink(db: Tx, services: Services, given: NewLink): Promise<CreatedLink> {
+  const now = services.clock()
+  const secret = Buffer.from(services.random(SECRET_BYTES)).toString('base64url')
   if (given.email !== null) await endLinksFor(db, given.email, given.purpose, given.workspaceId, now)
   const row: LinkRow = {
-    id: world.ids('lnk'),
+    id: services.ids('lnk'),
     hash: hashOf(secret),
     purpose: given.purpose,
     email: given.email,
@@ -92,10 +92,10 @@ const hashOf = (secret: string) => hash('sha256', secret, 'hex')
 /** Who opens a link, if they are signed in. */
 export type Opener = { id: string; email: string } | undefined
 
-export async function readLink(world: World, secret: string, opener: Opener) {
-  const { db } = world.store
-  const row = await findLink(db, hashOf(secret), world.clock())
-  if (!row) throw linkIsOver()
+export async function readLink(services: Services, secret: string, opener: Opener) {
+  const { db } = services.store
+  const row = await findLink(db, hashOf(secret), services.clock())
+  if (!row) throw linkExpired()
   const user = row.email === null ? undefined : await findUserByEmail(db, row.email)
   const workspace = row.workspace_id === null ? null : await getWorkspace(db, row.workspace_id)
   return {
@@ -126,16 +126,16 @@ export interface LinkUse {
 
 /** Uses the link up. Answers with whom to sign in now, or undefined where whoever accepted is signed in already. */
 export async function applyLink(
-  world: World,
+  services: Services,
   given: LinkUse,
   opener: Opener,
   hashPassword: (password: string) => Promise<string>,
 ): Promise<{ email: string; password: string } | undefined> {
-  const { step, email: named, isNew } = await readLink(world, given.link, opener)
+  const { step, email: named, isNew } = await readLink(services, given.link, opener)
   if (step === 'sign_in')
     throw new Fault('unauthorized', { message: `Sign in as ${named} to accept this invitation.` })
   if (step === 'accept') {
-    await world.store.transaction((db) => accept(db, world, given, opener as NonNullable<Opener>))
+    await services.store.transaction((db) => accept(db, services, given, opener as NonNullable<Opener>))
     return undefined
   }
   const email = (named ?? require(given.email, 'email')).toLowerCase()
@@ -144,46 +144,46 @@ export async function applyLink(
   await requireGoodPassword(password, email)
   // Slow on purpose, so done before anything is held.
   const hashed = await hashPassword(password)
-  await world.store.transaction((db) => choose(db, world, given, { email, name, hashed }))
+  await services.store.transaction((db) => choose(db, services, given, { email, name, hashed }))
   return { email, password }
 }
 
 async function accept(
   db: Tx,
-  world: World,
+  services: Services,
   { link, address }: LinkUse,
   opener: NonNullable<Opener>,
 ): Promise<void> {
-  const row = await takeLink(db, world, link)
+  const row = await consumeLink(db, services, link)
   const user = await findUserByEmail(db, opener.email)
-  if (!user) throw linkIsOver()
-  await join(db, world, row, user, address)
+  if (!user) throw linkExpired()
+  await join(db, services, row, user, address)
 }
 
 async function choose(
   db: Tx,
-  world: World,
+  services: Services,
   { link, address }: LinkUse,
   { email, name, hashed }: { email: string; name: string; hashed: string },
 ): Promise<void> {
-  const row = await takeLink(db, world, link)
-  const now = world.clock()
+  const row = await consumeLink(db, services, link)
+  const now = services.clock()
   let user = await findUserByEmail(db, email)
   // An account that came to be meanwhile must not be taken over by an invitation.
   if (user && row.purpose === 'join') throw hasAccount(email)
-  if (!user && row.purpose === 'reset') throw linkIsOver()
+  if (!user && row.purpose === 'reset') throw linkExpired()
   if (!user) {
-    user = newUser(world, { email, name, verified: row.proves_email === 1 })
+    user = newUser(services, { email, name, verified: row.proves_email === 1 })
     if (!(await insertUser(db, user))) throw hasAccount(email)
   }
-  await setPassword(db, { id: world.ids('idn'), userId: user.id, password: hashed, at: now })
-  if (row.purpose === 'join') return join(db, world, row, user, address)
+  await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at: now })
+  if (row.purpose === 'join') return join(db, services, row, user, address)
   if (row.proves_email === 1) await verifyEmail(db, user.id)
   // Whoever knew the old password is out.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
   const actor = actorOf(user, address)
-  await recordOnPerson(db, world, { actor, action: 'person.password-reset', person: user })
+  await writeUserAudit(db, services, { actor, action: 'person.password-reset', person: user })
 }
 
 /** Somebody who is let in by a link, and is not signed in yet. */
@@ -195,34 +195,34 @@ const actorOf = ({ id, name }: UserRow, address: string): PersonActor => ({
 })
 
 export const newUser = (
-  world: World,
+  services: Services,
   { email, name, verified }: { email: string; name: string; verified: boolean },
 ): UserRow => ({
-  id: world.ids('usr'),
+  id: services.ids('usr'),
   name,
   email,
   email_verified: verified ? 1 : 0,
   image: null,
   two_factor_enabled: 0,
-  created_at: world.clock(),
-  updated_at: world.clock(),
+  created_at: services.clock(),
+  updated_at: services.clock(),
   disabled_at: null,
 })
 
 /** What a link to join promises: the person belongs to the workspace from here on. */
-async function join(db: Tx, world: World, row: LinkRow, user: UserRow, address: string): Promise<void> {
-  if (row.workspace_id === null || row.role === null) throw linkIsOver()
+async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, address: string): Promise<void> {
+  if (row.workspace_id === null || row.role === null) throw linkExpired()
   const workspaceId = row.workspace_id
   const isNew = await insertMember(db, {
     workspace_id: workspaceId,
     user_id: user.id,
     role: row.role,
-    created_at: world.clock(),
+    created_at: services.clock(),
   })
   if (!isNew) throw new Fault('conflict', { message: 'You belong to this workspace already.' })
-  if (row.role === 'owner') await endSetUpLinks(db, workspaceId, world.clock())
+  if (row.role === 'owner') await endSetUpLinks(db, workspaceId, services.clock())
   const subject = { subjectId: user.id, subjectName: user.name }
-  await recordAct(db, world, {
+  await writeAudit(db, services, {
     workspaceId,
     actor: actorOf(user, address),
     action: 'person.joined',
@@ -231,21 +231,26 @@ async function join(db: Tx, world: World, row: LinkRow, user: UserRow, address: 
 }
 
 /** Whether somebody with that address, which is proven, was invited anywhere. */
-export async function isInvited(db: Tx, world: World, email: string): Promise<boolean> {
-  return (await listLinksTo(db, email, world.clock())).length > 0
+export async function isInvited(db: Tx, services: Services, email: string): Promise<boolean> {
+  return (await listLinksTo(db, email, services.clock())).length > 0
 }
 
 /** Somebody who came by another way than the link, but at the address that it was for. */
-export async function joinAsInvited(db: Tx, world: World, user: UserRow, address: string): Promise<void> {
+export async function joinAsInvited(
+  db: Tx,
+  services: Services,
+  user: UserRow,
+  address: string,
+): Promise<void> {
   const already = await listWorkspaceIdsOf(db, user.id)
-  for (const row of await listLinksTo(db, user.email, world.clock()))
-    if (!already.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, world.clock())))
-      await join(db, world, row, user, address)
+  for (const row of await listLinksTo(db, user.email, services.clock()))
+    if (!already.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, services.clock())))
+      await join(db, services, row, user, address)
 }
 
-async function takeLink(db: Tx, world: World, secret: string): Promise<LinkRow> {
-  const row = await endLink(db, hashOf(secret), world.clock())
-  if (!row) throw linkIsOver()
+async function consumeLink(db: Tx, services: Services, secret: string): Promise<LinkRow> {
+  const row = await endLink(db, hashOf(secret), services.clock())
+  if (!row) throw linkExpired()
   return row
 }
 
@@ -254,7 +259,7 @@ const hasAccount = (email: string) =>
     message: `${email} has an account here. Sign in first, then open the link again.`,
   })
 
-const linkIsOver = () =>
+const linkExpired = () =>
   new Fault('not_found', {
     message: 'This link works no more: it was used, revoked or is older than 24 hours. Ask for a new one.',
   })

@@ -4,21 +4,21 @@ import {
   deleteMember,
   findMembership,
   findUserByEmail,
-  holdMembers,
   listMembers,
   listMemberships,
+  lockMembers,
   type Role,
   setRole as setRoleOf,
 } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
-import { isAtLeast, requireHeldRole, requireRole } from './actors.ts'
-import { type Act, recordAct } from './audit.ts'
-import type { Context, PersonActor, World } from './context.ts'
+import { isAtLeast, requireRole, requireRoleForUpdate } from './actors.ts'
+import { type AuditAction, writeAudit } from './audit.ts'
+import type { Context, PersonActor, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { isoOf } from './instants.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
-import { type LinkMade, makeLink } from './links.ts'
+import { type CreatedLink, createLink } from './links.ts'
+import { isoOf } from './timestamps.ts'
 
 /** Members and open invitations of a workspace, which are listed together and not in pages. */
 const PEOPLE_MAX = 1_000
@@ -30,13 +30,14 @@ export interface PersonContext extends Context {
   role: Role
 }
 
-export async function requireMembership(world: World, slug: string, userId: string, needed: Role) {
-  const found = await findMembership(world.store.db, slug, userId)
+export async function requireMembership(services: Services, slug: string, userId: string, needed: Role) {
+  const found = await findMembership(services.store.db, slug, userId)
   requireRole(found?.role, needed)
   return found as NonNullable<typeof found>
 }
 
-export const membershipsOf = (world: World, userId: string) => listMemberships(world.store.db, userId)
+export const membershipsOf = (services: Services, userId: string) =>
+  listMemberships(services.store.db, userId)
 
 const order: Role[] = ['owner', 'admin', 'member']
 
@@ -81,10 +82,10 @@ export async function invite(
   ctx: PersonContext,
   given: { email: string; role: Role },
   { mails }: { mails: boolean },
-): Promise<LinkMade> {
+): Promise<CreatedLink> {
   const email = given.email.toLowerCase()
   return ctx.store.transaction(async (db) => {
-    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     requireMayGrant(role, given.role)
     const user = await findUserByEmail(db, email)
     // Locked, so that invitations at once are counted one after the other.
@@ -105,7 +106,7 @@ export async function invite(
         requireMayGrant(role, before.role as Role)
         await record(db, ctx, 'invitation.revoked', { id: before.id, name: email })
       }
-    const made = await makeLink(db, ctx, {
+    const made = await createLink(db, ctx, {
       purpose: 'join',
       email,
       workspaceId: ctx.workspaceId,
@@ -129,7 +130,7 @@ function requireRoom(taken: number): void {
 
 export async function revokeInvitation(ctx: PersonContext, id: string) {
   await ctx.store.transaction(async (db) => {
-    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
     if (!row || row.email === null) throw new Fault('not_found')
     requireMayGrant(role, row.role as Role)
@@ -140,7 +141,7 @@ export async function revokeInvitation(ctx: PersonContext, id: string) {
 
 export async function setRole(ctx: PersonContext, id: string, wanted: Role) {
   await ctx.store.transaction(async (db) => {
-    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     const person = await requireMayTouch(db, ctx, role, id)
     requireMayGrant(role, wanted)
     if (person.role === wanted) return
@@ -156,7 +157,7 @@ export async function setRole(ctx: PersonContext, id: string, wanted: Role) {
 
 export async function removePerson(ctx: PersonContext, id: string) {
   await ctx.store.transaction(async (db) => {
-    const role = await requireHeldRole(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     const person = await requireMayTouch(db, ctx, role, id)
     if (person.role === 'owner') requireAnotherOwner(person.others)
     await deleteMember(db, ctx.workspaceId, id)
@@ -169,7 +170,7 @@ export async function removePerson(ctx: PersonContext, id: string) {
 
 /** One may always go, and touch those below; an owner touches everybody. The members are held until the end. */
 async function requireMayTouch(db: Tx, ctx: PersonContext, role: Role, id: string) {
-  await holdMembers(db, ctx.workspaceId)
+  await lockMembers(db, ctx.workspaceId)
   const members = await listMembers(db, ctx.workspaceId)
   const found = members.find((one) => one.id === id)
   if (!found) throw new Fault('not_found')
@@ -193,8 +194,8 @@ function requireAnotherOwner(others: { role: Role; disabledAt: number | null }[]
   })
 }
 
-const record = (db: Tx, ctx: PersonContext, action: Act, subject: { id: string; name: string }) =>
-  recordAct(db, ctx, {
+const record = (db: Tx, ctx: PersonContext, action: AuditAction, subject: { id: string; name: string }) =>
+  writeAudit(db, ctx, {
     workspaceId: ctx.workspaceId,
     actor: ctx.actor,
     action,

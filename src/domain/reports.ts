@@ -4,7 +4,7 @@ import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
 import { mergeReport } from '../store/usage.ts'
 import type { Totals } from '../store/usage-limits.ts'
 import { type Counter, DAY_MS, type Day, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
-import type { World } from './context.ts'
+import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
 
 const MINUTE_MS = 60_000
@@ -35,8 +35,8 @@ type Reason = Receipt['refused'][number]['reason']
 /** Finds the ids of workspaces, as far as they exist, by their slugs. */
 export type FindWorkspaceIds = (slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
 
-export async function takeReport(
-  world: World,
+export async function ingestReport(
+  services: Services,
   findWorkspaceIds: FindWorkspaceIds,
   edgeId: string,
   given: Given,
@@ -50,10 +50,10 @@ export async function takeReport(
   const readTunnels = tunnels.map(readTunnelMinute)
   const slugs = new Set([...counters, ...tunnels].map(({ workspace }) => workspace))
   const workspaces = await findWorkspaceIds(slugs)
-  const now = world.clock()
+  const now = services.clock()
   const refused: Receipt['refused'] = []
 
-  function taken<T extends Timed>(list: 'counters' | 'tunnels', items: T[]) {
+  function accepted<T extends Timed>(list: 'counters' | 'tunnels', items: T[]) {
     return items.flatMap((item, index) => {
       const workspaceId = workspaces.get(item.workspace)
       const reason = workspaceId === undefined ? 'unknown_workspace' : refusalOf(item, now)
@@ -66,10 +66,10 @@ export async function takeReport(
   const report = {
     edgeId,
     epoch,
-    counters: taken('counters', readCounters),
-    tunnels: taken('tunnels', readTunnels),
+    counters: accepted('counters', readCounters),
+    tunnels: accepted('tunnels', readTunnels),
   }
-  const refusals = await mergeReport(world.store, report, world.edgeDayMax)
+  const refusals = await mergeReport(services.store, report, services.edgeDayMax)
   const reasons = new Map(refusals.map((one) => [dayKey(one), one.reason]))
   for (const item of report.counters) {
     const reason = reasons.get(dayKey(item))
@@ -100,9 +100,9 @@ function readCounter(
 ): Timed & Omit<Counter, 'workspaceId'> {
   const place = `/body/counters/${index}`
   // Thousands of items speak of few days.
-  const day = days.get(item.day) ?? readMoment(`${item.day}T00:00:00.000Z`, `${place}/day`)
+  const day = days.get(item.day) ?? parseTimestamp(`${item.day}T00:00:00.000Z`, `${place}/day`)
   days.set(item.day, day)
-  const lastSeen = item.lastSeen === undefined ? null : readMoment(item.lastSeen, `${place}/lastSeen`)
+  const lastSeen = item.lastSeen === undefined ? null : parseTimestamp(item.lastSeen, `${place}/lastSeen`)
   if (lastSeen !== null && startOfDay(lastSeen) !== day)
     throw invalid(`${place}/lastSeen`, 'must lie within the day of its counters')
   return {
@@ -123,13 +123,13 @@ function readTunnelMinute(
   index: number,
 ): Timed & Omit<TunnelMinute, 'workspaceId'> {
   const place = `/body/tunnels/${index}/minute`
-  const minute = readMoment(item.minute, place)
+  const minute = parseTimestamp(item.minute, place)
   if (minute % MINUTE_MS !== 0) throw invalid(place, 'must be the start of a minute')
   return { workspace: item.workspace, from: minute, to: minute, minute, open: item.open }
 }
 
 /** The language would take 30 February for 2 March, and 24 o'clock for the next day; here these are mistakes. */
-function readMoment(text: string, place: string): number {
+function parseTimestamp(text: string, place: string): number {
   const moment = Date.parse(text)
   if (Number.isNaN(moment) || new Date(moment).getUTCDate() !== Number(text.slice(8, 10)))
     throw invalid(place, 'must be a moment that exists')

@@ -1,9 +1,9 @@
 // What follows once somebody has proven, or failed to prove, who they are.
-import { findUser, holdPassword, type UserRow } from '../store/people.ts'
+import { findUser, lockPassword, type UserRow } from '../store/people.ts'
 import { deleteChallenges, deleteSessions, dropSessionsBeyond, useCode } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { type Detail, recordFailure, recordOnPerson } from './audit.ts'
-import type { PersonActor, World } from './context.ts'
+import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
+import type { PersonActor, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { hashSecret } from './secret.ts'
 
@@ -21,32 +21,42 @@ export interface SignIn {
 }
 
 /** As a part of the transaction that made the session. Also deletes expired sessions. */
-export async function recordSignIn(db: Tx, world: World, user: UserRow, signIn: SignIn): Promise<void> {
-  await dropSessionsBeyond(db, user.id, SESSIONS_MAX, world.clock())
+export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
+  await dropSessionsBeyond(db, user.id, SESSIONS_MAX, services.clock())
   const { id, name } = user
   const actor: PersonActor = { kind: 'person', id, name, address: signIn.address }
-  await recordOnPerson(db, world, { actor, action: 'person.signed-in', person: user, detail: signIn.method })
+  await writeUserAudit(db, services, {
+    actor,
+    action: 'person.signed-in',
+    person: user,
+    detail: signIn.method,
+  })
 }
 
 /** Somebody who tried to sign in as a person of ours, and failed. */
 export async function recordFailedSignIn(
   db: Tx,
-  world: World,
+  services: Services,
   { user, detail, address }: { user: UserRow; detail: Detail; address: string },
 ): Promise<void> {
   const actor = { kind: 'visitor', id: address } as const
   const reason = user.disabled_at === null ? detail : 'disabled'
-  await recordFailure(db, world, { actor, action: 'person.sign-in-failed', person: user, detail: reason })
+  await writeAuthFailure(db, services, {
+    actor,
+    action: 'person.sign-in-failed',
+    person: user,
+    detail: reason,
+  })
 }
 
 /** Somebody who is signed in and was asked for the password or a code once more. */
 export const recordFailedConfirmation = (
-  world: World,
+  services: Services,
   actor: PersonActor,
   detail: 'password' | 'code',
 ): Promise<void> =>
-  world.store.transaction((db) =>
-    recordFailure(db, world, { actor, action: 'person.confirmation-failed', person: actor, detail }),
+  services.store.transaction((db) =>
+    writeAuthFailure(db, services, { actor, action: 'person.confirmation-failed', person: actor, detail }),
   )
 
 /**
@@ -54,16 +64,16 @@ export const recordFailedConfirmation = (
  * who was revoked, in between leaves nothing behind that the old password opened. `signIn` is absent where a code is owed.
  */
 export async function requireSamePassword(
-  world: World,
+  services: Services,
   userId: string,
   before: string | undefined,
   signIn: SignIn | undefined,
 ): Promise<void> {
-  const isSame = await world.store.transaction(async (db) => {
-    const isHeld = before !== undefined && (await holdPassword(db, userId)) === before
+  const isSame = await services.store.transaction(async (db) => {
+    const isHeld = before !== undefined && (await lockPassword(db, userId)) === before
     const user = await findUser(db, userId)
     if (isHeld && user?.disabled_at === null) {
-      if (signIn) await recordSignIn(db, world, user, signIn)
+      if (signIn) await recordSignIn(db, services, user, signIn)
       return true
     }
     // Whoever is in with the new password signs in once more: better than somebody with the old one staying.
@@ -75,7 +85,7 @@ export async function requireSamePassword(
 }
 
 /** Whoever saw a code over somebody's shoulder must not use it again. False where it was used before. */
-export function takeCode(db: Tx, world: World, userId: string, code: string): Promise<boolean> {
-  const at = world.clock()
+export function takeCode(db: Tx, services: Services, userId: string, code: string): Promise<boolean> {
+  const at = services.clock()
   return useCode(db, { userId, hash: hashSecret(code), at, forgetBefore: at - CODE_MS })
 }

@@ -3,11 +3,11 @@ import { listEdges } from '../store/edges.ts'
 import { readDays } from '../store/usage.ts'
 import { DAY_MS } from '../store/usage-report.ts'
 import { listCounters, resetDay } from '../store/usage-reset.ts'
-import { recordAct } from './audit.ts'
-import type { Actor, World } from './context.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Services } from './context.ts'
+import { lastDays } from './date-range.ts'
 import { Fault, invalid } from './fault.ts'
-import { isoOrNull } from './instants.ts'
-import { lastDays } from './windows.ts'
+import { isoOrNull } from './timestamps.ts'
 import { getBySlug } from './workspaces.ts'
 
 /** As many as reports can still change, and today. */
@@ -15,18 +15,18 @@ const DAYS_SHOWN = 36
 const COUNTERS_SHOWN_MAX = 1_000
 
 /** The totals of the days that reports can still change; days without usage are left out. */
-export async function showDays(world: World, slug: string) {
-  const { id } = await getBySlug(world, slug)
-  const window = lastDays(DAYS_SHOWN, world.clock())
-  const rows = await readDays(world.store.db, id, window[0] as number, window.at(-1) as number)
+export async function showDays(services: Services, slug: string) {
+  const { id } = await getBySlug(services, slug)
+  const window = lastDays(DAYS_SHOWN, services.clock())
+  const rows = await readDays(services.store.db, id, window[0] as number, window.at(-1) as number)
   return rows.map(({ day, ...figures }) => ({ day: dateOf(day), ...figures })).reverse()
 }
 
 /** The counters that a day's total is the sum of, the largest first. */
-export async function showCounters(world: World, slug: string, date: string) {
+export async function showCounters(services: Services, slug: string, date: string) {
   const day = parseDay(date)
-  const { id: workspaceId } = await getBySlug(world, slug)
-  const rows = await listCounters(world.store.db, { workspaceId, day }, COUNTERS_SHOWN_MAX)
+  const { id: workspaceId } = await getBySlug(services, slug)
+  const rows = await listCounters(services.store.db, { workspaceId, day }, COUNTERS_SHOWN_MAX)
   return rows.map((row) => ({
     edge: row.edge,
     name: row.name,
@@ -44,18 +44,24 @@ export async function showCounters(world: World, slug: string, date: string) {
  * is counted once more, in full; epochs that have ended are not reported again.
  */
 export async function resetUsage(
-  world: World,
+  services: Services,
   actor: Actor,
   { workspace, day: date, edge }: { workspace: string; day: string; edge?: string | undefined },
 ) {
   const day = parseDay(date)
-  const { id: workspaceId } = await getBySlug(world, workspace)
-  const removed = await world.store.transaction(async (db) => {
+  const { id: workspaceId } = await getBySlug(services, workspace)
+  const removed = await services.store.transaction(async (db) => {
     const removed = await resetDay(db, { workspaceId, day }, edge)
     if (!removed) throw noUsage(date, edge)
     const named = edge === undefined ? undefined : (await listEdges(db)).find(({ id }) => id === edge)
     const subjectName = edge === undefined ? date : `${date} of edge ${named?.name ?? edge}`
-    await recordAct(db, world, { workspaceId, actor, action: 'usage.reset', subjectId: date, subjectName })
+    await writeAudit(db, services, {
+      workspaceId,
+      actor,
+      action: 'usage.reset',
+      subjectId: date,
+      subjectName,
+    })
     return removed
   })
   return { workspace, day: date, ...(edge !== undefined && { edge }), ...removed }

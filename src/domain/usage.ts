@@ -1,19 +1,19 @@
 // Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
 // dashboard.
-import { watchStore } from '../store/store.ts'
+import { unchangedSince } from '../store/store.ts'
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import { startOfDay } from '../store/usage-report.ts'
-import type { Context, World } from './context.ts'
-import { isoOf, isoOrNull } from './instants.ts'
-import { lastDays } from './windows.ts'
+import type { Context, Services } from './context.ts'
+import { lastDays } from './date-range.ts'
+import { isoOf, isoOrNull } from './timestamps.ts'
 
 const DAYS_DEFAULT = 30
 
 const quiet: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
 
 /** Until when what `readUsage` says from now on stays true; undefined where there is no telling. */
-export function watchUsage({ store, clock }: World): (() => boolean) | undefined {
-  const isUnchanged = watchStore(store)
+export function watchUsage({ store, clock }: Services): (() => boolean) | undefined {
+  const isUnchanged = unchangedSince(store)
   const today = startOfDay(clock())
   return isUnchanged && (() => isUnchanged() && startOfDay(clock()) === today)
 }

@@ -9,13 +9,13 @@ import {
   provisionWorkspace,
   type WorkspaceRow,
 } from '../store/workspaces.ts'
-import { recordAct } from './audit.ts'
-import { awaitEverywhere, tellOfChange } from './changes.ts'
-import type { Actor, Context, World } from './context.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { isoOf } from './instants.ts'
-import { type Checker, checker } from './invalid.ts'
-import { SLICE_ROWS, slicesOf } from './pages.ts'
+import { SLICE_ROWS, slicesOf } from './pagination.ts'
+import { awaitPropagation, publishChange } from './propagation.ts'
+import { isoOf } from './timestamps.ts'
+import { type Checker, checker } from './validation.ts'
 
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
@@ -24,22 +24,22 @@ export async function readWorkspace(ctx: Context): Promise<WorkspaceView> {
   return describeWorkspace(ctx, await getWorkspace(ctx.store.db, ctx.workspaceId))
 }
 
-export const describeWorkspace = (world: World, row: WorkspaceRow) => ({
+export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   slug: row.slug,
   name: row.name,
   provisioned: row.provisioned_at !== null,
-  tunnelBase: `${row.slug}.${world.tunnelDomain}`,
-  exampleUrl: `my-app.${row.slug}.${world.tunnelDomain}`,
+  tunnelBase: `${row.slug}.${services.tunnelDomain}`,
+  exampleUrl: `my-app.${row.slug}.${services.tunnelDomain}`,
   createdAt: isoOf(row.created_at),
 })
 
 /** For those who describe the same rows over and over. */
-export function workspaceDescriber(world: World): (row: WorkspaceRow) => WorkspaceView {
+export function workspaceDescriber(services: Services): (row: WorkspaceRow) => WorkspaceView {
   const views = new WeakMap<WorkspaceRow, WorkspaceView>()
   return (row) => {
     const known = views.get(row)
     if (known) return known
-    const view = describeWorkspace(world, row)
+    const view = describeWorkspace(services, row)
     views.set(row, view)
     return view
   }
@@ -56,23 +56,37 @@ export interface NewWorkspace {
 }
 
 /** Returns the row, so that the caller can go on acting in the new workspace. */
-export const createWorkspace = (world: World, actor: Actor, given: NewWorkspace): Promise<WorkspaceRow> =>
-  world.store.transaction((db) => addWorkspace(db, world, actor, given))
+export const createWorkspace = (
+  services: Services,
+  actor: Actor,
+  given: NewWorkspace,
+): Promise<WorkspaceRow> => services.store.transaction((db) => addWorkspace(db, services, actor, given))
 
 /** The same, as a part of somebody's transaction. */
 export async function addWorkspace(
   db: Tx,
-  world: World,
+  services: Services,
   actor: Actor,
   { slug, name = slug, provisioned = false }: NewWorkspace,
 ): Promise<WorkspaceRow> {
   checkSlug(slug)
   checkName(name)
-  const now = world.clock()
-  const row = { id: world.ids('ws'), slug, name, created_at: now, provisioned_at: provisioned ? now : null }
+  const now = services.clock()
+  const row = {
+    id: services.ids('ws'),
+    slug,
+    name,
+    created_at: now,
+    provisioned_at: provisioned ? now : null,
+  }
   if (!(await insertWorkspace(db, row)))
     throw new Fault('invalid_request', { message: `There is a workspace "${slug}" already.` })
-  await recordAct(db, world, { workspaceId: row.id, actor, action: 'workspace.created', subjectId: row.id })
+  await writeAudit(db, services, {
+    workspaceId: row.id,
+    actor,
+    action: 'workspace.created',
+    subjectId: row.id,
+  })
   return row
 }
 
@@ -80,13 +94,13 @@ export const workspaceSlices = (db: Db) =>
   slicesOf<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
 
 /** In slices. */
-export async function* listAll(world: World) {
-  for await (const rows of workspaceSlices(world.store.db))
-    yield rows.map((row) => describeWorkspace(world, row))
+export async function* listAll(services: Services) {
+  for await (const rows of workspaceSlices(services.store.db))
+    yield rows.map((row) => describeWorkspace(services, row))
 }
 
-export async function getBySlug(world: World, slug: string): Promise<WorkspaceRow> {
-  const row = await findWorkspaceBySlug(world.store.db, slug)
+export async function getBySlug(services: Services, slug: string): Promise<WorkspaceRow> {
+  const row = await findWorkspaceBySlug(services.store.db, slug)
   if (row) return row
   throw new Fault('not_found', {
     message: `There is no workspace "${slug}". "adit admin workspace list" shows which there are.`,
@@ -94,13 +108,13 @@ export async function getBySlug(world: World, slug: string): Promise<WorkspaceRo
 }
 
 /** Provisioning twice is no mistake: the second time changes nothing. */
-export async function provision(world: World, actor: Actor, slug: string): Promise<WorkspaceRow> {
-  const { id } = await getBySlug(world, slug)
-  const place = await world.store.transaction(async (db) => {
-    if (!(await provisionWorkspace(db, id, world.clock()))) return undefined
-    await recordAct(db, world, { workspaceId: id, actor, action: 'workspace.provisioned', subjectId: id })
-    return tellOfChange(db, world, { kind: 'workspace', subjectId: id })
+export async function provision(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
+  const { id } = await getBySlug(services, slug)
+  const place = await services.store.transaction(async (db) => {
+    if (!(await provisionWorkspace(db, id, services.clock()))) return undefined
+    await writeAudit(db, services, { workspaceId: id, actor, action: 'workspace.provisioned', subjectId: id })
+    return publishChange(db, services, { kind: 'workspace', subjectId: id })
   })
-  await awaitEverywhere(world, place)
-  return getBySlug(world, slug)
+  await awaitPropagation(services, place)
+  return getBySlug(services, slug)
 }

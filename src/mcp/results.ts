@@ -2,13 +2,13 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { writable } from '../client/exact-json.ts'
 import type { AditError } from '../client/index.ts'
-import { adviceOn } from './advice.ts'
-import { sentences } from './sentences.ts'
+import { errorHint } from './error-hints.ts'
+import { summaries } from './summaries.ts'
 import type { AgentTool } from './tools.ts'
 
 export function succeeded({ operation }: AgentTool, answer: object, given: object): CallToolResult {
   const structuredContent = writable(answer) as Record<string, unknown>
-  const sentence = (sentences[operation.id] as (answer: object, given: object) => string)(answer, given)
+  const sentence = (summaries[operation.id] as (answer: object, given: object) => string)(answer, given)
   return {
     content: [{ type: 'text', text: `${sentence}\n\n${JSON.stringify(structuredContent)}` }],
     structuredContent,
@@ -17,7 +17,7 @@ export function succeeded({ operation }: AgentTool, answer: object, given: objec
 
 /** Text alone: what is structured would have to be what the tool promises to return. */
 export const failed = (error: AditError, tool: AgentTool): CallToolResult =>
-  failure(`${error.fault.error}: ${wordsOf(error)}\n${adviceOn(error, tool)}`)
+  failure(`${error.fault.error}: ${wordsOf(error)}\n${errorHint(error, tool)}`)
 
 /** Whether keys can mint keys is for the operator to decide, and an agent that knows the tool's name cannot know. */
 export const leftToPeople = (): CallToolResult =>

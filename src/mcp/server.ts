@@ -13,7 +13,7 @@ import { AditError, type CallOptions, type Client } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
 import { requireShape } from './arguments.ts'
 import { failed, leftToPeople, succeeded } from './results.ts'
-import { KEYS_PER_CALL } from './sentences.ts'
+import { KEYS_PER_CALL } from './summaries.ts'
 import { type AgentTool, type ToolOperation, toolsByVariant } from './tools.ts'
 
 /** When a call runs, and whether it does. */

@@ -50,7 +50,7 @@ function requiredOf(part: TObject): string[] {
   return (part.required as string[] | undefined) ?? []
 }
 
-/** The world that a tool acts on is this one workspace, always. */
+/** Tools act on one workspace only, so the world they see is closed. */
 function annotationsOf(hints: ToolOperation['tool']['hints']): NonNullable<ListedTool['annotations']> {
   const closed = { openWorldHint: false }
   return 'readOnly' in hints

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { executeWith, portions } from './rows.ts'
+import { batches, executeBulk } from './bulk.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -76,7 +76,7 @@ export async function revokeKey(
  * Whether the key is active, and if so, it stays so until the transaction ends: a revocation of it waits, or has been
  * waited for. (Written to itself, which locks it on every engine.)
  */
-export async function holdActiveKey(db: Tx, workspaceId: string, id: string): Promise<boolean> {
+export async function lockActiveKey(db: Tx, workspaceId: string, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('api_keys')
     .set({ revoked_at: null })
@@ -88,8 +88,8 @@ export async function holdActiveKey(db: Tx, workspaceId: string, id: string): Pr
 }
 
 /** Late or repeated marks change nothing: the latest use stays. */
-export async function markKeysUsed(db: Tx, marks: readonly (readonly [id: string, at: number])[]) {
+export async function updateLastUsed(db: Tx, marks: readonly (readonly [id: string, at: number])[]) {
   const update = `update api_keys set last_used_at = given.at from given
     where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`
-  for (const part of portions(db, marks)) await executeWith(db, { id: 'text', at: 'bigint' }, part, update)
+  for (const part of batches(db, marks)) await executeBulk(db, { id: 'text', at: 'bigint' }, part, update)
 }

@@ -1,6 +1,7 @@
 // Brings the schema up to date: migrations are numbered and run forward only. During an update of many nodes, programs of
 // two versions share the database, so it also says which programs may still run on it.
 import { type Kysely, sql } from 'kysely'
+import { DatabaseUnreachable, isRace, isUnavailable } from './db-errors.ts'
 import { core } from './migrations/0001-core.ts'
 import { keyFeed } from './migrations/0002-key-feed.ts'
 import { people } from './migrations/0003-people.ts'
@@ -12,7 +13,6 @@ import type { Migration, Words } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
-import { isRace, isUnavailable, Unreachable } from './unavailable.ts'
 
 /** The number of a migration is its place in this list, counted from 1. Append only. */
 const migrations: readonly Migration[] = [
@@ -42,14 +42,14 @@ export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew'
 }
 
-export interface Patience {
+export interface RetryOptions {
   /** How long to go on trying while the database cannot answer. */
   patienceMs: number
   onWait: (error: unknown) => void
 }
 
 /** Where the database is ahead of this program. */
-export interface Ahead {
+export interface NewerSchema {
   schema: number
   known: number
 }
@@ -59,14 +59,17 @@ export interface Ahead {
  * Processes that start at once queue at one row and the later ones find nothing left to do. What can pass is waited for: a
  * race to create that row, a long lock, a database that is still starting.
  */
-export async function migrate(store: Store, { patienceMs, onWait }: Patience): Promise<Ahead | undefined> {
+export async function migrate(
+  store: Store,
+  { patienceMs, onWait }: RetryOptions,
+): Promise<NewerSchema | undefined> {
   const deadline = performance.now() + patienceMs
   for (;;) {
     try {
       return await attempt(store)
     } catch (error) {
       const hopeless =
-        (error instanceof Unreachable && error.isMisconfigured) ||
+        (error instanceof DatabaseUnreachable && error.isMisconfigured) ||
         // The file is here already: only another process that holds it is worth waiting for.
         (store.engine === 'sqlite' && error instanceof StorageFault)
       const race = isRace(error)
@@ -78,7 +81,7 @@ export async function migrate(store: Store, { patienceMs, onWait }: Patience): P
   }
 }
 
-async function attempt(store: Store): Promise<Ahead | undefined> {
+async function attempt(store: Store): Promise<NewerSchema | undefined> {
   await prepare(store)
   return store.transaction(async (db) => {
     const { version, oldest_program: oldest } = await lockVersion(db)

@@ -1,6 +1,6 @@
 // The nodes that may answer from memory, and up to which change of the feed each has heard.
 import type { Selectable } from 'kysely'
-import type { Place } from './feed.ts'
+import type { Position } from './change-log.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -11,7 +11,12 @@ export async function insertNode(db: Tx, row: NodeRow): Promise<void> {
 }
 
 /** False where the node is no longer among them: somebody waited for it in vain. */
-export async function acknowledge(db: Tx, id: string, { number, mark }: Place, at: number): Promise<boolean> {
+export async function acknowledge(
+  db: Tx,
+  id: string,
+  { number, mark }: Position,
+  at: number,
+): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('nodes')
     .set({ seen: number, mark, heard_at: at })
@@ -28,7 +33,7 @@ export async function deleteNode(db: Tx, id: string): Promise<void> {
  * The longest lease among the nodes that have not heard of a change; undefined where all have. One counts as having heard
  * only if it is exactly there, or further on in this very feed.
  */
-export async function findLeaseBehind(db: Db, { number, mark }: Place): Promise<number | undefined> {
+export async function findLeaseBehind(db: Db, { number, mark }: Position): Promise<number | undefined> {
   const { lease } = await db
     .selectFrom('nodes')
     .select((row) => row.fn.max('lease_ms').as('lease'))
@@ -54,7 +59,7 @@ export async function findLeaseBehind(db: Db, { number, mark }: Place): Promise<
  * One that hears of the change first keeps its row, because then the condition no longer holds. It looks at nothing but the
  * row itself: in another table it might not see yet what the row already speaks of.
  */
-export async function deleteNodesBehind(db: Tx, { number, mark }: Place): Promise<void> {
+export async function deleteNodesBehind(db: Tx, { number, mark }: Position): Promise<void> {
   await db
     .deleteFrom('nodes')
     .where(({ and, eb, or }) =>

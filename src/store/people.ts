@@ -128,7 +128,7 @@ export async function findPassword(db: Db, userId: string): Promise<string | und
 }
 
 /** The same, and it stays what it is until the transaction ends. (Written to itself.) */
-export async function holdPassword(db: Tx, userId: string): Promise<string | undefined> {
+export async function lockPassword(db: Tx, userId: string): Promise<string | undefined> {
   const row = await db
     .updateTable('identities')
     .set((identity) => ({ password: identity.ref('password') }))
@@ -150,7 +150,7 @@ export async function hasPassword(db: Db, userId: string): Promise<boolean> {
 }
 
 /** The role, which stays what it is until the transaction ends. (Written to itself, which locks it on every engine.) */
-export async function holdRole(db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> {
+export async function lockRole(db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> {
   const row = await db
     .updateTable('members')
     .set((member) => ({ role: member.ref('role') }))
@@ -233,7 +233,7 @@ export async function deleteMember(db: Tx, workspaceId: string, userId: string):
  * The people of the workspace, held until the transaction ends: two owners who leave at once take turns. (Written to
  * themselves, which locks them on every engine.)
  */
-export async function holdMembers(db: Tx, workspaceId: string): Promise<void> {
+export async function lockMembers(db: Tx, workspaceId: string): Promise<void> {
   await db
     .updateTable('members')
     .set((row) => ({ role: row.ref('role') }))

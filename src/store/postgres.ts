@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
+import { DatabaseUnreachable, isConnectionLost } from './db-errors.ts'
 import type { Ends, Engine } from './engine.ts'
-import { createFreshPool, type Lender } from './fresh-pool.ts'
+import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
 import type { StorageHealth } from './storage-fault.ts'
-import { isConnectionLost, Unreachable } from './unavailable.ts'
 
 /** For requests. */
 const POOL_LIMITS = {
@@ -57,7 +57,7 @@ export interface PostgresEvents {
 export function openPostgres(url: string, events: PostgresEvents, health: StorageHealth): Engine {
   /** Of the pool, and of those before it whose sessions may still be there. */
   let names: string[] = []
-  const pool = createFreshPool(() => {
+  const pool = createReplaceablePool(() => {
     const name = `adit ${randomBytes(6).toString('hex')}`
     names.push(name)
     return openPool(url, { ...POOL_LIMITS, application_name: name }, events)
@@ -74,7 +74,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
   function judgeLine(lost: boolean): void {
     if (lost === isLost) return
     isLost = lost
-    pool.exchange()
+    pool.replace()
     if (lost) return
     // Where connections were lost without being closed, the server does not know that nobody is there any more. Each of
     // their transactions would hold its locks until its time is up, and so would the next that waited for them.
@@ -129,7 +129,7 @@ interface Discarding {
  * might still come and be taken for the next query's. `judge` is told after each query whether it was so.
  */
 function discarding(
-  pool: Lender,
+  pool: ClientPool,
   health: StorageHealth,
   { judge, patienceMs }: Discarding = {},
 ): PostgresPool {
@@ -139,7 +139,7 @@ function discarding(
     async connect() {
       const client = await pool.connect().catch((error: Error) => {
         judge?.(true)
-        throw new Unreachable(error)
+        throw new DatabaseUnreachable(error)
       })
       let lost: Error | undefined
       const query = async (text: string, parameters: unknown[]) => {

@@ -15,7 +15,7 @@ export const listSessions = (db: Db, userId: string, now: number): Promise<Sessi
     .execute()
 
 /** Whether the session is there, and if so, it stays until the transaction ends. (Written to itself.) */
-export async function holdSession(db: Tx, userId: string, id: string): Promise<boolean> {
+export async function lockSession(db: Tx, userId: string, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('sessions')
     .set((session) => ({ user_id: session.ref('user_id') }))

@@ -10,10 +10,10 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import { isBusy } from './db-errors.ts'
 import type { Engine } from './engine.ts'
 import { prepareFile } from './sqlite-file.ts'
 import { type StorageHealth, storageFaultOf } from './storage-fault.ts'
-import { isBusy } from './unavailable.ts'
 
 /** SQLite waits by blocking the whole process. A read has next to nothing to wait for; a write waits in its own way. */
 const READ_TIMEOUT_MS = 20

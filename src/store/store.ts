@@ -1,13 +1,13 @@
 // All SQL lives in this folder: tables, migrations and queries, written once for two engines. It knows nothing of
 // the rules (domain/) or of HTTP. A query takes the database, then the workspace. `find` may miss, `get` throws.
 import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { isConflict } from './db-errors.ts'
 import type { Ends } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { guarded, runGuarded } from './transaction-guard.ts'
-import { isConflict } from './unavailable.ts'
 import { probeWrites } from './write-probe.ts'
 
 /** Reads, inside a transaction or outside. */
@@ -16,7 +16,7 @@ export type Db = Pick<Kysely<Tables>, 'selectFrom' | 'executeQuery' | 'getExecut
 /** A transaction: what writes or locks demands it, and only `transaction` hands it out. */
 export type Tx = Transaction<Tables>
 
-export interface Way {
+export interface Connection {
   /** For reads. Whatever writes goes through `transaction`; SQLite insists on it. */
   readonly db: Db
   /**
@@ -26,15 +26,15 @@ export interface Way {
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
 }
 
-export interface Store extends Way {
+export interface Store extends Connection {
   readonly engine: 'sqlite' | 'postgres'
   /** A way of its own to the same database, for what must get through, or fail soon, whatever requests are waiting. */
-  readonly line: Way
+  readonly controlConnection: Connection
   /** Tells other processes that there is something new, if they can hear it. */
-  ring(): Promise<void>
-  onRing(listener: () => void): void
+  notify(): Promise<void>
+  onNotify(listener: () => void): void
   /** Another one after each commit, whoever made it; undefined where there is no telling in passing. */
-  stamp(): number | undefined
+  dataVersion(): number | undefined
   /**
    * Rejects soon where the database does not answer or, after a write has failed for want of space and the like, cannot be
    * written; by the line, since waiting for other requests tells nothing of it.
@@ -70,7 +70,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     databases.set(dialect, db)
     return db
   }
-  const wayOf = ({ reader, writer }: Ends): Way => ({
+  const wayOf = ({ reader, writer }: Ends): Connection => ({
     db: on(reader),
     transaction: transactionsOn(on(writer)),
   })
@@ -79,12 +79,12 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
   return {
     ...main,
     engine: target.engine,
-    line,
-    async ring() {
+    controlConnection: line,
+    async notify() {
       if (engine.ring) await sql.raw(engine.ring).execute(main.db)
     },
-    onRing: (listener) => listeners.add(listener),
-    stamp: engine.stamp ?? (() => undefined),
+    onNotify: (listener) => listeners.add(listener),
+    dataVersion: engine.stamp ?? (() => undefined),
     async ping() {
       await sql`select 1`.execute(line.db)
       await health.requireHealthy(() => probeWrites(line.transaction))
@@ -100,12 +100,12 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
 }
 
 /** Until when what is read from now on stays as it is; undefined where there is no telling. */
-export function watchStore(store: Store): (() => boolean) | undefined {
-  const stamp = store.stamp()
-  return stamp === undefined ? undefined : () => store.stamp() === stamp
+export function unchangedSince(store: Store): (() => boolean) | undefined {
+  const stamp = store.dataVersion()
+  return stamp === undefined ? undefined : () => store.dataVersion() === stamp
 }
 
-const transactionsOn = (db: Kysely<Tables>): Way['transaction'] => {
+const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -121,4 +121,4 @@ const transactionsOn = (db: Kysely<Tables>): Way['transaction'] => {
 }
 
 /** A 64-bit column as text: exact on both engines, where a driver would round or refuse. */
-export const exact = (column: string): RawBuilder<string> => sql<string>`cast(${sql.ref(column)} as text)`
+export const asText = (column: string): RawBuilder<string> => sql<string>`cast(${sql.ref(column)} as text)`

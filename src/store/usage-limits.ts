@@ -1,6 +1,6 @@
 // Bounds on what a report adds. Without them one edge that counts wrong, or lies, could fill a workspace's day to 63 bits,
 // and every honest edge would be refused there; or make every report slower with each epoch it invents.
-import { executeWith } from './rows.ts'
+import { executeBulk } from './bulk.ts'
 import type { Tx } from './store.ts'
 import type { Counter, Day, Report } from './usage-report.ts'
 
@@ -78,7 +78,7 @@ const byDay = <T extends Day>(rows: readonly T[]) => new Map(rows.map((row) => [
 
 /** Found by the first three columns of the primary key, so the cost grows with this edge's own epochs and no others. */
 const readEdgeSums = (db: Tx, edgeId: string, epoch: string, days: readonly Day[]) =>
-  executeWith<EdgeRow>(
+  executeBulk<EdgeRow>(
     db,
     { workspace_id: 'text', day: 'bigint', edge_id: 'text', epoch: 'text' },
     days.map(({ workspaceId, day }) => [workspaceId, day, edgeId, epoch]),
@@ -100,7 +100,7 @@ const readEdgeSums = (db: Tx, edgeId: string, epoch: string, days: readonly Day[
   )
 
 const readDaySums = (db: Tx, days: readonly Day[]) =>
-  executeWith<Row<'day'>>(
+  executeBulk<Row<'day'>>(
     db,
     { workspace_id: 'text', day: 'bigint' },
     days.map(({ workspaceId, day }) => [workspaceId, day]),

@@ -1,6 +1,6 @@
 // What a day of usage consists of, for the operator: its counters by edge and epoch, and removing them.
 import { type RawBuilder, sql } from 'kysely'
-import { type Db, exact, type Tx } from './store.ts'
+import { asText, type Db, type Tx } from './store.ts'
 import { DAY_MS, type Day } from './usage-report.ts'
 
 /** Largest first. An edge can make any number of epochs, so the list is cut. */
@@ -12,10 +12,10 @@ export const listCounters = (db: Db, { workspaceId, day }: Day, limit: number) =
       'c.edge_id as edge',
       'edges.name as name',
       'c.epoch as epoch',
-      exact('c.requests').as('requests'),
-      exact('c.bytes_in').as('bytesIn'),
-      exact('c.bytes_out').as('bytesOut'),
-      exact('c.events').as('events'),
+      asText('c.requests').as('requests'),
+      asText('c.bytes_in').as('bytesIn'),
+      asText('c.bytes_out').as('bytesOut'),
+      asText('c.events').as('events'),
       'c.last_seen as lastSeen',
     ])
     .where('c.workspace_id', '=', workspaceId)

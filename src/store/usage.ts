@@ -1,10 +1,10 @@
 // Usage that cannot be counted twice. Edges send running totals, and what is kept is always the larger of what is
 // there and what comes: a report that is repeated, late, reordered or doubled changes nothing, and a lost one is
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
-import { executeWith, portions } from './rows.ts'
-import { type Db, exact, type Store, type Tx } from './store.ts'
+import { batches, executeBulk } from './bulk.ts'
+import { asText, type Db, type Store, type Tx } from './store.ts'
 import { applyLimits, NO_LIMIT, type Refusal, type Totals } from './usage-limits.ts'
-import { type Counter, DAY_MS, type Day, normalise, type Report, type TunnelMinute } from './usage-report.ts'
+import { type Counter, DAY_MS, type Day, normalize, type Report, type TunnelMinute } from './usage-report.ts'
 
 export interface DayUsage {
   day: number
@@ -24,20 +24,20 @@ export async function mergeReport(
   report: Report,
   edgeMax: Totals = NO_LIMIT,
 ): Promise<Refusal[]> {
-  const { counters, tunnels, days } = normalise(report)
+  const { counters, tunnels, days } = normalize(report)
   if (days.length === 0) return []
   return store.transaction(async (db) => {
     const refusals: Refusal[] = []
     // On SQLite nobody else writes at the same time.
     if (store.engine === 'postgres') await lockDays(db, days)
-    for (const part of portions(db, counters)) {
+    for (const part of batches(db, counters)) {
       const { accepted, refused } = await applyLimits(db, report, part, edgeMax)
       refusals.push(...refused)
       if (accepted.length === 0) continue
       await mergeCounters(db, report, accepted)
       await rollUpCounters(db, accepted)
     }
-    for (const part of portions(db, tunnels)) {
+    for (const part of batches(db, tunnels)) {
       await mergeMinutes(db, report.edgeId, part)
       await rollUpPeaks(db, part)
     }
@@ -50,10 +50,10 @@ export async function readDays(db: Db, workspaceId: string, from: number, to: nu
     .selectFrom('usage_days')
     .select([
       'day',
-      exact('requests').as('requests'),
-      exact('bytes_in').as('bytesIn'),
-      exact('bytes_out').as('bytesOut'),
-      exact('events').as('events'),
+      asText('requests').as('requests'),
+      asText('bytes_in').as('bytesIn'),
+      asText('bytes_out').as('bytesOut'),
+      asText('events').as('events'),
       'peak_tunnels as peakTunnels',
     ])
     .where('workspace_id', '=', workspaceId)
@@ -89,7 +89,7 @@ export async function findLastSeen(db: Db, workspaceId: string): Promise<number 
  * reports take them in one order, so two of them cannot wait for each other.
  */
 const lockDays = (db: Tx, days: readonly Day[]) =>
-  executeWith(
+  executeBulk(
     db,
     { workspace_id: 'text', day: 'bigint' },
     days.map(({ workspaceId, day }) => [workspaceId, day]),
@@ -105,7 +105,7 @@ const larger = (table: string, column: string) => {
 const counted = ['requests', 'bytes_in', 'bytes_out', 'events']
 
 const mergeCounters = (db: Tx, { edgeId, epoch }: Report, counters: readonly Counter[]) =>
-  executeWith(
+  executeBulk(
     db,
     {
       workspace_id: 'text',
@@ -136,7 +136,7 @@ const mergeCounters = (db: Tx, { edgeId, epoch }: Report, counters: readonly Cou
   )
 
 const mergeMinutes = (db: Tx, edgeId: string, tunnels: readonly TunnelMinute[]) =>
-  executeWith(
+  executeBulk(
     db,
     { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
     tunnels.map(({ workspaceId, minute, open }) => [workspaceId, minute, edgeId, open]),
@@ -145,7 +145,7 @@ const mergeMinutes = (db: Tx, edgeId: string, tunnels: readonly TunnelMinute[]) 
   )
 
 const rollUpCounters = (db: Tx, days: readonly Day[]) =>
-  executeWith(
+  executeBulk(
     db,
     { workspace_id: 'text', day: 'bigint' },
     days.map(({ workspaceId, day }) => [workspaceId, day]),
@@ -159,7 +159,7 @@ const rollUpCounters = (db: Tx, days: readonly Day[]) =>
 
 /** A minute's sum over the edges only ever grows, so the day's peak can only be raised by a minute just touched. */
 const rollUpPeaks = (db: Tx, tunnels: readonly TunnelMinute[]) =>
-  executeWith(
+  executeBulk(
     db,
     { workspace_id: 'text', minute: 'bigint' },
     tunnels.map(({ workspaceId, minute }) => [workspaceId, minute]),

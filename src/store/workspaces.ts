@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely'
+import { batches, executeBulk } from './bulk.ts'
 import type { Page } from './keys.ts'
-import { executeWith, portions } from './rows.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -26,9 +26,9 @@ export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow 
 export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
   const found: { slug: string; id: string }[] = []
   const select = 'select w.slug, w.id from given join workspaces as w on w.slug = given.slug'
-  for (const part of portions(db, slugs))
+  for (const part of batches(db, slugs))
     found.push(
-      ...(await executeWith<{ slug: string; id: string }>(
+      ...(await executeBulk<{ slug: string; id: string }>(
         db,
         { slug: 'text' },
         part.map((slug) => [slug]),

@@ -11,14 +11,14 @@ import { createJudge } from '../support/openapi.ts'
 import { operator, serve, type TestServer } from '../support/server.ts'
 
 async function actorsOf(server: TestServer) {
-  const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   const revoked = await createKey(ctx, 'revoked')
   await revoke(ctx, revoked.id)
-  const edge = await createEdge(server.world, operator, 'fra-1')
+  const edge = await createEdge(server.services, operator, 'fra-1')
   return {
     nobody: { key: null, admitted: false },
     'a revoked key': { key: revoked.token, admitted: false },
-    'an unknown key': { key: mintSecret('key', server.world.random), admitted: false },
+    'an unknown key': { key: mintSecret('key', server.services.random), admitted: false },
     'an edge': { key: edge.token, admitted: false },
     'half a key': { key: server.key.token.slice(0, 30), admitted: false },
     'a good key': { key: server.key.token, admitted: true },

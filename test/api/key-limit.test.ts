@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { startServer } from '../../src/app.ts'
 import { createKey } from '../../src/domain/keys.ts'
 import { createLog } from '../../src/log.ts'
-import { openWorld } from '../../src/world.ts'
+import { openServices } from '../../src/services.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { addPerson } from '../support/people.ts'
@@ -61,8 +61,8 @@ for (const engine of engines) {
     const limit = 12
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: String(limit) } })
     const log = createLog('silent')
-    const world = await openWorld(server.config, log, 10_000)
-    const second = await startServer(server.config, world, log)
+    const services = await openServices(server.config, log, 10_000)
+    const second = await startServer(server.config, services, log)
     atEnd(t, second.stop)
     const calls = [server.url, second.url].map((url) => caller(`${url}/api/v1`, server.key.token))
     const answers = await Promise.all(
@@ -79,7 +79,7 @@ for (const engine of engines) {
 test('a workspace that is over a lowered limit keeps its keys, and gets no more', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const server = await serve(t, { engine: 'sqlite' })
-  const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   for (let index = 0; index < 3; index++) await createKey(ctx, `k${index}`)
   await assert.rejects(createKey({ ...ctx, keysPerWorkspace: 2 }, 'more'), { code: 'invalid_request' })
   assert.equal((await server.call('GET', '/workspace')).status, 200)

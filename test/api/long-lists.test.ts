@@ -19,7 +19,7 @@ const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map(({ id }) =
 
 async function serveMany(t: TestContext, engine: Engine, count: number) {
   const server = await serve(t, { engine })
-  const revoked = await insertRevokedKeys(server.world.store, server.workspace.id, count)
+  const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, count)
   return { server, ids: [server.key.id, ...revoked] }
 }
 
@@ -71,7 +71,7 @@ for (const engine of engines) {
 
   test(`${engine}: keys created and revoked while a list is read neither repeat nor hide others`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
-    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
     const created = await createKey(ctx, 'meanwhile')
     await revoke(ctx, created.id)
@@ -84,7 +84,7 @@ for (const engine of engines) {
 
   test(`${engine}: a key that is revoked while it reads a list gets no further slice`, async (t) => {
     const { server } = await serveMany(t, engine, MANY)
-    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
     await revoke(ctx, server.key.id)
     await assert.rejects(read(response), { code: 'ECONNRESET' })

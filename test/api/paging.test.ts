@@ -5,7 +5,7 @@ import { engines } from '../support/databases.ts'
 import { addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
 
 async function mint(server: TestServer, count: number): Promise<void> {
-  const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   for (let index = 0; index < count; index++) await createKey(ctx, `k${index}`)
 }
 

@@ -19,8 +19,8 @@ const told = ({ status, headers, text }: Answer) => ({
   headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
 })
 
-const traffic = (server: TestServer, requests: bigint, day = startOfDay(server.world.clock())) =>
-  mergeReport(server.world.store, {
+const traffic = (server: TestServer, requests: bigint, day = startOfDay(server.services.clock())) =>
+  mergeReport(server.services.store, {
     edgeId: 'edge_1',
     epoch: 'e1',
     counters: [
@@ -64,7 +64,7 @@ for (const engine of engines) {
     const call = caller(`${server.url}/api/v1`, key.token)
     for (let turn = 0; turn < 3; turn++)
       assert.equal((await call('GET', '/workspace')).json.provisioned, false)
-    await provision(server.world, operator, 'new')
+    await provision(server.services, operator, 'new')
     for (let turn = 0; turn < 3; turn++)
       assert.equal((await call('GET', '/workspace')).json.provisioned, true)
     for (let requests = 1n; requests < 20n; requests++) {
@@ -72,7 +72,7 @@ for (const engine of engines) {
       for (let turn = 0; turn < 2; turn++)
         assert.equal((await server.call('GET', '/usage')).json.series.at(-1).bytes, Number(requests) * 3)
     }
-    await revoke({ ...server.world, actor: operator, workspaceId: workspace.id }, key.id)
+    await revoke({ ...server.services, actor: operator, workspaceId: workspace.id }, key.id)
     assert.equal((await call('GET', '/workspace')).status, 401)
   })
 }

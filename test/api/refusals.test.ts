@@ -10,7 +10,7 @@ for (const engine of engines) {
   test(`${engine}: a missing or bad key is 401 with a message that says what is wrong`, async (t) => {
     const server = await serve(t, { engine })
     const { token } = server.key
-    const edge = await createEdge(server.world, operator, 'fra-1')
+    const edge = await createEdge(server.services, operator, 'fra-1')
     const flipped = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
     const cases: [authorization: string | undefined, message: RegExp][] = [
       [undefined, /^Send an API key/],

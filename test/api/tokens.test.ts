@@ -11,10 +11,10 @@ const KEY_ID = /^tok_[0-9a-z]{26}$/
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 const auditOf = (server: TestServer, subjectId: string) =>
-  server.world.store.db.selectFrom('audit_log').selectAll().where('subject_id', '=', subjectId).execute()
+  server.services.store.db.selectFrom('audit_log').selectAll().where('subject_id', '=', subjectId).execute()
 
 const keyRow = (server: TestServer, id: string) =>
-  server.world.store.db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
+  server.services.store.db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
 
 for (const engine of engines) {
   test(`${engine}: a created key is 201 with id, token, label and createdAt, and works at once`, async (t) => {
@@ -267,7 +267,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const headers = { 'idempotency-key': '1' }
     const made = (await server.post('/tokens', { label: 'x' }, headers)).json
-    const { db } = server.world.store
+    const { db } = server.services.store
     const tables = ['workspaces', 'api_keys', 'audit_log', 'idempotent_answers', 'edges'] as const
     const rows = (await Promise.all(tables.map((table) => db.selectFrom(table).selectAll().execute()))).flat()
     const texts = rows.flatMap((row) => Object.values(row).filter((value) => typeof value === 'string'))
@@ -317,7 +317,7 @@ for (const engine of engines) {
 
   test(`${engine}: a revocation by the operator holds on the next request`, async (t) => {
     const server = await serve(t, { engine })
-    await revoke({ ...server.world, actor: operator, workspaceId: server.workspace.id }, server.key.id)
+    await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, server.key.id)
     assert.equal((await server.call('GET', '/tokens')).status, 401)
   })
 }

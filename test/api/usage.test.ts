@@ -24,7 +24,7 @@ async function report(
   workspaceId = server.workspace.id,
 ): Promise<void> {
   const { edgeId = 'edge_1', ...counter } = traffic
-  await mergeReport(server.world.store, {
+  await mergeReport(server.services.store, {
     edgeId,
     epoch: 'e1',
     counters: [
@@ -43,7 +43,7 @@ async function report(
 }
 
 const openTunnels = (server: TestServer, minute: number, open: number, edgeId = 'edge_1') =>
-  mergeReport(server.world.store, {
+  mergeReport(server.services.store, {
     edgeId,
     epoch: 'e1',
     counters: [],

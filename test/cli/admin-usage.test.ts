@@ -117,11 +117,11 @@ for (const engine of engines) {
 }
 
 async function audit(env: Record<string, string>) {
-  const { openWorld } = await import('../../src/world.ts')
+  const { openServices } = await import('../../src/services.ts')
   const { readConfig } = await import('../../src/config.ts')
   const { createLog } = await import('../../src/log.ts')
-  const world = await openWorld(readConfig(env), createLog('silent'), 1_000)
-  const rows = await world.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
-  await world.store.close()
+  const services = await openServices(readConfig(env), createLog('silent'), 1_000)
+  const rows = await services.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
+  await services.store.close()
   return { rows }
 }

@@ -108,12 +108,12 @@ for (const engine of engines) {
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
     )
     await run(t, ['admin', 'key', 'revoke', made.id], env)
-    const { openWorld } = await import('../../src/world.ts')
+    const { openServices } = await import('../../src/services.ts')
     const { readConfig } = await import('../../src/config.ts')
     const { createLog } = await import('../../src/log.ts')
-    const world = await openWorld(readConfig(env), createLog('silent'), 1_000)
-    const rows = await world.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
-    await world.store.close()
+    const services = await openServices(readConfig(env), createLog('silent'), 1_000)
+    const rows = await services.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
+    await services.store.close()
     const { username } = (await import('node:os')).userInfo()
     assert.deepEqual(
       rows.map((row) => [row.action, row.actor_kind, row.actor_id]),

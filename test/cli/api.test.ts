@@ -28,7 +28,7 @@ const parse = ({ stdout }: { stdout: string }) => JSON.parse(stdout)
 
 test('variant A: look, mint, use and revoke, in words and as JSON', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  await fillWithUsage(server.world, server.workspace.id, 40, () => {})
+  await fillWithUsage(server.services, server.workspace.id, 40, () => {})
   const { adit } = person(t, server)
 
   const shown = await adit('workspace')
@@ -281,7 +281,7 @@ test('at a terminal: it asks for address and key, which is not shown, and before
 
 test('nothing is coloured or drawn where a terminal cannot, or a pipe reads', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  await fillWithUsage(server.world, server.workspace.id, 30, () => {})
+  await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   const { own, known } = person(t, server)
   for (const env of [{ TERM: 'dumb' }, { NO_COLOR: '1' }, {}]) {
     const { stdout } = await run(t, ['usage'], { ...own, ...known, ...env })

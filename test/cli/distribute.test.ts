@@ -7,7 +7,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
-import { placements } from '../../src/store/distribute.ts'
+import { placements } from '../../src/store/citus.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, createFolder } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
@@ -113,8 +113,8 @@ async function createStandIn(t: Test) {
 }
 
 test('every table of the schema is placed, after those that it refers to, and no table that is not there', async (t) => {
-  const { world, database } = await openTestWorld(t, 'postgres')
-  await world.store.close()
+  const { services, database } = await openTestWorld(t, 'postgres')
+  await services.store.close()
   const client = await openClient(t, database)
   const { rows: tables } = await client.query("select tablename from pg_tables where schemaname = 'public'")
   const listed = Object.keys(placements)

@@ -20,7 +20,7 @@ const numbered = (index: number) => String(index).padStart(4, '0')
 for (const engine of engines) {
   test(`${engine}: all keys of a workspace are listed, to the operator and through the API`, async (t) => {
     const server = await serve(t, { engine })
-    const revoked = await insertRevokedKeys(server.world.store, server.workspace.id, MANY)
+    const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, MANY)
     const ids = [server.key.id, ...revoked]
     const operator = environmentOf(server)
     const user = { ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
@@ -73,7 +73,7 @@ for (const engine of engines) {
         created_at: 1,
       })),
     )
-    await server.world.store.transaction(async (db) => {
+    await server.services.store.transaction(async (db) => {
       await db.insertInto('workspaces').values(workspaces).execute()
       await db.insertInto('users').values(users).execute()
       await db.insertInto('members').values(members).execute()

@@ -24,7 +24,7 @@ const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
 
 for (const engine of engines)
   test(`${engine}: every operation of variant A, and the faults as they come`, async (t) => {
-    const { url, key, world, workspace } = await serve(t, { engine })
+    const { url, key, services, workspace } = await serve(t, { engine })
     const client = createClient({ baseUrl: url, apiKey: key.token })
     assert.deepEqual(await client.workspace.read(), {
       slug: 'acme',
@@ -46,7 +46,7 @@ for (const engine of engines)
     assert.deepEqual(await faultOf(client.tokens.revoke({ id: made.id })), { error: 'not_found' })
     const invalid = await faultOf(client.tokens.create({ label: 'x'.repeat(81) }))
     assert.ok(invalid.error === 'invalid_request' && invalid.details[0]?.path === '/body/label')
-    await revoke({ ...world, actor: operator, workspaceId: workspace.id }, key.id)
+    await revoke({ ...services, actor: operator, workspaceId: workspace.id }, key.id)
     const refused = await faultOf(client.workspace.read())
     assert.ok(refused.error === 'unauthorized' && /revoked/.test(refused.message))
   })
@@ -62,8 +62,8 @@ test('variant B: reads, and nothing that writes', async (t) => {
 })
 
 test('counts past 2^53 arrive exactly', async (t) => {
-  const { url, key, world, workspace } = await serve(t, { engine: 'sqlite' })
-  await mergeReport(world.store, {
+  const { url, key, services, workspace } = await serve(t, { engine: 'sqlite' })
+  await mergeReport(services.store, {
     edgeId: 'edge_1',
     epoch: 'e',
     counters: [

@@ -7,7 +7,7 @@ import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
 import type { Fault } from '../../src/domain/fault.ts'
-import { type Checker, checker } from '../../src/domain/invalid.ts'
+import { type Checker, checker } from '../../src/domain/validation.ts'
 
 interface Bounds {
   type?: string

@@ -1,7 +1,7 @@
 // What the audit log says of how people sign in: who, how, from where, and who else tried.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeResetLink, setDisabled } from '../../src/domain/accounts.ts'
+import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
 import { codeOf } from '../support/authenticator.ts'
 import { engines } from '../support/databases.ts'
 import { startHostileProvider } from '../support/hostile-provider.ts'
@@ -81,18 +81,18 @@ for (const engine of engines) {
       ['Ann', 'password', '127.0.0.1'],
     )
     assert.ok(!JSON.stringify(await logOf(ann)).includes('a guess'))
-    const rows = await server.world.store.db.selectFrom('audit_log').select('id').execute()
+    const rows = await server.services.store.db.selectFrom('audit_log').select('id').execute()
     assert.equal((await signIn(openBrowser(server.url), 'nobody@example.com', 'a guess')).status, 401)
     // Past the limit of attempts.
     now += 16 * 60_000
-    await setDisabled(server.world, operator, ann.email, true)
+    await setDisabled(server.services, operator, ann.email, true)
     await signIn(openBrowser(server.url), ann.email)
-    await setDisabled(server.world, operator, ann.email, false)
+    await setDisabled(server.services, operator, ann.email, false)
     const again = openBrowser(server.url)
     await signIn(again, ann.email)
     await until('recorded', async () => failuresIn(await logOf(again)).length === 3)
     assert.equal(failuresIn(await logOf(again))[0]?.detail, 'disabled')
-    const later = await server.world.store.db.selectFrom('audit_log').select('id').execute()
+    const later = await server.services.store.db.selectFrom('audit_log').select('id').execute()
     assert.equal(later.length - rows.length, 4, 'an unknown address leaves nothing')
   })
 
@@ -149,8 +149,8 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const ann = await addPerson(server, 'Ann', 'owner')
     await invite(server, ann)
-    const user = await server.world.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
-    const { secret: link } = await makeResetLink(server.world, operator, user)
+    const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
     assert.equal((await browser.post('/links/use', { link, password: 'a new good one' })).status, 200)
     for (const workspace of ['acme', 'elsewhere'])

@@ -130,7 +130,7 @@ test('an invitation holds no text of the sender that a mail program would make a
     'mailto:help',
   ].entries()) {
     assert.equal((await ann.post('/account/name', { name })).status, 200, name)
-    await server.world.store.transaction((db) => db.updateTable('workspaces').set({ name }).execute())
+    await server.services.store.transaction((db) => db.updateTable('workspaces').set({ name }).execute())
     letters.length = 0
     const invited = await ann.post('/workspaces/acme/invitations', {
       email: `bob${index}@example.com`,
@@ -151,7 +151,7 @@ test('an address is sent 5 links to reset its password in 24 hours, on every nod
   const server = await serve(t, { engine: 'sqlite', env, clock: () => now })
   const { email } = await addPerson(server, 'Ann', 'owner')
   const ask = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
-  const links = () => server.world.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
+  const links = () => server.services.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
   // What a node counts in memory is over after a quarter of an hour, as it is after a restart.
   for (let round = 1; round <= 5; round++) {
     assert.equal((await ask()).status, 200)

@@ -185,7 +185,7 @@ for (const engine of engines)
     assert.equal(await provider.signIn(refused, 'ann'), '/sign-in?error=account_exists')
     assert.equal((await refused.get('/session')).status, 401)
     assert.equal((await signIn(open(), ann.email)).status, 200, 'the password still works')
-    const linked = await server.world.store.db.selectFrom('identities').select('provider_id').execute()
+    const linked = await server.services.store.db.selectFrom('identities').select('provider_id').execute()
     assert.deepEqual(
       linked.map((row) => row.provider_id),
       ['credential'],
@@ -213,14 +213,14 @@ test('a subject of another issuer is somebody else', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   assert.equal(await provider.signIn(open(), 'ann'), '/')
-  const rows = await server.world.store.db
+  const rows = await server.services.store.db
     .selectFrom('identities')
     .select(['provider_id', 'account_id'])
     .execute()
   const keys = rows.map(({ provider_id, account_id }) => [provider_id, account_id])
   assert.deepEqual(keys, [[`oidc:${provider.issuer}`, 'subject of ann']])
   // As if the account had been linked while the server was configured with another issuer.
-  await server.world.store.transaction((db) =>
+  await server.services.store.transaction((db) =>
     db.updateTable('identities').set({ provider_id: 'oidc:https://old.example.com' }).execute(),
   )
   const mallory = { claims: { sub: 'subject of ann', email: 'mallory@example.com' } }

@@ -1,7 +1,7 @@
 // Password hashes are slow on purpose: one network cannot make the others wait for its own.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPasswordQueue } from '../../src/http/password-queue.ts'
+import { createPasswordQueue } from '../../src/http/auth/password-queue.ts'
 import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
 import { serve } from '../support/server.ts'
 

@@ -1,7 +1,7 @@
 // Roles, invitations and links: who may do what to whom, and how people come and go.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeResetLink, setDisabled } from '../../src/domain/accounts.ts'
+import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
 import { setRole } from '../../src/store/people.ts'
 import { engines } from '../support/databases.ts'
 import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
@@ -12,7 +12,7 @@ for (const engine of engines) {
   test(`${engine}: a workspace has at most 1,000 members and open invitations`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addPerson(server, 'Ann', 'owner')
-    const now = server.world.clock()
+    const now = server.services.clock()
     const invitation = (index: number) => ({
       id: `lnk_${index}`,
       hash: `hash ${index}`,
@@ -28,7 +28,7 @@ for (const engine of engines) {
       expires_at: now + 1_000_000,
       ended_at: index >= 998 ? now : null,
     })
-    await server.world.store.transaction(async (db) => {
+    await server.services.store.transaction(async (db) => {
       for (let start = 0; start < 1_500; start += 500)
         await db
           .insertInto('links')
@@ -214,7 +214,7 @@ for (const engine of engines) {
     ])
       assert.equal(answer.status, 409)
     const gone = await addPerson(server, 'Carl', 'owner')
-    await setDisabled(server.world, operator, gone.email, true)
+    await setDisabled(server.services, operator, gone.email, true)
     assert.equal((await leave(stays)).status, 409, 'an owner who is not let in any more does not count')
   })
 
@@ -238,7 +238,7 @@ for (const engine of engines) {
       }
     }
     const setRoleOf = (role: 'member' | 'admin' | 'owner') =>
-      server.world.store.transaction((db) => setRole(db, server.workspace.id, eve.id, role))
+      server.services.store.transaction((db) => setRole(db, server.workspace.id, eve.id, role))
     const begin = async () => {
       const begun = [
         slow('POST', '/invitations', { email: 'eve2@example.com', role: 'owner' }),
@@ -317,7 +317,7 @@ for (const engine of engines) {
       ),
     )
     assert.equal(answers.filter(({ status }) => status === 200).length, 1)
-    assert.equal((await server.world.store.db.selectFrom('users').select('id').execute()).length, 1)
+    assert.equal((await server.services.store.db.selectFrom('users').select('id').execute()).length, 1)
   })
 
   test(`${engine}: no audit, no act: whatever people do is undone where it cannot be written down`, async (t) => {
@@ -351,8 +351,8 @@ for (const engine of engines) {
   test(`${engine}: a reset link sets the password once, and ends every session`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addPerson(server, 'Ann', 'owner')
-    const user = await server.world.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
-    const { secret: link } = await makeResetLink(server.world, operator, user)
+    const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
     const facts = (await browser.post('/links/read', { link })).json
     assert.deepEqual([facts.purpose, facts.step, facts.isNew], ['reset', 'choose', false])

@@ -60,7 +60,7 @@ for (const engine of engines) {
     const idle = await addPerson(server, 'Ida', 'owner')
     const old = await addPerson(server, 'Otto', 'owner')
     const set = (userId: string, values: object) =>
-      server.world.store.transaction((db) =>
+      server.services.store.transaction((db) =>
         db.updateTable('sessions').set(values).where('user_id', '=', userId).execute(),
       )
     const day = 86_400_000
@@ -81,12 +81,12 @@ for (const engine of engines) {
   test(`${engine}: whoever is revoked is out on the very next request, and cannot come back`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addPerson(server, 'Ann', 'owner')
-    await setDisabled(server.world, operator, ann.email, true)
+    await setDisabled(server.services, operator, ann.email, true)
     assert.equal((await ann.get('/session')).status, 401)
     const again = await signIn(openBrowser(server.url), ann.email)
     assert.equal(again.status, 401)
     assert.match(again.json.message, /wrong/)
-    await setDisabled(server.world, operator, ann.email, false)
+    await setDisabled(server.services, operator, ann.email, false)
     assert.equal((await ann.get('/session')).status, 401, 'a session from before does not come back')
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 200)
   })
@@ -274,7 +274,7 @@ test('no session, link or second factor lies in the database in a form that coul
     await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
   ).json
   const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
-  const { db } = server.world.store
+  const { db } = server.services.store
   const dump = JSON.stringify(
     await Promise.all(
       (

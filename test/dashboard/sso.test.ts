@@ -130,7 +130,7 @@ for (const engine of engines)
       2,
       'a later invitation is accepted too',
     )
-    const kept = await server.world.store.db.selectFrom('identities').selectAll().execute()
+    const kept = await server.services.store.db.selectFrom('identities').selectAll().execute()
     assert.ok(!JSON.stringify(kept).includes('eyJ'), 'nothing that the provider handed out is kept')
 
     const stranger = open()
@@ -143,7 +143,7 @@ for (const engine of engines)
       'an address nobody vouches for',
     )
 
-    await setDisabled(server.world, operator, 'bob@example.com', true)
+    await setDisabled(server.services, operator, 'bob@example.com', true)
     const revoked = open()
     assert.equal(await signInThere(revoked, 'bob'), '/sign-in?error=disabled')
     assert.equal((await revoked.get('/session')).status, 401)

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '../../src/domain/fault.ts'
-import { createLoginThrottle, type Limits } from '../../src/http/login-throttle.ts'
-import { perAccount, perMail, perNetwork } from '../../src/http/sign-in-limits.ts'
+import { createLoginThrottle, type Limits } from '../../src/http/auth/login-throttle.ts'
+import { perAccount, perMail, perNetwork } from '../../src/http/auth/sign-in-limits.ts'
 import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { serve } from '../support/server.ts'
 

@@ -3,18 +3,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely, KyselyPlugin } from 'kysely'
+import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { createDirectory } from '../../src/directory/directory.ts'
-import { startFeed } from '../../src/directory/feed.ts'
-import { startUses } from '../../src/directory/uses.ts'
-import { awaitEverywhere, tellOfChange } from '../../src/domain/changes.ts'
-import type { World } from '../../src/domain/context.ts'
+import { startLastUsedTracker } from '../../src/directory/last-used.ts'
+import type { Services } from '../../src/domain/context.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
+import { awaitPropagation, publishChange } from '../../src/domain/propagation.ts'
 import { mintSecret } from '../../src/domain/secret.ts'
 import { createWorkspace, provision } from '../../src/domain/workspaces.ts'
 import { revokeKey } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes.ts'
-import type { Db, Store, Way } from '../../src/store/store.ts'
+import type { Connection, Db, Store } from '../../src/store/store.ts'
 import type { Tables } from '../../src/store/tables.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'
@@ -22,30 +22,30 @@ import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, openTestWorld, operator, rename, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** A directory of its own on the world's database: another node, without a server around it. */
+/** A directory of its own on the services's database: another node, without a server around it. */
 /** The type offers reads alone. */
 const withPlugin = (db: Db, plugin: KyselyPlugin): Db => (db as Kysely<Tables>).withPlugin(plugin)
 
 async function startNode(
   t: Test,
-  world: World,
-  store: Store = world.store,
+  services: Services,
+  store: Store = services.store,
   lost = (error: unknown): void => assert.fail(String(error)),
 ) {
-  const node = { id: world.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const feed = await startFeed(store, world.clock, node, { lost, regained() {} })
-  atEnd(t, () => feed.leave())
-  const uses = startUses(store, world.clock, () => {})
+  const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
+  const feed = await startChangeFollower(store, services.clock, node, { lost, regained() {} })
+  atEnd(t, () => feed.deregister())
+  const uses = startLastUsedTracker(store, services.clock, () => {})
   atEnd(t, () => uses.stop())
   return { feed, directory: createDirectory({ store, feed, uses, keysMax: 100 }) }
 }
 
 async function openNode(t: Test, engine: Engine) {
-  const { world } = await openTestWorld(t, engine)
-  atEnd(t, () => world.store.close())
-  const { id: workspaceId } = await createWorkspace(world, operator, { slug: 'acme' })
-  const ctx = { ...world, actor: operator, workspaceId }
-  return { world, ctx, ...(await startNode(t, world)) }
+  const { services } = await openTestWorld(t, engine)
+  atEnd(t, () => services.store.close())
+  const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
+  const ctx = { ...services, actor: operator, workspaceId }
+  return { services, ctx, ...(await startNode(t, services)) }
 }
 
 for (const engine of engines) {
@@ -65,18 +65,18 @@ for (const engine of engines) {
     const [edge, other] = [await addEdge(server), await addEdge(server, 'other')]
     const { workspace, key } = await addWorkspace(server, 'beta')
     assert.equal((await edge.verify(key.token)).json.workspace.provisioned, false)
-    // The world of the tests is not the server's own: to it, this is another process.
-    await provision(server.world, operator, 'beta')
+    // The services of the tests is not the server's own: to it, this is another process.
+    await provision(server.services, operator, 'beta')
     assert.equal((await edge.verify(key.token)).json.workspace.provisioned, true)
-    await revoke({ ...server.world, actor: operator, workspaceId: workspace.id }, key.id)
+    await revoke({ ...server.services, actor: operator, workspaceId: workspace.id }, key.id)
     assert.deepEqual((await edge.verify(key.token)).json, { valid: false, reason: 'revoked' })
     assert.equal((await other.verify(key.token)).status, 200)
-    await revokeEdge(server.world, operator, other.id)
+    await revokeEdge(server.services, operator, other.id)
     assert.equal((await other.verify(key.token)).status, 401)
   })
 
   test(`${engine}: an answer that was on its way while the key was revoked does not bring it back`, async (t) => {
-    const { world, ctx } = await openNode(t, engine)
+    const { services, ctx } = await openNode(t, engine)
     const key = await createKey(ctx)
     let letThrough = () => {}
     let asked = 0
@@ -91,7 +91,10 @@ for (const engine of engines) {
         return result
       },
     }
-    const { directory } = await startNode(t, world, { ...world.store, db: withPlugin(world.store.db, held) })
+    const { directory } = await startNode(t, services, {
+      ...services.store,
+      db: withPlugin(services.store.db, held),
+    })
     const late = directory.verifyKey(key.token)
     await until('the database has answered', () => asked === 1)
     await revoke(ctx, key.id)
@@ -104,7 +107,7 @@ for (const engine of engines) {
   test(`${engine}: a flood of invented keys drives no good one out, and each is asked for once`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_IN_MEMORY: '20' } })
     const edge = await addEdge(server)
-    const invented = Array.from({ length: 50 }, () => mintSecret('key', server.world.random))
+    const invented = Array.from({ length: 50 }, () => mintSecret('key', server.services.random))
     await edge.verify(server.key.token)
     for (const key of invented)
       assert.deepEqual((await edge.verify(key)).json, { valid: false, reason: 'unknown' })
@@ -121,20 +124,20 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a node whose row was taken away trusts its memory only after it has put it back`, async (t) => {
-    const { world, feed } = await openNode(t, engine)
-    const rows = () => world.store.db.selectFrom('nodes').selectAll().execute()
+    const { services, feed } = await openNode(t, engine)
+    const rows = () => services.store.db.selectFrom('nodes').selectAll().execute()
     await until('it is trusted', () => feed.isTrusted())
-    await world.store.transaction((db) => db.deleteFrom('nodes').execute())
+    await services.store.transaction((db) => db.deleteFrom('nodes').execute())
     await until('it is back', async () => (await rows()).length === 1)
     await until('it is trusted again', () => feed.isTrusted())
-    await feed.leave()
+    await feed.deregister()
     assert.deepEqual(await rows(), [], 'a node that leaves hands its lease back')
   })
 
   test(`${engine}: what is revoked while a node puts its row back is not accepted from memory`, async (t) => {
-    const { world, ctx } = await openNode(t, engine)
+    const { services, ctx } = await openNode(t, engine)
     const key = await createKey(ctx)
-    const { line } = world.store
+    const { controlConnection: line } = services.store
     /** What becomes of the answers that the node gets on its line. */
     let fate: 'arrive' | 'fail' | 'wait' = 'arrive'
     const fateful: KyselyPlugin = {
@@ -146,17 +149,17 @@ for (const engine of engines) {
       },
     }
     let beforeJoining: (() => Promise<void>) | undefined
-    const joining: Way['transaction'] = async (work) => {
+    const joining: Connection['transaction'] = async (work) => {
       await beforeJoining?.()
       return line.transaction(work)
     }
-    const store = { ...world.store, line: { db: withPlugin(line.db, fateful), transaction: joining } }
-    const { feed, directory } = await startNode(t, world, store, () => {})
+    const store = { ...services.store, line: { db: withPlugin(line.db, fateful), transaction: joining } }
+    const { feed, directory } = await startNode(t, services, store, () => {})
     await until('it is trusted', () => feed.isTrusted())
     await directory.verifyKey(key.token)
     fate = 'fail'
     await until('its lease is over', () => !feed.isTrusted())
-    await world.store.transaction((db) => db.deleteFrom('nodes').execute())
+    await services.store.transaction((db) => db.deleteFrom('nodes').execute())
     const revoked = Promise.withResolvers<void>()
     beforeJoining = async () => {
       beforeJoining = undefined
@@ -167,18 +170,18 @@ for (const engine of engines) {
     }
     fate = 'arrive'
     await revoked.promise
-    await until('it is back', async () => (await listNodes(world.store.db)).length > 0)
+    await until('it is back', async () => (await listNodes(services.store.db)).length > 0)
     await sleep(50)
     assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
     fate = 'arrive'
   })
 
   test(`${engine}: a database that was put back to an earlier state makes nodes forget`, async (t) => {
-    const { world, ctx, feed, directory } = await openNode(t, engine)
+    const { services, ctx, feed, directory } = await openNode(t, engine)
     const [first, second] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, first.id)
     assert.equal((await directory.verifyKey(second.token)).valid, true)
-    await world.store.transaction(async (db) => {
+    await services.store.transaction(async (db) => {
       await db.updateTable('key_feed_head').set({ number: 0 }).execute()
       await db.deleteFrom('key_feed').execute()
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', first.id).execute()
@@ -192,29 +195,29 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a number that is given a second time is not taken for the first`, async (t) => {
-    const { world, ctx, directory } = await openNode(t, engine)
+    const { services, ctx, directory } = await openNode(t, engine)
     const [lost, next] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, lost.id)
     assert.equal((await directory.verifyKey(next.token)).valid, true)
     // As after a failover to a machine that had not heard of the first revocation: it has made another one since.
-    const place = await world.store.transaction(async (db) => {
+    const place = await services.store.transaction(async (db) => {
       await db.updateTable('key_feed_head').set({ number: 0, mark: '' }).execute()
       await db.deleteFrom('key_feed').execute()
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', lost.id).execute()
       const hash = await revokeKey(db, ctx.workspaceId, next.id, 1)
-      return tellOfChange(db, world, { kind: 'key', subjectId: next.id, hash: hash as string })
+      return publishChange(db, services, { kind: 'key', subjectId: next.id, hash: hash as string })
     })
     assert.equal(place.number, 1)
-    await awaitEverywhere(world, place)
+    await awaitPropagation(services, place)
     assert.deepEqual(await directory.verifyKey(next.token), { valid: false, reason: 'revoked' })
     assert.equal((await directory.verifyKey(lost.token)).valid, true)
   })
 
   test(`${engine}: a second attempt at a revocation waits like the first`, async (t) => {
-    const { world, ctx } = await openNode(t, engine)
+    const { services, ctx } = await openNode(t, engine)
     const key = await createKey(ctx)
     // A node that does not answer, and never will.
-    await world.store.transaction((db) =>
+    await services.store.transaction((db) =>
       db
         .insertInto('nodes')
         .values({

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createMemory } from '../../src/directory/memory.ts'
+import { createLruCache } from '../../src/directory/lru-cache.ts'
 
 const use = fc.tuple(fc.constantFrom('get', 'set', 'delete'), fc.integer({ min: 0, max: 30 }).map(String))
 
 function play(max: number, uses: [string, string][]) {
-  const memory = createMemory<number>(max)
+  const memory = createLruCache<number>(max)
   /** What there is to remember, in the order of the last use. */
   const truth = new Map<string, number>()
   uses.forEach(([act, key], turn) => {

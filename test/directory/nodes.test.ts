@@ -1,7 +1,7 @@
 // Three real nodes on one PostgreSQL, and the wait of a revocation for them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LEASE_MS } from '../../src/domain/changes.ts'
+import { LEASE_MS } from '../../src/domain/propagation.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'

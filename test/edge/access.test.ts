@@ -19,13 +19,13 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const good = await addEdge(server)
     const revoked = await addEdge(server, 'gone')
-    await revokeEdge(server.world, operator, revoked.id)
+    await revokeEdge(server.services, operator, revoked.id)
     const judge = createJudge((await good.call('GET', '/openapi.json')).json)
     const actors = {
       nobody: null,
       'a workspace key': server.key.token,
       'a revoked edge': revoked.token,
-      'an unknown edge': mintSecret('edge', server.world.random),
+      'an unknown edge': mintSecret('edge', server.services.random),
       'half a credential': good.token.slice(0, -1),
       'a good edge': good.token,
     }
@@ -58,7 +58,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     assert.equal((await edge.verify(server.key.token)).status, 200)
-    await revokeEdge(server.world, operator, edge.id)
+    await revokeEdge(server.services, operator, edge.id)
     const { status, json } = await edge.verify(server.key.token)
     assert.equal(status, 401)
     assert.match(json.message, /revoked/)

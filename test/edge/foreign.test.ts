@@ -66,7 +66,7 @@ async function prepare(server: TestServer) {
   const edge = await addEdge(server, 'frp-1')
   const other = await addWorkspace(server, 'other')
   const { slug } = server.workspace
-  const base = `${slug}.${server.world.tunnelDomain}`
+  const base = `${slug}.${server.services.tunnelDomain}`
   return { edge, other, slug, base, key: server.key, ask: askFrp(server, edge.token) }
 }
 
@@ -91,7 +91,7 @@ for (const engine of engines) {
       none: (await ask('Login', login(undefined))).reject_reason,
       empty: (await ask('Login', login(''))).reject_reason,
       mistyped: (await ask('Login', login('adit_nonsense'))).reject_reason,
-      unknown: (await ask('Login', login(mintSecret('key', server.world.random)))).reject_reason,
+      unknown: (await ask('Login', login(mintSecret('key', server.services.random)))).reject_reason,
       unready: (await ask('Login', login(other.key.token))).reject_reason,
     }
     assert.match(reasons.none, /metadatas\.token/)
@@ -99,9 +99,9 @@ for (const engine of engines) {
     assert.match(reasons.mistyped, /not a whole API key/)
     assert.match(reasons.unknown, /not known/)
     assert.match(reasons.unready, /"other" is not ready/)
-    await provision(server.world, operator, 'other')
+    await provision(server.services, operator, 'other')
     assert.deepEqual(await ask('Login', login(other.key.token)), ALLOWED)
-    await revoke({ ...server.world, actor: operator, workspaceId: server.workspace.id }, key.id)
+    await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
     for (const [op, content] of Object.entries({ Login: login(key.token), ...later })) {
       const { reject, reject_reason } = await ask(op, content)
       assert.ok(reject, op)
@@ -179,13 +179,13 @@ for (const engine of engines) {
     for (const user of ['other', 'OTHER', 'x.other', 'other.x', 'other.', 'a b', 'a/b', 'a:80', 'é', ''])
       assert.equal(await status({ password: key.token, user, remote_addr }), 403, user)
     assert.equal(await status({ password: other.key.token, user: 'other', remote_addr }), 403)
-    await provision(server.world, operator, 'other')
+    await provision(server.services, operator, 'other')
     assert.equal(await status({ password: other.key.token, user: 'other', remote_addr }), 200)
     for (const password of ['', 'adit_nonsense', edge.token])
       assert.equal(await status({ password, user: slug, remote_addr }), 401, password)
     assert.equal(await status({ user: slug, remote_addr }), 400)
     assert.equal(await status({ password: key.token, user: slug, remote_addr }, key.token), 401)
-    await revoke({ ...server.world, actor: operator, workspaceId: server.workspace.id }, key.id)
+    await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
     assert.equal(await status({ password: key.token, user: slug, remote_addr }), 401)
   })
 }

@@ -1,12 +1,12 @@
 // The stream of revocations, as an edge reads it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startFeed } from '../../src/directory/feed.ts'
+import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { hashSecret } from '../../src/domain/secret.ts'
-import { keyChanges } from '../../src/http/key-changes.ts'
-import { readHead } from '../../src/store/feed.ts'
+import { keyChanges } from '../../src/http/api/change-events.ts'
+import { readHead } from '../../src/store/change-log.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
@@ -73,7 +73,7 @@ const tellsOf = (key: { id: string; token: string }) => (list: Heard[]) =>
 const numberOf = (id = '') => Number.parseInt(id, 10)
 
 const mint = (server: TestServer) =>
-  createKey({ ...server.world, actor: operator, workspaceId: server.workspace.id }, '')
+  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, '')
 
 for (const engine of engines) {
   test(`${engine}: a revocation through the API reaches a connected edge within a second`, async (t) => {
@@ -109,7 +109,7 @@ for (const engine of engines) {
     const edge = await addEdge(server)
     const keys = []
     for (let index = 0; index < 4; index++) keys.push(await mint(server))
-    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const first = await listen(t, server.url, edge.token)
     await revoke(ctx, keys[0]?.id as string)
     await first.until(tellsOf(keys[0] as never))
@@ -125,7 +125,7 @@ for (const engine of engines) {
   test(`${engine}: a fresh stream begins with the latest revocations, and says where they end`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const [first, second] = [await mint(server), await mint(server)]
     await revoke(ctx, first.id)
     await revoke(ctx, second.id)
@@ -143,7 +143,7 @@ for (const engine of engines) {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
     const edge = await addEdge(server)
-    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     await revoke(ctx, (await mint(server)).id)
     await revoke(ctx, (await mint(server)).id)
     const seen = (await listen(t, server.url, edge.token)).heard.at(-1)?.id
@@ -155,7 +155,7 @@ for (const engine of engines) {
     const slept = await listen(t, server.url, edge.token)
     await slept.until((list) => slept.isOver() || list.some(({ id }) => numberOf(id) === 3))
     assert.ok(!slept.heard.some(({ id, event }) => id && event))
-    const { mark } = await readHead(server.world.store.db)
+    const { mark } = await readHead(server.services.store.db)
     for (const cursor of ['0', '1-', '99-', '2', '2-', `3-${'0'.repeat(16)}`]) {
       const stream = await listen(t, server.url, edge.token, cursor)
       assert.deepEqual(stream.heard[0], { event: 'reset', data: '{}' }, cursor)
@@ -170,7 +170,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const [gone, stays] = [await addEdge(server, 'gone'), await addEdge(server, 'stays')]
     const [ends, goesOn] = [await listen(t, server.url, gone.token), await listen(t, server.url, stays.token)]
-    await revokeEdge(server.world, operator, gone.id)
+    await revokeEdge(server.services, operator, gone.id)
     await ends.until(() => ends.isOver(), 1_000)
     const made = (await server.post('/tokens', {})).json
     await server.call('DELETE', `/tokens/${made.id}`)
@@ -181,11 +181,14 @@ for (const engine of engines) {
 }
 
 test('an edge that is revoked while it connects is not left listening', async (t) => {
-  const { world } = await openTestWorld(t, 'sqlite')
+  const { services } = await openTestWorld(t, 'sqlite')
   const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
-  const feed = await startFeed(world.store, world.clock, node, { lost: assert.fail, regained() {} })
-  atEnd(t, () => world.store.close())
-  atEnd(t, () => feed.leave())
+  const feed = await startChangeFollower(services.store, services.clock, node, {
+    lost: assert.fail,
+    regained() {},
+  })
+  atEnd(t, () => services.store.close())
+  atEnd(t, () => feed.deregister())
   const { signal: closing } = new AbortController()
   const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: undefined, closing })
   assert.deepEqual(await events.next(), { value: undefined, done: true })

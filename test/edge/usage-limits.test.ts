@@ -87,7 +87,7 @@ for (const engine of engines) {
     const rows = async () =>
       Number(
         (
-          await server.world.store.db
+          await server.services.store.db
             .selectFrom('usage_counters')
             .select(({ fn }) => fn.countAll<string>().as('rows'))
             .executeTakeFirstOrThrow()
@@ -133,7 +133,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
     const other = await addWorkspace(server, 'other')
-    await mergeReport(server.world.store, {
+    await mergeReport(server.services.store, {
       edgeId: 'edge_before_the_limit',
       epoch: 'e',
       counters: [

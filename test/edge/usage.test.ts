@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { startServer } from '../../src/app.ts'
 import { createLog } from '../../src/log.ts'
+import { openServices } from '../../src/services.ts'
 import { DAY_MS } from '../../src/store/usage-report.ts'
-import { openWorld } from '../../src/world.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { addEdge, addWorkspace, caller, serve } from '../support/server.ts'
@@ -259,8 +259,8 @@ for (const engine of engines) {
 /** A second node on the same database: on PostgreSQL as it is run, on SQLite as a second process would. */
 async function serveBesides(t: Parameters<typeof serve>[0], server: Awaited<ReturnType<typeof serve>>) {
   const log = createLog('silent')
-  const world = { ...(await openWorld(server.config, log, 5_000)), clock }
-  const running = await startServer(server.config, world, log)
+  const services = { ...(await openServices(server.config, log, 5_000)), clock }
+  const running = await startServer(server.config, services, log)
   atEnd(t, running.stop)
   return (token: string, report: unknown) =>
     caller(`${running.url}/edge/v1`, token)('POST', '/usage', {

@@ -29,7 +29,7 @@ for (const engine of engines) {
       'adit_',
       'x'.repeat(200),
       '\u0000',
-      mintSecret('key', server.world.random),
+      mintSecret('key', server.services.random),
       edge.token,
     ])
       assert.deepEqual((await edge.verify(key)).json, unknown, key)

@@ -4,15 +4,15 @@ import { createEdge } from '../../src/domain/edges.ts'
 import { createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
-import { openWorld } from '../../src/world.ts'
+import { openServices } from '../../src/services.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, SECRET } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { startRelay } from '../support/relay.ts'
 import { operator } from '../support/server.ts'
 import type { Edge, Key } from './calls.ts'
+import { type Lane, troubleDatabase, troubleNodes, troubleWires } from './injection.ts'
 import { type Node, startNode } from './nodes.ts'
-import { type Lane, troubleDatabase, troubleNodes, troubleWires } from './troubles.ts'
 
 const EDGES = 5
 /** Several, because whatever a key does holds it: with one, a node that is frozen in the middle would hold up everybody. */
@@ -63,13 +63,14 @@ const names = (count: number) => Array.from({ length: count }, (_, index) => `no
 
 async function populate(database: string) {
   const config = readConfig({ ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET })
-  const world = await openWorld(config, createLog('silent'), 10_000)
-  const { id, slug } = await createWorkspace(world, operator, { slug: 'acme', provisioned: true })
+  const services = await openServices(config, createLog('silent'), 10_000)
+  const { id, slug } = await createWorkspace(services, operator, { slug: 'acme', provisioned: true })
   const first: Key[] = []
   for (let index = 1; index <= FIRST_KEYS; index++)
-    first.push(await createKey({ ...world, actor: operator, workspaceId: id }, `first-${index}`))
+    first.push(await createKey({ ...services, actor: operator, workspaceId: id }, `first-${index}`))
   const edges: Edge[] = []
-  for (let index = 1; index <= EDGES; index++) edges.push(await createEdge(world, operator, `edge-${index}`))
-  await world.store.close()
+  for (let index = 1; index <= EDGES; index++)
+    edges.push(await createEdge(services, operator, `edge-${index}`))
+  await services.store.close()
   return { workspace: slug, first, edges }
 }

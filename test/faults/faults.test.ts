@@ -2,7 +2,7 @@
 // so, nothing acknowledged is lost, nothing is there twice, and every answer is one that is documented.
 import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
-import { assertSound } from './played.ts'
+import { assertSound } from './run.ts'
 
 const SECONDS = 10
 

@@ -2,7 +2,7 @@
 import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
 import type { Attempt, Trouble } from './history.ts'
-import { assertSound } from './played.ts'
+import { assertSound } from './run.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
 

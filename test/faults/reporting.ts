@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../support/random.ts'
 import { type Calls, type Edge, insist } from './calls.ts'
-import type { Crowd } from './crowd.ts'
 import type { Used } from './history.ts'
 import type { Node } from './nodes.ts'
+import type { Crowd } from './workers.ts'
 
 interface Report {
   epoch: string

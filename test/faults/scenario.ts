@@ -8,13 +8,13 @@ import { run } from '../support/process.ts'
 import { createRandom } from '../support/random.ts'
 import { until } from '../support/until.ts'
 import { createCalls, insist, type Key } from './calls.ts'
-import { createCrowd } from './crowd.ts'
 import type { Deployment } from './deployments.ts'
 import { type Attempt, type History, isAcknowledged, type Trouble } from './history.ts'
-import { startLives } from './lives.ts'
+import { startTroubles } from './injection.ts'
+import { startLives } from './key-lifecycle.ts'
 import type { Node } from './nodes.ts'
 import { startReporting } from './reporting.ts'
-import { startTroubles } from './troubles.ts'
+import { createCrowd } from './workers.ts'
 
 const VISITORS = 3
 const SWEEPERS = 8

@@ -30,7 +30,7 @@ interface Response {
 
 async function startNode(t: TestContext, engine: Engine) {
   const server = await serve(t, { engine })
-  await insertRevokedKeys(server.world.store, server.workspace.id, 1_000)
+  await insertRevokedKeys(server.services.store, server.workspace.id, 1_000)
   const { database } = server.config
   const node = await startServing(t, {
     ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
@@ -38,7 +38,7 @@ async function startNode(t: TestContext, engine: Engine) {
   })
   const access: Access = { url: node.url, apiKey: server.key.token }
   assert.equal((await postMessage(access, listCall(0))).status, 200)
-  const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx, '')).token })
   return { node, access, addAccess }
 }

@@ -13,8 +13,8 @@ for (const engine of engines)
   for (const variant of ['A', 'B'])
     test(`${engine}, variant ${variant}: integers past 2^53 reach the agent exactly, over both transports`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
-      const now = server.world.clock()
-      await mergeReport(server.world.store, {
+      const now = server.services.clock()
+      await mergeReport(server.services.store, {
         edgeId: 'edge_1',
         epoch: 'e1',
         counters: [

@@ -14,7 +14,7 @@ for (const engine of engines)
   test(`${engine}: without a good key of a workspace there is no way in, whatever is sent`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const ctx = { ...server.world, actor: operator, workspaceId: server.workspace.id }
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const { id, token: revoked } = (await server.post('/tokens', {})).json
     await revoke(ctx, id)
     for (const credential of [`Bearer ${revoked}`, `Bearer ${edge.token}`, 'Bearer adit_x', 'Basic YTpi', ''])

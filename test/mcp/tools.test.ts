@@ -96,7 +96,7 @@ test('the pages of a long list of keys join up as the tool says', async (t) => {
 for (const transport of transports)
   test(`${transport}: a call returns 100 keys unless it asks for more, and says how to go on`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
-    const revoked = await insertRevokedKeys(server.world.store, server.workspace.id, 1_200)
+    const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, 1_200)
     const ids = [server.key.id, ...revoked]
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     const idsOf = (data: { tokens: { id: string }[] }) => data.tokens.map(({ id }) => id)

@@ -271,7 +271,7 @@ async function fill(server: TestServer) {
     email: 'somebody.with.a.long.name@subsidiary.example.com',
     role: 'member',
   })
-  await fillWithUsage(server.world, server.workspace.id, 365, () => {})
+  await fillWithUsage(server.services, server.workspace.id, 365, () => {})
   await addWorkspace(server, 'fresh')
   const link = await linkFor(server, ann.email, 'owner', 'fresh')
   await ann.post('/links/use', { link })
@@ -397,8 +397,8 @@ test('usage is exported as CSV in which no cell is taken for a formula', async (
   if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addPerson(server, 'Ann', 'owner')
-  await fillWithUsage(server.world, server.workspace.id, 30, () => {})
-  await server.world.store.transaction((db) =>
+  await fillWithUsage(server.services, server.workspace.id, 30, () => {})
+  await server.services.store.transaction((db) =>
     db.updateTable('workspaces').set({ name: '=HYPERLINK("x","y"),1' }).execute(),
   )
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true })

@@ -17,10 +17,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { CannotStart } from '../../src/cannot-start.ts'
 import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
-import { openWorld } from '../../src/world.ts'
+import { openServices } from '../../src/services.ts'
+import { StartupError } from '../../src/startup-error.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, createFolder, SECRET } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
@@ -34,7 +34,7 @@ const NOBODY = 65_534
 async function failureOf(path: string): Promise<string> {
   const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
   const began = performance.now()
-  const opened = openWorld(config, createLog('silent'), 60_000)
+  const opened = openServices(config, createLog('silent'), 60_000)
   const error = await opened.then(
     async ({ store }) => {
       await store.close()
@@ -42,7 +42,7 @@ async function failureOf(path: string): Promise<string> {
     },
     (error) => error,
   )
-  assert.ok(error instanceof CannotStart, `${path}: ${error ?? 'was opened'}`)
+  assert.ok(error instanceof StartupError, `${path}: ${error ?? 'was opened'}`)
   assert.ok(performance.now() - began < 1_000, `${path} took ${performance.now() - began} ms`)
   assert.match(error.message, /ADIT_DATABASE_URL|backup/, 'it says what to do')
   assert.ok(error.message.includes(path), error.message)
@@ -155,8 +155,8 @@ test('sqlite: at the most pages that it may have, the node is not ready, reads g
   const server = await serve(t, { engine: 'sqlite' })
   // On the connection that writes.
   const limit = (pages: number) =>
-    server.world.store.transaction((db) => sql.raw(`pragma max_page_count = ${pages}`).execute(db))
-  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.world.store.db)
+    server.services.store.transaction((db) => sql.raw(`pragma max_page_count = ${pages}`).execute(db))
+  const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.services.store.db)
   await limit((rows[0]?.page_count as number) + 150)
   await assertFull(server, () => limit(1_000_000))
 })
@@ -257,7 +257,7 @@ test('sqlite: a database whose first pages are damaged ends the start, and says 
   for (const table of ['schema_version', 'header']) {
     const path = (await createDatabase(t, 'sqlite')).replace('sqlite:', '')
     const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
-    const { store } = await openWorld(config, createLog('silent'), 1_000)
+    const { store } = await openServices(config, createLog('silent'), 1_000)
     await store.close()
     if (table === 'header') {
       const file = openSync(path, 'r+')

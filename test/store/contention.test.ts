@@ -9,7 +9,7 @@ import { openTestWorld, serve } from '../support/server.ts'
 
 test('sqlite: while another process writes for long, reads go on and writes are 503 in time', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { rows } = await sql<{ file: string }>`pragma database_list`.execute(server.world.store.db)
+  const { rows } = await sql<{ file: string }>`pragma database_list`.execute(server.services.store.db)
   const other = new DatabaseSync(rows[0]?.file as string)
   atEnd(t, () => other.close())
   other.exec('begin immediate')
@@ -35,15 +35,15 @@ test('sqlite: while another process writes for long, reads go on and writes are 
 })
 
 test('postgres: a transaction that lost a deadlock is run again, and both come through', async (t) => {
-  const { world } = await openTestWorld(t, 'postgres')
-  atEnd(t, () => world.store.close())
+  const { services } = await openTestWorld(t, 'postgres')
+  atEnd(t, () => services.store.close())
   const rows = ['a', 'b'].map((slug) => ({ id: slug, slug, name: slug, created_at: 0, provisioned_at: null }))
-  await world.store.transaction(async (db) => {
+  await services.store.transaction(async (db) => {
     await db.insertInto('workspaces').values(rows).execute()
   })
   let attempts = 0
   const touchBoth = (first: string, second: string) =>
-    world.store.transaction(async (db) => {
+    services.store.transaction(async (db) => {
       attempts += 1
       for (const id of [first, second]) {
         await db
@@ -56,7 +56,7 @@ test('postgres: a transaction that lost a deadlock is run again, and both come t
     })
   await Promise.all([touchBoth('a', 'b'), touchBoth('b', 'a')])
   assert.ok(attempts > 2, 'there was no deadlock')
-  const counts = await world.store.db.selectFrom('workspaces').select('created_at').execute()
+  const counts = await services.store.db.selectFrom('workspaces').select('created_at').execute()
   assert.deepEqual(
     counts.map((row) => row.created_at),
     [2, 2],
@@ -66,7 +66,7 @@ test('postgres: a transaction that lost a deadlock is run again, and both come t
 test('postgres: a lock that somebody holds for long is 503 in time, and then all is as before', async (t) => {
   const server = await serve(t, { engine: 'postgres' })
   const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(
-    server.world.store.db,
+    server.services.store.db,
   )
   const url = new URL(process.env.TEST_POSTGRES_URL as string)
   url.pathname = `/${rows[0]?.name}`

@@ -5,13 +5,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { readConfig } from '../../src/config.ts'
-import type { World } from '../../src/domain/context.ts'
+import type { Services } from '../../src/domain/context.ts'
 import { createLog } from '../../src/log.ts'
+import { openServices } from '../../src/services.ts'
 import { core } from '../../src/store/migrations/0001-core.ts'
 import { keyFeed } from '../../src/store/migrations/0002-key-feed.ts'
 import { people } from '../../src/store/migrations/0003-people.ts'
 import { nodes } from '../../src/store/migrations/0004-nodes.ts'
-import { openWorld } from '../../src/world.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
 import { startProcess } from '../support/process.ts'
@@ -19,8 +19,8 @@ import { openTestWorld } from '../support/server.ts'
 
 const silent = createLog('silent')
 
-const readVersion = (world: World) =>
-  world.store.db.selectFrom('schema_version').selectAll().executeTakeFirstOrThrow()
+const readVersion = (services: Services) =>
+  services.store.db.selectFrom('schema_version').selectAll().executeTakeFirstOrThrow()
 
 /** A log to look into. */
 function keepingLog() {
@@ -31,17 +31,17 @@ function keepingLog() {
 
 for (const engine of engines) {
   test(`${engine}: on a newer schema a program runs if that asks for no newer one, and else says what to do`, async (t) => {
-    const { world, config } = await openTestWorld(t, engine)
-    const { version: known } = await readVersion(world)
+    const { services, config } = await openTestWorld(t, engine)
+    const { version: known } = await readVersion(services)
     const become = async (row: { version: number; oldest_program: number }) => {
-      await world.store.transaction((db) => db.updateTable('schema_version').set(row).execute())
+      await services.store.transaction((db) => db.updateTable('schema_version').set(row).execute())
       return row
     }
-    atEnd(t, () => world.store.close())
+    atEnd(t, () => services.store.close())
 
     const row = await become({ version: known + 1, oldest_program: known })
     const { log, lines } = keepingLog()
-    const older = await openWorld(config, log, 1_000)
+    const older = await openServices(config, log, 1_000)
     assert.deepEqual({ ...(await readVersion(older)) }, { id: 1, ...row }, 'it was changed')
     await older.store.close()
     assert.deepEqual(
@@ -53,33 +53,33 @@ for (const engine of engines) {
     for (const oldest of [known + 1, 0]) {
       await become({ version: known + 1, oldest_program: oldest })
       const words = `The database has schema ${known + 1}, which this adit cannot run on: it knows schemas up to ${known}. Run the newer`
-      await assert.rejects(openWorld(config, silent, 1_000), ({ message }: Error) =>
+      await assert.rejects(openServices(config, silent, 1_000), ({ message }: Error) =>
         message.startsWith(words),
       )
     }
   })
 
   test(`${engine}: a database from before programs of two versions could share one is brought up to date`, async (t) => {
-    const { world, config } = await openTestWorld(t, engine)
-    await world.store.transaction((db) =>
+    const { services, config } = await openTestWorld(t, engine)
+    await services.store.transaction((db) =>
       db.schema.alterTable('schema_version').dropColumn('oldest_program').execute(),
     )
-    await world.store.close()
-    const again = await openWorld(config, silent, 1_000)
+    await services.store.close()
+    const again = await openServices(config, silent, 1_000)
     assert.equal((await readVersion(again)).oldest_program, 0)
     await again.store.close()
   })
 
   test(`${engine}: opening a database again keeps what is in it`, async (t) => {
-    const { world, config } = await openTestWorld(t, engine)
-    await world.store.transaction(async (db) => {
+    const { services, config } = await openTestWorld(t, engine)
+    await services.store.transaction(async (db) => {
       await db
         .insertInto('workspaces')
         .values({ id: 'ws_1', slug: 'kept', name: 'Kept', created_at: 1, provisioned_at: null })
         .execute()
     })
-    await world.store.close()
-    const again = await openWorld(config, silent, 1_000)
+    await services.store.close()
+    const again = await openServices(config, silent, 1_000)
     assert.equal(
       (await again.store.db.selectFrom('workspaces').select('slug').executeTakeFirst())?.slug,
       'kept',
@@ -110,16 +110,16 @@ for (const engine of engines) {
 }
 
 test('sqlite: write-ahead log, full synchronisation and foreign keys are on', async (t) => {
-  const { world } = await openTestWorld(t, 'sqlite')
+  const { services } = await openTestWorld(t, 'sqlite')
   const { sql } = await import('kysely')
   const pragma = async (name: string) =>
     Object.values(
-      (await world.store.transaction((db) => sql.raw<object>(`pragma ${name}`).execute(db))).rows[0] ?? {},
+      (await services.store.transaction((db) => sql.raw<object>(`pragma ${name}`).execute(db))).rows[0] ?? {},
     )[0]
   assert.equal(await pragma('journal_mode'), 'wal')
   assert.equal(await pragma('synchronous'), 2)
   assert.equal(await pragma('foreign_keys'), 1)
-  const insertion = world.store.transaction((db) =>
+  const insertion = services.store.transaction((db) =>
     db
       .insertInto('api_keys')
       .values({
@@ -134,8 +134,8 @@ test('sqlite: write-ahead log, full synchronisation and foreign keys are on', as
       .execute(),
   )
   await assert.rejects(insertion, /FOREIGN KEY/)
-  await assert.rejects(sql`delete from api_keys`.execute(world.store.db), /readonly/)
-  await world.store.close()
+  await assert.rejects(sql`delete from api_keys`.execute(services.store.db), /readonly/)
+  await services.store.close()
 })
 
 test('sqlite: what is no database, or cannot be one, is refused in plain words', async (t) => {
@@ -146,7 +146,7 @@ test('sqlite: what is no database, or cannot be one, is refused in plain words',
     [`sqlite:${file}/adit.db`, /ENOTDIR|EEXIST/],
   ] as const) {
     const config = readConfig({ ADIT_DATABASE_URL: url })
-    await assert.rejects(async () => openWorld(config, silent, 100), words)
+    await assert.rejects(async () => openServices(config, silent, 100), words)
   }
 })
 
@@ -170,8 +170,8 @@ test('sqlite: usage from before its rows lay in the order of their arrival is al
     })
   const had = all(before)
   before.close()
-  const world = await openWorld(readConfig({ ADIT_DATABASE_URL: `sqlite:${path}` }), silent, 1_000)
-  await world.store.close()
+  const services = await openServices(readConfig({ ADIT_DATABASE_URL: `sqlite:${path}` }), silent, 1_000)
+  await services.store.close()
   const after = new DatabaseSync(path)
   assert.deepEqual(all(after), had)
   assert.equal(had.flat().length, 5)

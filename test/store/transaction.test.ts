@@ -12,8 +12,8 @@ const OUTSIDE = /inside a transaction/
 
 for (const engine of engines) {
   test(`${engine}: a query beside the transaction is refused inside it, and undoes it`, async (t) => {
-    const { world } = await openTestWorld(t, engine)
-    const { store } = world
+    const { services } = await openTestWorld(t, engine)
+    const { store } = services
     atEnd(t, () => store.close())
     const { db: captured } = store
     const row = { id: 'w', slug: 'w', name: 'w', created_at: 0, provisioned_at: null }
@@ -21,9 +21,9 @@ for (const engine of engines) {
     for (const beside of [
       () => count(),
       () => count(captured),
-      () => count(store.line.db),
+      () => count(store.controlConnection.db),
       () => store.transaction((db) => count(db)),
-      () => store.line.transaction((db) => count(db)),
+      () => store.controlConnection.transaction((db) => count(db)),
     ]) {
       const attempt = store.transaction(async (db) => {
         await db.insertInto('workspaces').values(row).execute()
@@ -35,8 +35,8 @@ for (const engine of engines) {
   })
 
   test(`${engine}: what began inside a transaction may ask after its end`, async (t) => {
-    const { world } = await openTestWorld(t, engine)
-    const { store } = world
+    const { services } = await openTestWorld(t, engine)
+    const { store } = services
     atEnd(t, () => store.close())
     const over = Promise.withResolvers<void>()
     let later: Promise<unknown> | undefined
@@ -48,10 +48,10 @@ for (const engine of engines) {
   })
 
   test(`${engine}: the operator's invitation asks for members in its own transaction`, async (t) => {
-    const { world } = await openTestWorld(t, engine)
-    const { store } = world
+    const { services } = await openTestWorld(t, engine)
+    const { store } = services
     atEnd(t, () => store.close())
-    const workspace = await createWorkspace(world, operator, { slug: 'acme' })
+    const workspace = await createWorkspace(services, operator, { slug: 'acme' })
     const user = { id: 'u', name: 'Ann', email: 'ann@example.com', email_verified: 1, image: null }
     const times = { created_at: 0, updated_at: 0, disabled_at: null, two_factor_enabled: 0 }
     const member = { workspace_id: workspace.id, user_id: 'u', role: 'owner', created_at: 0 } as const
@@ -63,7 +63,7 @@ for (const engine of engines) {
       await db.insertInto('members').values(member).execute()
     })
     const invite = (email: string) =>
-      inviteByOperator(world, operator, { email, workspace: 'acme', role: 'member' })
+      inviteByOperator(services, operator, { email, workspace: 'acme', role: 'member' })
     await assert.rejects(invite('ann@example.com'), /belongs to the workspace "acme" already/)
     assert.equal((await invite('bob@example.com')).email, 'bob@example.com')
   })

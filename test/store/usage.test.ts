@@ -13,9 +13,9 @@ const DAY = Date.parse('2026-03-01T00:00:00.000Z')
 const MINUTE = 60_000
 
 async function openStore(t: Test, engine: Engine): Promise<Store> {
-  const { world } = await openTestWorld(t, engine)
-  atEnd(t, () => world.store.close())
-  return world.store
+  const { services } = await openTestWorld(t, engine)
+  atEnd(t, () => services.store.close())
+  return services.store
 }
 
 const counter = (given: Partial<Counter>): Counter => ({

@@ -7,7 +7,7 @@ import { createEdge } from '../../src/domain/edges.ts'
 import { createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
-import { openWorld } from '../../src/world.ts'
+import { openServices } from '../../src/services.ts'
 import { SECRET } from './databases.ts'
 import { assertKept, assertKnown, type Ledger } from './ledger.ts'
 import { type Answer, type Call, caller, operator } from './server.ts'
@@ -30,11 +30,15 @@ export interface Secrets {
 /** A workspace with a key, and an edge, in a database that may be empty. */
 export async function populate(database: string): Promise<Secrets> {
   const config = readConfig({ ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET })
-  const world = await openWorld(config, createLog('silent'), 10_000)
-  const workspace = await createWorkspace(world, operator, { slug: 'acme', name: 'Acme', provisioned: true })
-  const key = await createKey({ ...world, actor: operator, workspaceId: workspace.id }, 'of the clients')
-  const edge = await createEdge(world, operator, 'fra-1')
-  await world.store.close()
+  const services = await openServices(config, createLog('silent'), 10_000)
+  const workspace = await createWorkspace(services, operator, {
+    slug: 'acme',
+    name: 'Acme',
+    provisioned: true,
+  })
+  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, 'of the clients')
+  const edge = await createEdge(services, operator, 'fra-1')
+  await services.store.close()
   return { key: key.token, edge: edge.token }
 }
 

@@ -57,7 +57,7 @@ export function openBrowser(url: string, origin = url): TestBrowser {
 
 /** What follows # in a new link to join a workspace. */
 export const linkFor = async (server: TestServer, email: string, role: Role, workspace = 'acme') =>
-  (await inviteByOperator(server.world, operator, { email, role, workspace })).secret
+  (await inviteByOperator(server.services, operator, { email, role, workspace })).secret
 
 /** Somebody new in a workspace, signed in. */
 export async function addPerson(server: TestServer, name: string, role: Role, workspace = 'acme') {

@@ -1,14 +1,14 @@
 // A server to knock at: the real one, on a real port, in this process.
 import { type Running, startServer } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
-import type { Actor, World } from '../../src/domain/context.ts'
+import type { Actor, Services } from '../../src/domain/context.ts'
 import { createEdge } from '../../src/domain/edges.ts'
 import { createIds } from '../../src/domain/ids.ts'
 import { type CreatedKey, createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
+import { openServices } from '../../src/services.ts'
 import type { WorkspaceRow } from '../../src/store/workspaces.ts'
-import { openWorld } from '../../src/world.ts'
 import { atEnd, type Test } from './cleanup.ts'
 import { createDatabase, type Engine, SECRET } from './databases.ts'
 
@@ -30,7 +30,7 @@ export type Call = (
 
 export interface TestServer extends Running {
   config: Config
-  world: World
+  services: Services
   workspace: WorkspaceRow
   key: CreatedKey
   /** Calls with the server's key; with another one, or none (null), if the init says so. */
@@ -53,22 +53,26 @@ export async function openTestWorld(t: Test, engine: Engine, env = {}) {
     ADIT_SECRET: SECRET,
     ...env,
   })
-  const world = await openWorld(config, createLog(config.logLevel), 10_000)
-  return { config, world, database }
+  const services = await openServices(config, createLog(config.logLevel), 10_000)
+  return { config, services, database }
 }
 
 export async function serve(t: Test, { engine, env, clock }: TestServerOptions): Promise<TestServer> {
-  const { config, world: opened } = await openTestWorld(t, engine, env)
-  const world = clock ? { ...opened, clock, ids: createIds(clock, opened.random) } : opened
-  const running = await startServer(config, world, createLog(config.logLevel))
+  const { config, services: opened } = await openTestWorld(t, engine, env)
+  const services = clock ? { ...opened, clock, ids: createIds(clock, opened.random) } : opened
+  const running = await startServer(config, services, createLog(config.logLevel))
   atEnd(t, running.stop)
-  const workspace = await createWorkspace(world, operator, { slug: 'acme', name: 'Acme', provisioned: true })
-  const key = await createKey({ ...world, actor: operator, workspaceId: workspace.id }, 'first')
+  const workspace = await createWorkspace(services, operator, {
+    slug: 'acme',
+    name: 'Acme',
+    provisioned: true,
+  })
+  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, 'first')
   const call = caller(`${running.url}/api/v1`, key.token)
   return {
     ...running,
     config,
-    world,
+    services,
     workspace,
     key,
     call,
@@ -102,14 +106,17 @@ export function caller(base: string, defaultKey: string): Call {
 
 /** Another workspace on the same server, with a key of its own. */
 export async function addWorkspace(server: TestServer, slug: string) {
-  const workspace = await createWorkspace(server.world, operator, { slug })
-  const key = await createKey({ ...server.world, actor: operator, workspaceId: workspace.id }, `of ${slug}`)
+  const workspace = await createWorkspace(server.services, operator, { slug })
+  const key = await createKey(
+    { ...server.services, actor: operator, workspaceId: workspace.id },
+    `of ${slug}`,
+  )
   return { workspace, key }
 }
 
 /** An edge of its own, and how it talks to the server. */
 export async function addEdge(server: TestServer, name = 'fra-1') {
-  const edge = await createEdge(server.world, operator, name)
+  const edge = await createEdge(server.services, operator, name)
   const call = caller(`${server.url}/edge/v1`, edge.token)
   const post = (path: string, body: string) =>
     call('POST', path, { body, headers: { 'content-type': 'application/json' } })
@@ -124,4 +131,4 @@ export async function addEdge(server: TestServer, name = 'fra-1') {
 
 /** Takes a table away, so that whatever needs it fails in a way nobody foresaw; or puts it back. */
 export const rename = (server: TestServer, from: string, to: string) =>
-  server.world.store.transaction((db) => db.schema.alterTable(from).renameTo(to).execute())
+  server.services.store.transaction((db) => db.schema.alterTable(from).renameTo(to).execute())

@@ -26,7 +26,7 @@ export async function backup(given: string, io: Io): Promise<void> {
   }
   const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
   if (secret === undefined && existsSync(secretFile))
-    io.say(
+    io.info(
       `Except for ${secretFile}, which second factors are encrypted with: keep a copy of that elsewhere.`,
     )
 }

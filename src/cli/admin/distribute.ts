@@ -3,7 +3,7 @@ import { CannotDistribute, distribute as placeTables } from '../../domain/distri
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { table } from '../table.ts'
-import { withWorld } from './with-world.ts'
+import { withServices } from './with-services.ts'
 
 const WORDS = {
   distributed: 'spread over the machines by workspace',
@@ -14,7 +14,7 @@ export async function distribute(io: Io): Promise<void> {
   const { database } = readConfig()
   try {
     // Brings the schema up to date first, so that a new table is taken care of as well.
-    if (database.engine === 'postgres') await withWorld(io, async () => {})
+    if (database.engine === 'postgres') await withServices(io, async () => {})
     const placed = await placeTables(database, (name) => io.progress(`placing ${name}`))
     io.progress('')
     const rows = placed.map((one) => [one.table, WORDS[one.placement], one.changed ? 'now' : 'before'])

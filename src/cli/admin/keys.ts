@@ -1,20 +1,20 @@
-import { createKey, listEverywhere, revokeAnywhere } from '../../domain/keys.ts'
+import { createKey, listAllKeys, revokeAsOperator } from '../../domain/keys.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
 import type { Io } from '../io.ts'
-import { withWorld } from './with-world.ts'
+import { withServices } from './with-services.ts'
 
 export async function create(given: { workspace: string; label: string | undefined }, io: Io): Promise<void> {
-  const key = await withWorld(io, async (world, actor) => {
-    const { id: workspaceId } = await getBySlug(world, given.workspace)
-    return createKey({ ...world, actor, workspaceId }, given.label)
+  const key = await withServices(io, async (services, actor) => {
+    const { id: workspaceId } = await getBySlug(services, given.workspace)
+    return createKey({ ...services, actor, workspaceId }, given.label)
   })
-  io.say(`Minted ${key.id} for the workspace "${given.workspace}". Save the key: it is not shown again.`)
+  io.info(`Minted ${key.id} for the workspace "${given.workspace}". Save the key: it is not shown again.`)
   io.data(key, key.token)
 }
 
 export async function list(workspace: string | undefined, io: Io): Promise<void> {
-  await withWorld(io, (world) =>
-    io.list(listEverywhere(world, workspace), {
+  await withServices(io, (services) =>
+    io.list(listAllKeys(services, workspace), {
       ID: (key) => key.id,
       WORKSPACE: (key) => key.workspace,
       LABEL: (key) => key.label,
@@ -26,6 +26,6 @@ export async function list(workspace: string | undefined, io: Io): Promise<void>
 }
 
 export async function revoke(id: string, io: Io): Promise<void> {
-  const revoked = await withWorld(io, (world, actor) => revokeAnywhere(world, actor, id))
+  const revoked = await withServices(io, (services, actor) => revokeAsOperator(services, actor, id))
   io.data(revoked, `Revoked ${id}.`)
 }

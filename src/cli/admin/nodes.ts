@@ -1,10 +1,10 @@
 import { listAll } from '../../domain/nodes.ts'
 import type { Io } from '../io.ts'
 import { table } from '../table.ts'
-import { withWorld } from './with-world.ts'
+import { withServices } from './with-services.ts'
 
 export async function list(io: Io): Promise<void> {
-  const nodes = await withWorld(io, listAll)
+  const nodes = await withServices(io, listAll)
   const rows = nodes.map((node) => [
     node.id,
     `${node.host} (${node.pid})`,

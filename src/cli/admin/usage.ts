@@ -1,6 +1,6 @@
 import { resetUsage, showCounters, showDays } from '../../domain/usage-reset.ts'
 import type { Io } from '../io.ts'
-import { withWorld } from './with-world.ts'
+import { withServices } from './with-services.ts'
 
 interface Figures {
   requests: bigint
@@ -21,14 +21,14 @@ export async function show(
   io: Io,
 ): Promise<void> {
   if (day === undefined) {
-    const days = await withWorld(io, (world) => showDays(world, workspace))
+    const days = await withServices(io, (services) => showDays(services, workspace))
     return io.list([days], {
       DAY: (one) => one.day,
       ...figures,
       'PEAK TUNNELS': (one) => String(one.peakTunnels),
     })
   }
-  const counters = await withWorld(io, (world) => showCounters(world, workspace, day))
+  const counters = await withServices(io, (services) => showCounters(services, workspace, day))
   await io.list([counters], {
     EDGE: (one) => one.edge,
     NAME: (one) => one.name ?? '',
@@ -42,14 +42,14 @@ export async function reset(
   given: { workspace: string; day: string; edge: string | undefined },
   io: Io,
 ): Promise<void> {
-  const done = await withWorld(io, (world, actor) => resetUsage(world, actor, given))
+  const done = await withServices(io, (services, actor) => resetUsage(services, actor, given))
   const from = given.edge === undefined ? '' : ` from the edge ${given.edge}`
   io.data(
     done,
     `Reset the usage of "${given.workspace}" on ${given.day}${from}: removed ${done.counters} counters and ` +
       `${done.minutes} minutes.`,
   )
-  io.say(
+  io.info(
     given.edge === undefined
       ? 'Edges that still run report their totals for that day again; what ended runs counted is gone.'
       : `If the edge still runs, it reports its total for that day again. To stop it: adit admin edge revoke ${given.edge}`,

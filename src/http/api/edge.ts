@@ -1,0 +1,124 @@
+// The edges' side: /edge/v1. Edges and nobody else; no page of a browser has business here.
+import type { FastifyInstance } from 'fastify'
+import type { Static } from 'typebox'
+import { EDGE_PREFIX, edgeOperations, type verifyKey } from '../../contract/edge.ts'
+import { describe } from '../../contract/openapi.ts'
+import type { ChangeFollower } from '../../directory/change-follower.ts'
+import {
+  type Directory,
+  type MaybePromise,
+  type Refusal,
+  thenMaybe,
+  type ValidKey,
+} from '../../directory/directory.ts'
+import type { Services } from '../../domain/context.ts'
+import { ingestReport } from '../../domain/reports.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
+import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
+import { type Handlers, registerOperations } from '../operations/routes.ts'
+import type { QuickVerify } from '../operations/verify-fast-path.ts'
+import { keyChanges, parseEventId } from './change-events.ts'
+import { ChangeStreams } from './change-streams.ts'
+
+export interface EdgeOptions {
+  services: Services
+  directory: Directory
+  feed: ChangeFollower
+  /** When streams are to end. */
+  closing: AbortSignal
+  baseUrl: string | undefined
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+  quickVerify: QuickVerify
+}
+
+interface EdgeCaller {
+  actor: { kind: 'edge'; id: string }
+  credential: string
+  /** Lets in whom the edge passes on, by the key that they presented. */
+  admitVisitor: () => MaybePromise<ValidKey>
+}
+
+const always = () => true
+
+export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
+  const { services, directory, feed, closing, baseUrl = '', describeWorkspace, quickVerify } = options
+  const admitEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
+  const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const streams = new ChangeStreams({
+    closing,
+    onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
+  })
+  const document = describeEdge(baseUrl)
+  const describeVerdict = (
+    verdict: ValidKey | Refusal,
+  ): MaybePromise<Static<typeof verifyKey.answer.schema>> =>
+    verdict.valid
+      ? thenMaybe(directory.getWorkspace(verdict.workspaceId), (row) => ({
+          valid: true as const,
+          keyId: verdict.keyId,
+          workspace: describeWorkspace(row),
+        }))
+      : { valid: false as const, reason: verdict.reason === 'revoked' ? 'revoked' : 'unknown' }
+
+  const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
+    'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeVerdict),
+    'visitors.authorize': async ({ admitVisitor }) => {
+      const { keyId, workspaceId } = await admitVisitor()
+      const { slug } = await directory.getWorkspace(workspaceId)
+      return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
+    },
+    'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
+      streams.open(actor.id, (closing) =>
+        keyChanges(feed, {
+          id: actor.id,
+          isStillGood: async () => (await directory.verifyEdge(credential)).valid,
+          after: after === undefined ? undefined : parseEventId(after),
+          closing,
+        }),
+      ),
+    'usage.report': ({ actor }, report) =>
+      ingestReport(services, directory.findWorkspaceIds, actor.id, report),
+    'description.read': () => document,
+  }
+
+  registerOperations(server, edgeOperations, handlers, {
+    prefix: EDGE_PREFIX,
+    baseUrl,
+    recall: {
+      watches: { 'keys.verify': () => always },
+      remember: (_caller, reply) => quickVerify.learn(reply),
+    },
+    authenticate(request) {
+      const own = request.headers['x-adit-edge'] as string | undefined
+      const bearer = bearerToken(request)
+      const credential = own ?? bearer
+      return thenMaybe(admitEdge(request, credential), ({ edgeId }) => ({
+        actor: { kind: 'edge' as const, id: edgeId },
+        credential: credential as string,
+        admitVisitor: () => admitKey(request, own === undefined ? undefined : bearer),
+      }))
+    },
+  })
+}
+
+function describeEdge(baseUrl: string) {
+  return describe({
+    title: 'Adit for edges',
+    version: '1',
+    description:
+      'What the servers that carry tunnels ask of the control plane, and tell it. The operator makes a credential for ' +
+      'each edge with `adit admin edge create`; an API key of a workspace does not work here.',
+    serverUrl: baseUrl + EDGE_PREFIX,
+    operations: edgeOperations,
+    credential:
+      'The credential of an edge: `Authorization: Bearer adit_edge_…`. Where that header is the visitor’s, send it in ' +
+      '`X-Adit-Edge`.',
+    crossOrigin: false,
+    groups: {
+      keys: 'Is this key good, and whose is it?',
+      visitors: 'May this visitor pass?',
+      usage: 'What went through the tunnels.',
+      description: 'This description, for programs.',
+    },
+  })
+}

@@ -1,0 +1,125 @@
+// The public API: /api/v1 in the variant that the deployment runs.
+import type { FastifyInstance } from 'fastify'
+import { describe } from '../../contract/openapi.ts'
+import type { Operation } from '../../contract/operation.ts'
+import { PUBLIC_PREFIX, type Variant, variants } from '../../contract/variants.ts'
+import { type Directory, type Refusal, thenMaybe, type ValidKey } from '../../directory/directory.ts'
+import type { Context, Services } from '../../domain/context.ts'
+import { Fault } from '../../domain/fault.ts'
+import * as keys from '../../domain/keys.ts'
+import { readUsage, watchUsage } from '../../domain/usage.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
+import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
+import type { RateLimit } from '../auth/rate-limit.ts'
+import { LongLists } from '../operations/long-lists.ts'
+import type { Recall } from '../operations/response-cache.ts'
+import { type Handlers, registerOperations } from '../operations/routes.ts'
+
+export interface PublicOptions {
+  services: Services
+  directory: Directory
+  variant: Variant
+  /** Where people reach the server; undefined where only they know. */
+  baseUrl: string | undefined
+  rateLimit: RateLimit | undefined
+  recall: Recall | undefined
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+  /** What `describePublic` made of the same variant. */
+  document: object
+}
+
+/** The context of an authenticated request, and the raw key that it came with. */
+interface KeyContext extends Context {
+  apiKey: string
+}
+
+type Callers = { anyone: undefined; key: KeyContext }
+
+export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
+  const { services, directory, variant, baseUrl, rateLimit, recall, describeWorkspace, document } = options
+  const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const longLists = new LongLists()
+
+  const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
+    'workspace.read': ({ workspaceId }) => thenMaybe(directory.getWorkspace(workspaceId), describeWorkspace),
+    'tokens.list': async (ctx, page) => {
+      const list = await keys.listPage(ctx, page)
+      if (!list.more) return list
+      // A key that is revoked while it reads gets no further slice.
+      const authorize = async () => requireValid(await directory.verifyKey(ctx.apiKey))
+      return { ...list, more: longLists.open(ctx.workspaceId, list.more, authorize) }
+    },
+    'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
+      keys.createKey(ctx, label, idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined),
+    'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
+    'usage.read': (ctx, { days }) => readUsage(ctx, days),
+    'description.read': () => document,
+  }
+
+  mountPreflight(server, variants[variant])
+  registerOperations<Callers, (typeof variants)[Variant]>(server, variants[variant], handlers, {
+    prefix: PUBLIC_PREFIX,
+    baseUrl,
+    recall: recall && {
+      remember: (ctx, ...answer) => recall.remember((ctx as KeyContext).workspaceId, ...answer),
+      watches: {
+        'workspace.read': ({ workspaceId }) => directory.watchWorkspace(workspaceId),
+        'tokens.list': keys.watchKeys,
+        'usage.read': watchUsage,
+      },
+    },
+    authenticate(request, reply) {
+      const apiKey = bearerToken(request)
+      return thenMaybe(admitKey(request, apiKey), ({ keyId, workspaceId }) => {
+        const actor = { kind: 'key' as const, id: keyId }
+        const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
+        // Known from here on, so that the log names it whatever happens next.
+        request.caller = ctx
+        rateLimit?.(keyId, reply)
+        return ctx
+      })
+    },
+  })
+}
+
+/** Preflights are answered for any path, so that a page can read the 404 of one that does not exist. */
+function mountPreflight(server: FastifyInstance, operations: readonly Operation[]): void {
+  const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
+  const allowed = {
+    'access-control-allow-methods': [...methods, 'OPTIONS'].join(', '),
+    'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key, If-None-Match',
+    'access-control-max-age': '86400',
+  }
+  server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())
+}
+
+/** The document describes the variant that runs, and only it. */
+export function describePublic(variant: Variant, baseUrl = '') {
+  const keysByApi = {
+    A: 'Keys are minted and revoked here too.',
+    B: 'Keys are minted and revoked by people, not by this API.',
+  }
+  return describe({
+    title: 'Adit control plane',
+    version: '1',
+    description:
+      'Read a workspace, its API keys and its usage. Every request is scoped to the workspace that the presented ' +
+      `key belongs to. ${keysByApi[variant]}\n\n` +
+      'Every answer is JSON and may be read by any web page. `HEAD` is answered wherever `GET` is. ' +
+      'Whatever else is asked for under this address is 404.',
+    serverUrl: baseUrl + PUBLIC_PREFIX,
+    operations: variants[variant],
+    credential: 'A workspace API key: `Authorization: Bearer adit_…`. The key decides the workspace.',
+    crossOrigin: true,
+    groups: {
+      workspace: 'The workspace that the presented key belongs to.',
+      tokens: 'API keys of the workspace. A raw key is shown once, when it is made.',
+      usage: 'What went through the workspace’s tunnels.',
+      description: 'This description, for programs.',
+    },
+  })
+}
+
+function requireValid(verdict: ValidKey | Refusal): void {
+  if (!verdict.valid) throw new Fault('unauthorized', { message: keyMessages[verdict.reason] })
+}

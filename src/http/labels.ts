@@ -1,4 +1,0 @@
-// One label of a host name, as it is written where host names are compared.
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
-
-export const isLabel = (text: string) => LABEL.test(text)

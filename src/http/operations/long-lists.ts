@@ -1,0 +1,114 @@
+// Responses that are lists of any length, streamed in slices with backpressure: a slice is read when the one before was
+// sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and not a short list.
+import { Readable } from 'node:stream'
+import { Fault } from '../../domain/fault.ts'
+import type { Serialize } from './serialize.ts'
+
+/** Lists in progress. A client that reads slowly keeps about 1 MiB in memory and the socket. */
+const PER_WORKSPACE_MAX = 4
+const PER_NODE_MAX = 64
+/** A client that has not read the list by then is cut off. */
+const LIST_MS_MAX = 120_000
+const RETRY_AFTER_S = 2
+
+export class LongLists {
+  readonly #open = new Map<string, number>()
+  #count = 0
+
+  /**
+   * The same slices, while the list counts for its workspace: until it ends, fails or is returned. `authorize` throws
+   * when the caller may not read on; it is asked before each slice.
+   */
+  open<T>(
+    workspaceId: string,
+    slices: AsyncIterator<T>,
+    authorize: () => Promise<unknown>,
+  ): AsyncIterableIterator<T> {
+    const release = this.#acquire(workspaceId)
+    return {
+      [Symbol.asyncIterator]() {
+        return this
+      },
+      async next() {
+        await authorize()
+        const result = await slices.next()
+        if (result.done) release()
+        return result
+      },
+      async return() {
+        release()
+        await slices.return?.()
+        return { value: undefined, done: true }
+      },
+    }
+  }
+
+  #acquire(workspaceId: string): () => void {
+    const open = this.#open.get(workspaceId) ?? 0
+    if (open >= PER_WORKSPACE_MAX || this.#count >= PER_NODE_MAX)
+      throw new Fault('rate_limited', {
+        message:
+          'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
+        retryAfterS: RETRY_AFTER_S,
+      })
+    this.#open.set(workspaceId, open + 1)
+    this.#count += 1
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      this.#count -= 1
+      const left = (this.#open.get(workspaceId) ?? 0) - 1
+      if (left > 0) this.#open.set(workspaceId, left)
+      else this.#open.delete(workspaceId)
+    }
+  }
+}
+
+/** `first` and each of `more` have the shape of the response: an object with one member, a list that is not empty. */
+export function streamList(serialise: Serialize, first: object, more: AsyncIterable<object>): Readable {
+  const text = serialise(first)
+  const slices = more[Symbol.asyncIterator]()
+  const itemsAt = text.indexOf('[') + 1
+  const itemsOf = (slice: object) => serialise(slice).slice(itemsAt, -']}'.length)
+  const stream = Readable.from(textsOf([text.slice(0, -']}'.length)], slices, itemsOf))
+  const timeout = setTimeout(
+    () => stream.destroy(new Error('the client reads the list too slowly')),
+    LIST_MS_MAX,
+  )
+  // Also when it is destroyed before anything was read.
+  stream.once('close', () => {
+    clearTimeout(timeout)
+    void slices.return?.()
+  })
+  return stream
+}
+
+/** `opening` is emptied, so that the first page is not kept in memory while the rest is read. */
+async function* textsOf(
+  opening: string[],
+  slices: AsyncIterator<object>,
+  itemsOf: (slice: object) => string,
+): AsyncGenerator<string> {
+  yield opening.pop() as string
+  for (;;) {
+    const items = await inTurn(async () => {
+      const { done, value } = await slices.next()
+      return done ? undefined : itemsOf(value)
+    })
+    if (items === undefined) break
+    yield `,${items}`
+  }
+  yield ']}'
+}
+
+/** Slices are produced one at a time in this process, and other events are handled before the next. */
+let turns: Promise<unknown> = Promise.resolve()
+
+function inTurn<T>(produce: () => Promise<T>): Promise<T> {
+  const produced = turns.then(produce)
+  turns = produced.then(nextTurn, nextTurn)
+  return produced
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))

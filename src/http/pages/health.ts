@@ -1,0 +1,28 @@
+// What load balancers and supervisors ask.
+import type { FastifyInstance } from 'fastify'
+import { opsOperations } from '../../contract/ops.ts'
+import { Fault } from '../../domain/fault.ts'
+import { registerOperations } from '../operations/routes.ts'
+
+export interface HealthOptions {
+  isStopping: () => boolean
+  /** Rejects while the database does not answer or cannot be written. */
+  ping: () => Promise<void>
+}
+
+export function registerHealth(server: FastifyInstance, { isStopping, ping }: HealthOptions): void {
+  registerOperations(
+    server,
+    opsOperations,
+    {
+      'health.read': () => ({ status: 'ok' as const }),
+      'readiness.read': async () => {
+        if (isStopping())
+          throw new Fault('unavailable', { message: 'This node is stopping.', retryAfterS: 1 })
+        await ping()
+        return { status: 'ready' as const }
+      },
+    },
+    { prefix: '', baseUrl: undefined, authenticate: async () => undefined },
+  )
+}

@@ -1,0 +1,74 @@
+// Bodies. Whatever the content type says, a body takes this one way, so no spelling of it can skip validation.
+import { isUtf8 } from 'node:buffer'
+import type { FastifyRequest } from 'fastify'
+import { invalid } from '../../domain/fault.ts'
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const OPEN_LIST = 0x5b
+const BACKSLASH = 0x5c
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** Whatever these hold is parsed within a millisecond or two. */
+const PARSED_AT_ONCE_BYTES = 16 * 1024
+/** Parsing takes longest where there is much structure: 4 MiB of brackets block everybody for most of a second. */
+const DEPTH_MAX = 16
+/** The largest valid report of usage has 40,000. */
+const VALUES_MAX = 50_000
+
+/** An operation without a body ignores one; where a body is taken, a missing one is the empty object. */
+export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
+  const { operation, takesBody } = request.routeOptions.config
+  if (!(operation?.body || takesBody) || bytes.length === 0) return {}
+  requireJson(request.headers['content-type'])
+  if (!isUtf8(bytes)) throw invalid('/body', 'must be UTF-8')
+  if (bytes.length > PARSED_AT_ONCE_BYTES) requireSimple(bytes)
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw invalid('/body', 'must be valid JSON')
+  }
+}
+
+function requireJson(contentType: string | undefined): void {
+  if (contentType === 'application/json') return
+  const [type = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase())
+  if (type !== 'application/json') throw invalid('/headers/content-type', 'must be application/json')
+  const charset = parameters.find((parameter) => parameter.startsWith('charset='))
+  if (charset && !/^charset="?utf-?8"?$/.test(charset))
+    throw invalid('/headers/content-type', 'must not name a charset other than utf-8')
+}
+
+/** Bounds the structure of a large body before it is parsed: one pass over its bytes, outside of strings. */
+function requireSimple(bytes: Buffer): void {
+  let depth = 0
+  let values = 0
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case QUOTE:
+        at = endOfString(bytes, at)
+        break
+      case OPEN_LIST:
+      case OPEN_OBJECT:
+        depth += 1
+        values += 1
+        if (depth > DEPTH_MAX) throw invalid('/body', `must not be nested more than ${DEPTH_MAX} levels deep`)
+        break
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        depth -= 1
+        break
+      case COMMA:
+        values += 1
+    }
+    if (values > VALUES_MAX) throw invalid('/body', `must not hold more than ${VALUES_MAX} values`)
+  }
+}
+
+function endOfString(bytes: Buffer, start: number): number {
+  let at = start + 1
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  return at
+}

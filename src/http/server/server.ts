@@ -1,0 +1,151 @@
+// The HTTP server: Fastify with every input bounded, the headers that every answer carries, and one way to fail.
+// The surfaces (public, ops, docs) are mounted on it by app.ts.
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import type { Logger } from 'pino'
+import type { Actor } from '../../domain/context.ts'
+import { Fault, invalid } from '../../domain/fault.ts'
+import type { Recall } from '../operations/response-cache.ts'
+import type { QuickVerify } from '../operations/verify-fast-path.ts'
+import { createAccessLog } from './access-log.ts'
+import { parseBody } from './body.ts'
+import type { ClientReader } from './client-address.ts'
+import { leavesMuchUnread } from './connection.ts'
+import { createGuardedServer } from './connection-guard.ts'
+import { sendFault } from './errors.ts'
+import { requestIds } from './request-id.ts'
+
+const BODY_BYTES_MAX = 16 * 1024
+const LOGGED_PATH_MAX = 100
+
+const CROSS_ORIGIN = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers':
+    'ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** In canonical form, from a trusted proxy where there is one; use it instead of `ip`. */
+    readonly clientAddress: string | undefined
+    readonly clientScheme: 'http' | 'https'
+  }
+}
+
+export interface ServerOptions {
+  log: Logger
+  isStopping: () => boolean
+  /** Browsers are told to stay on https where that is how they came. */
+  https: boolean
+  client: ClientReader
+  /** Whether X-Forwarded-For of any proxy counts. */
+  trustsProxies: boolean
+  recall: Recall | undefined
+  quickVerify: QuickVerify
+}
+
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { log, isStopping, https, client, trustsProxies, recall, quickVerify } = options
+  const server = fastify({
+    loggerInstance: log,
+    // One line a request, written below, instead of two.
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    bodyLimit: BODY_BYTES_MAX,
+    serverFactory: (handle) =>
+      createGuardedServer({ handle, recall: recall?.answer, intercept: quickVerify.intercept, log }),
+    // While draining, a request that still comes on an open connection is served like any other.
+    return503OnClosing: false,
+    genReqId: requestIds(),
+    rewriteUrl: (request) => pathOf(request.url ?? '/'),
+    // The connection guard answers these itself.
+    clientErrorHandler: () => {},
+    frameworkErrors: (error, request, reply) => {
+      setHeaders(request, reply)
+      sendFault(error, request, reply)
+    },
+  }) as unknown as FastifyInstance
+
+  server.removeAllContentTypeParsers()
+  // The usual type by name as well: what it finds by the star alone, the framework looks for anew with each request.
+  for (const type of ['application/json', '*'])
+    server.addContentTypeParser(type, { parseAs: 'buffer' }, (request, body, done) => {
+      try {
+        done(null, parseBody(request, body as Buffer))
+      } catch (error) {
+        done(error as Error)
+      }
+    })
+
+  server.decorateRequest('caller', undefined)
+  server.decorateRequest('clientAddress', {
+    getter() {
+      return client.address(this.raw)
+    },
+  })
+  server.decorateRequest('clientScheme', {
+    getter() {
+      return client.scheme(this.raw)
+    },
+  })
+
+  const everyAnswer = {
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    ...(https && { 'strict-transport-security': 'max-age=31536000' }),
+  }
+  const everyAnswerOfApi = { ...everyAnswer, ...CROSS_ORIGIN }
+  function setHeaders(request: FastifyRequest, reply: FastifyReply): void {
+    const url = request.routeOptions.url ?? plain(request.url)
+    reply.headers(url.startsWith('/api/') ? everyAnswerOfApi : everyAnswer).header('x-request-id', request.id)
+  }
+
+  let toldOfProxy = trustsProxies
+  server.addHook('onRequest', (request, reply, done) => {
+    if (!toldOfProxy && request.headers['x-forwarded-for'] !== undefined) {
+      toldOfProxy = true
+      log.warn(
+        { from: request.clientAddress },
+        'X-Forwarded-For is ignored; if this is your proxy, name it in ADIT_TRUSTED_PROXIES',
+      )
+    }
+    setHeaders(request, reply)
+    requireOneHost(request)
+    // Before the body of a request to nowhere is looked at.
+    if (request.is404) throw new Fault('not_found')
+    done()
+  })
+  server.addHook('onSend', (request, reply, payload, done) => {
+    if (isStopping() || leavesMuchUnread(request.raw)) reply.header('connection', 'close')
+    done(null, payload)
+  })
+  const tell = createAccessLog(log)
+  server.addHook('onResponse', (request, reply, done) => {
+    const { url: route } = request.routeOptions
+    tell({
+      requestId: request.id,
+      method: request.method,
+      route,
+      path: route ? undefined : plain(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
+      status: reply.statusCode,
+      ms: reply.elapsedTime,
+      from: request.clientAddress,
+      by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
+    })
+    done()
+  })
+  server.setErrorHandler(sendFault)
+  // For what a plugin does not find: a file of the documentation.
+  server.setNotFoundHandler((request, reply) => sendFault(new Fault('not_found'), request, reply))
+  return server
+}
+
+/** A proxy may send the whole URL where the path belongs, and HTTP asks servers to take it. */
+const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
+
+/** However its letters are written. */
+const plain = (url: string) => url.replace(/%[2-7][0-9a-f]/gi, (letter) => decodeURIComponent(letter))
+
+/** HTTP/1.1 asks for exactly one: with two, a proxy in front might have gone by the other. */
+function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {
+  if (host === undefined && raw.httpVersionMinor > 0) throw invalid('/headers/host', 'is missing')
+  if (host?.includes(',')) throw invalid('/headers/host', 'must be given once')
+}

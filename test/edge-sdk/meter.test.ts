@@ -1,0 +1,479 @@
+// The edge kit's meter: what was counted arrives once, whatever happens on either side.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { resetUsage } from '../../src/domain/usage-reset.ts'
+import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge-sdk/index.ts'
+import { mergeReport } from '../../src/store/usage.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createDatabase, createFolder, type Engine, engines } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { root, run, startServing } from '../support/process.ts'
+import { startRelay } from '../support/relay.ts'
+import { addEdge, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+async function setUp(
+  t: Test,
+  { engine = 'sqlite' as Engine, ...options }: Partial<MeterOptions> & { engine?: Engine } = {},
+) {
+  const server = await serve(t, { engine, ...(options.clock && { clock: options.clock }) })
+  const edge = await addEdge(server)
+  const relay = await startRelay(t, server.url)
+  const controlPlane = createControlPlane({ url: relay.url, credential: edge.token })
+  const folder = createFolder(t)
+  const notices: string[] = []
+  const start = async (more: Partial<MeterOptions> = {}) => {
+    const onNotice = (line: string) => notices.push(line)
+    const meter = await startMeter(controlPlane, {
+      folder,
+      onNotice,
+      reportEveryMs: 100,
+      ...options,
+      ...more,
+    })
+    atEnd(t, meter.stop)
+    return meter
+  }
+  return { server, relay, folder, notices, start }
+}
+
+const usageOf = async (server: TestServer, query = 'days=2') =>
+  (await server.call('GET', `/usage?${query}`)).json
+
+const waiting = (folder: string): string =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join()
+
+for (const engine of engines) {
+  test(`${engine}: what is counted is what the workspace's usage shows`, async (t) => {
+    const { server, folder, notices, start } = await setUp(t, { engine })
+    await addWorkspace(server, 'other')
+    const meter = await start()
+    for (let tunnel = 0; tunnel < 3; tunnel++) meter.opened('acme')
+    meter.opened('other')
+    for (let round = 1; round <= 100; round++) {
+      meter.transferred('acme', { requests: 1, bytesIn: round, bytesOut: 2 * round })
+      meter.transferred('other', { bytesOut: 7 })
+      if (round % 20 === 0) await sleep(30)
+    }
+    meter.closed('acme')
+    meter.closed('acme')
+    meter.refused('acme')
+    const before = Date.now()
+    await meter.stop()
+    const usage = await usageOf(server)
+    assert.equal(usage.totalBytes, 3 * 5050)
+    assert.equal(usage.peakTunnels, 3)
+    assert.equal(usage.eventCount, 6)
+    assert.ok(Math.abs(Date.parse(usage.lastSeen) - before) < 5_000)
+    assert.equal(waiting(folder), '', 'nothing is left to report')
+    assert.deepEqual(notices, [])
+  })
+
+  test(`${engine}: kill -9 of the edge loses nothing that was counted a moment before, and counts nothing twice`, async (t) => {
+    const port = String(await freePort())
+    const env = {
+      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_LOG_LEVEL: 'silent',
+      ADIT_PORT: port,
+    }
+    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    await json('admin', 'workspace', 'create', 'acme')
+    const key = await json('admin', 'key', 'create', '--workspace', 'acme')
+    const edge = await json('admin', 'edge', 'create', 'fra-1')
+    const folder = createFolder(t)
+    const url = `http://127.0.0.1:${port}`
+    const startEdge = () => {
+      const script = join(root, 'test/edge-sdk/meter-process.ts')
+      const child = spawn(process.execPath, [script, url, edge.token, folder], {
+        stdio: ['pipe', 'pipe', 'inherit'],
+      })
+      atEnd(t, () => child.kill('SIGKILL'))
+      let counted = 0
+      child.stdout.on('data', (text) => {
+        counted = Number(String(text).trim().split('\n').at(-1))
+      })
+      return {
+        child,
+        async count(bytes: number[]) {
+          const goal = counted + bytes.reduce((sum, one) => sum + one, 0)
+          for (const one of bytes) child.stdin.write(`${one}\n`)
+          await until('it has counted', () => counted === goal)
+          return goal
+        },
+      }
+    }
+    const bytes = Array.from({ length: 50 }, (_, index) => 1 + ((index * 37) % 101))
+    let truth = 0
+    // The first two runs are killed while there is no control plane at all, the third in the middle of reporting.
+    const usage = async () =>
+      (await caller(`${url}/api/v1`, key.token)('GET', '/usage?days=2')).json.totalBytes
+    for (let round = 0; round < 3; round++) {
+      if (round === 2) await startServing(t, env)
+      const one = startEdge()
+      const counted = await one.count(bytes)
+      truth += counted
+      if (round < 2)
+        await until('it is on disk', () => waiting(folder).split(`"bytesIn":${counted}`).length === round + 2)
+      else await until('it has arrived', async () => (await usage()) === truth, 20_000)
+      one.child.kill('SIGKILL')
+      await once(one.child, 'exit')
+    }
+    const last = startEdge()
+    truth += await last.count(bytes)
+    await until('all of it has arrived', async () => (await usage()) === truth, 20_000)
+    last.child.stdin.write('stop\n')
+    await once(last.child, 'exit')
+    assert.equal(await usage(), truth)
+    assert.equal(waiting(folder), '')
+  })
+}
+
+test('a tunnel open across midnight counts on both days, and so does what it carries', async (t) => {
+  let now = Date.parse('2026-11-14T23:59:30.000Z')
+  const { server, start } = await setUp(t, { clock: () => now })
+  const meter = await start()
+  meter.opened('acme')
+  meter.opened('acme')
+  meter.transferred('acme', { bytesIn: 10 })
+  now = Date.parse('2026-11-15T00:00:30.000Z')
+  meter.closed('acme')
+  meter.transferred('acme', { bytesIn: 5 })
+  now = Date.parse('2026-11-15T00:03:00.000Z')
+  await meter.stop()
+  const { series } = await usageOf(server)
+  assert.deepEqual(
+    series.map(({ bytes, peakTunnels }: { bytes: number; peakTunnels: number }) => ({ bytes, peakTunnels })),
+    [
+      { bytes: 10, peakTunnels: 2 },
+      { bytes: 5, peakTunnels: 2 },
+    ],
+  )
+})
+
+test('while the control plane is away everything waits on disk, and arrives when it is back', async (t) => {
+  const { server, relay, folder, notices, start } = await setUp(t)
+  relay.cut()
+  const meter = await start()
+  meter.transferred('acme', { requests: 1, bytesIn: 41 })
+  await until('it is on disk', () => waiting(folder).includes('"bytesIn":41'))
+  meter.transferred('acme', { requests: 1, bytesIn: 1 })
+  await until('what came later too', () => waiting(folder).includes('"bytesIn":42'))
+  relay.mend()
+  await until('it has arrived', async () => (await usageOf(server)).totalBytes === 42)
+  await until('nothing waits any more', () => waiting(folder) === '')
+  await until('it is over', () => notices.length === 2)
+  assert.match(notices[0] as string, /^Usage cannot be reported and waits in .+: http:.+ cannot be reached/)
+  assert.equal(notices[1], 'Usage is reported again.')
+})
+
+test('what is counted while a report hangs is on disk all the same', async (t) => {
+  const { relay, folder, start } = await setUp(t)
+  relay.hold()
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 1 })
+  await sleep(500)
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is on disk', () => waiting(folder).includes('"bytesIn":2'))
+  relay.release()
+})
+
+test('a report whose answer was lost is sent again and counts once', async (t) => {
+  const { server, relay, start } = await setUp(t)
+  const meter = await start()
+  relay.hold()
+  meter.transferred('acme', { bytesIn: 10 })
+  await until('the report has arrived', async () => (await usageOf(server)).totalBytes === 10)
+  relay.cut()
+  meter.transferred('acme', { bytesIn: 5 })
+  relay.release()
+  relay.mend()
+  await until('the rest has arrived', async () => (await usageOf(server)).totalBytes === 15)
+})
+
+test('it stops growing at its bound: peaks and running totals are kept, further workspaces are not counted', async (t) => {
+  let now = Date.parse('2026-11-15T10:00:00.000Z')
+  const { server, relay, notices, start } = await setUp(t, { clock: () => now, itemsMax: 20 })
+  for (let index = 0; index < 30; index++) await addWorkspace(server, `w${index}`)
+  relay.cut()
+  const meter = await start()
+  for (let minute = 0; minute < 100; minute++) {
+    now += 60_000
+    meter.opened('acme')
+    if (minute === 50) for (let more = 0; more < 7; more++) meter.opened('acme')
+    if (minute === 50) for (let more = 0; more < 7; more++) meter.closed('acme')
+    meter.closed('acme')
+    meter.transferred('acme', { bytesIn: 1 })
+  }
+  for (let index = 0; index < 30; index++) meter.transferred(`w${index}`, { bytesIn: 1 })
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is said', () => notices.some((line) => line.startsWith('Too much usage waits')))
+  relay.mend()
+  await meter.stop()
+  const usage = await usageOf(server)
+  assert.equal(usage.totalBytes, 101)
+  assert.equal(usage.peakTunnels, 8)
+  const first = await server.services.store.db
+    .selectFrom('usage_counters')
+    .select((all) => all.fn.countAll<number>().as('rows'))
+    .executeTakeFirstOrThrow()
+  assert.ok(Number(first.rows) <= 20)
+})
+
+test('what the control plane refuses is said once and given up', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const meter = await start()
+  for (let round = 0; round < 3; round++) {
+    meter.transferred('nobody', { bytesIn: 1 })
+    await sleep(150)
+  }
+  await until('it is given up', () => waiting(folder) === '')
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('the rest arrives', async () => (await usageOf(server)).totalBytes === 1)
+  await until('it is over', () => notices.length === 2)
+  assert.deepEqual(notices, [
+    'The control plane refuses part of the usage: unknown_workspace.',
+    'The control plane takes all usage again.',
+  ])
+})
+
+test('what is ahead of the control plane’s clock waits for its time', async (t) => {
+  let ahead = 3_600_000
+  const server = await serve(t, { engine: 'sqlite', clock: () => Date.now() - ahead })
+  const edge = await addEdge(server)
+  const folder = createFolder(t)
+  const controlPlane = createControlPlane({ url: server.url, credential: edge.token })
+  const notices: string[] = []
+  const meter = await startMeter(controlPlane, {
+    folder,
+    reportEveryMs: 100,
+    onNotice: (line) => notices.push(line),
+  })
+  atEnd(t, meter.stop)
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is refused', () => notices.some((line) => line.includes('in_future')))
+  await until('it waits', () => waiting(folder).includes('acme'))
+  ahead = 0
+  await until('its time has come', async () => (await usageOf(server)).totalBytes === 1)
+})
+
+test('what a full day refuses waits, alone, and arrives once the operator has reset the day', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const other = await addWorkspace(server, 'other')
+  const day = new Date().toISOString().slice(0, 10)
+  const absurd = {
+    edgeId: 'edge_absurd',
+    epoch: 'e',
+    counters: [
+      {
+        workspaceId: server.workspace.id,
+        day: Date.parse(day),
+        requests: 0n,
+        bytesIn: 2n ** 63n - 1n,
+        bytesOut: 0n,
+        events: 0n,
+        lastSeen: null,
+      },
+    ],
+    tunnels: [],
+  }
+  await mergeReport(server.services.store, absurd)
+  const left = (workspace: string) => ({ workspace, day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 })
+  const file = join(folder, 'usage-left.json')
+  writeFileSync(file, JSON.stringify([{ epoch: 'left', counters: [left('acme'), left('other')] }]))
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 40 })
+  await until('it is refused', () => notices.some((line) => line.includes('too_large')))
+  await until('only what was refused is kept', () => !readFileSync(file, 'utf8').includes('other'))
+  const usageOfOther = (await server.call('GET', '/usage?days=2', { key: other.key.token })).json
+  assert.equal(usageOfOther.totalBytes, 3)
+  await until('it waits', () => waiting(folder).includes('"bytesIn":40'))
+  await resetUsage(server.services, operator, { workspace: 'acme', day, edge: 'edge_absurd' })
+  await until('both have arrived', async () => (await usageOf(server)).totalBytes === 43)
+  await until('nothing waits any more', () => waiting(folder) === '')
+})
+
+test('usage of an epoch too many is kept until the operator resets the day', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const { id: edgeId } = (await server.services.store.db
+    .selectFrom('edges')
+    .select('id')
+    .executeTakeFirst()) as { id: string }
+  const day = new Date().toISOString().slice(0, 10)
+  const figures = { requests: 1n, bytesIn: 0n, bytesOut: 0n, events: 0n, lastSeen: null }
+  const counters = [{ workspaceId: server.workspace.id, day: Date.parse(day), ...figures }]
+  for (let index = 0; index < 100; index++)
+    await mergeReport(server.services.store, { edgeId, epoch: `e${index}`, counters, tunnels: [] })
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 40 })
+  await until('it is refused', () => notices.some((line) => line.includes('too_many_epochs')))
+  await until('it waits', () => waiting(folder).includes('"bytesIn":40'))
+  await resetUsage(server.services, operator, { workspace: 'acme', day, edge: edgeId })
+  await until('it arrived', async () => (await usageOf(server)).totalBytes === 40)
+  await until('nothing waits any more', () => waiting(folder) === '')
+})
+
+test('a file that cannot be read is set aside, and others are sent', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  const day = new Date().toISOString().slice(0, 10)
+  const left = [
+    { epoch: 'e1', counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 }] },
+  ]
+  writeFileSync(join(folder, 'usage-a.json'), '[{"epoch":')
+  writeFileSync(join(folder, 'usage-b.json'), JSON.stringify(left))
+  await start()
+  await until('the other is sent', async () => (await usageOf(server)).totalBytes === 3)
+  await until('nothing waits any more', () => waiting(folder) === '')
+  assert.deepEqual(readdirSync(folder), ['usage-a.json.bad'])
+  await until('it is said', () => notices.length > 0)
+  assert.match(notices[0] as string, /usage-a\.json was set aside as \.bad: it holds no reports/)
+})
+
+test('a folder that cannot be written to is refused at the start, and one that is lost later stops nothing', async (t) => {
+  const { server, folder, notices, start } = await setUp(t)
+  writeFileSync(join(folder, 'file'), '')
+  await assert.rejects(start({ folder: join(folder, 'file', 'inside') }), /ENOTDIR/)
+  if (process.platform === 'linux')
+    await assert.rejects(start({ folder: '/proc/nobody/deep/inside' }), /ENOENT/)
+  const doomed = join(folder, 'doomed')
+  const meter = await start({ folder: doomed })
+  await sleep(300)
+  rmSync(doomed, { recursive: true })
+  meter.transferred('acme', { bytesIn: 9 })
+  await until('it is reported', async () => (await usageOf(server)).totalBytes === 9)
+  assert.ok(notices.some((line) => line.startsWith(`Usage cannot be written to ${doomed}`)))
+  mkdirSync(doomed)
+  meter.transferred('acme', { bytesIn: 1 })
+  await until('it is written again', () => notices.includes(`Usage is written to ${doomed} again.`))
+})
+
+test('what an earlier run left and nobody takes is set aside, and holds up nothing', async (t) => {
+  const { server, folder, start } = await setUp(t)
+  writeFileSync(join(folder, 'usage-a.json'), '[{}]')
+  writeFileSync(join(folder, 'usage-b.json'), '[null]')
+  writeFileSync(join(folder, 'usage-c.json.new'), 'half a draft')
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 5 })
+  await until('it arrives', async () => (await usageOf(server)).totalBytes === 5)
+  await until(
+    'they are set aside',
+    () => readdirSync(folder).filter((name) => name.endsWith('.bad')).length === 2,
+  )
+  assert.ok(!readdirSync(folder).includes('usage-c.json.new'))
+})
+
+test('stopping while the control plane is away leaves everything on disk, within seconds', async (t) => {
+  const { relay, folder, start } = await setUp(t)
+  relay.hold()
+  writeFileSync(join(folder, 'usage-a.json'), JSON.stringify([{ epoch: 'e1', counters: [], tunnels: [] }]))
+  const meter = await start()
+  meter.transferred('acme', { bytesIn: 777 })
+  const began = performance.now()
+  await meter.stop()
+  assert.ok(performance.now() - began < 8_000)
+  assert.ok(waiting(folder).includes('"bytesIn":777'))
+  relay.cut()
+})
+
+test('more than one report can hold is sent in several', async (t) => {
+  const { server, start } = await setUp(t)
+  const rows = Array.from({ length: 5_200 }, (_, index) => ({
+    id: `ws_${index}`,
+    slug: `w${index}`,
+    name: 'x',
+    created_at: 1,
+    provisioned_at: 1,
+  }))
+  await server.services.store.transaction(async (db) => {
+    for (let start = 0; start < rows.length; start += 1_000)
+      await db
+        .insertInto('workspaces')
+        .values(rows.slice(start, start + 1_000))
+        .execute()
+  })
+  const meter = await start({ reportEveryMs: 60_000 })
+  for (const { slug } of rows) meter.transferred(slug, { bytesIn: 1 })
+  await meter.stop()
+  const { total } = await server.services.store.db
+    .selectFrom('usage_counters')
+    .select((all) => all.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  assert.equal(Number(total), 5_200)
+})
+
+test('a clock that jumps ahead and back loses nothing', async (t) => {
+  const base = Date.parse('2026-11-15T12:00:00.000Z')
+  let ahead = 0
+  const { server, start } = await setUp(t, { clock: () => base })
+  const meter = await start({ clock: () => base + ahead })
+  const arrived = (bytes: number) => async () => (await usageOf(server)).totalBytes === bytes
+  meter.transferred('acme', { bytesIn: 1000 })
+  await until('the first arrives', arrived(1000))
+  ahead = 3 * 86_400_000
+  await sleep(400)
+  ahead = 0
+  meter.transferred('acme', { bytesIn: 900 })
+  await until('the second is added', arrived(1900))
+})
+
+test('what was acknowledged makes room: only what waits is bounded', async (t) => {
+  let now = Date.parse('2026-11-15T12:00:00.000Z')
+  const { server, folder, notices, start } = await setUp(t, { clock: () => now, itemsMax: 10 })
+  for (let index = 0; index < 30; index++) await addWorkspace(server, `w${index}`)
+  const days = async () =>
+    (await server.services.store.db.selectFrom('usage_days').select('day').execute()).length
+  const meter = await start()
+  for (let index = 0; index < 30; index++) {
+    now += 60_000
+    meter.opened(`w${index}`)
+    meter.transferred(`w${index}`, { bytesIn: 1 })
+    meter.closed(`w${index}`)
+    await until(
+      'it is acknowledged',
+      () => waiting(folder) === '' && days().then((rows) => rows === index + 1),
+    )
+  }
+  assert.deepEqual(notices, [])
+})
+
+test('a tunnel that stays open counts in every minute, without a word from the edge', async (t) => {
+  let now = Date.parse('2026-11-15T12:00:00.000Z')
+  const { server, start } = await setUp(t, { clock: () => now })
+  const meter = await start()
+  meter.opened('acme')
+  for (let minute = 0; minute < 3; minute++) {
+    await sleep(250)
+    now += 60_000
+  }
+  await meter.stop()
+  const minutes = await server.services.store.db.selectFrom('usage_minutes').select('minute').execute()
+  assert.equal(minutes.length, 4)
+})
+
+test('at the bound counting stays quick', async (t) => {
+  const { relay, start } = await setUp(t)
+  relay.cut()
+  const meter = await start({ itemsMax: 20_000, reportEveryMs: 60_000 })
+  for (let index = 0; index < 20_000; index++) meter.transferred(`w${index}`, { bytesIn: 1 })
+  const began = performance.now()
+  for (let index = 0; index < 20_000; index++) meter.transferred(`x${index}`, { bytesIn: 1 })
+  const ms = performance.now() - began
+  t.diagnostic(`20,000 that cannot be counted took ${Math.round(ms)} ms`)
+  assert.ok(ms < 5_000, 'each of them looked through everything')
+})
+
+test('what cannot be counted is refused at once', async (t) => {
+  const { start } = await setUp(t)
+  const meter = await start()
+  for (const figure of [-1, 0.5, Number.NaN, 2 ** 53])
+    assert.throws(() => meter.transferred('acme', { bytesIn: figure }), /cannot be counted/)
+  for (const slug of ['', 'Not A Slug', 'x'.repeat(64)]) assert.throws(() => meter.opened(slug), /is no slug/)
+  meter.closed('acme')
+})

@@ -1,0 +1,537 @@
+// The edge kit's verifier: from memory where that is safe, and never a revoked key.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { revoke as revokeEdge } from '../../src/domain/edges.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
+import { provision } from '../../src/domain/workspaces.ts'
+import {
+  type ControlPlane,
+  ControlPlaneError,
+  createControlPlane,
+  startVerifier,
+  type Verdict,
+  type VerifierOptions,
+} from '../../src/edge-sdk/index.ts'
+import type { ServerEvent } from '../../src/edge-sdk/sse-parser.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createDatabase, type Engine, engines } from '../support/databases.ts'
+import { root, run, startServing } from '../support/process.ts'
+import { startRelay } from '../support/relay.ts'
+import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const mint = (server: TestServer) =>
+  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, '')
+
+const revokeKey = (server: TestServer, key: { id: string }) =>
+  revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
+
+/** A verifier at a real server, by way of a relay; it counts what it asks. */
+async function setUp(t: Test, options: VerifierOptions = {}, engine: Engine = 'sqlite') {
+  const server = await serve(t, { engine })
+  const edge = await addEdge(server)
+  const relay = await startRelay(t, server.url)
+  const direct = createControlPlane({ url: server.url, credential: edge.token })
+  const relayed = createControlPlane({ url: relay.url, credential: edge.token })
+  const { counted, asked } = counting(relayed)
+  const notices: string[] = []
+  const start = (controlPlane: ControlPlane, more: VerifierOptions = {}) => {
+    const all = { onNotice: (line: string) => notices.push(line), ...options, ...more }
+    const verifier = startVerifier(controlPlane, all)
+    atEnd(t, verifier.close)
+    return verifier
+  }
+  return { server, edge, relay, direct, relayed, counted, asked, notices, start }
+}
+
+/** Notes every question. */
+function counting(controlPlane: ControlPlane) {
+  const asked: string[] = []
+  const verify = (key: string) => {
+    asked.push(key)
+    return controlPlane.verify(key)
+  }
+  return { counted: { ...controlPlane, verify }, asked }
+}
+
+/** Memory is used once the stream stands: the second question is not asked any more. */
+async function warm(verifier: { verify(key: string): Promise<unknown> }, key: string, asked: string[]) {
+  await until('a key is remembered', async () => {
+    const before = asked.length
+    await verifier.verify(key)
+    await verifier.verify(key)
+    return asked.length === before || asked.length === before + 1
+  })
+}
+
+for (const engine of engines) {
+  test(`${engine}: a key is asked about once, and refused without asking once its revocation was heard`, async (t) => {
+    const gone: string[] = []
+    const { server, counted, asked, start } = await setUp(t, { onRevoked: (id) => gone.push(id) }, engine)
+    const verifier = start(counted)
+    const key = await mint(server)
+    await warm(verifier, key.token, asked)
+    const before = asked.length
+    for (let round = 0; round < 50; round++) {
+      assert.deepEqual(await verifier.verify(key.token), {
+        valid: true,
+        keyId: key.id,
+        workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },
+      })
+    }
+    assert.equal(asked.length, before)
+    await revokeKey(server, key)
+    const ms = await until('the revocation is heard', () => gone.length > 0, 1_000)
+    assert.deepEqual(gone, [key.id])
+    assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
+    assert.equal(asked.length, before)
+    t.diagnostic(`heard ${Math.round(ms)} ms after the revocation was committed`)
+  })
+
+  test(`${engine}: an answer in flight does not bring a revoked key back`, async (t) => {
+    const gone: string[] = []
+    const { server, relay, direct, relayed, start } = await setUp(
+      t,
+      { onRevoked: (id) => gone.push(id) },
+      engine,
+    )
+    // Revocations come straight, answers by way of the relay, which holds them back.
+    const verifier = start({ ...direct, verify: relayed.verify })
+    const key = await mint(server)
+    assert.equal((await verifier.verify(key.token)).valid, true)
+    await sleep(300)
+    const other = await mint(server)
+    relay.hold()
+    const inFlight = verifier.verify(other.token)
+    await sleep(200)
+    await revokeKey(server, other)
+    await until('the revocation is heard', () => gone.includes(other.id))
+    relay.release()
+    assert.deepEqual(await inFlight, { valid: false, reason: 'revoked' })
+    assert.deepEqual(await verifier.verify(other.token), { valid: false, reason: 'revoked' })
+  })
+}
+
+test('a node that has not heard of a revocation yet does not bring the key back either', async (t) => {
+  const { server, direct, start } = await setUp(t)
+  const key = await mint(server)
+  const good = await direct.verify(key.token)
+  await revokeKey(server, key)
+  await sleep(600)
+  // The stream is new and begins after the revocation; the node that is asked lags behind.
+  const verifier = start({ ...direct, verify: async () => good })
+  await until('the key is refused', async () => !(await verifier.verify(key.token)).valid)
+  assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
+})
+
+test('while the stream is lost, keys are remembered up to the bound, and not a moment longer', async (t) => {
+  const { server, relay, counted, asked, notices, start } = await setUp(t, { lossAfterMs: 1_500 })
+  const verifier = start(counted)
+  const key = await mint(server)
+  await warm(verifier, key.token, asked)
+  const before = asked.length
+  relay.cut()
+  assert.equal((await verifier.verify(key.token)).valid, true, 'within the bound')
+  assert.equal(asked.length, before)
+  await until('it is not trusted any more', () =>
+    verifier.verify(key.token).then(
+      () => false,
+      () => true,
+    ),
+  )
+  await assert.rejects(verifier.verify(key.token), (error: Error) => {
+    assert.ok(error instanceof ControlPlaneError)
+    assert.match(error.message, /^http:\/\/127\.0\.0\.1:\d+ cannot be reached: /)
+    return true
+  })
+  relay.mend()
+  await until('it is asked again', () =>
+    verifier.verify(key.token).then(
+      ({ valid }) => valid,
+      () => false,
+    ),
+  )
+  await warm(verifier, key.token, asked)
+  assert.ok(notices.length <= 3, notices.join('\n'))
+  assert.match(notices[0] as string, /^Revocations cannot be followed: .+\. Keys are remembered for 1500 ms/)
+  assert.match(notices.at(-1) as string, /again\.$/)
+})
+
+test('a stream that falls silent without ending is lost too', async (t) => {
+  const { server, relay, direct, relayed, start } = await setUp(t, { lossAfterMs: 1_000 })
+  // Questions come straight through; only the stream is held.
+  const { counted, asked } = counting({ ...relayed, verify: direct.verify })
+  const verifier = start(counted)
+  const key = await mint(server)
+  await warm(verifier, key.token, asked)
+  relay.hold()
+  await revokeKey(server, key)
+  const ms = await until('the key is refused', async () => !(await verifier.verify(key.token)).valid)
+  assert.ok(ms < 2_000, `${ms} ms`)
+})
+
+test('a stream that was lost for a moment goes on where it was, and nothing is forgotten', async (t) => {
+  const gone: string[] = []
+  const { server, relay, counted, asked, start } = await setUp(t, { onRevoked: (id) => gone.push(id) })
+  const verifier = start(counted)
+  const [stays, goes] = [await mint(server), await mint(server)]
+  await warm(verifier, stays.token, asked)
+  await warm(verifier, goes.token, asked)
+  const before = asked.length
+  relay.cut()
+  await revokeKey(server, goes)
+  relay.mend()
+  await until('what was missed is heard', () => gone.includes(goes.id))
+  assert.deepEqual(await verifier.verify(goes.token), { valid: false, reason: 'revoked' })
+  assert.equal((await verifier.verify(stays.token)).valid, true)
+  assert.equal(asked.length, before)
+})
+
+test('a reset makes it forget everything and say so', async (t) => {
+  let resets = 0
+  const { server, counted, asked, start } = await setUp(t, { onReset: () => resets++ })
+  let position: string | undefined
+  // The first stream is cut short and resumed with the number of another database.
+  const verifier = start({
+    ...counted,
+    keyChanges: (after, signal) =>
+      counted.keyChanges(after === undefined ? undefined : (position ?? after), signal),
+  })
+  const key = await mint(server)
+  await warm(verifier, key.token, asked)
+  position = '99999-'
+  const before = asked.length
+  await cutStreams(server)
+  await until('the reset', () => resets > 0)
+  assert.equal((await verifier.verify(key.token)).valid, true)
+  assert.equal(asked.length, before + 1)
+})
+
+/** An edge that reads too slowly, or is revoked, loses its stream; here every one does. */
+async function cutStreams(server: TestServer): Promise<void> {
+  const { store } = server.services
+  // A gap in the feed ends the streams: the number goes up by two.
+  await store.transaction((db) => db.updateTable('key_feed_head').set({ number: 5 }).execute())
+  await revokeKey(server, await mint(server))
+}
+
+test('a process that stood still does not trust what it remembers', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+  await json('admin', 'workspace', 'create', 'acme')
+  const key = await json('admin', 'key', 'create', '--workspace', 'acme')
+  const edge = await json('admin', 'edge', 'create', 'fra-1')
+  const serving = await startServing(t, env)
+  const { counted, asked } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
+  const verifier = startVerifier(counted, { lossAfterMs: 5_500 })
+  atEnd(t, verifier.close)
+  await warm(verifier, key.token, asked)
+  // Everything in this process waits for the command, and then for longer than the bound.
+  execFileSync(process.execPath, [join(root, 'bin/adit.js'), 'admin', 'key', 'revoke', key.id], {
+    env: { ...process.env, ...env },
+  })
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000)
+  assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
+})
+
+test('an edge that listens and comes back at once does not hold up a server that stops', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
+  const serving = await startServing(t, env)
+  const { counted, asked } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
+  const verifier = startVerifier(counted)
+  atEnd(t, verifier.close)
+  await warm(verifier, serving.token as string, asked)
+  const began = performance.now()
+  serving.child.kill('SIGTERM')
+  assert.equal((await serving.ended).code, 0)
+  assert.ok(performance.now() - began < 5_000, `${performance.now() - began} ms`)
+})
+
+test('memory is bounded: the key not used for longest is forgotten first', async (t) => {
+  const { server, counted, asked, start } = await setUp(t, { keysMax: 2 })
+  const verifier = start(counted)
+  const [a, b, c] = [await mint(server), await mint(server), await mint(server)]
+  await warm(verifier, a.token, asked)
+  await verifier.verify(b.token)
+  await verifier.verify(a.token)
+  await verifier.verify(c.token)
+  asked.length = 0
+  for (const key of [a, c, b]) await verifier.verify(key.token)
+  assert.deepEqual(asked, [b.token])
+})
+
+test('what is known of the workspace grows old, and is then asked for; without an answer the old one serves', async (t) => {
+  const { server, relay, direct, relayed, start } = await setUp(t, { askAgainAfterMs: 300 })
+  // The stream goes straight, so that it outlives the relay's cut.
+  const { counted, asked } = counting({ ...direct, verify: relayed.verify })
+  const verifier = start(counted)
+  const { key } = await addWorkspace(server, 'beta')
+  await warm(verifier, key.token, asked)
+  await provision(server.services, operator, 'beta')
+  await until('it is provisioned', async () => {
+    const verdict = await verifier.verify(key.token)
+    return verdict.valid && verdict.workspace.provisioned
+  })
+  relay.cut()
+  await sleep(400)
+  assert.equal((await verifier.verify(key.token)).valid, true)
+})
+
+test('keys asked about at the same time are one question; too many at once are refused, not queued', async (t) => {
+  const { server, relay, direct, relayed, start } = await setUp(t)
+  const { counted, asked } = counting({ ...direct, verify: relayed.verify })
+  const verifier = start(counted)
+  const key = await mint(server)
+  await warm(verifier, key.token, asked)
+  const other = await mint(server)
+  asked.length = 0
+  const verdicts = await Promise.all(Array.from({ length: 20 }, () => verifier.verify(other.token)))
+  assert.ok(verdicts.every(({ valid }) => valid))
+  assert.equal(asked.length, 1)
+  relay.hold()
+  const flood = Array.from({ length: 1_001 }, (_, index) => verifier.verify(`adit_${index}`))
+  await assert.rejects(flood[1_000] as Promise<unknown>, /1000 keys are being verified at this moment/)
+  relay.cut()
+  await Promise.allSettled(flood)
+  assert.deepEqual(await verifier.verify('x'.repeat(201)), { valid: false, reason: 'unknown' })
+})
+
+test('an edge whose credential was revoked lets nobody in, and is told why', async (t) => {
+  const { server, edge, counted, asked, notices, start } = await setUp(t, { lossAfterMs: 800 })
+  const verifier = start(counted)
+  const key = await mint(server)
+  await warm(verifier, key.token, asked)
+  await revokeEdge(server.services, operator, edge.id)
+  await until('nobody is let in', () =>
+    verifier.verify(key.token).then(
+      () => false,
+      () => true,
+    ),
+  )
+  await assert.rejects(verifier.verify(key.token), /answered 401: This edge credential was revoked/)
+  await until('it is said why', () =>
+    notices.some((line) => line.includes('This edge credential was revoked')),
+  )
+})
+
+test('an address or a credential that cannot be one is refused at once', () => {
+  for (const url of ['', 'adit.example.com', 'ftp://x', '/edge'])
+    assert.throws(
+      () => createControlPlane({ url, credential: 'adit_edge_x' }),
+      /is no address of a control plane/,
+    )
+  for (const credential of ['', 'a b', 'a\nb'])
+    assert.throws(() => createControlPlane({ url: 'http://x', credential }), /credential of an edge/)
+})
+
+/** A control plane that says what it is told to, for what no real one can be made to say at the right moment. */
+function scripted() {
+  const answers = new Map<string, Verdict>()
+  const streams: { push: (event: ServerEvent | Error) => void; after: string | undefined }[] = []
+  const asked: { key: string; release: () => void }[] = []
+  let holding = false
+  const controlPlane: ControlPlane = {
+    report: async () => ({ accepted: 0, refused: [] }),
+    async verify(key) {
+      const answer = answers.get(key) ?? { valid: false as const, reason: 'unknown' as const }
+      const held = Promise.withResolvers<void>()
+      asked.push({ key, release: held.resolve })
+      if (holding) await held.promise
+      return answer
+    },
+    async keyChanges(after, signal) {
+      const waiting: (ServerEvent | Error)[] = []
+      let wake = () => {}
+      const push = (event: ServerEvent | Error) => {
+        waiting.push(event)
+        wake()
+      }
+      streams.push({ after, push })
+      signal.addEventListener('abort', () => push(new Error('aborted')))
+      return (async function* () {
+        for (;;) {
+          const next = waiting.shift()
+          if (next instanceof Error) throw next
+          if (next) yield next
+          else await new Promise<void>((resolve) => (wake = resolve))
+        }
+      })()
+    },
+  }
+  const good = (key: string): Verdict => ({
+    valid: true,
+    keyId: `tok_${key}`,
+    workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },
+  })
+  return {
+    controlPlane,
+    asked,
+    streams,
+    allow: (key: string) => answers.set(key, good(key)),
+    revoke: (key: string) => answers.set(key, { valid: false, reason: 'revoked' }),
+    hold: () => (holding = true),
+    unhold: () => (holding = false),
+    tell: (event: ServerEvent | Error) => streams.at(-1)?.push(event),
+    revoked: (key: string): ServerEvent => ({
+      event: 'revoked',
+      data: JSON.stringify({ keyId: `tok_${key}`, hash: createHash('sha256').update(key).digest('hex') }),
+    }),
+  }
+}
+
+function scriptedVerifier(t: Test, options: VerifierOptions = {}) {
+  const plane = scripted()
+  const verifier = startVerifier(plane.controlPlane, options)
+  atEnd(t, verifier.close)
+  return { ...plane, verifier, verify: async (key: string) => (await verifier.verify(key)).valid }
+}
+
+test('an answer is remembered only if the stream stood from before the question to after the answer', async (t) => {
+  const { allow, hold, unhold, asked, tell, streams, verify } = scriptedVerifier(t)
+  allow('a')
+  hold()
+  const before = verify('a')
+  await until('the stream', () => streams.length === 1)
+  tell({ id: '1' })
+  await sleep(20)
+  asked[0]?.release()
+  assert.equal(await before, true)
+  unhold()
+  await verify('a')
+  assert.equal(asked.length, 2, 'the first answer was asked for before the stream stood')
+  await verify('a')
+  assert.equal(asked.length, 2)
+  hold()
+  allow('b')
+  const across = verify('b')
+  tell({ event: 'reset', data: '{}' })
+  tell({ id: '9' })
+  await sleep(20)
+  asked[2]?.release()
+  await across
+  unhold()
+  await verify('b')
+  assert.equal(asked.length, 4, 'a reset came between question and answer')
+})
+
+test('a stream that has not told yet what was missed is not to be trusted', async (t) => {
+  const { allow, asked, tell, streams, revoked, verify } = scriptedVerifier(t)
+  allow('a')
+  await until('the stream', () => streams.length === 1)
+  tell(revoked('x'))
+  await sleep(20)
+  await verify('a')
+  await verify('a')
+  assert.equal(asked.length, 2)
+})
+
+test('a reset does not undo what was heard, and says nothing of where the stream stands', async (t) => {
+  const { allow, tell, streams, revoked, verify } = scriptedVerifier(t)
+  allow('a')
+  await until('the stream', () => streams.length === 1)
+  tell({ id: '4' })
+  tell({ id: '5', ...revoked('a') })
+  tell({ event: 'reset', data: '{}' })
+  tell(new Error('cut'))
+  await until('the next stream', () => streams.length === 2)
+  assert.equal(streams[1]?.after, '5')
+  tell({ id: '6' })
+  await sleep(20)
+  assert.equal(await verify('a'), false)
+})
+
+test('a revocation that had to be forgotten again lets no answer in that is older than it', async (t) => {
+  const { allow, hold, asked, tell, streams, revoked, verifier } = scriptedVerifier(t, { keysMax: 2 })
+  allow('a')
+  await until('the stream', () => streams.length === 1)
+  tell({ id: '1' })
+  hold()
+  const inFlight = verifier.verify('a')
+  await until('asked', () => asked.length === 1)
+  for (const [index, key] of ['a', 'b', 'c', 'd'].entries()) tell({ id: String(index + 2), ...revoked(key) })
+  await sleep(20)
+  asked[0]?.release()
+  await assert.rejects(inFlight, /Too many keys are being revoked/)
+})
+
+test('that a key is revoked is remembered, that it is unknown is not', async (t) => {
+  const { revoke, asked, tell, streams, verify } = scriptedVerifier(t)
+  revoke('gone')
+  await until('the stream', () => streams.length === 1)
+  tell({ id: '1' })
+  await sleep(20)
+  for (const key of ['gone', 'gone', 'never', 'never']) assert.equal(await verify(key), false)
+  assert.deepEqual(
+    asked.map(({ key }) => key),
+    ['gone', 'never', 'never'],
+  )
+})
+
+test('when it comes back after longer than the bound, what was remembered before is forgotten', async (t) => {
+  const { allow, asked, tell, streams, verify } = scriptedVerifier(t, { lossAfterMs: 500 })
+  allow('a')
+  await until('the stream', () => streams.length === 1)
+  tell({ id: '1' })
+  await sleep(20)
+  await verify('a')
+  tell(new Error('cut'))
+  await until('the next stream', () => streams.length === 2)
+  await sleep(700)
+  await until('a stream', () => streams.length >= 3)
+  tell({ id: '7' })
+  await sleep(20)
+  await verify('a')
+  assert.equal(asked.length, 2)
+})
+
+test('a callback that throws is a warning, and nothing stops', async (t) => {
+  const warnings: string[] = []
+  const note = (warning: Error) => warnings.push(warning.message)
+  process.on('warning', note)
+  atEnd(t, () => process.off('warning', note))
+  const { allow, tell, streams, revoked, verify } = scriptedVerifier(t, {
+    onRevoked: () => {
+      throw new Error('of the embedding program')
+    },
+    onReset: async () => {
+      throw new Error('of it too')
+    },
+  })
+  allow('a')
+  await until('the stream', () => streams.length === 1)
+  tell({ id: '1' })
+  tell({ id: '2', ...revoked('a') })
+  tell({ event: 'reset', data: '{}' })
+  await until('the warnings', () => warnings.length === 2)
+  assert.equal(await verify('a'), false)
+  assert.equal(streams.length, 1)
+})
+
+test('an answer of another shape is an error, not a verdict', async (t) => {
+  const bodies: [status: number, body: string][] = [
+    [200, 'null'],
+    [200, '<html>'],
+    [200, '{"valid":"false"}'],
+    [200, '{"valid":true}'],
+    [401, 'null'],
+    [502, '{"details":"x"}'],
+  ]
+  const server = createServer((_request, response) => {
+    const [status, body] = bodies[0] as [number, string]
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => server.close())
+  const { port } = server.address() as AddressInfo
+  const controlPlane = createControlPlane({ url: `http://127.0.0.1:${port}`, credential: 'adit_edge_x' })
+  for (; bodies.length > 0; bodies.shift())
+    await assert.rejects(controlPlane.verify('k'), ControlPlaneError, String(bodies[0]))
+})

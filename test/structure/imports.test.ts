@@ -1,0 +1,135 @@
+// Which part may import which. Dependencies point one way.
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { root } from '../support/process.ts'
+
+/** What each part may import of ours, and of others' packages. */
+const rules: Record<string, { ours: string[]; packages: string[] }> = {
+  contract: { ours: [], packages: ['typebox'] },
+  store: { ours: [], packages: ['kysely', 'pg'] },
+  domain: { ours: ['contract', 'lazily', 'store'], packages: ['typebox', '@zxcvbn-ts/language-common'] },
+  directory: { ours: ['domain', 'store'], packages: [] },
+  auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
+  http: {
+    ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
+    packages: [
+      'fastify',
+      '@fastify/proxy-addr',
+      'fast-json-stringify',
+      '@fastify/static',
+      '@fastify/swagger',
+      '@fastify/swagger-ui',
+      'pino',
+      'typebox',
+    ],
+  },
+  client: { ours: ['contract'], packages: ['typebox'] },
+  mcp: { ours: ['client', 'contract'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
+  'edge-sdk': { ours: ['contract'], packages: ['typebox'] },
+  net: { ours: [], packages: [] },
+  tunnels: { ours: ['edge-sdk', 'net'], packages: ['pipenet'] },
+  'cli/admin': { ours: ['cli', 'contract', 'services', 'config', 'log', 'domain'], packages: [] },
+  cli: {
+    ours: [
+      'cli/admin',
+      'contract',
+      'app',
+      'session-secret',
+      'services',
+      'config',
+      'log',
+      'domain',
+      'edge-sdk',
+      'client',
+      'mcp',
+      'tunnels',
+    ],
+    packages: [],
+  },
+  config: { ours: ['contract', 'store'], packages: [] },
+  'startup-error': { ours: [], packages: [] },
+  lazily: { ours: [], packages: [] },
+  log: { ours: [], packages: ['pino'] },
+  services: { ours: ['startup-error', 'config', 'domain', 'store'], packages: ['pino'] },
+  mail: { ours: [], packages: ['nodemailer'] },
+  'session-secret': { ours: ['startup-error', 'config'], packages: [] },
+  app: {
+    ours: [
+      'auth',
+      'startup-error',
+      'config',
+      'directory',
+      'domain',
+      'http',
+      'lazily',
+      'mail',
+      'session-secret',
+    ],
+    packages: ['fastify', 'pino'],
+  },
+  main: { ours: ['startup-error', 'cli', 'config', 'domain'], packages: [] },
+}
+
+const partOf = (file: string) =>
+  file.startsWith('cli/admin/') ? 'cli/admin' : (file.split('/')[0] as string).replace(/\.ts$/, '')
+
+function* imports() {
+  const source = join(root, 'src')
+  for (const file of globSync('**/*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    for (const [, target = ''] of text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
+      const ours = target.startsWith('.')
+      yield { file, target, ours, to: ours ? relative(source, join(source, dirname(file), target)) : target }
+    }
+  }
+}
+
+test('every import follows the dependency rules', () => {
+  let seen = 0
+  for (const { file, to, ours } of imports()) {
+    seen += 1
+    const part = partOf(file)
+    const rule = rules[part]
+    assert.ok(rule, `${file} is in no known part`)
+    if (ours) assert.ok([part, ...rule.ours].includes(partOf(to)), `${file} must not import ${to}`)
+    else if (!isBuiltin(to)) {
+      const name = to
+        .split('/')
+        .slice(0, to.startsWith('@') ? 2 : 1)
+        .join('/')
+      assert.ok(rule.packages.includes(name), `${file} must not import the package ${name}`)
+    }
+  }
+  assert.ok(seen > 100, 'the imports were not found')
+})
+
+test('only the configuration reads the environment, and only the HTTP side and tunnels know HTTP', () => {
+  const source = join(root, 'src')
+  for (const file of globSync('**/*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    if (file !== 'config.ts') assert.doesNotMatch(text, /process\.env/, file)
+    if (!/^(http|tunnels)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
+  }
+})
+
+test('the client and the edge SDK need no package and no other part when they run: what they import are types', () => {
+  const source = join(root, 'src')
+  for (const file of globSync('{client,edge-sdk}/*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm))
+      if (!target.startsWith('./') && !isBuiltin(target)) assert.match(statement, /^import type /, file)
+  }
+})
+
+test('no two files import each other, however far around', () => {
+  const targets = new Map<string, string[]>()
+  for (const { file, to, ours } of imports()) if (ours) targets.set(file, [...(targets.get(file) ?? []), to])
+  const walk = (file: string, path: string[]): void => {
+    assert.ok(!path.includes(file), `a circle: ${[...path, file].join(' → ')}`)
+    for (const target of targets.get(file) ?? []) walk(target, [...path, file])
+  }
+  for (const file of targets.keys()) walk(file, [])
+})
