@@ -22,7 +22,7 @@ import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, openTestWorld, operator, rename, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** A directory of its own on the services's database: another node, without a server around it. */
+/** A directory of its own on the database of the services: another node, without a server around it. */
 /** The type offers reads alone. */
 const withPlugin = (db: Db, plugin: KyselyPlugin): Db => (db as Kysely<Tables>).withPlugin(plugin)
 
@@ -153,7 +153,7 @@ for (const engine of engines) {
       await beforeJoining?.()
       return line.transaction(work)
     }
-    const store = { ...services.store, line: { db: withPlugin(line.db, fateful), transaction: joining } }
+    const store = { ...services.store, controlConnection: { db: withPlugin(line.db, fateful), transaction: joining } }
     const { feed, directory } = await startNode(t, services, store, () => {})
     await until('it is trusted', () => feed.isTrusted())
     await directory.verifyKey(key.token)

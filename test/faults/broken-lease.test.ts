@@ -17,7 +17,7 @@ test('nodes that never doubt their memory accept revoked keys, and the checker t
 })
 
 async function rulesBroken(t: TestContext): Promise<string[]> {
-  const careless = new URL('careless.ts', import.meta.url)
+  const careless = new URL('broken-lease.ts', import.meta.url)
   const deployment = await deployOnPostgres(t, 3, { NODE_OPTIONS: `--import=${careless}` })
   // A node that only stands still has luck at times: what it hears when it thaws may come before what it is asked.
   const outliveLeases = ['wire held', 'wire held and node frozen']
