@@ -17,7 +17,6 @@ const REQUESTS_PER_CONNECTION_MAX = 12
 /** The rest of a request line or body that never comes is waited for by the server for up to 15 s. */
 const QUIET_WITHIN_MS = 60_000
 const DESCRIPTORS_SPARE = 10
-const RESETS_MAX = 3
 /** The heap grows a little before it is collected; a leak of 1 KiB per request is more than this in a long run. */
 const RSS_SPARE_MB = 120
 
@@ -40,13 +39,7 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   const surfaces = surfacesOf(deployment)
   const random = createRandom(seed)
   const began = performance.now()
-  const tally = {
-    requests: 0,
-    broken: 0,
-    resets: 0,
-    statuses: new Map<string, number>(),
-    violations: [] as string[],
-  }
+  const tally = { requests: 0, broken: 0, statuses: new Map<string, number>(), violations: [] as string[] }
   const isOver = () => performance.now() - began > secondsMax * 1_000 || tally.violations.length >= 5
 
   async function sendAll(lane: Random, requestsMax: number): Promise<void> {
@@ -67,15 +60,7 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
     const surface = weighted(surfaces, lane)
     const sent = requestsTo(surface, lane)
     tally.requests += sent.length
-    let { responses, violation } = await exchange(surface.port, sent, lane)
-    if (violation?.match(/EPIPE|ECONNRESET/)) {
-      // Seen for one connection in 100,000 requests, beside thousands of resets; the cause is not known. A reset that these
-      // requests cause happens again.
-      tally.resets += 1
-      const again = await exchange(surface.port, sent, lane)
-      responses = again.responses
-      violation = again.violation
-    }
+    const { responses, violation } = await exchange(surface.port, sent, lane)
     for (const { status } of responses) {
       const name = `${surface.name} ${status}`
       tally.statuses.set(name, (tally.statuses.get(name) ?? 0) + 1)
@@ -113,8 +98,6 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
       .map(([name, count]) => `${name}: ${count}`)
       .join(', '),
   )
-  t.diagnostic(`${tally.resets} connections were reset once and not again`)
-  assert.ok(tally.resets <= RESETS_MAX, `${tally.resets} connections were reset`)
   assert.deepEqual(tally.violations, [])
   for (const [index, one] of watched.entries()) {
     assert.ok(one.isAlive(), `the ${one.name} has ended`)
