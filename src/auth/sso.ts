@@ -15,7 +15,7 @@ export interface SsoSettings {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Whether an existing account is linked to whoever proves its address at the provider. */
+  /** Whether an existing account is linked to a subject that proves its address at the provider. */
   linkByEmail: boolean
 }
 

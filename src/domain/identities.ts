@@ -25,7 +25,7 @@ export type SsoRefusal = 'not_invited' | 'email_unverified' | 'account_exists' |
 type Admission = { user: UserRow; refusal?: undefined } | { user: UserRow | undefined; refusal: SsoRefusal }
 
 interface Policy {
-  /** Whether an existing account is linked to whoever proves its address. */
+  /** Whether an existing account is linked to a subject that proves its address. */
   linkByEmail: boolean
   /** The IP address of the browser. */
   address: string
@@ -62,7 +62,7 @@ async function findAccount(db: Tx, services: Services, proven: Proven, policy: P
     return linkedNow ? { user: linkedNow } : { user, refusal: 'not_invited' }
   }
   const created = newUser(services, { email, name: plainName(proven.name, email), verified: true })
-  // Whoever comes back twice at once is there by now, and linked.
+  // A concurrent sign-in created the user in the meantime.
   if (!(await insertUser(db, created))) return findAccount(db, services, proven, policy)
   await link(db, services, created, proven)
   return { user: created }
