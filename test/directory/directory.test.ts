@@ -153,7 +153,10 @@ for (const engine of engines) {
       await beforeJoining?.()
       return line.transaction(work)
     }
-    const store = { ...services.store, controlConnection: { db: withPlugin(line.db, fateful), transaction: joining } }
+    const store = {
+      ...services.store,
+      controlConnection: { db: withPlugin(line.db, fateful), transaction: joining },
+    }
     const { feed, directory } = await startNode(t, services, store, () => {})
     await until('it is trusted', () => feed.isTrusted())
     await directory.verifyKey(key.token)
