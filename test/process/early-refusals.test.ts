@@ -89,6 +89,33 @@ test('so does one whose headers are too large or malformed', async (t) => {
   }
 })
 
+test('so does a client that sends its next request while the server closes the connection', async (t) => {
+  // A stopping server closes each connection after a response, without the client asking for it.
+  const { url, child } = await start(t, { ADIT_STOP_DELAY: '300' })
+  child.kill('SIGTERM')
+  await until('/readyz returns 503', async () => (await fetch(`${url}/readyz`)).status === 503)
+  const { hostname, port } = new URL(url)
+  const request = 'GET /healthz HTTP/1.1\r\nHost: adit\r\n\r\n'
+  for (let round = 0; round < ROUNDS; round++) {
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+    const errors: unknown[] = []
+    socket.on('error', (error) => errors.push(error))
+    let response = ''
+    socket.on('data', (chunk) => {
+      response += chunk
+    })
+    socket.write(request)
+    await once(socket, 'end')
+    assert.match(response, /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is)
+    for (let part = 0; part < 5; part++) {
+      socket.write(request)
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    assert.deepEqual(errors, [], 'the connection was reset')
+    socket.end()
+  }
+})
+
 test('a refused body of a known, moderate length does not cost the client its connection', async (t) => {
   const { url, token } = await start(t)
   const { hostname, port } = new URL(url)

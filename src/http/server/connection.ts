@@ -107,10 +107,15 @@ export class Connection {
     this.#answerNext()
   }
 
+  /**
+   * Only a client that asked for it, in a request that arrived whole, sends nothing after it. Any other may be writing its
+   * next request, and a socket closed under it would be reset before the client reads the response.
+   */
   #close(): void {
-    const isMoreComing = this.#unanswered.length > 1 || this.#latest?.complete === false
-    if (isMoreComing || this.#refused) this.#linger()
-    else Socket.prototype.destroySoon.call(this.#socket)
+    const isLast = this.#latest?.complete && this.#latest.headers.connection?.toLowerCase() === 'close'
+    if (isLast && this.#unanswered.length <= 1 && !this.#refused)
+      Socket.prototype.destroySoon.call(this.#socket)
+    else this.#linger()
   }
 
   /** Closes our end, and the connection when the client has closed its end as well. */
