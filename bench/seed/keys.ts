@@ -1,7 +1,7 @@
 // Real keys, minted once for a run: every database of it holds the first ones of the same list.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
-import { hashSecret, mintSecret } from '../../src/domain/secret.ts'
+import { createSecret, hashSecret } from '../../src/credentials/secret.ts'
 
 export interface Minted {
   /** One key a line. */
@@ -15,8 +15,8 @@ export interface Minted {
 export const MINTED = 100_000
 
 export function mintKeys(file: string): Minted {
-  const keys = Array.from({ length: MINTED }, () => mintSecret('key', randomBytes))
+  const keys = Array.from({ length: MINTED }, () => createSecret('key', randomBytes))
   writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 })
-  const token = mintSecret('edge', randomBytes)
+  const token = createSecret('edge', randomBytes)
   return { file, keys, hashes: keys.map(hashSecret), edge: { token, hash: hashSecret(token) } }
 }

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { forbiddenCharacter } from '../contract/text.ts'
+import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { createIds } from '../domain/ids.ts'
-import { hashSecret, mintSecret } from '../domain/secret.ts'
 import { readTokensFile, type Token, TokensFileError, validationError } from '../edge-sdk/tokens-file.ts'
 import { editFile } from './edit-file.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -14,7 +14,7 @@ export async function add(
   given: { workspace: string; label: string | undefined; file: string },
   io: Io,
 ): Promise<void> {
-  const key = mintSecret('key', randomBytes)
+  const key = createSecret('key', randomBytes)
   const token: Token = {
     id: createIds(Date.now, randomBytes)('tok'),
     hash: hashSecret(key),

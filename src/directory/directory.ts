@@ -1,6 +1,6 @@
 // The one door at which secrets are checked: who holds which. Answered from memory while the feed vouches for it, and by
 // the database otherwise. Whatever is remembered here, the feed tells of its changes.
-import { hashSecret, isSecret } from '../domain/secret.ts'
+import { hashSecret, isSecret } from '../credentials/secret.ts'
 import { findEdgeByHash } from '../store/edges.ts'
 import { findKeyByHash } from '../store/keys.ts'
 import type { Db, Store } from '../store/store.ts'
@@ -9,7 +9,7 @@ import type { ChangeFollower } from './change-follower.ts'
 import type { LastUsedTracker } from './last-used.ts'
 import { createLruCache, type LruCache } from './lru-cache.ts'
 
-export interface Refusal {
+export interface InvalidCredential {
   valid: false
   reason: 'malformed' | 'unknown' | 'revoked'
 }
@@ -28,8 +28,8 @@ export interface ValidEdge {
 /** What memory knows is given at once: a promise would only be waited for. A refused secret is an answer, no exception. */
 export interface Directory {
   /** Whether the secret is a good key, and whose. A good one counts as used. */
-  verifyKey(secret: string): MaybePromise<ValidKey | Refusal>
-  verifyEdge(secret: string): MaybePromise<ValidEdge | Refusal>
+  verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
+  verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
   /** Of those that exist. A slug is never given to another workspace, so what was found once stays true. */
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
@@ -48,9 +48,9 @@ export const thenMaybe = <T, R>(
   use: (value: T) => MaybePromise<R>,
 ): MaybePromise<R> => (value instanceof Promise ? value.then(use) : use(value))
 
-const MALFORMED: Refusal = { valid: false, reason: 'malformed' }
-const UNKNOWN: Refusal = { valid: false, reason: 'unknown' }
-const REVOKED: Refusal = { valid: false, reason: 'revoked' }
+const MALFORMED: InvalidCredential = { valid: false, reason: 'malformed' }
+const UNKNOWN: InvalidCredential = { valid: false, reason: 'unknown' }
+const REVOKED: InvalidCredential = { valid: false, reason: 'revoked' }
 
 export interface DirectoryOptions {
   store: Store
@@ -67,7 +67,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
   const workspaceIds = createLruCache<string>(othersMax)
   // Apart from the good ones, so that no flood of invented secrets can drive those out.
-  const refused = createLruCache<Refusal>(othersMax)
+  const refused = createLruCache<InvalidCredential>(othersMax)
 
   feed.subscribe({
     onChange({ kind, subject_id: id, hash }) {
@@ -98,9 +98,9 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
   function verify<G extends { valid: true }>(
     hash: string,
     memory: LruCache<G>,
-    read: (db: Db) => Promise<G | Refusal>,
-  ): MaybePromise<G | Refusal> {
-    const known = recall<G | Refusal>(memory, hash) ?? recall(refused, hash)
+    read: (db: Db) => Promise<G | InvalidCredential>,
+  ): MaybePromise<G | InvalidCredential> {
+    const known = recall<G | InvalidCredential>(memory, hash) ?? recall(refused, hash)
     if (known) return known
     return ask(read, (verdict) => {
       if (verdict.valid) memory.set(hash, verdict)
@@ -108,7 +108,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
     })
   }
 
-  function marked<V extends ValidKey | Refusal | undefined>(verdict: V): V {
+  function marked<V extends ValidKey | InvalidCredential | undefined>(verdict: V): V {
     if (verdict?.valid) uses.record(verdict.keyId)
     return verdict
   }
@@ -173,7 +173,7 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
 function judge<R extends { revoked_at: number | null }, G>(
   row: R | undefined,
   describe: (row: R) => G,
-): G | Refusal {
+): G | InvalidCredential {
   if (!row) return UNKNOWN
   return row.revoked_at === null ? describe(row) : REVOKED
 }

@@ -1,11 +1,11 @@
 // Edges: the servers that carry tunnels. Each has a credential of its own.
 import { EdgeName } from '../contract/fields.ts'
+import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { type EdgeRow, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { awaitPropagation, publishChange } from './propagation.ts'
-import { hashSecret, mintSecret } from './secret.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
@@ -15,7 +15,7 @@ export async function createEdge(services: Services, actor: Actor, name: string)
   checkName(name)
   const now = services.clock()
   const id = services.ids('edge')
-  const token = mintSecret('edge', services.random)
+  const token = createSecret('edge', services.random)
   await services.store.transaction(async (db) => {
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', subjectId: id })

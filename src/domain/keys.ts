@@ -1,5 +1,6 @@
 // API keys: minted, listed, revoked. A raw key exists in the answer of its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
+import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import { type Db, type Tx, unchangedSince } from '../store/store.ts'
@@ -11,7 +12,6 @@ import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
 import { awaitPropagation, publishChange } from './propagation.ts'
-import { hashSecret, mintSecret } from './secret.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug, workspaceSlices } from './workspaces.ts'
@@ -55,7 +55,7 @@ export function newKey(services: Services, label: string): CreatedKey {
   checkLabel(label)
   return {
     id: services.ids('tok'),
-    token: mintSecret('key', services.random),
+    token: createSecret('key', services.random),
     label,
     createdAt: isoOf(services.clock()),
   }

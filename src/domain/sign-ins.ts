@@ -1,11 +1,12 @@
 // What follows once somebody has proven, or failed to prove, who they are.
+
+import { hashSecret } from '../credentials/secret.ts'
 import { findUser, lockPassword, type UserRow } from '../store/people.ts'
 import { deleteChallenges, deleteSessions, dropSessionsBeyond, useCode } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
 import type { PersonActor, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { hashSecret } from './secret.ts'
 
 export const WRONG_CREDENTIALS = 'The e-mail address or the password is wrong.'
 

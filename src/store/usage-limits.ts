@@ -2,7 +2,7 @@
 // and every honest edge would be refused there; or make every report slower with each epoch it invents.
 import { executeBulk } from './bulk.ts'
 import type { Tx } from './store.ts'
-import type { Counter, Day, Report } from './usage-report.ts'
+import type { Counter, Day, ParsedReport } from './usage-report.ts'
 
 export type Totals = Pick<Counter, (typeof figures)[number]>
 
@@ -30,7 +30,7 @@ export const NO_LIMIT: Totals = {
  */
 const EPOCHS_MAX = 100
 
-export interface Refusal extends Day {
+export interface RejectedCounter extends Day {
   reason: 'too_large' | 'too_many_epochs'
 }
 
@@ -44,13 +44,13 @@ type EdgeRow = Row<'own' | 'edge'> & Record<'epochs' | 'own_epochs', string>
  */
 export async function applyLimits(
   db: Tx,
-  { edgeId, epoch }: Report,
+  { edgeId, epoch }: ParsedReport,
   counters: readonly Counter[],
   edgeMax: Totals,
-): Promise<{ accepted: Counter[]; refused: Refusal[] }> {
+): Promise<{ accepted: Counter[]; refused: RejectedCounter[] }> {
   const edgeSums = byDay(await readEdgeSums(db, edgeId, epoch, counters))
   const daySums = byDay(await readDaySums(db, counters))
-  const reasonToRefuse = (counter: Counter): Refusal['reason'] | undefined => {
+  const reasonToRefuse = (counter: Counter): RejectedCounter['reason'] | undefined => {
     const edge = edgeSums.get(keyOf(counter))
     const day = daySums.get(keyOf(counter))
     if (edge?.own_epochs === '0' && Number(edge.epochs) >= EPOCHS_MAX) return 'too_many_epochs'
@@ -63,7 +63,7 @@ export async function applyLimits(
     return fits ? undefined : 'too_large'
   }
   const accepted: Counter[] = []
-  const refused: Refusal[] = []
+  const refused: RejectedCounter[] = []
   for (const counter of counters) {
     const reason = reasonToRefuse(counter)
     if (reason === undefined) accepted.push(counter)

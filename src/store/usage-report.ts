@@ -26,7 +26,7 @@ export interface TunnelMinute {
   open: number
 }
 
-export interface Report {
+export interface ParsedReport {
   edgeId: string
   epoch: string
   counters: readonly Counter[]
@@ -42,7 +42,7 @@ export interface Day {
  * One item for each row, sorted: a statement may not touch a row twice, and one order for all prevents deadlock. Counters
  * that are all zero change no total, so they need no row.
  */
-export function normalize({ counters, tunnels }: Report) {
+export function normalize({ counters, tunnels }: ParsedReport) {
   const merged = {
     counters: mergeTwins(counters, counterKey, largerCounter).filter(isNotZero),
     tunnels: mergeTwins(tunnels, minuteKey, largerMinute),

@@ -3,8 +3,15 @@
 // healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
 import { batches, executeBulk } from './bulk.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
-import { applyLimits, NO_LIMIT, type Refusal, type Totals } from './usage-limits.ts'
-import { type Counter, DAY_MS, type Day, normalize, type Report, type TunnelMinute } from './usage-report.ts'
+import { applyLimits, NO_LIMIT, type RejectedCounter, type Totals } from './usage-limits.ts'
+import {
+  type Counter,
+  DAY_MS,
+  type Day,
+  normalize,
+  type ParsedReport,
+  type TunnelMinute,
+} from './usage-report.ts'
 
 export interface DayUsage {
   day: number
@@ -21,13 +28,13 @@ export interface DayUsage {
  */
 export async function mergeReport(
   store: Store,
-  report: Report,
+  report: ParsedReport,
   edgeMax: Totals = NO_LIMIT,
-): Promise<Refusal[]> {
+): Promise<RejectedCounter[]> {
   const { counters, tunnels, days } = normalize(report)
   if (days.length === 0) return []
   return store.transaction(async (db) => {
-    const refusals: Refusal[] = []
+    const refusals: RejectedCounter[] = []
     // On SQLite nobody else writes at the same time.
     if (store.engine === 'postgres') await lockDays(db, days)
     for (const part of batches(db, counters)) {
@@ -104,7 +111,7 @@ const larger = (table: string, column: string) => {
 
 const counted = ['requests', 'bytes_in', 'bytes_out', 'events']
 
-const mergeCounters = (db: Tx, { edgeId, epoch }: Report, counters: readonly Counter[]) =>
+const mergeCounters = (db: Tx, { edgeId, epoch }: ParsedReport, counters: readonly Counter[]) =>
   executeBulk(
     db,
     {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { createEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
-import { mintSecret } from '../../src/domain/secret.ts'
 import { engines } from '../support/databases.ts'
 import { createJudge } from '../support/openapi.ts'
 import { operator, serve, type TestServer } from '../support/server.ts'
@@ -18,7 +18,7 @@ async function actorsOf(server: TestServer) {
   return {
     nobody: { key: null, admitted: false },
     'a revoked key': { key: revoked.token, admitted: false },
-    'an unknown key': { key: mintSecret('key', server.services.random), admitted: false },
+    'an unknown key': { key: createSecret('key', server.services.random), admitted: false },
     'an edge': { key: edge.token, admitted: false },
     'half a key': { key: server.key.token.slice(0, 30), admitted: false },
     'a good key': { key: server.key.token, admitted: true },

@@ -1,8 +1,8 @@
 // Everything that can be wrong with a request, apart from what one resource alone knows.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { createEdge } from '../../src/domain/edges.ts'
-import { mintSecret } from '../../src/domain/secret.ts'
 import { engines } from '../support/databases.ts'
 import { operator, rename, serve } from '../support/server.ts'
 
@@ -28,7 +28,7 @@ for (const engine of engines) {
       ['Bearer adit_', /not a whole API key/],
       [`Bearer ${'x'.repeat(8_000)}`, /not a whole API key/],
       [`Bearer ${edge.token}`, /not a whole API key/],
-      [`Bearer ${mintSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /not known/],
+      [`Bearer ${createSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /not known/],
     ]
     for (const [authorization, message] of cases) {
       const { status, json, headers } = await server.call('GET', '/workspace', {

@@ -1,7 +1,7 @@
 // The operator's commands, as real processes on both engines.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isSecret } from '../../src/domain/secret.ts'
+import { isSecret } from '../../src/credentials/secret.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely, KyselyPlugin } from 'kysely'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { createDirectory } from '../../src/directory/directory.ts'
 import { startLastUsedTracker } from '../../src/directory/last-used.ts'
@@ -10,7 +11,6 @@ import type { Services } from '../../src/domain/context.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { awaitPropagation, publishChange } from '../../src/domain/propagation.ts'
-import { mintSecret } from '../../src/domain/secret.ts'
 import { createWorkspace, provision } from '../../src/domain/workspaces.ts'
 import { revokeKey } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes.ts'
@@ -107,7 +107,7 @@ for (const engine of engines) {
   test(`${engine}: a flood of invented keys drives no good one out, and each is asked for once`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_IN_MEMORY: '20' } })
     const edge = await addEdge(server)
-    const invented = Array.from({ length: 50 }, () => mintSecret('key', server.services.random))
+    const invented = Array.from({ length: 50 }, () => createSecret('key', server.services.random))
     await edge.verify(server.key.token)
     for (const key of invented)
       assert.deepEqual((await edge.verify(key)).json, { valid: false, reason: 'unknown' })

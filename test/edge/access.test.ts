@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
-import { mintSecret } from '../../src/domain/secret.ts'
 import { engines } from '../support/databases.ts'
 import { createJudge } from '../support/openapi.ts'
 import { addEdge, operator, serve } from '../support/server.ts'
@@ -25,7 +25,7 @@ for (const engine of engines) {
       nobody: null,
       'a workspace key': server.key.token,
       'a revoked edge': revoked.token,
-      'an unknown edge': mintSecret('edge', server.services.random),
+      'an unknown edge': createSecret('edge', server.services.random),
       'half a credential': good.token.slice(0, -1),
       'a good edge': good.token,
     }

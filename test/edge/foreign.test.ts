@@ -1,8 +1,8 @@
 // frp's server plugin and sish's authentication hook, with the payloads that those programs send.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke } from '../../src/domain/keys.ts'
-import { mintSecret } from '../../src/domain/secret.ts'
 import { provision } from '../../src/domain/workspaces.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
@@ -91,7 +91,7 @@ for (const engine of engines) {
       none: (await ask('Login', login(undefined))).reject_reason,
       empty: (await ask('Login', login(''))).reject_reason,
       mistyped: (await ask('Login', login('adit_nonsense'))).reject_reason,
-      unknown: (await ask('Login', login(mintSecret('key', server.services.random)))).reject_reason,
+      unknown: (await ask('Login', login(createSecret('key', server.services.random)))).reject_reason,
       unready: (await ask('Login', login(other.key.token))).reject_reason,
     }
     assert.match(reasons.none, /metadatas\.token/)

@@ -1,10 +1,10 @@
 // The stream of revocations, as an edge reads it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { hashSecret } from '../../src/credentials/secret.ts'
 import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
-import { hashSecret } from '../../src/domain/secret.ts'
 import { keyChanges } from '../../src/http/api/change-events.ts'
 import { readHead } from '../../src/store/change-log.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'

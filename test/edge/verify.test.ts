@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mintSecret } from '../../src/domain/secret.ts'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { engines } from '../support/databases.ts'
 import { addEdge, serve } from '../support/server.ts'
 
@@ -29,7 +29,7 @@ for (const engine of engines) {
       'adit_',
       'x'.repeat(200),
       '\u0000',
-      mintSecret('key', server.services.random),
+      createSecret('key', server.services.random),
       edge.token,
     ])
       assert.deepEqual((await edge.verify(key)).json, unknown, key)

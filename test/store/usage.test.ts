@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Store } from '../../src/store/store.ts'
 import { findLastSeen, mergeReport, readDays } from '../../src/store/usage.ts'
-import { type Counter, DAY_MS, type Report } from '../../src/store/usage-report.ts'
+import { type Counter, DAY_MS, type ParsedReport } from '../../src/store/usage-report.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { openTestWorld } from '../support/server.ts'
@@ -29,7 +29,7 @@ const counter = (given: Partial<Counter>): Counter => ({
   ...given,
 })
 
-const report = (given: Partial<Report>): Report => ({
+const report = (given: Partial<ParsedReport>): ParsedReport => ({
   edgeId: 'edge_1',
   epoch: 'e1',
   counters: [],

@@ -8,10 +8,14 @@ import { root } from '../support/process.ts'
 
 /** What each part may import of ours, and of others' packages. */
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
+  credentials: { ours: [], packages: [] },
   contract: { ours: [], packages: ['typebox'] },
   store: { ours: [], packages: ['kysely', 'pg'] },
-  domain: { ours: ['contract', 'lazily', 'store'], packages: ['typebox', '@zxcvbn-ts/language-common'] },
-  directory: { ours: ['domain', 'store'], packages: [] },
+  domain: {
+    ours: ['contract', 'credentials', 'lazily', 'store'],
+    packages: ['typebox', '@zxcvbn-ts/language-common'],
+  },
+  directory: { ours: ['credentials', 'domain', 'store'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
     ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
@@ -36,6 +40,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     ours: [
       'cli/admin',
       'contract',
+      'credentials',
       'app',
       'session-secret',
       'services',

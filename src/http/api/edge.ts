@@ -6,8 +6,8 @@ import { describe } from '../../contract/openapi.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import {
   type Directory,
+  type InvalidCredential,
   type MaybePromise,
-  type Refusal,
   thenMaybe,
   type ValidKey,
 } from '../../directory/directory.ts'
@@ -50,7 +50,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
   })
   const document = describeEdge(baseUrl)
   const describeVerdict = (
-    verdict: ValidKey | Refusal,
+    verdict: ValidKey | InvalidCredential,
   ): MaybePromise<Static<typeof verifyKey.answer.schema>> =>
     verdict.valid
       ? thenMaybe(directory.getWorkspace(verdict.workspaceId), (row) => ({

@@ -1,6 +1,6 @@
 // What Adit says to a server of frp, which asks it as a plugin (protocol 0.1.0): may this client log in, may it have this
 // proxy, may it go on?
-import type { MaybePromise, Refusal, ValidKey } from '../../directory/directory.ts'
+import type { InvalidCredential, MaybePromise, ValidKey } from '../../directory/directory.ts'
 import type { WorkspaceView } from '../../domain/workspaces.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { keyMessages } from '../auth/authenticator.ts'
@@ -15,7 +15,7 @@ export interface FrpAnswer {
 }
 
 export interface FrpDirectory {
-  verifyKey(secret: string): MaybePromise<ValidKey | Refusal>
+  verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   describeWorkspace(id: string): Promise<WorkspaceView>
 }
 

@@ -3,7 +3,12 @@ import type { FastifyInstance } from 'fastify'
 import { describe } from '../../contract/openapi.ts'
 import type { Operation } from '../../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../../contract/variants.ts'
-import { type Directory, type Refusal, thenMaybe, type ValidKey } from '../../directory/directory.ts'
+import {
+  type Directory,
+  type InvalidCredential,
+  thenMaybe,
+  type ValidKey,
+} from '../../directory/directory.ts'
 import type { Context, Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import * as keys from '../../domain/keys.ts'
@@ -120,6 +125,6 @@ export function describePublic(variant: Variant, baseUrl = '') {
   })
 }
 
-function requireValid(verdict: ValidKey | Refusal): void {
+function requireValid(verdict: ValidKey | InvalidCredential): void {
   if (!verdict.valid) throw new Fault('unauthorized', { message: keyMessages[verdict.reason] })
 }

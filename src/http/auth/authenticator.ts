@@ -1,7 +1,7 @@
 // Who is asking. A secret comes in a header and nowhere else.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { type MaybePromise, type Refusal, thenMaybe } from '../../directory/directory.ts'
+import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { KEY_REVOKED } from '../../domain/actors.ts'
 import { Fault } from '../../domain/fault.ts'
 
@@ -11,7 +11,7 @@ export const bearerToken = ({ headers }: { headers: IncomingHttpHeaders }): stri
   BEARER.exec(headers.authorization ?? '')?.[1]
 
 /** What to tell whom. Whoever presents a whole secret has it, so telling that it was revoked gives nothing away. */
-type RefusalMessages = Record<Refusal['reason'] | 'missing', string>
+type RefusalMessages = Record<InvalidCredential['reason'] | 'missing', string>
 
 export const keyMessages: RefusalMessages = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
@@ -30,7 +30,7 @@ export const edgeMessages: RefusalMessages = {
 
 /** Lets through whom `verify` finds good, and tells the others why not; each refusal is logged and counted. */
 export function createAuthenticator<G extends { valid: true }>(
-  verify: (secret: string) => MaybePromise<G | Refusal>,
+  verify: (secret: string) => MaybePromise<G | InvalidCredential>,
   words: RefusalMessages,
 ) {
   let refused = 0
