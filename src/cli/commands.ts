@@ -322,7 +322,7 @@ export const commands: readonly Command[] = [
       summary: 'copy the SQLite database into a file, also while a server uses it',
       details:
         'The file holds everything that was committed when the command began, and nothing is overwritten. It does not hold\n' +
-        'the secret that lies beside the database: keep a copy of that elsewhere. docs/scale.md says how to restore.',
+        'the secret that lies beside the database: keep a copy of that elsewhere. docs/operations/backup.md explains restoring.',
       arguments: ['file'],
     },
     async ({ file }, io) => (await import('./admin/backup.ts')).backup(file, io),
@@ -333,7 +333,7 @@ export const commands: readonly Command[] = [
       summary: 'on a PostgreSQL with Citus: spread usage over its machines, by workspace',
       details:
         'All other tables become reference tables, whole on every machine. Running it again changes nothing; run it after an\n' +
-        'upgrade, which may have added a table. While the rows of a table move, writing to it waits. See docs/scale.md.',
+        'upgrade, which may have added a table. While the rows of a table move, writing to it waits. See docs/operations/citus.md.',
     },
     async (_input, io) => (await import('./admin/distribute.ts')).distribute(io),
   ),

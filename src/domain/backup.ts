@@ -10,7 +10,7 @@ export async function backUp(database: Target, file: string, options: BackupOpti
   if (database.engine === 'postgres')
     throw new CannotBackUp(
       'PostgreSQL has its own tool for backups: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +
-        '(docs/scale.md shows it, and how to restore).',
+        '(see docs/operations/backup.md).',
     )
   const made = await backUpSqlite(database.path, file, options)
   return { ...made, asOf: isoOf(made.asOf) }

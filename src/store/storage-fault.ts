@@ -12,12 +12,12 @@ const texts: Record<StorageFaultKind, readonly [summary: string, remedy: string]
   io: ['The database disk cannot be read or written.', 'Check the disk and the system log.'],
   corrupt: [
     'The database is damaged.',
-    'Stop every adit that uses it and restore a backup (docs/scale.md, "Restoring"), or salvage what is left ' +
+    'Stop every adit that uses it and restore a backup (docs/operations/backup.md), or salvage what is left ' +
       'with ".recover" of the sqlite3 command.',
   ],
   not_a_database: [
     'The file is not a SQLite database, or its header is damaged.',
-    'Check ADIT_DATABASE_URL, or restore a backup (docs/scale.md, "Restoring").',
+    'Check ADIT_DATABASE_URL, or restore a backup (docs/operations/backup.md).',
   ],
 }
 

@@ -1,4 +1,4 @@
-// `adit admin backup`, and what docs/scale.md says about restoring, as real processes.
+// `adit admin backup`, and what docs/operations/backup.md says about restoring, as real processes.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import {
@@ -46,7 +46,7 @@ async function stop(server: Awaited<ReturnType<typeof startServing>>): Promise<v
   assert.equal((await server.ended).code, 0)
 }
 
-/** As docs/scale.md says: what SQLite keeps beside the old database goes with it, the secret stays. */
+/** As docs/operations/backup.md says: what SQLite keeps beside the old database goes with it, the secret stays. */
 function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
   const old = join(folder, 'old')
   mkdirSync(old)
@@ -144,7 +144,7 @@ test('a restored backup has everything from before it, keys work, and edges are 
   assert.match(await stream.next(/\n\n.*\n\n/s), /^event: reset\n/)
 })
 
-test('what was revoked after a backup is good again in it, until the recipe of docs/scale.md revokes that and nothing else', async (t) => {
+test('what was revoked after a backup is good again in it, until the recipe of docs/operations/backup.md revokes that and nothing else', async (t) => {
   if (spawnSync('jq', ['--version']).status !== 0) return t.skip('jq is not installed here')
   const place = setUp(t)
   const first = await startServing(t, place.env)
@@ -192,7 +192,7 @@ test('what was revoked after a backup is good again in it, until the recipe of d
 
 /** Word for word, but for the two databases, and the Node that npm has not for every platform. */
 function recipeOf(old: string, restored: string): string {
-  const text = readFileSync(join(root, 'docs/scale.md'), 'utf8')
+  const text = readFileSync(join(root, 'docs/operations/backup.md'), 'utf8')
   const recipe = /^\(\n {2}OLD=.*?^\)$/ms.exec(text)?.[0] as string
   return recipe
     .replace('node_modules/.bin/node', () => `'${process.execPath}'`)
