@@ -1,7 +1,7 @@
 // Edges: the servers that carry tunnels. Each has a credential of its own.
 import { EdgeName } from '../contract/fields.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
-import { type EdgeRow, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
+import { type EdgeRow, findActiveEdge, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { Fault } from './fault.ts'
@@ -26,6 +26,10 @@ export async function createEdge(services: Services, actor: Actor, name: string)
 export async function listAll(services: Services) {
   return (await listEdges(services.store.db)).map(describeEdge)
 }
+
+/** The newest active edge, which the dashboard names when it explains how to open a tunnel. */
+export const findActiveEdgeName = async ({ store }: Services): Promise<string | null> =>
+  (await findActiveEdge(store.db))?.name ?? null
 
 const describeEdge = (row: EdgeRow) => ({
   id: row.id,

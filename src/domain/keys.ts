@@ -2,7 +2,15 @@
 import { Label } from '../contract/fields.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
-import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
+import {
+  countActiveKeys,
+  findKeyById,
+  insertKey,
+  type KeyRow,
+  listKeyLabels,
+  listKeys,
+  revokeKey,
+} from '../store/keys.ts'
 import { type Db, type Tx, unchangedSince } from '../store/store.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
@@ -135,7 +143,22 @@ export async function listForPeople(
 ) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, { state, after: cursor, limit: limit + 1 })
   const { page, next } = pageOf(rows, limit)
-  return { keys: page.map((row) => ({ ...describeKey(row), createdBy: row.created_by })), next }
+  const creatorOf = await creatorNames(ctx, page)
+  return { keys: page.map((row) => ({ ...describeKey(row), createdBy: creatorOf(row) })), next }
+}
+
+const CREATED_BY_KEY = /^key (tok_[0-9a-z]+)$/
+
+/** Keys that were created by a key record its id; the list shows its label instead. */
+async function creatorNames({ store, workspaceId }: Context, rows: KeyRow[]) {
+  const keyIdOf = ({ created_by }: KeyRow) => CREATED_BY_KEY.exec(created_by ?? '')?.[1]
+  const ids = [...new Set(rows.flatMap((row) => keyIdOf(row) ?? []))]
+  const found = ids.length > 0 ? await listKeyLabels(store.db, workspaceId, ids) : []
+  const labels = new Map(found.map(({ id, label }) => [id, label]))
+  return (row: KeyRow): string | null => {
+    const label = labels.get(keyIdOf(row) ?? '')
+    return label ? `API key “${label}”` : row.created_by
+  }
 }
 
 const describeKey = (row: KeyRow) => ({

@@ -49,7 +49,7 @@ export async function listPeople(ctx: PersonContext) {
   ])
   people.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
   return {
-    people: people.map((person) => describePerson(ctx, person)),
+    people: people.map((person) => describePerson(ctx, person, people)),
     invitations: invitations.flatMap((row) =>
       // The set-up link of a new workspace is for whoever opens it, and no invitation of somebody.
       row.email === null
@@ -68,13 +68,16 @@ export async function listPeople(ctx: PersonContext) {
   }
 }
 
-const describePerson = (ctx: PersonContext, person: Awaited<ReturnType<typeof listMembers>>[number]) => ({
+type MemberRow = Awaited<ReturnType<typeof listMembers>>[number]
+
+const describePerson = (ctx: PersonContext, person: MemberRow, members: MemberRow[]) => ({
   id: person.id,
   name: person.name,
   email: person.email,
   role: person.role,
   joinedAt: isoOf(person.joinedAt),
   isYou: person.id === ctx.actor.id,
+  isLastOwner: person.role === 'owner' && !members.some((one) => one.id !== person.id && isActiveOwner(one)),
 })
 
 /** `mails` tells whether the link goes to its address alone, and so proves that whoever has it owns the address. */
@@ -150,9 +153,10 @@ export async function setRole(ctx: PersonContext, id: string, wanted: Role) {
     if (!isAtLeast(wanted, person.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
     await record(db, ctx, `person.made-${wanted}`, person)
   })
-  const person = (await listMembers(ctx.store.db, ctx.workspaceId)).find((one) => one.id === id)
+  const members = await listMembers(ctx.store.db, ctx.workspaceId)
+  const person = members.find((one) => one.id === id)
   if (!person) throw new Fault('not_found')
-  return describePerson(ctx, person)
+  return describePerson(ctx, person, members)
 }
 
 export async function removePerson(ctx: PersonContext, id: string) {
@@ -186,9 +190,12 @@ function requireMayGrant(own: Role, role: Role): void {
   throw new Fault('forbidden', { message: 'Only owners of this workspace may make somebody an owner.' })
 }
 
-/** Somebody who is not let in any more is nobody to rely on. */
-function requireAnotherOwner(others: { role: Role; disabledAt: number | null }[]): void {
-  if (others.some(({ role, disabledAt }) => role === 'owner' && disabledAt === null)) return
+/** A disabled owner cannot sign in, so does not count as the owner that a workspace needs. */
+const isActiveOwner = ({ role, disabledAt }: Pick<MemberRow, 'role' | 'disabledAt'>): boolean =>
+  role === 'owner' && disabledAt === null
+
+function requireAnotherOwner(others: Pick<MemberRow, 'role' | 'disabledAt'>[]): void {
+  if (others.some(isActiveOwner)) return
   throw new Fault('conflict', {
     message: 'A workspace needs an owner, and this is the last one. Make somebody else an owner first.',
   })

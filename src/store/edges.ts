@@ -14,6 +14,15 @@ export const findEdgeByHash = (db: Db, hash: string): Promise<EdgeRow | undefine
 export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
 
+export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
+  db
+    .selectFrom('edges')
+    .select('name')
+    .where('revoked_at', 'is', null)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
 /** The hash of its credential; undefined where no such edge is active. */
 export async function revokeEdge(db: Tx, id: string, at: number): Promise<string | undefined> {
   const row = await db

@@ -39,6 +39,14 @@ export function listKeys(
   return query.execute()
 }
 
+export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[]) =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'label'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', 'in', ids)
+    .execute()
+
 /** Counts no further than `max`. */
 export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
   const active = db

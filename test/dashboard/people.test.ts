@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
+import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { setRole } from '../../src/store/people.ts'
 import { engines } from '../support/databases.ts'
 import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { connectRaw } from '../support/raw.ts'
-import { addWorkspace, operator, rename, serve } from '../support/server.ts'
+import { addEdge, addWorkspace, operator, rename, serve } from '../support/server.ts'
 
 for (const engine of engines) {
   test(`${engine}: a workspace has at most 1,000 members and open invitations`, async (t) => {
@@ -378,6 +379,48 @@ for (const engine of engines) {
     assert.deepEqual(created.actor.name, 'Bob')
     assert.equal(created.subject.name, '<img src=x onerror=alert(1)>')
     assert.equal(entries[0].actor.name, 'Robert')
+  })
+
+  test(`${engine}: the key list names the key that created another by its label`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const created = (await server.post('/tokens', { label: 'made by a key' })).json
+    const unlabeled = (await ann.post('/workspaces/acme/keys', {})).json
+    const headers = { authorization: `Bearer ${unlabeled.token}` }
+    const nested = (await server.post('/tokens', { label: 'nested' }, headers)).json
+    const { keys } = (await ann.get('/workspaces/acme/keys')).json
+    const creators = new Map(keys.map((key: Record<string, string>) => [key.id, key.createdBy]))
+    assert.equal(creators.get(server.key.id), 'operator test')
+    assert.equal(creators.get(created.id), 'API key “first”')
+    assert.equal(creators.get(unlabeled.id), 'Ann')
+    assert.equal(creators.get(nested.id), `key ${unlabeled.id}`, 'without a label, the id remains')
+  })
+
+  test(`${engine}: the last owner who can sign in is marked, also in the response to a role change`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'owner')
+    const bob = await addPerson(server, 'Bob', 'admin')
+    const lastOwners = async () =>
+      (await ann.get('/workspaces/acme/people')).json.people
+        .filter((person: { isLastOwner: boolean }) => person.isLastOwner)
+        .map((person: { name: string }) => person.name)
+    assert.deepEqual(await lastOwners(), ['Ann'])
+    const promoted = await ann.post(`/workspaces/acme/people/${bob.id}`, { role: 'owner' })
+    assert.equal(promoted.json.isLastOwner, false)
+    assert.deepEqual(await lastOwners(), [])
+    await setDisabled(server.services, operator, bob.email, true)
+    assert.deepEqual(await lastOwners(), ['Ann'])
+  })
+
+  test(`${engine}: the workspace names an active edge, and none after it is revoked`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addPerson(server, 'Ann', 'member')
+    const edgeName = async () => (await ann.get('/workspaces/acme')).json.edgeName
+    assert.equal(await edgeName(), null)
+    const { id } = await addEdge(server, 'fra-1')
+    assert.equal(await edgeName(), 'fra-1')
+    await revokeEdge(server.services, operator, id)
+    assert.equal(await edgeName(), null)
   })
 
   test(`${engine}: keys and the audit log come in pages, newest first, without gap or repeat`, async (t) => {

@@ -19,6 +19,9 @@ const Person = Type.Object(
     role: Role,
     joinedAt: Instant,
     isYou: Type.Boolean({ description: 'Whether it is the one who asks.' }),
+    isLastOwner: Type.Boolean({
+      description: 'Whether no other owner can sign in, so that this one must keep the role.',
+    }),
   },
   { title: 'Person' },
 )
@@ -42,6 +45,7 @@ const person = {
   role: 'owner',
   joinedAt: '2026-11-01T09:30:00.000Z',
   isYou: true,
+  isLastOwner: true,
 }
 const invitation = {
   id: 'lnk_01k9x2m4q7r8s9t0v1w2x3y4z5',

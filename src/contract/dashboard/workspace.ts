@@ -49,6 +49,10 @@ const readWorkspace = operation({
         exampleUrl: HostName({ description: 'Host name of a tunnel, for example.' }),
         createdAt: Instant,
         role: Role,
+        edgeName: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          description: 'Name of an active edge of this server; null before one is registered.',
+        }),
         keysCanManageKeys: Type.Boolean({
           description:
             'Whether API keys can make and revoke keys too (variant A), or only people can (variant B).',
@@ -64,6 +68,7 @@ const readWorkspace = operation({
       exampleUrl: 'my-app.acme.tunnels.example.com',
       createdAt: '2026-11-01T09:30:00.000Z',
       role: 'owner',
+      edgeName: 'fra-1',
       keysCanManageKeys: true,
     },
   },
@@ -111,7 +116,8 @@ const listKeys = operation({
               createdAt: Instant,
               createdBy: Type.Unsafe<string | null>({
                 type: ['string', 'null'],
-                description: 'Who made it, by the name of then; null where that was not written down.',
+                description:
+                  'Who created it: the user’s name at that time, or the label of the API key; null if not recorded.',
               }),
               lastUsedAt: InstantOrNull(
                 'When it was last used, at most 5 s late; null before its first use.',

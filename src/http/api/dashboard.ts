@@ -8,6 +8,7 @@ import type { Variant } from '../../contract/variants.ts'
 import * as accounts from '../../domain/accounts.ts'
 import { readAudit } from '../../domain/audit.ts'
 import type { Services } from '../../domain/context.ts'
+import { findActiveEdgeName } from '../../domain/edges.ts'
 import { Fault } from '../../domain/fault.ts'
 import * as keys from '../../domain/keys.ts'
 import { applyLink, linkAddress, readLink } from '../../domain/links.ts'
@@ -196,6 +197,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     'workspace.read': async (ctx) => ({
       ...(await readWorkspace(ctx)),
       role: ctx.role,
+      edgeName: await findActiveEdgeName(services),
       keysCanManageKeys: variant === 'A',
     }),
     'keys.list': (ctx, page) => keys.listForPeople(ctx, page),
