@@ -10,9 +10,9 @@ import {
   takeCode,
   WRONG_CREDENTIALS,
 } from '../domain/sign-ins.ts'
-import { findUser, type UserRow } from '../store/people.ts'
 import { deleteSession, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { findUser, type UserRow } from '../store/users.ts'
 import { AuthFailed, unmasked, within } from './adapter.ts'
 import { type Browser, cookiesNamed, headersOf } from './browser.ts'
 import { type AuthSettings, authOptions } from './options.ts'

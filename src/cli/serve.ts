@@ -1,7 +1,7 @@
 // `adit serve`: starts the server, tells where it is and, the very first time, hands out a key to try it with.
 import { startServer } from '../app.ts'
 import { type Config, readConfig, unknownSettings } from '../config.ts'
-import { hasPeople } from '../domain/accounts.ts'
+import { hasAnyUser } from '../domain/accounts.ts'
 import type { Services } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
 import { linkAddress } from '../domain/links.ts'
@@ -59,7 +59,8 @@ async function findAccess(services: Services): Promise<Access> {
   // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
   if (services.store.engine === 'postgres' && (await isEmpty(services))) return 'nothing is there'
   return (
-    (await prepareFirstRun(services)) ?? ((await hasPeople(services)) ? 'people are there' : 'keys are there')
+    (await prepareFirstRun(services)) ??
+    ((await hasAnyUser(services)) ? 'people are there' : 'keys are there')
   )
 }
 

@@ -1,7 +1,7 @@
 // A typed client of the public API. What it offers is read off the contract by the compiler; when it runs it needs fetch
 // and nothing else, in Node and in a browser.
 import type { Static, TSchema } from 'typebox'
-import type { AnswerOf, Operation } from '../contract/operation.ts'
+import type { Operation, OutputOf } from '../contract/operation.ts'
 import type { Variant, variants } from '../contract/variants.ts'
 import { parseExact, type Received } from './exact-json.ts'
 import { AditError, type ApiFault, type Fault } from './faults.ts'
@@ -56,7 +56,7 @@ export type Client<V extends Variant = 'A'> = {
   [G in Group<OperationsOf<V>['id']>]: {
     [O in OperationsOf<V> as O['id'] extends `${G}.${infer Verb}` ? Verb : never]: (
       ...given: Arguments<InputOf<O>>
-    ) => Promise<Received<AnswerOf<O>>>
+    ) => Promise<Received<OutputOf<O>>>
   }
 }
 

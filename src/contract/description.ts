@@ -10,7 +10,7 @@ export const readDescription = operation({
   access: 'anyone',
   summary: 'Read this description',
   description: 'Returns the OpenAPI 3.1 document of the routes that this deployment serves. Needs no key.',
-  answer: {
+  response: {
     status: 200,
     description: 'The OpenAPI document.',
     schema: Type.Unsafe<object>({ type: 'object', additionalProperties: true, title: 'OpenApiDocument' }),

@@ -56,7 +56,7 @@ export const verifyKey = operation({
     },
     { title: 'KeyToVerify', examples: [{ key: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE' }] },
   ),
-  answer: {
+  response: {
     status: 200,
     description: 'What the key is.',
     schema: Type.Union([GoodKey, BadKey], { title: 'KeyVerdict' }),
@@ -79,7 +79,7 @@ export const authorizeVisitor = operation({
     'For reverse proxies that ask before they forward (nginx `auth_request`, Caddy `forward_auth`, Traefik). The ' +
     'visitor’s own `Authorization: Bearer <API key>` is passed on, and the edge’s credential comes in `X-Adit-Edge`. ' +
     'A good key is 204, anything else 401.',
-  answer: {
+  response: {
     status: 204,
     description: 'The key is good; the headers tell whose it is.',
     schema: Type.Object({ 'x-adit-workspace': Slug, 'x-adit-key-id': TokenId }),
@@ -114,7 +114,7 @@ export const followKeyChanges = operation({
       }),
     ),
   }),
-  answer: {
+  response: {
     status: 200,
     description: 'The changes, as they happen.',
     schema: Type.Object({ keyId: TokenId, hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),

@@ -67,7 +67,7 @@ export const EdgeName = DisplayName({
   examples: ['fra-1'],
 })
 
-export const PersonName = DisplayName({
+export const UserName = DisplayName({
   description: 'What a person wants to be called.',
   examples: ['Ann Example'],
 })

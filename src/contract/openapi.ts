@@ -98,25 +98,26 @@ export function describe(surface: Surface): Json {
   const paths: { [path: string]: Json } = {}
   const usedFaults = new Set<FaultCode>()
   for (const operation of surface.operations) {
-    const { answer } = operation
-    const cacheable = operation.method === 'GET' && !answer.asHeaders && !answer.stream
+    const { response } = operation
+    const cacheable = operation.method === 'GET' && !response.asHeaders && !response.stream
     const given = [
       ...parameters('path', operation.params),
       ...parameters('query', operation.query),
       ...parameters('header', operation.headers),
     ]
     const responses: Json = {
-      [answer.status]: {
-        description: answer.description,
+      [response.status]: {
+        description: response.description,
         headers: {
           ...everyAnswer,
           ...(cacheable && { ETag: header('ETag') }),
-          ...(answer.paged && { Link: header('Link') }),
+          ...(response.paged && { Link: header('Link') }),
           ...(operation.access === 'key' && limits()),
-          ...(answer.asHeaders && answerHeaders(answer.schema)),
+          ...(response.asHeaders && headersOf(response.schema)),
         },
-        ...(answer.stream && { content: streamContent(answer.example) }),
-        ...(!answer.asHeaders && !answer.stream && { content: content(answer.schema, answer.example) }),
+        ...(response.stream && { content: streamContent(response.example) }),
+        ...(!response.asHeaders &&
+          !response.stream && { content: content(response.schema, response.example) }),
       },
       ...(cacheable && { 304: { $ref: '#/components/responses/not_modified' } }),
     }
@@ -131,7 +132,7 @@ export function describe(surface: Surface): Json {
         summary: operation.summary,
         description: operation.description,
         tags: [groupOf(operation)],
-        ...((operation.access === 'anyone' || operation.access === 'visitor') && { security: [] }),
+        ...((operation.access === 'anyone' || operation.access === 'browser') && { security: [] }),
         ...(given.length > 0 && { parameters: given }),
         ...(operation.body && {
           requestBody: {
@@ -191,7 +192,7 @@ export function describe(surface: Surface): Json {
 const streamContent = (example: unknown) => ({ 'text/event-stream': { schema: { type: 'string' }, example } })
 
 /** The members of an answer that is sent as headers. */
-const answerHeaders = (schema: TSchema) =>
+const headersOf = (schema: TSchema) =>
   Object.fromEntries(
     Object.entries((schema as TObject).properties).map(([name, property]) => {
       const { description, pattern, maxLength } = property as Json

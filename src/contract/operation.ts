@@ -7,7 +7,7 @@ import type { FaultCode } from './faults.ts'
  * Who may call: anybody; the holder of a workspace's API key; an edge; and of people anybody at a browser of ours, whoever
  * is signed in, or a member of the workspace in the path whose role is at least that.
  */
-export type Access = 'anyone' | 'key' | 'edge' | 'visitor' | 'person' | Role
+export type Access = 'anyone' | 'key' | 'edge' | 'browser' | 'user' | Role
 
 /** What people are in a workspace, each including the ones before. */
 export const roles = ['member', 'admin', 'owner'] as const
@@ -27,7 +27,7 @@ export interface Operation {
   readonly body?: TObject
   /** How large a body may be, where the server's usual bound is too small. */
   readonly bodyBytesMax?: number
-  readonly answer: Answer
+  readonly response: ResponseDefinition
   /** The faults of its own; those that every operation can answer with are implied. */
   readonly faults: readonly FaultCode[]
   /** Agents may call it, under this name. */
@@ -46,7 +46,7 @@ export interface Tool {
     | { readonly destructive: boolean; readonly idempotent: boolean }
 }
 
-export interface Answer {
+export interface ResponseDefinition {
   readonly status: 200 | 201 | 204 | 302
   readonly description: string
   readonly schema: TSchema
@@ -73,9 +73,9 @@ export type InputOf<O extends Operation> = PartOf<O, 'params'> &
   PartOf<O, 'headers'> &
   PartOf<O, 'body'>
 
-export type AnswerOf<O extends Operation> = O['answer'] extends { stream: true }
+export type OutputOf<O extends Operation> = O['response'] extends { stream: true }
   ? AsyncIterable<string>
-  : Static<O['answer']['schema']>
+  : Static<O['response']['schema']>
 
 /** The faults an operation can answer with: those that any request can run into, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {
@@ -84,8 +84,8 @@ export function faultsOf(operation: Operation): FaultCode[] {
     anyone: [],
     key: ['unauthorized', 'rate_limited', 'unavailable'],
     edge: ['unauthorized', 'unavailable'],
-    visitor: ['forbidden', 'unavailable'],
-    person: ['unauthorized', 'forbidden', 'unavailable'],
+    browser: ['forbidden', 'unavailable'],
+    user: ['unauthorized', 'forbidden', 'unavailable'],
     member: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
     admin: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
     owner: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],

@@ -14,7 +14,7 @@ const readHealth = operation({
   access: 'anyone',
   summary: 'Is the process alive?',
   description: 'Answers as long as the process can answer at all. It does not ask the database.',
-  answer: { status: 200, description: 'It is.', ...status('ok') },
+  response: { status: 200, description: 'It is.', ...status('ok') },
   faults: [],
 })
 
@@ -27,7 +27,7 @@ const readReadiness = operation({
   description:
     'Asks the database. Unavailable while that does not answer or cannot be written, such as on a full disk, and once a ' +
     'stop was asked for.',
-  answer: { status: 200, description: 'They should.', ...status('ready') },
+  response: { status: 200, description: 'They should.', ...status('ready') },
   faults: ['unavailable'],
 })
 

@@ -88,7 +88,7 @@ export const reportUsage = operation({
     },
   ),
   bodyBytesMax: 4 * 1024 * 1024,
-  answer: {
+  response: {
     status: 200,
     description: 'What was taken is committed.',
     schema: Type.Object(

@@ -45,7 +45,7 @@ export const listTokens = operation({
       }),
     ),
   }),
-  answer: {
+  response: {
     status: 200,
     description: 'The keys.',
     schema: Type.Object({ tokens: Type.Array(ApiKey) }, { title: 'ApiKeyList' }),
@@ -88,7 +88,7 @@ export const createToken = operation({
     { label: Type.Optional(Label) },
     { title: 'NewApiKey', description: 'Unknown members are ignored.', examples: [{ label: 'ci' }] },
   ),
-  answer: {
+  response: {
     status: 201,
     description: 'The new key, with its secret.',
     schema: Type.Object(
@@ -130,7 +130,7 @@ export const revokeToken = operation({
     'Revokes a key of the workspace for good; a key may revoke itself. A key that does not exist, belongs to ' +
     'another workspace or is already revoked is 404.',
   params: Type.Object({ id: TokenId }),
-  answer: {
+  response: {
     status: 200,
     description: 'The key is revoked.',
     schema: Type.Object({ id: TokenId, revoked: Type.Literal(true) }, { title: 'Revoked' }),

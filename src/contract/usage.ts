@@ -72,7 +72,7 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
         }),
       ),
     }),
-    answer: { status: 200, description: 'Usage over the window.', schema, example },
+    response: { status: 200, description: 'Usage over the window.', schema, example },
     faults: [],
     tool: { name: 'get_usage', title: 'Read usage', hints: { readOnly: true } },
   })

@@ -39,7 +39,7 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
     access: 'key',
     summary: 'Read the workspace',
     description: 'Returns the workspace that owns the presented key.',
-    answer: { status: 200, description: 'The workspace.', schema, example },
+    response: { status: 200, description: 'The workspace.', schema, example },
     faults: [],
     tool: { name: 'get_workspace', title: 'Read the workspace', hints: { readOnly: true } },
   })

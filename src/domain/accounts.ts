@@ -1,35 +1,35 @@
 // One's own account, and what the operator does to other people's.
 import { Email } from '../contract/fields.ts'
 import { endLinksFor } from '../store/links.ts'
+import { listMemberships, listMembershipsAmong, type Role } from '../store/members.ts'
+import {
+  findPassword,
+  findPasswordByEmail,
+  hasPassword,
+  lockPassword,
+  setPassword,
+} from '../store/passwords.ts'
+import { deleteChallenges, deleteSession, deleteSessions, listSessions } from '../store/sessions.ts'
+import type { Tx } from '../store/store.ts'
 import {
   clearSecondFactor,
   disableUser,
   enableUser,
-  findPassword,
-  findPasswordByEmail,
   findUser,
   findUserByEmail,
-  hasPassword,
   hasUsers,
-  listMemberships,
-  listMembershipsAmong,
   listUsers,
-  lockPassword,
-  type Role,
   renameUser,
-  setPassword,
   type UserRow,
-} from '../store/people.ts'
-import { deleteChallenges, deleteSession, deleteSessions, listSessions } from '../store/sessions.ts'
-import type { Tx } from '../store/store.ts'
+} from '../store/users.ts'
 import { requireSession } from './actors.ts'
 import { type AuditAction, writeAudit, writeUserAudit } from './audit.ts'
-import type { Actor, PersonActor, Services } from './context.ts'
+import type { Actor, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
+import { membershipsOf } from './members.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
-import { membershipsOf } from './people.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug } from './workspaces.ts'
@@ -40,7 +40,7 @@ const checkEmail: Checker<string> = checker(Email, 'email')
 export const SESSION_MS_MAX = 14 * 24 * 60 * 60 * 1000
 
 /** Whoever is signed in; undefined where the account was disabled. */
-export async function findPerson(services: Services, id: string): Promise<UserRow | undefined> {
+export async function findEnabledUser(services: Services, id: string): Promise<UserRow | undefined> {
   const user = await findUser(services.store.db, id)
   return user?.disabled_at === null ? user : undefined
 }
@@ -65,7 +65,7 @@ export async function describeSelf(services: Services, user: UserRow) {
 /** Acts on one's own account and writes it down, in one transaction that begins by making sure of the session. */
 export const updateOwnAccount = (
   services: Services,
-  actor: PersonActor,
+  actor: UserActor,
   action: AuditAction,
   act: (db: Tx) => Promise<void>,
 ): Promise<void> =>
@@ -88,7 +88,7 @@ export async function credentialsOf(services: Services, email: string) {
 /** `before` is the hash that the old password was held against: it must be the one in force to the end. */
 export const changePassword = (
   services: Services,
-  actor: PersonActor,
+  actor: UserActor,
   user: UserRow,
   { before, hashed }: { before: string; hashed: string },
 ) =>
@@ -102,12 +102,12 @@ export const changePassword = (
     await endLinksFor(db, user.email, 'reset', null, at)
   })
 
-export const rename = (services: Services, actor: PersonActor, name: string) =>
+export const rename = (services: Services, actor: UserActor, name: string) =>
   updateOwnAccount(services, actor, 'person.renamed', (db) =>
     renameUser(db, actor.id, name, services.clock()),
   )
 
-export async function readSessions(services: Services, actor: PersonActor) {
+export async function readSessions(services: Services, actor: UserActor) {
   const rows = await listSessions(services.store.db, actor.id, services.clock())
   return {
     sessions: rows.map((row) => ({
@@ -121,12 +121,12 @@ export async function readSessions(services: Services, actor: PersonActor) {
   }
 }
 
-export const endSession = (services: Services, actor: PersonActor, id: string) =>
+export const endSession = (services: Services, actor: UserActor, id: string) =>
   updateOwnAccount(services, actor, 'person.session-ended', async (db) => {
     if (!(await deleteSession(db, actor.id, id))) throw new Fault('not_found')
   })
 
-export const signOutEverywhere = (services: Services, actor: PersonActor) =>
+export const signOutEverywhere = (services: Services, actor: UserActor) =>
   updateOwnAccount(services, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
 
 /** Makes a link by which somebody joins a workspace; the operator vouches for the address. */
@@ -208,7 +208,7 @@ export async function getUserByEmail(services: Services, email: string): Promise
 }
 
 /** Whether anybody can sign in at all. */
-export const hasPeople = (services: Services): Promise<boolean> => hasUsers(services.store.db)
+export const hasAnyUser = (services: Services): Promise<boolean> => hasUsers(services.store.db)
 
 /** In slices. */
 export async function* listAllUsers(services: Services) {

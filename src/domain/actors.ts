@@ -1,10 +1,10 @@
 // Whoever acts must still be allowed to in the very transaction of the act. Without this, whoever holds a leaked key or a
 // stolen session could begin a request, take seconds to send its body, and act after the revocation was acknowledged.
 import { lockActiveKey } from '../store/keys.ts'
-import { lockRole, type Role } from '../store/people.ts'
+import { lockRole, type Role } from '../store/members.ts'
 import { lockSession } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
-import type { Context, PersonActor } from './context.ts'
+import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 
 /** Said at the door, and to a key that is revoked while its request is under way. */
@@ -39,14 +39,14 @@ export async function reauthorize(db: Tx, { actor, workspaceId }: Context): Prom
 }
 
 /** The role that a person has now, not the one from when the request began: the latter may have been taken away. */
-export async function requireRoleForUpdate(db: Tx, workspaceId: string, actor: PersonActor): Promise<Role> {
+export async function requireRoleForUpdate(db: Tx, workspaceId: string, actor: UserActor): Promise<Role> {
   await requireSession(db, actor)
   const role = await lockRole(db, workspaceId, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
   return role as Role
 }
 
-export async function requireSession(db: Tx, { id, session }: PersonActor): Promise<void> {
+export async function requireSession(db: Tx, { id, session }: UserActor): Promise<void> {
   if (!session || !(await lockSession(db, id, session.id)))
     throw new Fault('unauthorized', { message: SIGNED_OUT })
 }

@@ -1,7 +1,8 @@
 // Who did what to what, and when. Written in the transaction of the act itself: no audit, no act.
 import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store/audit.ts'
-import { listWorkspaceIdsOf, lockUser, type Role } from '../store/people.ts'
+import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
+import { lockUser } from '../store/users.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'

@@ -1,5 +1,5 @@
 // What domain functions are given: the services they use and, where they act for a caller, who that is.
-import type { Role } from '../store/people.ts'
+import type { Role } from '../store/members.ts'
 import type { Store } from '../store/store.ts'
 import type { Totals } from '../store/usage-limits.ts'
 import type { Ids } from './ids.ts'
@@ -25,9 +25,9 @@ export type Actor =
   | { kind: 'operator'; id: string }
   /** Somebody who has not proven who they are; the id is their IP address. */
   | { kind: 'visitor'; id: string }
-  | PersonActor
+  | UserActor
 
-export interface PersonActor {
+export interface UserActor {
   kind: 'person'
   id: string
   name: string

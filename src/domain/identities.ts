@@ -2,8 +2,8 @@
 // none, because addresses are reassigned and not every provider proves them.
 import { cleanText } from '../contract/text.ts'
 import { findUserByIdentity, hasIdentity, insertIdentity } from '../store/identities.ts'
-import { findUserByEmail, insertUser, lockUser, type UserRow } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
+import { findUserByEmail, insertUser, lockUser, type UserRow } from '../store/users.ts'
 import { writeUserAudit } from './audit.ts'
 import type { Services } from './context.ts'
 import { Fault } from './fault.ts'

@@ -137,7 +137,7 @@ const keySlices = (db: Db, workspaceId: string, after?: string) =>
   slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
 
 /** For people: a page of the keys in one state or in any, with who made them. */
-export async function listForPeople(
+export async function listForMembers(
   ctx: Context,
   { state, limit = 50, cursor }: KeyPage & { state?: 'active' | 'revoked' | undefined },
 ) {

@@ -1,8 +1,8 @@
 // How many links are made in 24 hours, because each is a mail to somebody. Counted from the rows of the links, in the
 // transaction that adds one: the same on every node and after a restart.
 import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
-import { lockUser } from '../store/people.ts'
 import type { Tx } from '../store/store.ts'
+import { lockUser } from '../store/users.ts'
 import type { Services } from './context.ts'
 import { Fault } from './fault.ts'
 

@@ -10,21 +10,14 @@ import {
   type LinkRow,
   listLinksTo,
 } from '../store/links.ts'
-import {
-  findUserByEmail,
-  insertMember,
-  insertUser,
-  listWorkspaceIdsOf,
-  type Role,
-  setPassword,
-  type UserRow,
-  verifyEmail,
-} from '../store/people.ts'
+import { insertMember, listWorkspaceIdsOf, type Role } from '../store/members.ts'
+import { setPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../store/users.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
-import type { PersonActor, Services } from './context.ts'
+import type { Services, UserActor } from './context.ts'
 import { Fault, invalid } from './fault.ts'
 import { requireGoodPassword } from './passwords.ts'
 import { isoOf } from './timestamps.ts'
@@ -187,7 +180,7 @@ async function choose(
 }
 
 /** Somebody who is let in by a link, and is not signed in yet. */
-const actorOf = ({ id, name }: UserRow, address: string): PersonActor => ({
+const actorOf = ({ id, name }: UserRow, address: string): UserActor => ({
   kind: 'person',
   id,
   name,

@@ -29,7 +29,7 @@ export function dailyMaxOf(gbps: number): Totals {
 }
 
 type Given = Static<(typeof reportUsage)['body']>
-type Receipt = Static<(typeof reportUsage)['answer']['schema']>
+type Receipt = Static<(typeof reportUsage)['response']['schema']>
 type Reason = Receipt['refused'][number]['reason']
 
 /** Finds the ids of workspaces, as far as they exist, by their slugs. */

@@ -1,11 +1,11 @@
 // What follows once somebody has proven, or failed to prove, who they are.
-
 import { hashSecret } from '../credentials/secret.ts'
-import { findUser, lockPassword, type UserRow } from '../store/people.ts'
+import { lockPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions, dropSessionsBeyond, useCode } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { findUser, type UserRow } from '../store/users.ts'
 import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
-import type { PersonActor, Services } from './context.ts'
+import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 
 export const WRONG_CREDENTIALS = 'The e-mail address or the password is wrong.'
@@ -25,7 +25,7 @@ export interface SignIn {
 export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
   await dropSessionsBeyond(db, user.id, SESSIONS_MAX, services.clock())
   const { id, name } = user
-  const actor: PersonActor = { kind: 'person', id, name, address: signIn.address }
+  const actor: UserActor = { kind: 'person', id, name, address: signIn.address }
   await writeUserAudit(db, services, {
     actor,
     action: 'person.signed-in',
@@ -53,7 +53,7 @@ export async function recordFailedSignIn(
 /** Somebody who is signed in and was asked for the password or a code once more. */
 export const recordFailedConfirmation = (
   services: Services,
-  actor: PersonActor,
+  actor: UserActor,
   detail: 'password' | 'code',
 ): Promise<void> =>
   services.store.transaction((db) =>

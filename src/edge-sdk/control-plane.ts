@@ -4,9 +4,9 @@ import type { verifyKey } from '../contract/edge.ts'
 import type { reportUsage } from '../contract/reports.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
-export type Verdict = Static<(typeof verifyKey)['answer']['schema']>
+export type Verdict = Static<(typeof verifyKey)['response']['schema']>
 export type Report = Static<(typeof reportUsage)['body']>
-export type Receipt = Static<(typeof reportUsage)['answer']['schema']>
+export type Receipt = Static<(typeof reportUsage)['response']['schema']>
 
 const ANSWER_WITHIN_MS = 5_000
 const REPORT_WITHIN_MS = 15_000

@@ -1,13 +1,13 @@
 // What came of a call in one sentence, for the agent and for people who look over its shoulder.
-import type { AnswerOf } from '../contract/operation.ts'
+import type { OutputOf } from '../contract/operation.ts'
 import type { ToolOperation } from './tools.ts'
 
-type AnswerTo<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? AnswerOf<O> : never
+type ResultOf<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? OutputOf<O> : never
 
 /** Where a call names no limit: an agent has to read all that it is given. */
 export const KEYS_PER_CALL = 100
 
-type Sentence<Id> = (answer: AnswerTo<Id>, given: { limit?: number }) => string
+type Sentence<Id> = (output: ResultOf<Id>, given: { limit?: number }) => string
 
 export const summaries: { [Id in ToolOperation['id']]: Sentence<Id> } = {
   'workspace.read': (workspace) => {

@@ -27,7 +27,7 @@ function isTool(operation: PublicOperation): operation is ToolOperation {
 }
 
 function describe(operation: ToolOperation): AgentTool {
-  const { tool, params, query, body, answer, description }: Operation & Pick<ToolOperation, 'tool'> =
+  const { tool, params, query, body, response, description }: Operation & Pick<ToolOperation, 'tool'> =
     operation
   const parts = [params, query, body].filter((part) => part !== undefined)
   const listed: ListedTool = {
@@ -40,7 +40,7 @@ function describe(operation: ToolOperation): AgentTool {
       required: parts.flatMap(requiredOf),
       additionalProperties: false,
     },
-    outputSchema: withoutRules(answer.schema) as NonNullable<ListedTool['outputSchema']>,
+    outputSchema: withoutRules(response.schema) as NonNullable<ListedTool['outputSchema']>,
     annotations: annotationsOf(tool.hints),
   }
   return { operation, listed }

@@ -1,6 +1,7 @@
 // Accounts at identity providers, by issuer and subject.
-import type { UserRow } from './people.ts'
+
 import type { Db, Tx } from './store.ts'
+import type { UserRow } from './users.ts'
 
 /** The issuer is part of it: a subject means nothing without the issuer that chose it. */
 const providerOf = (issuer: string) => `oidc:${issuer}`

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely'
 import { DatabaseUnreachable, isRace, isUnavailable } from './db-errors.ts'
 import { core } from './migrations/0001-core.ts'
 import { keyFeed } from './migrations/0002-key-feed.ts'
-import { people } from './migrations/0003-people.ts'
+import { users } from './migrations/0003-users.ts'
 import { nodes } from './migrations/0004-nodes.ts'
 import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import { activeRows } from './migrations/0006-active-rows.ts'
@@ -18,7 +18,7 @@ import type { Tables } from './tables.ts'
 const migrations: readonly Migration[] = [
   core,
   keyFeed,
-  people,
+  users,
   nodes,
   usageByArrival,
   activeRows,

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ipPrefix, normalizeAddress } from '../../src/net/ip-address.ts'
 import { createDatabase } from '../support/databases.ts'
-import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
 import { startServing } from '../support/process.ts'
 import { caller, serve } from '../support/server.ts'
+import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
 test('an address has one form, without port, brackets, zone or mapping', () => {
   for (const [given, address] of [
@@ -49,7 +49,7 @@ const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' }
 
 test('a proxy that sends the port, or what is no address, does not make one client many', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: behindProxy })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = (password: string, from: string) =>
     openBrowser(server.url).call('POST', '/sign-in', { email, password }, { 'x-forwarded-for': from })
   for (const from of [
@@ -63,7 +63,7 @@ test('a proxy that sends the port, or what is no address, does not make one clie
   assert.equal((await attempt(PASSWORD, '192.0.2.1:1006')).status, 429)
   for (let round = 0; round < 5; round++) await attempt('wrong', `made-up-${round}`)
   assert.equal((await attempt(PASSWORD, 'made-up-6')).status, 429, 'counted as the proxy itself')
-  const bob = await addPerson(server, 'Bob', 'owner')
+  const bob = await addMember(server, 'Bob', 'owner')
   const fine = openBrowser(server.url)
   await fine.call(
     'POST',

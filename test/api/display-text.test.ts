@@ -7,9 +7,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { cleanText, DISPLAY_TEXT } from '../../src/contract/text.ts'
 import { createDatabase, engines } from '../support/databases.ts'
-import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { run } from '../support/process.ts'
 import { serve } from '../support/server.ts'
+import { addMember, linkFor, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 /** One of each kind, by its code point. */
 const refused = [
@@ -56,7 +56,7 @@ for (const engine of engines)
 
 test('the dashboard refuses the same in labels and in people’s names', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const link = await linkFor(server, 'bob@example.com', 'member')
   for (const codePoint of refused) {
     const text = `evil${String.fromCodePoint(codePoint)}gnp.exe`
@@ -92,7 +92,7 @@ test('the operator’s commands refuse the same, and so does a tokens file', asy
 
 test('what a browser calls itself is shown as one line without such characters', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url)
   const agent = 'Evil\u00ad\u0085Agent'
   await browser.call('POST', '/sign-in', { email, password: PASSWORD }, { 'user-agent': agent })

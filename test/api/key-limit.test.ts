@@ -7,9 +7,9 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases.ts'
-import { addPerson } from '../support/people.ts'
 import { run } from '../support/process.ts'
 import { addWorkspace, caller, operator, serve } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
 
 const LIMIT_REACHED =
   'The workspace has 3 active API keys, which is the limit. Revoke keys that are no longer in use; ' +
@@ -43,7 +43,7 @@ for (const engine of engines) {
 
   test(`${engine}: the dashboard and the operator are held to the limit too`, async (t) => {
     const server = await serve(t, { engine, env })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     for (const status of [201, 201, 400])
       assert.equal((await ann.post('/workspaces/acme/keys', { label: 'x' })).status, status)
     const database = server.config.database

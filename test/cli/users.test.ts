@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createDatabase, engines } from '../support/databases.ts'
-import { openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { run, startServing } from '../support/process.ts'
+import { openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines)
   test(`${engine}: a link for somebody, a list, a reset, revoked and restored`, async (t) => {

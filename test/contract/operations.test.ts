@@ -48,35 +48,35 @@ function isBounded(bounds: Bounds): boolean {
 }
 
 /** Every id that a surface has, with who may call it: a new operation is not complete before it stands here too. */
-const forPeople: Record<string, Operation['access']> = {
-  'sign-in.options': 'visitor',
-  'sign-in.password': 'visitor',
-  'sign-in.code': 'visitor',
-  'sign-in.sso': 'visitor',
-  'sign-in.return': 'visitor',
-  'sign-in.forgotten': 'visitor',
-  'links.read': 'visitor',
-  'links.use': 'visitor',
-  'session.read': 'person',
-  'session.end': 'person',
-  'session.end-all': 'person',
-  'account.rename': 'person',
-  'account.password': 'person',
-  'account.sessions': 'person',
-  'account.end-session': 'person',
-  'second-factor.begin': 'person',
-  'second-factor.confirm': 'person',
-  'second-factor.remove': 'person',
+const forUsers: Record<string, Operation['access']> = {
+  'sign-in.options': 'browser',
+  'sign-in.password': 'browser',
+  'sign-in.code': 'browser',
+  'sign-in.sso': 'browser',
+  'sign-in.return': 'browser',
+  'sign-in.forgotten': 'browser',
+  'links.read': 'browser',
+  'links.use': 'browser',
+  'session.read': 'user',
+  'session.end': 'user',
+  'session.end-all': 'user',
+  'account.rename': 'user',
+  'account.password': 'user',
+  'account.sessions': 'user',
+  'account.end-session': 'user',
+  'second-factor.begin': 'user',
+  'second-factor.confirm': 'user',
+  'second-factor.remove': 'user',
   'workspace.read': 'member',
   'keys.list': 'member',
   'keys.create': 'admin',
   'keys.revoke': 'admin',
   'usage.read': 'member',
   'audit.list': 'member',
-  'people.list': 'member',
-  'people.set-role': 'admin',
-  'people.remove': 'admin',
-  'people.leave': 'member',
+  'members.list': 'member',
+  'members.set-role': 'admin',
+  'members.remove': 'admin',
+  'members.leave': 'member',
   'invitations.create': 'admin',
   'invitations.revoke': 'admin',
   'description.read': 'anyone',
@@ -98,7 +98,7 @@ const forPrograms: Record<string, Operation['access']> = {
 
 for (const [table, operations] of Object.entries(tables)) {
   test(`${table}: every operation declares its access, and it is the one decided upon`, () => {
-    const decided = table === 'dashboard' ? forPeople : forPrograms
+    const decided = table === 'dashboard' ? forUsers : forPrograms
     for (const operation of operations) assert.equal(operation.access, decided[operation.id], operation.id)
   })
 
@@ -129,10 +129,13 @@ for (const [table, operations] of Object.entries(tables)) {
   })
 
   test(`${table}: the examples are what the schemas say`, () => {
-    for (const { id, answer } of operations) {
-      if (answer.stream) continue
-      const compiled = Compile(answer.schema)
-      assert.ok(compiled.Check(answer.example), `${id}: ${JSON.stringify(compiled.Errors(answer.example))}`)
+    for (const { id, response } of operations) {
+      if (response.stream) continue
+      const compiled = Compile(response.schema)
+      assert.ok(
+        compiled.Check(response.example),
+        `${id}: ${JSON.stringify(compiled.Errors(response.example))}`,
+      )
     }
   })
 }

@@ -5,8 +5,8 @@ import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { type Operation, type Role, roles } from '../../src/contract/operation.ts'
 import { engines } from '../support/databases.ts'
 import { createJudge } from '../support/openapi.ts'
-import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
 import { addEdge, addWorkspace, serve } from '../support/server.ts'
+import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
 /** A body that is in order, so that nothing but access decides. */
 const bodies: Record<string, object> = {
@@ -22,10 +22,10 @@ const bodies: Record<string, object> = {
   'second-factor.remove': { password: 'wrong password' },
   'keys.create': { label: 'x' },
   'invitations.create': { email: 'somebody@example.com', role: 'member' },
-  'people.set-role': { role: 'member' },
+  'members.set-role': { role: 'member' },
 }
 /** They would end what the test goes on with. */
-const ending = new Set(['session.end', 'session.end-all', 'people.leave'])
+const ending = new Set(['session.end', 'session.end-all', 'members.leave'])
 
 const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
 
@@ -37,10 +37,10 @@ for (const engine of engines)
     const judge = createJudge((await openBrowser(server.url).get('/openapi.json')).json)
     const people = {
       nobody: openBrowser(server.url),
-      'an owner of another workspace': (await addPerson(server, 'Eve', 'owner', 'elsewhere')).browser,
-      member: (await addPerson(server, 'Mia', 'member')).browser,
-      admin: (await addPerson(server, 'Adam', 'admin')).browser,
-      owner: (await addPerson(server, 'Olga', 'owner')).browser,
+      'an owner of another workspace': (await addMember(server, 'Eve', 'owner', 'elsewhere')).browser,
+      member: (await addMember(server, 'Mia', 'member')).browser,
+      admin: (await addMember(server, 'Adam', 'admin')).browser,
+      owner: (await addMember(server, 'Olga', 'owner')).browser,
     }
     for (const [name, browser] of Object.entries(people))
       for (const operation of dashboardOperations as readonly Operation[]) {
@@ -51,7 +51,7 @@ for (const engine of engines)
         const what = `${name}: ${id} → ${answer.status} ${answer.text}`
         judge(operation.path, method, answer)
         assert.equal(answer.headers.get('access-control-allow-origin'), null)
-        if (access === 'anyone' || access === 'visitor') assert.notEqual(answer.status, 403, what)
+        if (access === 'anyone' || access === 'browser') assert.notEqual(answer.status, 403, what)
         else if (name === 'nobody') assert.equal(answer.status, 401, what)
         else if (isRole(access) && !(name in { member: 1, admin: 1, owner: 1 }))
           assert.deepEqual([answer.status, answer.text], [404, '{"error":"not_found"}'], what)
@@ -61,7 +61,7 @@ for (const engine of engines)
           assert.notEqual(answer.status, 401, what)
         } else assert.notEqual(answer.status, 401, what)
         // Neither a key nor an edge's credential opens anything here.
-        if (name === 'nobody' && access !== 'anyone' && access !== 'visitor')
+        if (name === 'nobody' && access !== 'anyone' && access !== 'browser')
           for (const token of [server.key.token, edge.token]) {
             const headers = { authorization: `Bearer ${token}` }
             assert.equal(
@@ -75,7 +75,7 @@ for (const engine of engines)
 
 test('a session opens neither the public API nor the edges’ side', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { cookies } = await addPerson(server, 'Olga', 'owner')
+  const { cookies } = await addMember(server, 'Olga', 'owner')
   const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') }
   for (const path of ['/api/v1/workspace', '/edge/v1/authorize'])
     assert.equal((await fetch(server.url + path, { headers })).status, 401, path)

@@ -5,9 +5,9 @@ import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
 import { codeOf } from '../support/authenticator.ts'
 import { engines } from '../support/databases.ts'
 import { startHostileProvider } from '../support/hostile-provider.ts'
-import { addPerson, linkFor, openBrowser, PASSWORD, signIn, type TestBrowser } from '../support/people.ts'
 import { addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { addMember, linkFor, openBrowser, PASSWORD, signIn, type TestBrowser } from '../support/users.ts'
 
 interface Entry {
   actor: { kind: string; id: string; name: string | null }
@@ -38,7 +38,7 @@ const invite = async (server: TestServer, person: { email: string; post: TestBro
 for (const engine of engines) {
   test(`${engine}: signing in and out is in the log of each workspace, with method and IP address`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     await invite(server, ann)
     const browser = openBrowser(server.url)
     assert.equal((await signIn(browser, ann.email)).status, 200)
@@ -59,7 +59,7 @@ for (const engine of engines) {
   test(`${engine}: failed sign-ins are in the log once per minute and reason, with a count`, async (t) => {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const guess = async (times: number) => {
       const guesses = Array.from({ length: times }, () =>
         signIn(openBrowser(server.url), ann.email, 'a guess'),
@@ -98,7 +98,7 @@ for (const engine of engines) {
 
   test(`${engine}: two-factor authentication, passwords and sessions are in the log`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const begin = async () => {
       const browser = openBrowser(server.url)
       assert.equal((await signIn(browser, ann.email)).json.next, 'code')
@@ -147,7 +147,7 @@ for (const engine of engines) {
 
   test(`${engine}: a reset password is in the log of each workspace`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     await invite(server, ann)
     const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
     const { secret: link } = await createResetLink(server.services, operator, user)
@@ -165,7 +165,7 @@ for (const engine of engines) {
     const provider = await startHostileProvider(t)
     const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
     const server = await serve(t, { engine, env })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     await provider.signIn(openBrowser(server.url), 'ann', { claims: { email_verified: 'true' } })
     await provider.signIn(openBrowser(server.url), 'ann')
     await provider.signIn(openBrowser(server.url), 'ann', { claims: { sub: 'somebody else' } })
@@ -181,7 +181,7 @@ for (const engine of engines) {
   test(`${engine}: members see how they themselves sign in, admins and owners how everybody does`, async (t) => {
     const server = await serve(t, { engine })
     const people = []
-    for (const role of ['owner', 'admin', 'member'] as const) people.push(await addPerson(server, role, role))
+    for (const role of ['owner', 'admin', 'member'] as const) people.push(await addMember(server, role, role))
     const [owner, admin, member] = people as [(typeof people)[0], (typeof people)[0], (typeof people)[0]]
     assert.equal((await owner.post('/workspaces/acme/keys', { label: 'ci' })).status, 201)
     const signedIn = async (browser: TestBrowser) =>

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import type { Operation } from '../../src/contract/operation.ts'
-import { addPerson, type TestBrowser } from '../support/people.ts'
 import { sendRaw } from '../support/raw.ts'
 import { serve } from '../support/server.ts'
+import { addMember, type TestBrowser } from '../support/users.ts'
 
 const cookiesOf = ({ cookies }: TestBrowser) =>
   [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -15,7 +15,7 @@ const rename = (browser: TestBrowser, headers: Record<string, string>) =>
 
 test('a write without a host, with two or with an opaque origin is refused', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const { host } = new URL(server.url)
   const body = '{"name":"Forged"}'
   const send = (version: string, headers: string[]) =>
@@ -49,7 +49,7 @@ test('a write without a host, with two or with an opaque origin is refused', asy
 
 test('with a configured base URL the origin must be that one, whatever the host says', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com/at' } })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   for (const origin of [
     server.url,
     'http://adit.example.com',
@@ -66,13 +66,13 @@ test('with a configured base URL the origin must be that one, whatever the host 
 
 test('without one, the scheme counts too, and only a trusted proxy says what it was', async (t) => {
   const direct = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(direct, 'Ann', 'owner')
+  const ann = await addMember(direct, 'Ann', 'owner')
   const https = direct.url.replace('http:', 'https:')
   const forwarded = { 'x-forwarded-proto': 'https' }
   assert.equal((await rename(ann.browser, { origin: https })).status, 403)
   assert.equal((await rename(ann.browser, { origin: https, ...forwarded })).status, 403, 'nobody trusts it')
   const behind = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
-  const bob = await addPerson(behind, 'Bob', 'owner')
+  const bob = await addMember(behind, 'Bob', 'owner')
   const secure = behind.url.replace('http:', 'https:')
   assert.equal((await rename(bob.browser, { origin: secure, ...forwarded })).status, 200)
   assert.equal((await rename(bob.browser, { origin: behind.url, ...forwarded })).status, 403)
@@ -82,7 +82,7 @@ test('without one, the scheme counts too, and only a trusted proxy says what it 
 
 test('every operation that is not a read refuses another site', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   for (const { id, method, path } of dashboardOperations as readonly Operation[]) {
     if (method === 'GET') continue
     const to = path.replace('{workspace}', 'acme').replace('{id}', ann.id)

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createDatabase, engines, SECRET } from '../support/databases.ts'
-import { addPerson, openBrowser, signIn, type TestBrowser } from '../support/people.ts'
 import { startServing } from '../support/process.ts'
 import { addWorkspace, serve } from '../support/server.ts'
+import { addMember, openBrowser, signIn, type TestBrowser } from '../support/users.ts'
 
 const invite = (browser: TestBrowser, email: string, workspace = 'acme') =>
   browser.post(`/workspaces/${workspace}/invitations`, { email, role: 'member' })
@@ -18,8 +18,8 @@ for (const engine of engines) {
     const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET }
     let now = Date.now()
     const server = await serve(t, { engine, env, clock: () => now })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const bob = await addPerson(server, 'Bob', 'admin')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'admin')
     const answers = await statusesOf(
       Array.from({ length: 60 }, (_, index) => invite(ann.browser, `n${index}@example.com`)),
     )
@@ -42,9 +42,9 @@ for (const engine of engines) {
 
   test(`${engine}: a workspace sends 100 in 24 hours, and 3 of them to one address, whoever invites`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const bob = await addPerson(server, 'Bob', 'admin')
-    const eve = await addPerson(server, 'Eve', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'admin')
+    const eve = await addMember(server, 'Eve', 'owner')
     const answers = await statusesOf(
       Array.from({ length: 12 }, () => invite(ann.browser, 'victim@example.com')),
     )
@@ -68,12 +68,12 @@ for (const engine of engines) {
 
   test(`${engine}: one workspace cannot use up what an address gets from others: 20 in 24 hours`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     for (let index = 0; index < 12; index++) await invite(ann.browser, 'victim@example.com')
     const statuses: number[] = []
     for (const slug of ['beta', 'gamma', 'delta', 'epsilon', 'zeta', 'theta']) {
       await addWorkspace(server, slug)
-      const owner = await addPerson(server, `Owner-of-${slug}`, 'owner', slug)
+      const owner = await addMember(server, `Owner-of-${slug}`, 'owner', slug)
       for (let index = 0; index < 3; index++) {
         const { status, json } = await invite(owner.browser, 'victim@example.com', slug)
         statuses.push(status)

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { SMTPServer } from 'smtp-server'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { addPerson, openBrowser, signIn } from '../support/people.ts'
 import { freePort } from '../support/ports.ts'
 import { serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { addMember, openBrowser, signIn } from '../support/users.ts'
 
 async function startMailServer(t: Test) {
   const letters: { to: string; text: string }[] = []
@@ -52,7 +52,7 @@ test('an invitation is sent to its address and shown to nobody else', async (t) 
     engine: 'sqlite',
     env: { ...env, ADIT_BASE_URL: 'https://adit.example.com' },
   })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const { status, json } = await ann.post('/workspaces/acme/invitations', {
     email: 'bob@example.com',
     role: 'member',
@@ -75,7 +75,7 @@ test('an invitation is sent to its address and shown to nobody else', async (t) 
 test('a forgotten password is reset by mail; an unknown address is answered the same and sent nothing', async (t) => {
   const { letters, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url)
   assert.deepEqual((await browser.get('/sign-in')).json, { sso: null, resetByMail: true })
   const [known, unknown] = [
@@ -106,7 +106,7 @@ test('without a mail server there is no reset by mail; one that does not answer 
     404,
   )
   const server = await serve(t, { engine: 'sqlite', env: mailTo(await freePort()) })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const { status, json } = await ann.post('/workspaces/acme/invitations', {
     email: 'b@example.com',
     role: 'member',
@@ -118,7 +118,7 @@ test('without a mail server there is no reset by mail; one that does not answer 
 test('an invitation holds no text of the sender that a mail program would make a link of', async (t) => {
   const { letters, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   for (const [index, name] of [
     'http://evil.example/prize',
     'Win at www.evil.example',
@@ -149,7 +149,7 @@ test('an address is sent 5 links to reset its password in 24 hours, on every nod
   const { letters, env } = await startMailServer(t)
   let now = Date.now()
   const server = await serve(t, { engine: 'sqlite', env, clock: () => now })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const ask = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
   const links = () => server.services.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
   // What a node counts in memory is over after a quarter of an hour, as it is after a restart.

@@ -13,8 +13,8 @@ import {
   type HostileProvider,
   startHostileProvider,
 } from '../support/hostile-provider.ts'
-import { addPerson, linkFor, openBrowser, signIn } from '../support/people.ts'
 import { addWorkspace, serve } from '../support/server.ts'
+import { addMember, linkFor, openBrowser, signIn } from '../support/users.ts'
 
 async function setUp(t: Test, { engine = 'sqlite' as Engine, alg = 'RS256', env = {} } = {}) {
   const provider = await startHostileProvider(t, alg)
@@ -143,7 +143,7 @@ test('good answers of every shape sign in', async (t) => {
 for (const engine of engines)
   test(`${engine}: an address counts as proven by the boolean true and nothing else`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine, env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
-    await addPerson(server, 'Ann', 'owner')
+    await addMember(server, 'Ann', 'owner')
     await linkFor(server, 'bob@example.com', 'owner')
     for (const email_verified of ['false', 'true', 1, 0, {}, [], null, false, undefined])
       for (const login of ['ann', 'bob']) {
@@ -180,7 +180,7 @@ for (const engine of engines)
 for (const engine of engines)
   test(`${engine}: an existing account is linked by its address only where the operator allows it`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const refused = open()
     assert.equal(await provider.signIn(refused, 'ann'), '/sign-in?error=account_exists')
     assert.equal((await refused.get('/session')).status, 401)
@@ -194,7 +194,7 @@ for (const engine of engines)
 
 test('an account that the operator lets link by address stays linked to that subject alone', async (t) => {
   const { provider, server, open } = await setUp(t, { env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const browser = open()
   assert.equal(await provider.signIn(browser, 'ann'), '/')
   assert.equal((await browser.get('/session')).json.person.id, ann.id)
@@ -257,7 +257,7 @@ for (const engine of engines)
 for (const engine of engines)
   test(`${engine}: an account that is linked twice at once, by one subject, is open to both`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine, env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
-    await addPerson(server, 'Ann', 'owner')
+    await addMember(server, 'Ann', 'owner')
     const ends = await Promise.all([1, 2, 3, 4].map(() => provider.signIn(open(), 'ann')))
     assert.deepEqual(ends, ['/', '/', '/', '/'])
   })

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPasswordQueue } from '../../src/http/auth/password-queue.ts'
-import { addPerson, openBrowser, PASSWORD } from '../support/people.ts'
 import { serve } from '../support/server.ts'
+import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
 test('49 sign-ins at once from one address do not delay the sign-in from another', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const signIn = (address: string, given: { email: string; password: string }) =>
     openBrowser(server.url).call('POST', '/sign-in', given, { 'x-forwarded-for': address })
   let answered = 0

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { codeOf } from '../support/authenticator.ts'
 import { createDatabase, engines } from '../support/databases.ts'
-import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { run, startServing } from '../support/process.ts'
 import { serve } from '../support/server.ts'
+import { addMember, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines)
   test(`${engine}: a second factor is asked for once it is confirmed; no code works twice`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     assert.equal((await ann.post('/account/second-factor', { password: 'wrong password' })).status, 403)
     const begun = await ann.post('/account/second-factor', { password: PASSWORD })
     assert.equal(begun.status, 200)
@@ -73,7 +73,7 @@ for (const engine of engines)
 
 test('codes cannot be guessed: a challenge ends after a few wrong ones', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
   await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
   const browser = openBrowser(server.url)
@@ -84,7 +84,7 @@ test('codes cannot be guessed: a challenge ends after a few wrong ones', async (
 
 test('codes for an account are counted together, wherever they come from and however often one begins again', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
   await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
   const giveCode = async (code: string, from: string) => {
@@ -103,7 +103,7 @@ test('codes for an account are counted together, wherever they come from and how
 test('with another secret a second factor cannot be read, which is said, and the operator can help', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const first = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: database } })
-  const ann = await addPerson(first, 'Ann', 'owner')
+  const ann = await addMember(first, 'Ann', 'owner')
   const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
   await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
   const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: 'another secret, of which nobody told the others' }

@@ -3,15 +3,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setDisabled } from '../../src/domain/accounts.ts'
 import { createDatabase, engines } from '../support/databases.ts'
-import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { startRelay } from '../support/relay.ts'
 import { operator, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { addMember, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines) {
   test(`${engine}: a password lets in, with a session of its own each time; signing out ends it`, async (t) => {
     const server = await serve(t, { engine })
-    const { email, cookies: first } = await addPerson(server, 'Ann', 'owner')
+    const { email, cookies: first } = await addMember(server, 'Ann', 'owner')
     const browser = openBrowser(server.url)
     assert.equal((await browser.get('/session')).status, 401)
     const planted = 'adit.session_token'
@@ -31,7 +31,7 @@ for (const engine of engines) {
 
   test(`${engine}: sessions are listed, ended one by one, or all at once`, async (t) => {
     const server = await serve(t, { engine })
-    const here = await addPerson(server, 'Ann', 'owner')
+    const here = await addMember(server, 'Ann', 'owner')
     const [there, elsewhere] = [openBrowser(server.url), openBrowser(server.url)]
     for (const browser of [there, elsewhere]) await signIn(browser, here.email)
     const { sessions } = (await here.get('/account/sessions')).json
@@ -43,7 +43,7 @@ for (const engine of engines) {
     assert.equal((await here.remove(`/account/sessions/${id}`)).status, 200)
     assert.equal((await here.remove(`/account/sessions/${id}`)).status, 404)
     assert.equal((await there.get('/session')).status, 401)
-    const other = await addPerson(server, 'Bob', 'owner')
+    const other = await addMember(server, 'Bob', 'owner')
     const [his] = (await other.get('/account/sessions')).json.sessions
     assert.equal(
       (await here.remove(`/account/sessions/${his.id}`)).status,
@@ -57,8 +57,8 @@ for (const engine of engines) {
 
   test(`${engine}: a session ends when it was idle for a day, and after a fortnight whatever happens`, async (t) => {
     const server = await serve(t, { engine })
-    const idle = await addPerson(server, 'Ida', 'owner')
-    const old = await addPerson(server, 'Otto', 'owner')
+    const idle = await addMember(server, 'Ida', 'owner')
+    const old = await addMember(server, 'Otto', 'owner')
     const set = (userId: string, values: object) =>
       server.services.store.transaction((db) =>
         db.updateTable('sessions').set(values).where('user_id', '=', userId).execute(),
@@ -71,7 +71,7 @@ for (const engine of engines) {
     await set(old.id, { created_at: Date.now() - 14 * day - 60_000 })
     assert.equal((await old.get('/session')).status, 401)
     // One in use goes on: its end is moved with every use, a few minutes apart.
-    const busy = await addPerson(server, 'Berta', 'owner')
+    const busy = await addMember(server, 'Berta', 'owner')
     await set(busy.id, { expires_at: Date.now() + day / 2 })
     assert.equal((await busy.get('/session')).status, 200)
     const [{ expiresAt }] = (await busy.get('/account/sessions')).json.sessions
@@ -80,7 +80,7 @@ for (const engine of engines) {
 
   test(`${engine}: whoever is revoked is out on the very next request, and cannot come back`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     await setDisabled(server.services, operator, ann.email, true)
     assert.equal((await ann.get('/session')).status, 401)
     const again = await signIn(openBrowser(server.url), ann.email)
@@ -93,7 +93,7 @@ for (const engine of engines) {
 
   test(`${engine}: whoever signs in with the old password while it is changed is not left in`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const others = Array.from({ length: 8 }, () => openBrowser(server.url))
     const [changed] = await Promise.all([
       ann.post('/account/password', { current: PASSWORD, password: 'another good password' }),
@@ -107,7 +107,7 @@ for (const engine of engines) {
 
   test(`${engine}: changing the password wants the old one, ends the other sessions, and refuses common ones`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const other = openBrowser(server.url)
     await signIn(other, ann.email)
     const change = (current: string, password: string) => ann.post('/account/password', { current, password })
@@ -131,7 +131,7 @@ test('while PostgreSQL cannot be reached the answer is 503, signed in or not', a
   const relay = await startRelay(t, `http://${database.host}`)
   database.host = new URL(relay.url).host
   const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: database.href } })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   relay.cut()
   for (const ask of [
     () => ann.get('/session'),
@@ -147,7 +147,7 @@ test('while PostgreSQL cannot be reached the answer is 503, signed in or not', a
 
 test('an unknown address and a wrong password cannot be told apart, by words or by time', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = async (address: string) => {
     const began = performance.now()
     const answer = await signIn(openBrowser(server.url), address, 'a wrong password')
@@ -171,7 +171,7 @@ test('an unknown address and a wrong password cannot be told apart, by words or 
 
 test('failed attempts are limited for an address, and a forged X-Forwarded-For does not change that', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = (password: string, from: string) =>
     openBrowser(server.url).call('POST', '/sign-in', { email, password }, { 'x-forwarded-for': from })
   for (let round = 0; round < 5; round++)
@@ -180,13 +180,13 @@ test('failed attempts are limited for an address, and a forged X-Forwarded-For d
   assert.equal(limited.status, 429)
   assert.match(limited.json.message, /Too many attempts\. Try again in [1-5] seconds?\./)
   assert.ok(Number(limited.headers.get('retry-after')) <= 5)
-  const other = await addPerson(server, 'Bob', 'owner')
+  const other = await addMember(server, 'Bob', 'owner')
   assert.equal((await signIn(openBrowser(server.url), other.email)).status, 200, 'others are not held up')
 })
 
 test('failed attempts are limited for a place too, and for codes and one’s own account', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const wrong = { current: 'wrong password', password: 'another good password' }
   for (let round = 0; round < 10; round++)
     assert.equal((await ann.post('/account/password', wrong)).status, 403)
@@ -205,7 +205,7 @@ test('failed attempts are limited for a place too, and for codes and one’s own
 
 test('upper and lower case of an address count as one', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const spellings = [email, email.toUpperCase(), 'Ann@Example.com', 'aNN@example.com', 'ann@EXAMPLE.com']
   for (const spelling of spellings) await signIn(openBrowser(server.url), spelling, 'wrong')
   assert.equal((await signIn(openBrowser(server.url), email)).status, 429)
@@ -213,7 +213,7 @@ test('upper and lower case of an address count as one', async (t) => {
 
 test('behind a trusted proxy, whoever it names is counted', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1, ::1' } })
-  const { email } = await addPerson(server, 'Ann', 'owner')
+  const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = (password: string, from: string) =>
     openBrowser(server.url).call('POST', '/sign-in', { email, password }, { 'x-forwarded-for': from })
   for (let round = 0; round < 5; round++) await attempt('wrong', '192.0.2.1')
@@ -230,14 +230,14 @@ test('behind a trusted proxy, whoever it names is counted', async (t) => {
 
 test('the cookie is HttpOnly and SameSite, and on https Secure with a name that no other host can set', async (t) => {
   const http = await serve(t, { engine: 'sqlite' })
-  const plain = await addPerson(http, 'Ann', 'owner')
+  const plain = await addMember(http, 'Ann', 'owner')
   const on = async (browser: ReturnType<typeof openBrowser>) => {
     await signIn(browser, plain.email)
     return browser.setCookies.find((cookie) => cookie.includes('session_token')) as string
   }
   assert.match(await on(openBrowser(http.url)), /^adit\.session_token=.*; Path=\/; HttpOnly; SameSite=Lax$/)
   const https = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com' } })
-  const { email } = await addPerson(https, 'Ann', 'owner')
+  const { email } = await addMember(https, 'Ann', 'owner')
   const browser = openBrowser(https.url, 'https://adit.example.com')
   await signIn(browser, email)
   const [cookie] = browser.setCookies.filter((text) => text.includes('session_token'))
@@ -247,7 +247,7 @@ test('the cookie is HttpOnly and SameSite, and on https Secure with a name that 
 
 test('a write from another site, without an origin or as a form is refused; reading changes nothing', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const write = (headers: Record<string, string>) =>
     ann.call('POST', '/workspaces/acme/keys', '{"label":"forged"}', headers)
   for (const headers of [
@@ -269,7 +269,7 @@ test('a write from another site, without an origin or as a form is refused; read
 
 test('no session, link or second factor lies in the database in a form that could be used', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const { link } = (
     await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
   ).json

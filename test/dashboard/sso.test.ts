@@ -8,9 +8,9 @@ import Provider from 'oidc-provider'
 import { setDisabled } from '../../src/domain/accounts.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
-import { addPerson, linkFor, openBrowser, type TestBrowser } from '../support/people.ts'
 import { freePort } from '../support/ports.ts'
 import { addWorkspace, operator, serve } from '../support/server.ts'
+import { addMember, linkFor, openBrowser, type TestBrowser } from '../support/users.ts'
 
 const BASE = 'https://adit.example.com'
 
@@ -108,7 +108,7 @@ for (const engine of engines)
     const open = () => openBrowser(server.url, BASE)
     assert.match((await open().get('/sign-in')).json.sso, /^127\.0\.0\.1:\d+$/)
 
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const known = open()
     assert.equal(await signInThere(known, 'ann'), '/')
     const { person } = (await known.get('/session')).json
@@ -151,7 +151,7 @@ for (const engine of engines)
 
 test('an account whose address was never proven is not handed to whoever proves it at the provider', async (t) => {
   const server = await setUp(t, 'sqlite')
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   // Ann is given the link for Carl's address, and makes an account of it for herself.
   const { link } = (
     await ann.post('/workspaces/acme/invitations', { email: 'carl@example.com', role: 'member' })
@@ -166,7 +166,7 @@ test('an account whose address was never proven is not handed to whoever proves 
 
 test('coming back without having left from here, twice, or with an error signs nobody in', async (t) => {
   const server = await setUp(t, 'sqlite')
-  await addPerson(server, 'Ann', 'owner')
+  await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url, BASE)
   const { url } = (await browser.post('/sign-in/sso')).json
   const { search } = await visitProvider(url, 'ann')
@@ -193,7 +193,7 @@ test('a provider that does not answer is said, and holds up nobody who has a pas
   const server = await serve(t, { engine: 'sqlite', env: settingsFor(`http://127.0.0.1:${port}`) })
   const browser = openBrowser(server.url, BASE)
   const asked = browser.post('/sign-in/sso')
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   assert.equal((await ann.get('/session')).status, 200)
   const { status, json } = await asked
   assert.equal(status, 503)

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { Fault } from '../../src/domain/fault.ts'
 import { createLoginThrottle, type Limits } from '../../src/http/auth/login-throttle.ts'
 import { perAccount, perMail, perNetwork } from '../../src/http/auth/sign-in-limits.ts'
-import { addPerson, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { serve } from '../support/server.ts'
+import { addMember, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 const KNOWN = 'adit.known_browser'
 const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1' }
@@ -13,7 +13,7 @@ const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1' }
 async function setUp(t: Parameters<typeof serve>[0]) {
   const clock = { now: Date.now() }
   const server = await serve(t, { engine: 'sqlite', env: behindProxy, clock: () => clock.now })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   let networks = 0
   /** From a network that nobody has used before. */
   const tryAs = (browser: ReturnType<typeof openBrowser>, password: string) =>
@@ -68,7 +68,7 @@ test('attempts in parallel are counted like those one after the other', async (t
 
 test('a known browser is known for its account and password only, and slowed down by its own failures', async (t) => {
   const { server, ann, tryAs, asStranger } = await setUp(t)
-  const bob = await addPerson(server, 'Bob', 'owner')
+  const bob = await addMember(server, 'Bob', 'owner')
   const value = ann.cookies.get(KNOWN) as string
   const second = openBrowser(server.url)
   await signIn(second, ann.email)
@@ -102,7 +102,7 @@ test('a known browser is known for its account and password only, and slowed dow
 
 test('one browser is known for several accounts, and the cookie is as safe as that of the session', async (t) => {
   const { server, ann, asStranger, tryAs } = await setUp(t)
-  const bob = await addPerson(server, 'Bob', 'owner')
+  const bob = await addMember(server, 'Bob', 'owner')
   assert.equal((await signIn(ann.browser, bob.email)).status, 200)
   assert.equal(ann.cookies.get(KNOWN)?.split('~').length, 2)
   assert.equal((await signIn(ann.browser, bob.email)).status, 200)
@@ -111,7 +111,7 @@ test('one browser is known for several accounts, and the cookie is as safe as th
   assert.equal((await asStranger(PASSWORD)).status, 429)
   assert.equal((await tryAs(ann.browser, PASSWORD)).status, 200)
   const https = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com' } })
-  const { email } = await addPerson(https, 'Ann', 'owner')
+  const { email } = await addMember(https, 'Ann', 'owner')
   const browser = openBrowser(https.url, 'https://adit.example.com')
   await signIn(browser, email)
   const cookie = browser.setCookies.find((one) => one.includes('known_browser')) as string

@@ -31,7 +31,7 @@ for (const engine of engines) {
     }
     for (const [name, key] of Object.entries(actors))
       for (const operation of edgeOperations as readonly Operation[]) {
-        if (operation.answer.stream && name === 'a good edge') continue // it would not end; its own tests read it
+        if (operation.response.stream && name === 'a good edge') continue // it would not end; its own tests read it
         const body = bodies[operation.id]
         const answer = await good.call(operation.method, operation.path, {
           key: null,
@@ -46,7 +46,7 @@ for (const engine of engines) {
         const allowed = operation.access === 'anyone' || name === 'a good edge'
         assert.equal(
           answer.status,
-          allowed ? operation.answer.status : 401,
+          allowed ? operation.response.status : 401,
           `${name}: ${operation.id} ${answer.text}`,
         )
         assert.equal(answer.headers.get('access-control-allow-origin'), null)

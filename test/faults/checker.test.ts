@@ -32,16 +32,16 @@ type Times = [startMs: number, endMs: number]
 
 /** An attempt that was answered as the contract's own example is, or as given. */
 function attempt(kind: Kind, [startMs, endMs]: Times, given: Partial<Attempt> = {}): Attempt {
-  const { answer } = operationOf(kind).operation
+  const { response } = operationOf(kind).operation
   const headers = { 'x-request-id': 'r', 'x-adit-workspace': 'acme', 'x-adit-key-id': 'k' }
-  const body = kind === 'visitors.authorize' ? undefined : answer.example
+  const body = kind === 'visitors.authorize' ? undefined : response.example
   return {
     kind,
     node: 'a',
     startMs,
     endMs,
     keyId: FIRST,
-    answer: answered(answer.status, body, headers),
+    answer: answered(response.status, body, headers),
     ...given,
   }
 }

@@ -2,7 +2,6 @@
 // credential that an attacker may hold.
 
 import type { Test } from '../support/cleanup.ts'
-import { openBrowser, PASSWORD } from '../support/people.ts'
 import {
   type Edge,
   newKey,
@@ -13,6 +12,7 @@ import {
   startPlane,
   startTunnelEdge,
 } from '../support/tunnels.ts'
+import { openBrowser, PASSWORD } from '../support/users.ts'
 
 export interface Deployment {
   plane: Plane

@@ -99,8 +99,8 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
 type Headers = (random: Random) => [string, string][]
 
 /** Streams have no end, and a sign-out would end the session that the others use; both are attacked elsewhere. */
-const isUsable = ({ answer, id }: Operation) =>
-  !answer.stream && !/^(session\.end|account\.|people\.leave)/.test(id)
+const isUsable = ({ response, id }: Operation) =>
+  !response.stream && !/^(session\.end|account\.|members\.leave)/.test(id)
 
 function operations(prefix: string, all: readonly Operation[], headersFor: Headers) {
   const usable = all.filter(isUsable)

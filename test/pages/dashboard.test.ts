@@ -11,17 +11,17 @@ import { openBrowser } from '../support/browser.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases.ts'
 import { startHostileProvider } from '../support/hostile-provider.ts'
+import { root, startServing } from '../support/process.ts'
+import { addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 import {
-  addPerson,
+  addMember,
   linkFor,
   openBrowser as openVisitor,
   PASSWORD,
   signIn,
   type TestBrowser,
-} from '../support/people.ts'
-import { root, startServing } from '../support/process.ts'
-import { addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
-import { until } from '../support/until.ts'
+} from '../support/users.ts'
 
 const screenshots = join(root, 'screenshots')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -141,9 +141,9 @@ test('a member sees no way to create, revoke, invite or change; an admin sees no
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
-  await addPerson(server, 'Olga', 'owner')
+  await addMember(server, 'Olga', 'owner')
   for (const role of ['member', 'admin'] as const) {
-    const person = await addPerson(server, role === 'admin' ? 'Adam' : 'Mia', role)
+    const person = await addMember(server, role === 'admin' ? 'Adam' : 'Mia', role)
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
     await signInAs(context, server.url, person)
     const { page } = await openPage(context)
@@ -163,7 +163,7 @@ test('a member sees no way to create, revoke, invite or change; an admin sees no
 
 /** Ann signs in in every way, fails to in some, and changes how she does. */
 async function signInEveryWay(server: TestServer) {
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const visit = () => openVisitor(server.url)
   for (let guesses = 0; guesses < 3; guesses += 1) await signIn(visit(), ann.email, 'a guess')
   await ann.post('/account/second-factor', { password: 'a guess' })
@@ -260,9 +260,9 @@ const outside: [name: string, path: string][] = [
 ]
 
 async function fill(server: TestServer) {
-  const ann = await addPerson(server, 'Ann', 'owner')
-  await addPerson(server, 'Bob', 'admin')
-  await addPerson(server, 'Alexandra-Konstantina', 'member')
+  const ann = await addMember(server, 'Ann', 'owner')
+  await addMember(server, 'Bob', 'admin')
+  await addMember(server, 'Alexandra-Konstantina', 'member')
   for (const label of ['ci', '', 'x'.padEnd(80, ' long label')])
     await ann.post('/workspaces/acme/keys', { label })
   const { keys } = (await ann.get('/workspaces/acme/keys')).json
@@ -396,7 +396,7 @@ test('usage is exported as CSV in which no cell is taken for a formula', async (
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   await server.services.store.transaction((db) =>
     db.updateTable('workspaces').set({ name: '=HYPERLINK("x","y"),1' }).execute(),
@@ -419,7 +419,7 @@ test('a server that cannot be reached is said kindly, and the page goes on by it
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addPerson(server, 'Ann', 'owner')
+  const ann = await addMember(server, 'Ann', 'owner')
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
   await signInAs(context, server.url, ann)
   const { page } = await openPage(context)

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createDatabase } from '../support/databases.ts'
-import { openBrowser, PASSWORD } from '../support/people.ts'
 import { root, startProcess } from '../support/process.ts'
+import { openBrowser, PASSWORD } from '../support/users.ts'
 
 test('sign-in is loaded before anybody asks for it, and after the server listens', async (t) => {
   const env = {

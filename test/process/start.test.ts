@@ -5,9 +5,9 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { test } from 'node:test'
 import { createDatabase, engines } from '../support/databases.ts'
-import { openBrowser, PASSWORD } from '../support/people.ts'
 import { startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
+import { openBrowser, PASSWORD } from '../support/users.ts'
 
 test('an empty SQLite database is given a workspace, a key and a link, shown once, which work when pasted', async (t) => {
   const database = await createDatabase(t, 'sqlite')

@@ -10,7 +10,7 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import { core } from '../../src/store/migrations/0001-core.ts'
 import { keyFeed } from '../../src/store/migrations/0002-key-feed.ts'
-import { people } from '../../src/store/migrations/0003-people.ts'
+import { users } from '../../src/store/migrations/0003-users.ts'
 import { nodes } from '../../src/store/migrations/0004-nodes.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
@@ -154,7 +154,7 @@ test('sqlite: usage from before its rows lay in the order of their arrival is al
   const path = join(createFolder(t), 'adit.db')
   const words = { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' }
   const before = new DatabaseSync(path)
-  for (const migration of [core, keyFeed, people, nodes])
+  for (const migration of [core, keyFeed, users, nodes])
     for (const statement of migration(words)) before.exec(statement)
   before.exec(`
     create table schema_version (id integer primary key, version integer not null, oldest_program integer not null default 0);

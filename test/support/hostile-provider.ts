@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { atEnd, type Test } from './cleanup.ts'
-import type { TestBrowser } from './people.ts'
+import type { TestBrowser } from './users.ts'
 
 type Claims = Record<string, unknown>
 

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBrowser, PASSWORD } from '../support/people.ts'
 import { caller } from '../support/server.ts'
 import {
   closedTunnels,
@@ -19,6 +18,7 @@ import {
   visit,
 } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
+import { openBrowser, PASSWORD } from '../support/users.ts'
 
 const MB = 1_000_000
 /** More than the heads of the few requests of a test, and the frames of its WebSockets, can be. */

@@ -1,7 +1,7 @@
 // The one way to the dashboard's API, typed by its contract.
 import { type Count, parseExact, type Received } from '../../src/client/exact-json.ts'
 import { outgoing } from '../../src/client/request.ts'
-import type { AnswerOf, InputOf } from '../../src/contract/operation.ts'
+import type { InputOf, OutputOf } from '../../src/contract/operation.ts'
 import { apiRoot } from './address.ts'
 import { ApiError } from './api-error.ts'
 import { type DashboardOperation, routes } from './routes-of-api.ts'
@@ -11,7 +11,7 @@ type Of<Id extends OperationId> = Extract<DashboardOperation, { id: Id }>
 
 export type { Count }
 export type Input<Id extends OperationId> = InputOf<Of<Id>>
-export type Answer<Id extends OperationId> = Received<AnswerOf<Of<Id>>>
+export type Output<Id extends OperationId> = Received<OutputOf<Of<Id>>>
 
 /** Long enough for a slow network, short enough to say that nothing comes. */
 const PATIENCE_MS = 30_000
@@ -19,7 +19,7 @@ const PATIENCE_MS = 30_000
 export async function call<Id extends OperationId>(
   id: Id,
   ...[input]: unknown extends Input<Id> ? [] : [input: Input<Id>]
-): Promise<Answer<Id>> {
+): Promise<Output<Id>> {
   const { method, path, body } = outgoing(routes[id], input as object | undefined)
   let response: Response
   let text: string
@@ -38,5 +38,5 @@ export async function call<Id extends OperationId>(
   // A proxy in front of a server that is down answers too, but not in our words.
   if (answer === undefined) throw response.ok ? ApiError.unreachable() : ApiError.of(response, {})
   if (!response.ok) throw ApiError.of(response, answer)
-  return answer as Answer<Id>
+  return answer as Output<Id>
 }

@@ -8,7 +8,7 @@ import {
 } from '@tanstack/react-query'
 import { navigate } from 'wouter/use-browser-location'
 import { pathHere, prefix, rememberReturn } from './address.ts'
-import { type Answer, call, type Input } from './api.ts'
+import { call, type Input, type Output } from './api.ts'
 import { ApiError, isPassing } from './api-error.ts'
 
 const RETRIES = 2
@@ -86,7 +86,7 @@ export const workspaceQuery = (workspace: string) =>
 
 export type KeyState = NonNullable<Input<'keys.list'>['state']> | 'all'
 
-export type Key = Answer<'keys.list'>['keys'][number]
+export type Key = Output<'keys.list'>['keys'][number]
 
 export const keysQuery = (workspace: string, state: KeyState) =>
   infiniteQueryOptions({
@@ -101,7 +101,7 @@ export const keysQuery = (workspace: string, state: KeyState) =>
     getNextPageParam: (page) => page.next,
   })
 
-export type Series = Answer<'usage.read'>['series']
+export type Series = Output<'usage.read'>['series']
 
 export const usageQuery = (workspace: string, days: number) =>
   queryOptions({
@@ -114,7 +114,7 @@ export const usageQuery = (workspace: string, days: number) =>
 export const peopleQuery = (workspace: string) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'people'],
-    queryFn: () => call('people.list', { workspace }),
+    queryFn: () => call('members.list', { workspace }),
   })
 
 export const auditQuery = (workspace: string) =>

@@ -1,8 +1,8 @@
 // Who is signed in, and which workspace the page is about; every page inside the shell has both.
 import { createContext, useContext } from 'react'
-import type { Answer } from './api.ts'
+import type { Output } from './api.ts'
 
-export type Session = Answer<'session.read'>
+export type Session = Output<'session.read'>
 export type Membership = Session['workspaces'][number]
 export type Role = Membership['role']
 

@@ -1,8 +1,8 @@
 // One's own account: who is signed in, the password, the second factor, and where else one is signed in.
 import Type from 'typebox'
-import { Email, Id, Instant, PersonName, Slug, WorkspaceName } from '../fields.ts'
+import { Email, Id, Instant, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
-import { Role } from './people.ts'
+import { Role } from './members.ts'
 import { Code, NewPassword, Password } from './sign-in.ts'
 
 const Done = Type.Object({ done: Type.Literal(true) }, { title: 'Done' })
@@ -12,10 +12,10 @@ const readSession = operation({
   id: 'session.read',
   method: 'GET',
   path: '/session',
-  access: 'person',
+  access: 'user',
   summary: 'Who is signed in',
   description: 'The person, and the workspaces that the person belongs to.',
-  answer: {
+  response: {
     status: 200,
     description: 'The person.',
     schema: Type.Object(
@@ -23,7 +23,7 @@ const readSession = operation({
         person: Type.Object(
           {
             id: Id,
-            name: PersonName,
+            name: UserName,
             email: Email,
             hasPassword: Type.Boolean({ description: 'False for one who only signs in elsewhere.' }),
             hasSecondFactor: Type.Boolean(),
@@ -54,10 +54,10 @@ const signOut = operation({
   id: 'session.end',
   method: 'POST',
   path: '/sign-out',
-  access: 'person',
+  access: 'user',
   summary: 'Sign out here',
   description: 'Ends this session.',
-  answer: done,
+  response: done,
   faults: [],
 })
 
@@ -65,10 +65,10 @@ const signOutEverywhere = operation({
   id: 'session.end-all',
   method: 'POST',
   path: '/sign-out/everywhere',
-  access: 'person',
+  access: 'user',
   summary: 'Sign out everywhere',
   description: 'Ends every session of this person, this one too.',
-  answer: done,
+  response: done,
   faults: [],
 })
 
@@ -76,11 +76,11 @@ const rename = operation({
   id: 'account.rename',
   method: 'POST',
   path: '/account/name',
-  access: 'person',
+  access: 'user',
   summary: 'Change one’s name',
   description: 'What the audit log has written stays as it was.',
-  body: Type.Object({ name: PersonName }, { title: 'NewName' }),
-  answer: done,
+  body: Type.Object({ name: UserName }, { title: 'NewName' }),
+  response: done,
   faults: [],
 })
 
@@ -88,11 +88,11 @@ const changePassword = operation({
   id: 'account.password',
   method: 'POST',
   path: '/account/password',
-  access: 'person',
+  access: 'user',
   summary: 'Change the password',
   description: 'Ends every other session of this person.',
   body: Type.Object({ current: Password, password: NewPassword }, { title: 'PasswordChange' }),
-  answer: done,
+  response: done,
   faults: ['rate_limited'],
 })
 
@@ -100,10 +100,10 @@ const listSessions = operation({
   id: 'account.sessions',
   method: 'GET',
   path: '/account/sessions',
-  access: 'person',
+  access: 'user',
   summary: 'List one’s sessions',
   description: 'Where this person is signed in, the latest first.',
-  answer: {
+  response: {
     status: 200,
     description: 'The sessions.',
     schema: Type.Object(
@@ -144,11 +144,11 @@ const endSession = operation({
   id: 'account.end-session',
   method: 'DELETE',
   path: '/account/sessions/{id}',
-  access: 'person',
+  access: 'user',
   summary: 'End one of one’s sessions',
   description: 'It is refused from its next request on.',
   params: Type.Object({ id: Id }),
-  answer: done,
+  response: done,
   faults: ['not_found'],
 })
 
@@ -156,13 +156,13 @@ const beginSecondFactor = operation({
   id: 'second-factor.begin',
   method: 'POST',
   path: '/account/second-factor',
-  access: 'person',
+  access: 'user',
   summary: 'Begin to set up a second factor',
   description:
     'Answers what an authenticator needs, and codes for the day it is lost. Nothing is asked for at sign-in before the ' +
     'first code was confirmed.',
   body: Type.Object({ password: Password }, { title: 'PasswordAgain' }),
-  answer: {
+  response: {
     status: 200,
     description: 'For the authenticator.',
     schema: Type.Object(
@@ -183,11 +183,11 @@ const confirmSecondFactor = operation({
   id: 'second-factor.confirm',
   method: 'POST',
   path: '/account/second-factor/confirm',
-  access: 'person',
+  access: 'user',
   summary: 'Confirm the second factor',
   description: 'With a first code from the authenticator. From now on signing in asks for one.',
   body: Type.Object({ code: Code }, { title: 'FirstCode' }),
-  answer: done,
+  response: done,
   faults: ['rate_limited', 'conflict'],
 })
 
@@ -195,11 +195,11 @@ const removeSecondFactor = operation({
   id: 'second-factor.remove',
   method: 'POST',
   path: '/account/second-factor/remove',
-  access: 'person',
+  access: 'user',
   summary: 'Remove the second factor',
   description: 'The password is enough again.',
   body: Type.Object({ password: Password }, { title: 'PasswordOnceMore' }),
-  answer: done,
+  response: done,
   faults: ['rate_limited'],
 })
 

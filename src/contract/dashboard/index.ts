@@ -1,7 +1,7 @@
 // The dashboard's own API, for the page that people look at. A session's cookie opens it, and nothing else does.
 import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
-import { peopleOperations } from './people.ts'
+import { memberOperations } from './members.ts'
 import { signInOperations } from './sign-in.ts'
 import { workspaceOperations } from './workspace.ts'
 
@@ -11,6 +11,6 @@ export const dashboardOperations = [
   ...signInOperations,
   ...accountOperations,
   ...workspaceOperations,
-  ...peopleOperations,
+  ...memberOperations,
   readDescription,
 ] as const

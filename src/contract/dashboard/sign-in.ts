@@ -1,6 +1,6 @@
 // Getting in: by password and second factor, by another identity provider, or by a link that somebody was given.
 import Type from 'typebox'
-import { Email, PersonName, Slug, WorkspaceName } from '../fields.ts'
+import { Email, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 
 export const PASSWORD_CHARS = { least: 8, most: 128 } as const
@@ -43,10 +43,10 @@ const readOptions = operation({
   id: 'sign-in.options',
   method: 'GET',
   path: '/sign-in',
-  access: 'visitor',
+  access: 'browser',
   summary: 'How to sign in',
   description: 'Which ways to sign in this server offers beside a password.',
-  answer: {
+  response: {
     status: 200,
     description: 'The ways.',
     schema: Type.Object(
@@ -68,13 +68,13 @@ const signIn = operation({
   id: 'sign-in.password',
   method: 'POST',
   path: '/sign-in',
-  access: 'visitor',
+  access: 'browser',
   summary: 'Sign in',
   description:
     'By e-mail and password. Whether an address is known here cannot be told from the answer. Failed attempts are ' +
     'limited, for each address and for each network.',
   body: Type.Object({ email: Email, password: Password }, { title: 'Credentials' }),
-  answer: {
+  response: {
     status: 200,
     description: 'The password is right.',
     schema: Next,
@@ -87,11 +87,11 @@ const signInCode = operation({
   id: 'sign-in.code',
   method: 'POST',
   path: '/sign-in/code',
-  access: 'visitor',
+  access: 'browser',
   summary: 'Give the code of the second factor',
   description: 'After the password, within ten minutes. A code works once.',
   body: Type.Object({ code: Code }, { title: 'SecondFactorCode' }),
-  answer: { status: 200, description: 'Signed in.', schema: Next, example: { next: 'signed_in' } },
+  response: { status: 200, description: 'Signed in.', schema: Next, example: { next: 'signed_in' } },
   faults: ['unauthorized', 'rate_limited'],
 })
 
@@ -99,10 +99,10 @@ const beginSso = operation({
   id: 'sign-in.sso',
   method: 'POST',
   path: '/sign-in/sso',
-  access: 'visitor',
+  access: 'browser',
   summary: 'Begin to sign in at the identity provider',
   description: 'Answers where to go on. 404 where no provider is configured.',
-  answer: {
+  response: {
     status: 200,
     description: 'Where to go on.',
     schema: Type.Object({ url: Type.String() }, { title: 'SsoStart' }),
@@ -117,7 +117,7 @@ const returnFromSso = operation({
   id: 'sign-in.return',
   method: 'GET',
   path: '/sign-in/sso/return',
-  access: 'visitor',
+  access: 'browser',
   summary: 'Come back from the identity provider',
   description: 'The provider sends the browser here; it is sent on to the dashboard, or back to sign in.',
   query: Type.Object({
@@ -127,7 +127,7 @@ const returnFromSso = operation({
     error_description: Returned,
     iss: Returned,
   }),
-  answer: {
+  response: {
     status: 302,
     description: 'On to the page.',
     schema: Type.Object({ location: Type.String() }),
@@ -141,12 +141,12 @@ const forgotPassword = operation({
   id: 'sign-in.forgotten',
   method: 'POST',
   path: '/sign-in/forgotten',
-  access: 'visitor',
+  access: 'browser',
   summary: 'Ask for a link to reset the password',
   description:
     'Sends one by mail if the address is known here; the answer is the same if not. 404 where mail is not configured.',
   body: Type.Object({ email: Email }, { title: 'ForgottenPassword' }),
-  answer: {
+  response: {
     status: 200,
     description: 'If the address is known, a mail is on its way.',
     schema: Type.Object({ asked: Type.Literal(true) }, { title: 'ResetAsked' }),
@@ -159,11 +159,11 @@ const readLink = operation({
   id: 'links.read',
   method: 'POST',
   path: '/links/read',
-  access: 'visitor',
+  access: 'browser',
   summary: 'What a link is for',
   description: 'Tells it without using the link up. 404 once it was used, revoked or is older than 24 hours.',
   body: Type.Object({ link: Link }, { title: 'Link' }),
-  answer: {
+  response: {
     status: 200,
     description: 'What it is for.',
     schema: Type.Object(
@@ -209,7 +209,7 @@ const useLink = operation({
   id: 'links.use',
   method: 'POST',
   path: '/links/use',
-  access: 'visitor',
+  access: 'browser',
   summary: 'Use a link',
   description:
     'Joins the workspace or sets the password, and signs in. A new person gives a name and a password, and an address ' +
@@ -218,12 +218,12 @@ const useLink = operation({
     {
       link: Link,
       email: Type.Optional(Email),
-      name: Type.Optional(PersonName),
+      name: Type.Optional(UserName),
       password: Type.Optional(NewPassword),
     },
     { title: 'LinkUse' },
   ),
-  answer: { status: 200, description: 'Done.', schema: Next, example: { next: 'signed_in' } },
+  response: { status: 200, description: 'Done.', schema: Next, example: { next: 'signed_in' } },
   faults: ['not_found', 'unauthorized', 'conflict', 'rate_limited'],
 })
 

@@ -12,7 +12,7 @@ import {
   WorkspaceName,
 } from '../fields.ts'
 import { operation } from '../operation.ts'
-import { InWorkspace, Role } from './people.ts'
+import { InWorkspace, Role } from './members.ts'
 
 const Cursor = Type.Optional(
   Type.String({
@@ -37,7 +37,7 @@ const readWorkspace = operation({
   summary: 'Read the workspace',
   description: 'The workspace, and what the one who asks is in it.',
   params: Type.Object(InWorkspace),
-  answer: {
+  response: {
     status: 200,
     description: 'The workspace.',
     schema: Type.Object(
@@ -103,7 +103,7 @@ const listKeys = operation({
     limit: Limit,
     cursor: Cursor,
   }),
-  answer: {
+  response: {
     status: 200,
     description: 'A page of keys.',
     schema: Type.Object(
@@ -145,7 +145,7 @@ const createKey = operation({
   description: 'The raw key is in `token` of this answer and cannot be read again.',
   params: Type.Object(InWorkspace),
   body: Type.Object({ label: Type.Optional(Label) }, { title: 'NewKey' }),
-  answer: {
+  response: {
     status: 201,
     description: 'The new key.',
     schema: Type.Object(
@@ -171,7 +171,7 @@ const revokeKey = operation({
   summary: 'Revoke an API key',
   description: 'For good and at once.',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
-  answer: {
+  response: {
     status: 200,
     description: 'It is revoked.',
     schema: Type.Object({ id: TokenId, revoked: Type.Literal(true) }, { title: 'RevokedKeyOfWorkspace' }),
@@ -202,7 +202,7 @@ const readUsage = operation({
       Type.Integer({ minimum: 1, maximum: 365, default: 30, description: 'Length of the window in days.' }),
     ),
   }),
-  answer: {
+  response: {
     status: 200,
     description: 'Usage over the window.',
     schema: Type.Object(
@@ -248,7 +248,7 @@ const listAudit = operation({
     'and owners.',
   params: Type.Object(InWorkspace),
   query: Type.Object({ limit: Limit, cursor: Cursor }),
-  answer: {
+  response: {
     status: 200,
     description: 'A page of the log.',
     schema: Type.Object(

@@ -12,8 +12,8 @@ import { findActiveEdgeName } from '../../domain/edges.ts'
 import { Fault } from '../../domain/fault.ts'
 import * as keys from '../../domain/keys.ts'
 import { applyLink, linkAddress, readLink } from '../../domain/links.ts'
+import * as members from '../../domain/members.ts'
 import { requireGoodPassword } from '../../domain/passwords.ts'
-import * as people from '../../domain/people.ts'
 import { recordFailedConfirmation } from '../../domain/sign-ins.ts'
 import { readUsage } from '../../domain/usage.ts'
 import { readWorkspace } from '../../domain/workspaces.ts'
@@ -200,18 +200,18 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
       edgeName: await findActiveEdgeName(services),
       keysCanManageKeys: variant === 'A',
     }),
-    'keys.list': (ctx, page) => keys.listForPeople(ctx, page),
+    'keys.list': (ctx, page) => keys.listForMembers(ctx, page),
     'keys.create': (ctx, { label }) => keys.createKey(ctx, label),
     'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
     'usage.read': (ctx, { days }) => readUsage(ctx, days),
     'audit.list': (ctx, page) => readAudit(ctx, page),
 
-    'people.list': (ctx) => people.listPeople(ctx),
-    'people.set-role': (ctx, { id, role }) => people.setRole(ctx, id, role),
-    'people.remove': (ctx, { id }) => people.removePerson(ctx, id),
-    'people.leave': (ctx) => people.removePerson(ctx, ctx.actor.id),
+    'members.list': (ctx) => members.listMembersAndInvitations(ctx),
+    'members.set-role': (ctx, { id, role }) => members.setRole(ctx, id, role),
+    'members.remove': (ctx, { id }) => members.removeMember(ctx, id),
+    'members.leave': (ctx) => members.removeMember(ctx, ctx.actor.id),
     'invitations.create': async (ctx, given) => {
-      const { secret, ...made } = await people.invite(ctx, given, { mails: sendMail !== undefined })
+      const { secret, ...made } = await members.invite(ctx, given, { mails: sendMail !== undefined })
       const link = linkAddress(address(), secret)
       const invitation = { ...made, email: given.email.toLowerCase(), role: given.role }
       if (!sendMail) return { ...invitation, link }
@@ -228,7 +228,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
       )
       return { ...invitation, link: null }
     },
-    'invitations.revoke': (ctx, { id }) => people.revokeInvitation(ctx, id),
+    'invitations.revoke': (ctx, { id }) => members.revokeInvitation(ctx, id),
     'description.read': () => document,
   }
 

@@ -51,7 +51,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
   const document = describeEdge(baseUrl)
   const describeVerdict = (
     verdict: ValidKey | InvalidCredential,
-  ): MaybePromise<Static<typeof verifyKey.answer.schema>> =>
+  ): MaybePromise<Static<typeof verifyKey.response.schema>> =>
     verdict.valid
       ? thenMaybe(directory.getWorkspace(verdict.workspaceId), (row) => ({
           valid: true as const,

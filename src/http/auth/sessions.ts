@@ -4,11 +4,11 @@ import type { Auth, WithCookies } from '../../auth/auth.ts'
 import type { Browser } from '../../auth/browser.ts'
 import type { Access, Role } from '../../contract/operation.ts'
 import { cleanText } from '../../contract/text.ts'
-import { findPerson } from '../../domain/accounts.ts'
+import { findEnabledUser } from '../../domain/accounts.ts'
 import { SIGNED_OUT } from '../../domain/actors.ts'
-import type { PersonActor, Services } from '../../domain/context.ts'
+import type { Services, UserActor } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
-import { type PersonContext, requireMembership } from '../../domain/people.ts'
+import { type MemberContext, requireMembership } from '../../domain/members.ts'
 
 export interface Visitor {
   browser: Browser
@@ -17,17 +17,17 @@ export interface Visitor {
 }
 
 export interface Person extends Visitor {
-  user: NonNullable<Awaited<ReturnType<typeof findPerson>>>
-  actor: PersonActor
+  user: NonNullable<Awaited<ReturnType<typeof findEnabledUser>>>
+  actor: UserActor
 }
 
-export type Member = Person & PersonContext
+export type Member = Person & MemberContext
 
 /** What is known of a caller, by the access that an operation asks for. */
 export interface Callers {
   anyone: undefined
-  visitor: Visitor
-  person: Person
+  browser: Visitor
+  user: Person
   member: Member
   admin: Member
   owner: Member
@@ -42,7 +42,7 @@ export function createPeople(services: Services, auth: () => Promise<Auth>) {
     const signed = await (await auth()).readSession(visitor.browser)
     if (!signed) return undefined
     const { userId, sessionId } = visitor.answer(signed)
-    const user = await findPerson(services, userId)
+    const user = await findEnabledUser(services, userId)
     if (!user) return undefined
     const session = { id: sessionId, needs: 'member' as const }
     const { address } = visitor.browser
@@ -60,12 +60,12 @@ export function createPeople(services: Services, auth: () => Promise<Auth>) {
     findSignedIn,
     async admit(request: FastifyRequest, reply: FastifyReply, access: Access) {
       const visitor = visitorOf(request, reply)
-      if (access === 'visitor') return visitor
+      if (access === 'browser') return visitor
       const person = await findSignedIn(visitor)
       if (!person) throw new Fault('unauthorized', { message: SIGNED_OUT })
       // Known from here on, so that the log names the person whatever happens next.
       request.caller = person
-      return access === 'person' ? person : memberOf(person, request, access as Role)
+      return access === 'user' ? person : memberOf(person, request, access as Role)
     },
   }
 }

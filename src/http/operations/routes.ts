@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import type { Access, AnswerOf, InputOf, Operation } from '../../contract/operation.ts'
+import type { Access, InputOf, Operation, OutputOf } from '../../contract/operation.ts'
 import type { MaybePromise } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
@@ -30,7 +30,7 @@ type Callers = { [A in Access]?: unknown }
 
 /** One handler for each operation, by its id; it is given the caller, if it asks for one, and what the caller sent. */
 export type Handlers<C extends Callers, O extends Operation> = {
-  [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybePromise<AnswerOf<P>>
+  [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybePromise<OutputOf<P>>
 }
 
 export interface OperationsOptions<C extends Callers, O extends Operation> {
@@ -68,14 +68,14 @@ export function registerOperations<C extends Callers, const O extends readonly O
   // What a proxy in front takes off the path before it gets here; links must have it.
   const basePath = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
   for (const operation of operations) {
-    const { answer, method } = operation
+    const { response, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
     const watch = (recall?.watches as Record<string, (caller: unknown) => Watch | undefined> | undefined)?.[
       operation.id
     ]
     const read = inputReader(operation)
-    const serialise = serializerFor(answer.schema)
+    const serialise = serializerFor(response.schema)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
 
     server.route({
@@ -83,7 +83,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
       url,
       config: { operation },
       ...(operation.bodyBytesMax && { bodyLimit: operation.bodyBytesMax }),
-      exposeHeadRoute: !answer.stream,
+      exposeHeadRoute: !response.stream,
       onRequest: (request, reply, done) => {
         // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
         if (operation.params && Object.values(request.params as object).includes(''))
@@ -102,12 +102,12 @@ export function registerOperations<C extends Callers, const O extends readonly O
         // From before it is read: what changes meanwhile may or may not be in the answer.
         const isStillTrue = watch?.(request.caller)
         const finish = (result: Result) => {
-          reply.code(answer.status)
-          if (answer.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
-          if (answer.asHeaders) return reply.headers(result as Record<string, string>).send()
-          if (answer.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
+          reply.code(response.status)
+          if (response.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
+          if (response.asHeaders) return reply.headers(result as Record<string, string>).send()
+          if (response.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
           reply.header('content-type', JSON_TYPE)
-          reply.header('cache-control', answer.secret ? 'no-store' : 'private, no-cache')
+          reply.header('cache-control', response.secret ? 'no-store' : 'private, no-cache')
           // Without an ETag: it would have to be known before the rest is.
           if (result.more) return sendList(reply, serialise, result, result.more)
           const body = serialise(result)

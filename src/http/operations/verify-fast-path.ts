@@ -27,7 +27,7 @@ export function createQuickVerify(
   /** Undefined where memory does not know the workspace. */
   describe: (workspaceId: string) => WorkspaceView | undefined,
 ): QuickVerify {
-  const serialise = serializerFor(verifyKey.answer.schema)
+  const serialise = serializerFor(verifyKey.response.schema)
   let head: Head | undefined
 
   function verdictOf(body: string): string | undefined {

@@ -2,7 +2,7 @@ import { Badge, Button, Group, Stack, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useLocation } from 'wouter'
-import { type Answer, call } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { announce } from '../parts/announce.tsx'
 import { Confirm } from '../parts/confirm.tsx'
 import { keepFocus, nextRowAction, removesRow } from '../parts/focus.ts'
@@ -13,7 +13,7 @@ import { queryClient, sessionsQuery } from '../queries.ts'
 import { browserName } from './browser-name.ts'
 import { Section } from './section.tsx'
 
-type OneSession = Answer<'account.sessions'>['sessions'][number]
+type OneSession = Output<'account.sessions'>['sessions'][number]
 
 interface Ending {
   id: string

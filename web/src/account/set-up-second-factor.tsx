@@ -2,7 +2,7 @@
 import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { type Answer, call } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { CopyBlock } from '../parts/copy.tsx'
 import { useIsPhone } from '../parts/is-phone.ts'
 import { Refused } from '../parts/states.tsx'
@@ -11,7 +11,7 @@ import { PasswordStep } from './password-step.tsx'
 import { QrCode } from './qr-code.tsx'
 import { RecoveryCodes } from './recovery-codes.tsx'
 
-type Setup = Answer<'second-factor.begin'>
+type Setup = Output<'second-factor.begin'>
 
 interface SetUpSecondFactorProps {
   opened: boolean

@@ -1,8 +1,8 @@
 // Entries of the audit log as sentences.
-import type { Answer } from '../api.ts'
+import type { Output } from '../api.ts'
 import { operatorName } from '../figures.ts'
 
-export type Entry = Answer<'audit.list'>['entries'][number]
+export type Entry = Output<'audit.list'>['entries'][number]
 
 /** Who, did what, to whom or what, and what more; the last two may be empty. */
 export interface Sentence {

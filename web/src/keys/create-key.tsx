@@ -2,7 +2,7 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { type Answer, call } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { lengthOf } from '../figures.ts'
 import { Refused } from '../parts/states.tsx'
 import { forgetOf } from '../queries.ts'
@@ -22,7 +22,7 @@ export function CreateKey({ opened, onClose, onDone }: CreateKeyProps) {
   const { slug } = useWorkspace()
   const [label, setLabel] = useState('')
   // The key itself lives here and nowhere else: the mutation hands nothing on that a cache could keep.
-  const [created, setCreated] = useState<Answer<'keys.create'> | null>(null)
+  const [created, setCreated] = useState<Output<'keys.create'> | null>(null)
   const create = useMutation({
     mutationFn: async () => setCreated(await call('keys.create', { workspace: slug, label: label.trim() })),
     onSuccess: () => {

@@ -1,12 +1,12 @@
 // The one sight of a new key. It closes by its button only, so that no stray click loses the key.
 import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
-import type { Answer } from '../api.ts'
+import type { Output } from '../api.ts'
 import { WarningIcon } from '../icons.tsx'
 import { curlWith } from '../overview/first-steps.tsx'
 import { CopyBlock, CopyTextButton } from '../parts/copy.tsx'
 
 interface RawKeyProps {
-  of: Answer<'keys.create'> | null
+  of: Output<'keys.create'> | null
   onSaved: () => void
   /** Where the focus goes on: the dialog before this one took away what had it. */
   onClosed: () => void

@@ -2,7 +2,7 @@
 import { Badge, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import type { Answer } from '../api.ts'
+import type { Output } from '../api.ts'
 import { longDay } from '../figures.ts'
 import { CopyIconButton } from '../parts/copy.tsx'
 import { Page } from '../parts/page.tsx'
@@ -37,7 +37,7 @@ function Facts({
   workspace,
   lastSeen,
 }: {
-  workspace: Answer<'workspace.read'>
+  workspace: Output<'workspace.read'>
   lastSeen?: string | null | undefined
 }) {
   return (
@@ -97,7 +97,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function Lately({ usage }: { usage: Answer<'usage.read'> }) {
+function Lately({ usage }: { usage: Output<'usage.read'> }) {
   return (
     <>
       <div>

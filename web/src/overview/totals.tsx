@@ -1,9 +1,9 @@
 import { Paper, SimpleGrid, Text } from '@mantine/core'
-import type { Answer } from '../api.ts'
+import type { Output } from '../api.ts'
 import { exactBytes, exactCount, readableBytes, shortCount } from '../figures.ts'
 import classes from './totals.module.css'
 
-export function Totals({ usage }: { usage: Answer<'usage.read'> }) {
+export function Totals({ usage }: { usage: Output<'usage.read'> }) {
   const tiles = [
     { name: 'Requests', shown: shortCount(usage.requests), exact: exactCount(usage.requests) },
     { name: 'Bytes in', shown: readableBytes(usage.bytesIn), exact: exactBytes(usage.bytesIn) },

@@ -1,5 +1,5 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
-import { type Answer, call } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { makerName } from '../figures.ts'
 import { Confirm } from '../parts/confirm.tsx'
 import { useRemoval } from '../parts/dialog.ts'
@@ -11,7 +11,7 @@ import { forgetOf } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import classes from './people.module.css'
 
-type Invitation = Answer<'people.list'>['invitations'][number]
+type Invitation = Output<'members.list'>['invitations'][number]
 
 export function Invitations({ invitations }: { invitations: Invitation[] }) {
   const { slug, role: mine, mayManage } = useWorkspace()

@@ -2,7 +2,7 @@
 import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { type Answer, call } from '../api.ts'
+import { call, type Output } from '../api.ts'
 import { WarningIcon } from '../icons.tsx'
 import { CopyBlock } from '../parts/copy.tsx'
 import { roleMeanings, roleNames } from '../parts/role-name.tsx'
@@ -23,7 +23,7 @@ export function Invite({ opened, onClose, onDone }: InviteProps) {
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('member')
   // As with keys: the link lives in this component and in no cache.
-  const [made, setMade] = useState<Answer<'invitations.create'> | null>(null)
+  const [made, setMade] = useState<Output<'invitations.create'> | null>(null)
   const invite = useMutation({
     mutationFn: async () =>
       setMade(await call('invitations.create', { workspace: slug, email: email.trim(), role })),
@@ -81,7 +81,7 @@ export function Invite({ opened, onClose, onDone }: InviteProps) {
 }
 
 interface MadeLinkProps {
-  of: Answer<'invitations.create'> | null
+  of: Output<'invitations.create'> | null
   onDone: () => void
   onClosed: () => void
 }

@@ -24,12 +24,12 @@ export function Members({ people }: { people: Person[] }) {
   const removing = useRemoval<Person>()
   const remove = async () => {
     if (!removing.about) return
-    await call('people.remove', { workspace: slug, id: removing.about.id })
+    await call('members.remove', { workspace: slug, id: removing.about.id })
     await forgetOf(slug, 'people')
   }
   const asking = useDialog<RoleChange>()
   const change = async ({ person, role }: RoleChange) => {
-    await call('people.set-role', { workspace: slug, id: person.id, role })
+    await call('members.set-role', { workspace: slug, id: person.id, role })
     if (person.isYou) queryClient.invalidateQueries({ queryKey: ['session'] })
     await forgetOf(slug, 'people')
   }

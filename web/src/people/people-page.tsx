@@ -55,7 +55,7 @@ function Leave() {
   const [, navigate] = useLocation()
   const [opened, dialog] = useDisclosure()
   const leave = async () => {
-    await call('people.leave', { workspace: slug })
+    await call('members.leave', { workspace: slug })
     queryClient.setQueryData(
       sessionQuery.queryKey,
       (session) =>

@@ -1,4 +1,4 @@
 // Somebody in a workspace, as the list of people has them.
-import type { Answer } from '../api.ts'
+import type { Output } from '../api.ts'
 
-export type Person = Answer<'people.list'>['people'][number]
+export type Person = Output<'members.list'>['people'][number]

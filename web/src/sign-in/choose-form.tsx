@@ -1,12 +1,12 @@
 import { Button, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import type { Answer, Input } from '../api.ts'
+import type { Input, Output } from '../api.ts'
 import { isPasswordLength, NewPassword } from '../parts/new-password.tsx'
 
 const TOO_SHORT = 'To go on, choose a password of at least 8 characters.'
 
 interface ChooseFormProps {
-  facts: Answer<'links.read'>
+  facts: Output<'links.read'>
   /** Why the password that was chosen before is refused. */
   passwordError: string | undefined
   isPending: boolean

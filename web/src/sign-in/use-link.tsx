@@ -2,7 +2,7 @@ import { Anchor, Button, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useLocation } from 'wouter'
-import { type Answer, call, type Input } from '../api.ts'
+import { call, type Input, type Output } from '../api.ts'
 import { detailOf } from '../api-error.ts'
 import { roleNames } from '../parts/role-name.tsx'
 import { Refused } from '../parts/states.tsx'
@@ -12,7 +12,7 @@ import { ChooseForm } from './choose-form.tsx'
 import { Outside } from './outside.tsx'
 import { CodeForm, SignInForm } from './sign-in-form.tsx'
 
-type Facts = Answer<'links.read'>
+type Facts = Output<'links.read'>
 type Step = Facts['step'] | 'code'
 
 interface UseLinkProps {

@@ -1,6 +1,6 @@
 // People of a workspace: members, their roles, and invitations.
 import Type from 'typebox'
-import { Email, Id, Instant, PersonName, Slug } from '../fields.ts'
+import { Email, Id, Instant, Slug, UserName } from '../fields.ts'
 import { operation, type Role as RoleName, roles } from '../operation.ts'
 
 export const InWorkspace = { workspace: Slug }
@@ -11,10 +11,10 @@ export const Role = Type.Unsafe<RoleName>({
   description: 'An owner may do everything; an admin manages keys, invitations and members; a member looks.',
 })
 
-const Person = Type.Object(
+const Member = Type.Object(
   {
     id: Id,
-    name: PersonName,
+    name: UserName,
     email: Email,
     role: Role,
     joinedAt: Instant,
@@ -23,7 +23,7 @@ const Person = Type.Object(
       description: 'Whether no other owner can sign in, so that this one must keep the role.',
     }),
   },
-  { title: 'Person' },
+  { title: 'Member' },
 )
 
 const Invitation = Type.Object(
@@ -38,7 +38,7 @@ const Invitation = Type.Object(
   { title: 'Invitation' },
 )
 
-const person = {
+const member = {
   id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5',
   name: 'Ann Example',
   email: 'ann@example.com',
@@ -56,8 +56,8 @@ const invitation = {
   expiresAt: '2026-11-16T09:30:00.000Z',
 }
 
-const listPeople = operation({
-  id: 'people.list',
+const listMembers = operation({
+  id: 'members.list',
   method: 'GET',
   path: '/workspaces/{workspace}/people',
   access: 'member',
@@ -65,14 +65,14 @@ const listPeople = operation({
   description:
     'Everybody who belongs to the workspace, owners first, and the invitations that are still open.',
   params: Type.Object(InWorkspace),
-  answer: {
+  response: {
     status: 200,
     description: 'The people.',
     schema: Type.Object(
-      { people: Type.Array(Person), invitations: Type.Array(Invitation) },
-      { title: 'People' },
+      { people: Type.Array(Member), invitations: Type.Array(Invitation) },
+      { title: 'Members' },
     ),
-    example: { people: [person], invitations: [invitation] },
+    example: { people: [member], invitations: [invitation] },
   },
   faults: [],
 })
@@ -89,7 +89,7 @@ const invite = operation({
     'an owner.',
   params: Type.Object(InWorkspace),
   body: Type.Object({ email: Email, role: Role }, { title: 'NewInvitation' }),
-  answer: {
+  response: {
     status: 201,
     description: 'The invitation, with its link.',
     schema: Type.Object(
@@ -117,7 +117,7 @@ const revokeInvitation = operation({
   summary: 'Revoke an invitation',
   description: 'Its link works no more.',
   params: Type.Object({ ...InWorkspace, id: Id }),
-  answer: {
+  response: {
     status: 200,
     description: 'It is revoked.',
     schema: Type.Object({ id: Id, revoked: Type.Literal(true) }, { title: 'RevokedInvitation' }),
@@ -127,7 +127,7 @@ const revokeInvitation = operation({
 })
 
 const setRole = operation({
-  id: 'people.set-role',
+  id: 'members.set-role',
   method: 'POST',
   path: '/workspaces/{workspace}/people/{id}',
   access: 'admin',
@@ -136,19 +136,19 @@ const setRole = operation({
     'In force from the person’s next request on. Only an owner may make or change an owner, and one always remains.',
   params: Type.Object({ ...InWorkspace, id: Id }),
   body: Type.Object({ role: Role }, { title: 'NewRole' }),
-  answer: {
+  response: {
     status: 200,
     description: 'The person with the new role.',
-    schema: Person,
-    example: person,
+    schema: Member,
+    example: member,
   },
   faults: ['conflict'],
 })
 
-const removed = Type.Object({ id: Id, removed: Type.Literal(true) }, { title: 'RemovedPerson' })
+const removed = Type.Object({ id: Id, removed: Type.Literal(true) }, { title: 'RemovedMember' })
 
-const removePerson = operation({
-  id: 'people.remove',
+const removeMember = operation({
+  id: 'members.remove',
   method: 'DELETE',
   path: '/workspaces/{workspace}/people/{id}',
   access: 'admin',
@@ -157,30 +157,30 @@ const removePerson = operation({
     'The person belongs to the workspace no more, from the next request on. Keys that the person made stay; revoke them ' +
     'where they should not. Only an owner may remove an owner, and one always remains.',
   params: Type.Object({ ...InWorkspace, id: Id }),
-  answer: {
+  response: {
     status: 200,
     description: 'Removed.',
     schema: removed,
-    example: { id: person.id, removed: true },
+    example: { id: member.id, removed: true },
   },
   faults: ['conflict'],
 })
 
 const leave = operation({
-  id: 'people.leave',
+  id: 'members.leave',
   method: 'DELETE',
   path: '/workspaces/{workspace}/membership',
   access: 'member',
   summary: 'Leave the workspace',
   description: 'The last owner cannot leave.',
   params: Type.Object(InWorkspace),
-  answer: {
+  response: {
     status: 200,
     description: 'You belong to it no more.',
     schema: removed,
-    example: { id: person.id, removed: true },
+    example: { id: member.id, removed: true },
   },
   faults: ['conflict'],
 })
 
-export const peopleOperations = [listPeople, invite, revokeInvitation, setRole, removePerson, leave] as const
+export const memberOperations = [listMembers, invite, revokeInvitation, setRole, removeMember, leave] as const

@@ -3,16 +3,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
-import { setRole } from '../../src/store/people.ts'
+import { setRole } from '../../src/store/members.ts'
 import { engines } from '../support/databases.ts'
-import { addPerson, linkFor, openBrowser, PASSWORD, signIn } from '../support/people.ts'
 import { connectRaw } from '../support/raw.ts'
 import { addEdge, addWorkspace, operator, rename, serve } from '../support/server.ts'
+import { addMember, linkFor, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines) {
   test(`${engine}: a workspace has at most 1,000 members and open invitations`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const now = server.services.clock()
     const invitation = (index: number) => ({
       id: `lnk_${index}`,
@@ -52,7 +52,7 @@ for (const engine of engines) {
 
   test(`${engine}: an invitation lets in once, with its role, and is in nobody's list afterwards`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const invited = await ann.post('/workspaces/acme/invitations', {
       email: 'Bob@Example.com',
       role: 'admin',
@@ -126,7 +126,7 @@ for (const engine of engines) {
   test(`${engine}: a revoked invitation and one older than 24 hours let nobody in`, async (t) => {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const invite = async () =>
       (await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })).json
     const revoked = await invite()
@@ -145,8 +145,8 @@ for (const engine of engines) {
   test(`${engine}: whoever has an account accepts as that person, and an invitation cannot take an account over`, async (t) => {
     const server = await serve(t, { engine })
     await addWorkspace(server, 'elsewhere')
-    const bob = await addPerson(server, 'Bob', 'member', 'elsewhere')
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'member', 'elsewhere')
+    const ann = await addMember(server, 'Ann', 'owner')
     const invited = await ann.post('/workspaces/acme/invitations', { email: bob.email, role: 'member' })
     const link = invited.json.link.split('#')[1]
     const stranger = openBrowser(server.url)
@@ -173,9 +173,9 @@ for (const engine of engines) {
 
   test(`${engine}: an admin cannot touch an owner or make one, and nobody hands out more than they have`, async (t) => {
     const server = await serve(t, { engine })
-    const owner = await addPerson(server, 'Olga', 'owner')
-    const admin = await addPerson(server, 'Adam', 'admin')
-    const member = await addPerson(server, 'Mia', 'member')
+    const owner = await addMember(server, 'Olga', 'owner')
+    const admin = await addMember(server, 'Adam', 'admin')
+    const member = await addMember(server, 'Mia', 'member')
     const people = '/workspaces/acme/people'
     for (const [answer, status] of [
       [await admin.post(`${people}/${owner.id}`, { role: 'member' }), 403],
@@ -201,7 +201,7 @@ for (const engine of engines) {
 
   test(`${engine}: the last owner cannot leave, step down or be removed, not even two at once`, async (t) => {
     const server = await serve(t, { engine })
-    const [ann, bob] = [await addPerson(server, 'Ann', 'owner'), await addPerson(server, 'Bob', 'owner')]
+    const [ann, bob] = [await addMember(server, 'Ann', 'owner'), await addMember(server, 'Bob', 'owner')]
     const leave = (person: typeof ann) => person.remove('/workspaces/acme/membership')
     const statuses = (await Promise.all([leave(ann), leave(bob)])).map(({ status }) => status)
     assert.deepEqual(statuses.sort(), [200, 409])
@@ -214,15 +214,15 @@ for (const engine of engines) {
       await stays.remove(`/workspaces/acme/people/${stays.id}`),
     ])
       assert.equal(answer.status, 409)
-    const gone = await addPerson(server, 'Carl', 'owner')
+    const gone = await addMember(server, 'Carl', 'owner')
     await setDisabled(server.services, operator, gone.email, true)
     assert.equal((await leave(stays)).status, 409, 'an owner who is not let in any more does not count')
   })
 
   test(`${engine}: a lowered role counts in the very request that is under way`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const eve = await addPerson(server, 'Eve', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const eve = await addMember(server, 'Eve', 'owner')
     const cookie = [...eve.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     /** Sends the headers now, and the body when it is told to. */
     const slow = (method: string, path: string, body: object) => {
@@ -278,9 +278,9 @@ for (const engine of engines) {
 
   test(`${engine}: an invitation ends with who made it, and only who could make it can replace it`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const eve = await addPerson(server, 'Eve', 'owner')
-    const adam = await addPerson(server, 'Adam', 'admin')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const eve = await addMember(server, 'Eve', 'owner')
+    const adam = await addMember(server, 'Adam', 'admin')
     const invite = (who: typeof ann, email: string, role: string) =>
       who.post('/workspaces/acme/invitations', { email, role })
     const kept = (await invite(eve, 'eve2@example.com', 'owner')).json
@@ -323,8 +323,8 @@ for (const engine of engines) {
 
   test(`${engine}: no audit, no act: whatever people do is undone where it cannot be written down`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const bob = await addPerson(server, 'Bob', 'member')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'member')
     const { id: keyId } = (await ann.post('/workspaces/acme/keys', { label: 'stays' })).json
     const before = (await ann.get('/workspaces/acme/people')).text
     await rename(server, 'audit_log', 'audit_log_away')
@@ -351,7 +351,7 @@ for (const engine of engines) {
 
   test(`${engine}: a reset link sets the password once, and ends every session`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
     const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
@@ -366,8 +366,8 @@ for (const engine of engines) {
 
   test(`${engine}: what somebody did keeps their name after they left or were renamed`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const bob = await addPerson(server, 'Bob', 'admin')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'admin')
     const { id } = (await bob.post('/workspaces/acme/keys', { label: '<img src=x onerror=alert(1)>' })).json
     await bob.post('/account/name', { name: 'Robert' })
     await bob.remove('/workspaces/acme/membership')
@@ -383,7 +383,7 @@ for (const engine of engines) {
 
   test(`${engine}: the key list names the key that created another by its label`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     const created = (await server.post('/tokens', { label: 'made by a key' })).json
     const unlabeled = (await ann.post('/workspaces/acme/keys', {})).json
     const headers = { authorization: `Bearer ${unlabeled.token}` }
@@ -398,8 +398,8 @@ for (const engine of engines) {
 
   test(`${engine}: the last owner who can sign in is marked, also in the response to a role change`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
-    const bob = await addPerson(server, 'Bob', 'admin')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'admin')
     const lastOwners = async () =>
       (await ann.get('/workspaces/acme/people')).json.people
         .filter((person: { isLastOwner: boolean }) => person.isLastOwner)
@@ -414,7 +414,7 @@ for (const engine of engines) {
 
   test(`${engine}: the workspace names an active edge, and none after it is revoked`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'member')
+    const ann = await addMember(server, 'Ann', 'member')
     const edgeName = async () => (await ann.get('/workspaces/acme')).json.edgeName
     assert.equal(await edgeName(), null)
     const { id } = await addEdge(server, 'fra-1')
@@ -425,7 +425,7 @@ for (const engine of engines) {
 
   test(`${engine}: keys and the audit log come in pages, newest first, without gap or repeat`, async (t) => {
     const server = await serve(t, { engine })
-    const ann = await addPerson(server, 'Ann', 'owner')
+    const ann = await addMember(server, 'Ann', 'owner')
     for (let index = 0; index < 7; index++) await ann.post('/workspaces/acme/keys', { label: `k${index}` })
     const { keys: all } = (await ann.get('/workspaces/acme/keys')).json
     await ann.remove(`/workspaces/acme/keys/${all[2].id}`)

@@ -4,7 +4,7 @@ import type { Migration } from './migration.ts'
  * People: who they are and how they sign in (users, identities, sessions, verifications, two_factors: the shape is what
  * better-auth expects), what they may do where (members), and the links that let them in.
  */
-export const people: Migration = ({ int64, strict }) => [
+export const users: Migration = ({ int64, strict }) => [
   `create table users (
      id text primary key,
      name text not null,

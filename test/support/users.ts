@@ -1,6 +1,6 @@
 // People at their browsers: the dashboard's API with a jar of cookies, as its page would call it.
 import { inviteByOperator } from '../../src/domain/accounts.ts'
-import type { Role } from '../../src/store/people.ts'
+import type { Role } from '../../src/store/members.ts'
 import { type Answer, operator, type TestServer } from './server.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -60,7 +60,7 @@ export const linkFor = async (server: TestServer, email: string, role: Role, wor
   (await inviteByOperator(server.services, operator, { email, role, workspace })).secret
 
 /** Somebody new in a workspace, signed in. */
-export async function addPerson(server: TestServer, name: string, role: Role, workspace = 'acme') {
+export async function addMember(server: TestServer, name: string, role: Role, workspace = 'acme') {
   const email = `${name.toLowerCase()}@example.com`
   const browser = openBrowser(
     server.url,

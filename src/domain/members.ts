@@ -3,29 +3,29 @@ import { endInvitationsBy, listInvitations, revokeInvitation as revokeInvitation
 import {
   deleteMember,
   findMembership,
-  findUserByEmail,
   listMembers,
   listMemberships,
   lockMembers,
   type Role,
   setRole as setRoleOf,
-} from '../store/people.ts'
+} from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
+import { findUserByEmail } from '../store/users.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
 import { isAtLeast, requireRole, requireRoleForUpdate } from './actors.ts'
 import { type AuditAction, writeAudit } from './audit.ts'
-import type { Context, PersonActor, Services } from './context.ts'
+import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
 import { isoOf } from './timestamps.ts'
 
 /** Members and open invitations of a workspace, which are listed together and not in pages. */
-const PEOPLE_MAX = 1_000
+const MEMBERS_MAX = 1_000
 
 /** A person acting in a workspace. */
-export interface PersonContext extends Context {
-  actor: PersonActor
+export interface MemberContext extends Context {
+  actor: UserActor
   /** As it was when the request began; what acts asks again, in its transaction. */
   role: Role
 }
@@ -41,7 +41,7 @@ export const membershipsOf = (services: Services, userId: string) =>
 
 const order: Role[] = ['owner', 'admin', 'member']
 
-export async function listPeople(ctx: PersonContext) {
+export async function listMembersAndInvitations(ctx: MemberContext) {
   const { db } = ctx.store
   const [people, invitations] = await Promise.all([
     listMembers(db, ctx.workspaceId),
@@ -49,7 +49,7 @@ export async function listPeople(ctx: PersonContext) {
   ])
   people.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
   return {
-    people: people.map((person) => describePerson(ctx, person, people)),
+    people: people.map((person) => describeMember(ctx, person, people)),
     invitations: invitations.flatMap((row) =>
       // The set-up link of a new workspace is for whoever opens it, and no invitation of somebody.
       row.email === null
@@ -70,7 +70,7 @@ export async function listPeople(ctx: PersonContext) {
 
 type MemberRow = Awaited<ReturnType<typeof listMembers>>[number]
 
-const describePerson = (ctx: PersonContext, person: MemberRow, members: MemberRow[]) => ({
+const describeMember = (ctx: MemberContext, person: MemberRow, members: MemberRow[]) => ({
   id: person.id,
   name: person.name,
   email: person.email,
@@ -82,7 +82,7 @@ const describePerson = (ctx: PersonContext, person: MemberRow, members: MemberRo
 
 /** `mails` tells whether the link goes to its address alone, and so proves that whoever has it owns the address. */
 export async function invite(
-  ctx: PersonContext,
+  ctx: MemberContext,
   given: { email: string; role: Role },
   { mails }: { mails: boolean },
 ): Promise<CreatedLink> {
@@ -123,15 +123,15 @@ export async function invite(
 }
 
 function requireRoom(taken: number): void {
-  if (taken < PEOPLE_MAX) return
+  if (taken < MEMBERS_MAX) return
   throw new Fault('conflict', {
     message:
-      `The workspace has ${PEOPLE_MAX} members and open invitations, which is the limit. ` +
+      `The workspace has ${MEMBERS_MAX} members and open invitations, which is the limit. ` +
       'Remove members or revoke invitations, then try again.',
   })
 }
 
-export async function revokeInvitation(ctx: PersonContext, id: string) {
+export async function revokeInvitation(ctx: MemberContext, id: string) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
@@ -142,7 +142,7 @@ export async function revokeInvitation(ctx: PersonContext, id: string) {
   return { id, revoked: true as const }
 }
 
-export async function setRole(ctx: PersonContext, id: string, wanted: Role) {
+export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     const person = await requireMayTouch(db, ctx, role, id)
@@ -156,10 +156,10 @@ export async function setRole(ctx: PersonContext, id: string, wanted: Role) {
   const members = await listMembers(ctx.store.db, ctx.workspaceId)
   const person = members.find((one) => one.id === id)
   if (!person) throw new Fault('not_found')
-  return describePerson(ctx, person, members)
+  return describeMember(ctx, person, members)
 }
 
-export async function removePerson(ctx: PersonContext, id: string) {
+export async function removeMember(ctx: MemberContext, id: string) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     const person = await requireMayTouch(db, ctx, role, id)
@@ -173,7 +173,7 @@ export async function removePerson(ctx: PersonContext, id: string) {
 }
 
 /** One may always go, and touch those below; an owner touches everybody. The members are held until the end. */
-async function requireMayTouch(db: Tx, ctx: PersonContext, role: Role, id: string) {
+async function requireMayTouch(db: Tx, ctx: MemberContext, role: Role, id: string) {
   await lockMembers(db, ctx.workspaceId)
   const members = await listMembers(db, ctx.workspaceId)
   const found = members.find((one) => one.id === id)
@@ -201,7 +201,7 @@ function requireAnotherOwner(others: Pick<MemberRow, 'role' | 'disabledAt'>[]): 
   })
 }
 
-const record = (db: Tx, ctx: PersonContext, action: AuditAction, subject: { id: string; name: string }) =>
+const record = (db: Tx, ctx: MemberContext, action: AuditAction, subject: { id: string; name: string }) =>
   writeAudit(db, ctx, {
     workspaceId: ctx.workspaceId,
     actor: ctx.actor,

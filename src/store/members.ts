@@ -1,0 +1,107 @@
+// Which users belong to which workspace, and their roles.
+import type { Selectable } from 'kysely'
+import type { Db, Tx } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type Role = Tables['members']['role']
+
+/** The role, which stays what it is until the transaction ends. (Written to itself, which locks it on every engine.) */
+export async function lockRole(db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> {
+  const row = await db
+    .updateTable('members')
+    .set((member) => ({ role: member.ref('role') }))
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .returning('role')
+    .executeTakeFirst()
+  return row?.role
+}
+
+/** The workspace and the role that somebody has in it, if any. */
+export const findMembership = (db: Db, slug: string, userId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['workspaces.id as workspaceId', 'members.role'])
+    .where('workspaces.slug', '=', slug)
+    .where('members.user_id', '=', userId)
+    .executeTakeFirst()
+
+export const listMemberships = (db: Db, userId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['workspaces.slug', 'workspaces.name', 'members.role'])
+    .where('members.user_id', '=', userId)
+    .orderBy('workspaces.name')
+    .execute()
+
+export async function listWorkspaceIdsOf(db: Db, userId: string): Promise<string[]> {
+  const rows = await db.selectFrom('members').select('workspace_id').where('user_id', '=', userId).execute()
+  return rows.map((row) => row.workspace_id)
+}
+
+export const listMembers = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select([
+      'users.id',
+      'users.name',
+      'users.email',
+      'users.disabled_at as disabledAt',
+      'members.role',
+      'members.created_at as joinedAt',
+    ])
+    .where('members.workspace_id', '=', workspaceId)
+    .orderBy('users.name')
+    .orderBy('users.id')
+    .execute()
+
+/** False where the person belongs to it already. */
+export async function insertMember(db: Tx, row: Selectable<Tables['members']>): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('members')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'user_id']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+export async function setRole(db: Tx, workspaceId: string, userId: string, role: Role): Promise<void> {
+  await db
+    .updateTable('members')
+    .set({ role })
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+export async function deleteMember(db: Tx, workspaceId: string, userId: string): Promise<void> {
+  await db
+    .deleteFrom('members')
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+/**
+ * The people of the workspace, held until the transaction ends: two owners who leave at once take turns. (Written to
+ * themselves, which locks them on every engine.)
+ */
+export async function lockMembers(db: Tx, workspaceId: string): Promise<void> {
+  await db
+    .updateTable('members')
+    .set((row) => ({ role: row.ref('role') }))
+    .where('workspace_id', '=', workspaceId)
+    .execute()
+}
+
+export const listMembershipsAmong = (db: Db, userIds: readonly string[]) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['members.user_id', 'workspaces.slug', 'members.role'])
+    .where('members.user_id', 'in', userIds)
+    .orderBy('workspaces.slug')
+    .execute()

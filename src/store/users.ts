@@ -1,0 +1,73 @@
+// People, and what they are in which workspace.
+import type { Selectable } from 'kysely'
+import type { Page } from './keys.ts'
+import type { Db, Tx } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type UserRow = Selectable<Tables['users']>
+
+/** False where the address has an account already. */
+export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('users')
+    .values(row)
+    .onConflict((conflict) => conflict.column('email').doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
+  db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+
+/** Until the transaction ends, nobody else locks the user. (Written to itself, which locks it on every engine.) */
+export const lockUser = (db: Tx, id: string): Promise<UserRow | undefined> =>
+  db
+    .updateTable('users')
+    .set((user) => ({ email: user.ref('email') }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+
+/** The address in lower case. */
+export const findUserByEmail = (db: Db, email: string): Promise<UserRow | undefined> =>
+  db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
+
+export async function hasUsers(db: Db): Promise<boolean> {
+  return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+/** By e-mail address, after that one. */
+export function listUsers(db: Db, { after, limit }: Page): Promise<UserRow[]> {
+  const query = db.selectFrom('users').selectAll().orderBy('email').limit(limit)
+  return (after === undefined ? query : query.where('email', '>', after)).execute()
+}
+
+export async function renameUser(db: Tx, id: string, name: string, at: number): Promise<void> {
+  await db.updateTable('users').set({ name, updated_at: at }).where('id', '=', id).execute()
+}
+
+export async function verifyEmail(db: Tx, id: string): Promise<void> {
+  await db.updateTable('users').set({ email_verified: 1 }).where('id', '=', id).execute()
+}
+
+/** False where there was nothing to change: disabled already. */
+export async function disableUser(db: Tx, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('users')
+    .set({ disabled_at: at })
+    .where('id', '=', id)
+    .where('disabled_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** Whoever lost it signs in with the password alone. False where there was none. */
+export async function clearSecondFactor(db: Tx, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
+  await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()
+  return numDeletedRows === 1n
+}
+
+export async function enableUser(db: Tx, id: string): Promise<void> {
+  await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
+}
