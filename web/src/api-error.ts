@@ -1,7 +1,7 @@
 // A refusal of the API, or that it could not be asked at all.
 import type { FaultCode } from '../../src/contract/faults.ts'
 
-interface Refusal {
+interface ErrorBody {
   error?: string
   message?: string
   details?: readonly { path: string; message: string }[]
@@ -9,7 +9,7 @@ interface Refusal {
 
 type Code = FaultCode | 'unreachable'
 
-const WORDS: Partial<Record<Code, string>> = {
+const MESSAGES: Partial<Record<Code, string>> = {
   invalid_request: 'Something in this is not as it should be.',
   unauthorized: 'You are not signed in any more.',
   forbidden: 'You may not do this.',
@@ -23,14 +23,14 @@ export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: Code
   readonly status: number
-  readonly details: NonNullable<Refusal['details']>
+  readonly details: NonNullable<ErrorBody['details']>
   readonly retryAfterS: number | undefined
 
   constructor(
     code: Code,
     message: string,
     status = 0,
-    details: Refusal['details'] = [],
+    details: ErrorBody['details'] = [],
     retryAfterS?: number,
   ) {
     super(message)
@@ -41,15 +41,15 @@ export class ApiError extends Error {
   }
 
   static unreachable(): ApiError {
-    return new ApiError('unreachable', WORDS.unreachable as string)
+    return new ApiError('unreachable', MESSAGES.unreachable as string)
   }
 
-  static of(response: Response, { error, message, details }: Refusal): ApiError {
+  static of(response: Response, { error, message, details }: ErrorBody): ApiError {
     const code = (error ?? codeOf(response.status)) as Code
     const requestId = response.headers.get('x-request-id')
     const words =
       message ??
-      (details?.length ? details.map(sentence).join(' ') : WORDS[code]) ??
+      (details?.length ? details.map(sentence).join(' ') : MESSAGES[code]) ??
       `The server failed. Try again${requestId ? `, or tell the operator this request: ${requestId}` : ''}.`
     const retryAfterS = Number(response.headers.get('retry-after') ?? Number.NaN)
     return new ApiError(code, words, response.status, details, retryAfterS >= 0 ? retryAfterS : undefined)
@@ -57,7 +57,7 @@ export class ApiError extends Error {
 }
 
 /** Whether asking again may help. */
-export const isPassing = (error: unknown): error is ApiError =>
+export const isTransient = (error: unknown): error is ApiError =>
   error instanceof ApiError && ['unreachable', 'unavailable', 'rate_limited'].includes(error.code)
 
 /** What a proxy answers when the server behind it is down comes without a code of ours. */
@@ -65,7 +65,7 @@ const codeOf = (status: number): Code =>
   status === 429 ? 'rate_limited' : status >= 502 && status <= 504 ? 'unreachable' : 'internal'
 
 /** What is wrong with one field, as a sentence to stand beside it; undefined where that is not why it was refused. */
-export function detailOf(error: unknown, field: string): string | undefined {
+export function fieldError(error: unknown, field: string): string | undefined {
   const details = error instanceof ApiError && error.code === 'invalid_request' ? error.details : []
   const [only] = details
   return details.length === 1 && only?.path.endsWith(`/${field}`) ? sentence(only) : undefined

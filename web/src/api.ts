@@ -2,9 +2,9 @@
 import { type Count, parseExact, type Received } from '../../src/client/exact-json.ts'
 import { outgoing } from '../../src/client/request.ts'
 import type { InputOf, OutputOf } from '../../src/contract/operation.ts'
-import { apiRoot } from './address.ts'
 import { ApiError } from './api-error.ts'
-import { type DashboardOperation, routes } from './routes-of-api.ts'
+import { type DashboardOperation, routes } from './api-routes.ts'
+import { apiRoot } from './paths.ts'
 
 type OperationId = DashboardOperation['id']
 type Of<Id extends OperationId> = Extract<DashboardOperation, { id: Id }>
@@ -14,7 +14,7 @@ export type Input<Id extends OperationId> = InputOf<Of<Id>>
 export type Output<Id extends OperationId> = Received<OutputOf<Of<Id>>>
 
 /** Long enough for a slow network, short enough to say that nothing comes. */
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 export async function call<Id extends OperationId>(
   id: Id,
@@ -27,7 +27,7 @@ export async function call<Id extends OperationId>(
     response = await fetch(apiRoot + path, {
       method,
       credentials: 'same-origin',
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
       ...(body && { body, headers: { 'content-type': 'application/json' } }),
     })
     text = await response.text()

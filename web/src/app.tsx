@@ -3,15 +3,15 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { Redirect, Route, Switch } from 'wouter'
 import { AccountPage } from './account/account-page.tsx'
-import { forgetReturn, lastWorkspace, returnPath } from './address.ts'
 import { AuditPage } from './audit/audit-page.tsx'
+import { NotFoundPage, NoWorkspacePage } from './components/not-found.tsx'
 import { KeysPage } from './keys/keys-page.tsx'
+import { MembersPage } from './members/members-page.tsx'
 import { OverviewPage } from './overview/overview-page.tsx'
-import { NotFoundPage, NoWorkspacePage } from './parts/not-found.tsx'
-import { PeoplePage } from './people/people-page.tsx'
+import { clearReturnPath, lastWorkspace, returnPath } from './paths.ts'
 import { sessionQuery } from './queries.ts'
 import { Shell } from './shell/shell.tsx'
-import { ForgottenPage } from './sign-in/forgotten-page.tsx'
+import { ForgotPasswordPage } from './sign-in/forgot-password-page.tsx'
 import { LinkPage } from './sign-in/link-page.tsx'
 import { SignInPage } from './sign-in/sign-in-page.tsx'
 import { UsagePage } from './usage/usage-page.tsx'
@@ -20,7 +20,7 @@ export function App() {
   return (
     <Switch>
       <Route path="/sign-in" component={SignInPage} />
-      <Route path="/forgotten" component={ForgottenPage} />
+      <Route path="/forgotten" component={ForgotPasswordPage} />
       <Route path="/link" component={LinkPage} />
       <Route>
         <Shell>
@@ -29,7 +29,7 @@ export function App() {
             <Route path="/w/:workspace" component={OverviewPage} />
             <Route path="/w/:workspace/keys" component={KeysPage} />
             <Route path="/w/:workspace/usage" component={UsagePage} />
-            <Route path="/w/:workspace/people" component={PeoplePage} />
+            <Route path="/w/:workspace/people" component={MembersPage} />
             <Route path="/w/:workspace/audit" component={AuditPage} />
             <Route path="/account" component={AccountPage} />
             <Route component={NotFoundPage} />
@@ -45,7 +45,7 @@ function Home() {
   const { data: session } = useQuery(sessionQuery)
   const workspaces = session?.workspaces ?? []
   const returnTo = returnPath()
-  useEffect(forgetReturn, [])
+  useEffect(clearReturnPath, [])
   if (returnTo && returnTo !== '/') return <Redirect to={returnTo} replace />
   const chosen = workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0]
   return chosen ? <Redirect to={`/w/${chosen.slug}`} replace /> : <NoWorkspacePage />

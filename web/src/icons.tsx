@@ -5,7 +5,7 @@ interface IconProps {
   size?: number
 }
 
-const stroked = (shape: ReactNode) =>
+const strokeIcon = (shape: ReactNode) =>
   function Icon({ size = 18 }: IconProps) {
     return (
       <svg
@@ -25,7 +25,7 @@ const stroked = (shape: ReactNode) =>
   }
 
 /** The arch of an adit, the way into a mine. */
-export function Arch({ size = 28 }: IconProps) {
+export function Logo({ size = 28 }: IconProps) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
       <path d="M4 28V16a12 12 0 0 1 24 0v12h-7V16a5 5 0 0 0-10 0v12z" fill="#e8b04a" />
@@ -33,53 +33,55 @@ export function Arch({ size = 28 }: IconProps) {
   )
 }
 
-export const OverviewIcon = stroked(<path d="M4 20v-8a8 8 0 0 1 16 0v8M4 20h16M12 20v-7" />)
-export const KeyIcon = stroked(
+export const OverviewIcon = strokeIcon(<path d="M4 20v-8a8 8 0 0 1 16 0v8M4 20h16M12 20v-7" />)
+export const KeyIcon = strokeIcon(
   <>
     <circle cx="8" cy="15" r="4" />
     <path d="m11 12 8-8M16 7l3 3" />
   </>,
 )
-export const UsageIcon = stroked(<path d="M4 20h16M7 16v-4M12 16V6M17 16V9" />)
-export const PeopleIcon = stroked(
+export const UsageIcon = strokeIcon(<path d="M4 20h16M7 16v-4M12 16V6M17 16V9" />)
+export const PeopleIcon = strokeIcon(
   <>
     <circle cx="9" cy="8" r="3.5" />
     <path d="M3 20a6 6 0 0 1 12 0M16 5a3.5 3.5 0 0 1 0 6.5M18 14.5a6 6 0 0 1 3 5.5" />
   </>,
 )
-export const LogIcon = stroked(<path d="M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01" />)
-export const PersonIcon = stroked(
+export const LogIcon = strokeIcon(<path d="M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01" />)
+export const PersonIcon = strokeIcon(
   <>
     <circle cx="12" cy="8" r="4" />
     <path d="M4.5 20.5a7.5 7.5 0 0 1 15 0" />
   </>,
 )
-export const CopyIcon = stroked(
+export const CopyIcon = strokeIcon(
   <>
     <rect x="9" y="9" width="11" height="11" rx="2" />
     <path d="M5 15H4V5a1 1 0 0 1 1-1h10v1" />
   </>,
 )
-export const TickIcon = stroked(<path d="m5 12.5 4.5 4.5L19 7.5" />)
-export const ChevronIcon = stroked(<path d="m7 10 5 5 5-5" />)
-export const PlusIcon = stroked(<path d="M12 5v14M5 12h14" />)
-export const DownloadIcon = stroked(<path d="M12 4v11M7.5 11l4.5 4.5 4.5-4.5M5 20h14" />)
-export const WarningIcon = stroked(<path d="M12 9v5M12 17.5v.01M12 3.5 2.5 20h19z" />)
-export const SignOutIcon = stroked(
+export const CheckIcon = strokeIcon(<path d="m5 12.5 4.5 4.5L19 7.5" />)
+export const ChevronIcon = strokeIcon(<path d="m7 10 5 5 5-5" />)
+export const PlusIcon = strokeIcon(<path d="M12 5v14M5 12h14" />)
+export const DownloadIcon = strokeIcon(<path d="M12 4v11M7.5 11l4.5 4.5 4.5-4.5M5 20h14" />)
+export const WarningIcon = strokeIcon(<path d="M12 9v5M12 17.5v.01M12 3.5 2.5 20h19z" />)
+export const SignOutIcon = strokeIcon(
   <path d="M14 4H6a1 1 0 0 0-1 1v14a1 1 0 0 0 1 1h8M10 12h10M17 9l3 3-3 3" />,
 )
-export const BookIcon = stroked(<path d="M5 4h12a2 2 0 0 1 2 2v14H7a2 2 0 0 1-2-2zM5 18a2 2 0 0 1 2-2h12" />)
-export const SunIcon = stroked(
+export const BookIcon = strokeIcon(
+  <path d="M5 4h12a2 2 0 0 1 2 2v14H7a2 2 0 0 1-2-2zM5 18a2 2 0 0 1 2-2h12" />,
+)
+export const SunIcon = strokeIcon(
   <>
     <circle cx="12" cy="12" r="4" />
     <path d="M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4" />
   </>,
 )
-export const MoonIcon = stroked(<path d="M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z" />)
-export const ScreenIcon = stroked(
+export const MoonIcon = strokeIcon(<path d="M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z" />)
+export const ScreenIcon = strokeIcon(
   <>
     <rect x="3" y="4" width="18" height="12" rx="2" />
     <path d="M9 20h6M12 16v4" />
   </>,
 )
-export const ShieldIcon = stroked(<path d="M12 3 5 6v5c0 5 3 8 7 10 4-2 7-5 7-10V6zM9 12l2 2 4-4" />)
+export const ShieldIcon = strokeIcon(<path d="M12 3 5 6v5c0 5 3 8 7 10 4-2 7-5 7-10V6zM9 12l2 2 4-4" />)

@@ -6,9 +6,9 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Router } from 'wouter'
-import { prefix } from './address.ts'
 import { App } from './app.tsx'
-import { Mishap } from './parts/mishap.tsx'
+import { ErrorBoundary } from './components/error-boundary.tsx'
+import { prefix } from './paths.ts'
 import { queryClient } from './queries.ts'
 import { cssVariables, theme } from './theme.ts'
 
@@ -24,13 +24,13 @@ createRoot(document.getElementById('root') as HTMLElement).render(
       defaultColorScheme="auto"
       getStyleNonce={() => nonce}
     >
-      <Mishap>
+      <ErrorBoundary>
         <QueryClientProvider client={queryClient}>
           <Router base={prefix}>
             <App />
           </Router>
         </QueryClientProvider>
-      </Mishap>
+      </ErrorBoundary>
     </MantineProvider>
   </StrictMode>,
 )

@@ -7,25 +7,25 @@ import {
   queryOptions,
 } from '@tanstack/react-query'
 import { navigate } from 'wouter/use-browser-location'
-import { pathHere, prefix, rememberReturn } from './address.ts'
 import { call, type Input, type Output } from './api.ts'
-import { ApiError, isPassing } from './api-error.ts'
+import { ApiError, isTransient } from './api-error.ts'
+import { currentPath, prefix, saveReturnPath } from './paths.ts'
 
 const RETRIES = 2
-const ASK_AGAIN_MS = 5_000
-const USAGE_AGAIN_MS = 10_000
+const RETRY_INTERVAL_MS = 5_000
+const USAGE_REFRESH_MS = 10_000
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 'not_found'
 
 /** Operations anybody may call answer 401 for a wrong password or code: that is for their form to say. */
-export const forVisitors = { meta: { forVisitors: true } } as const
+export const allowSignedOut = { meta: { allowSignedOut: true } } as const
 
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
-      if (isUnauthorized(error) && !query.meta?.forVisitors) leaveForSignIn()
+      if (isUnauthorized(error) && !query.meta?.allowSignedOut) redirectToSignIn()
       // A workspace that is not there was removed, or one was removed from it: the session tells.
       if (isNotFound(error) && query.queryKey[0] === 'workspace')
         queryClient.invalidateQueries({ queryKey: ['session'] })
@@ -36,17 +36,18 @@ export const queryClient: QueryClient = new QueryClient({
       const mayBeOver = error instanceof ApiError && [401, 403, 404].includes(error.status)
       // A wrong password may be refused like a session that is over, a role may have changed, or one was removed: the
       // session tells.
-      if (mayBeOver && !mutation.meta?.forVisitors) queryClient.invalidateQueries({ queryKey: ['session'] })
+      if (mayBeOver && !mutation.meta?.allowSignedOut)
+        queryClient.invalidateQueries({ queryKey: ['session'] })
     },
   }),
   defaultOptions: {
     queries: {
       networkMode: 'always',
       staleTime: 10_000,
-      retry: (failures, error) => failures < RETRIES && isPassing(error) && (error.retryAfterS ?? 0) <= 10,
+      retry: (failures, error) => failures < RETRIES && isTransient(error) && (error.retryAfterS ?? 0) <= 10,
       retryDelay: (failures, error) =>
         error instanceof ApiError && error.retryAfterS ? error.retryAfterS * 1_000 : 500 * 2 ** failures,
-      refetchInterval: (query) => (isPassing(query.state.error) ? ASK_AGAIN_MS : false),
+      refetchInterval: (query) => (isTransient(query.state.error) ? RETRY_INTERVAL_MS : false),
     },
     // Passwords go in and secrets come out of mutations: nothing of them is kept.
     mutations: { networkMode: 'always', gcTime: 0 },
@@ -58,11 +59,11 @@ export interface SignInState {
   wasSignedIn?: boolean
 }
 
-function leaveForSignIn(): void {
-  if (pathHere().startsWith('/sign-in')) return
+function redirectToSignIn(): void {
+  if (currentPath().startsWith('/sign-in')) return
   // Whoever saw something before is told why it is gone; whoever has just come is not.
   const state: SignInState = { wasSignedIn: queryClient.getQueryData(sessionQuery.queryKey) !== undefined }
-  rememberReturn(pathHere())
+  saveReturnPath(currentPath())
   queryClient.clear()
   navigate(`${prefix}/sign-in`, { replace: true, state })
 }
@@ -75,7 +76,7 @@ export const sessionQuery = queryOptions({
 export const optionsQuery = queryOptions({
   queryKey: ['sign-in', 'options'],
   queryFn: () => call('sign-in.options'),
-  ...forVisitors,
+  ...allowSignedOut,
 })
 
 export const workspaceQuery = (workspace: string) =>
@@ -108,7 +109,7 @@ export const usageQuery = (workspace: string, days: number) =>
     queryKey: ['workspace', workspace, 'usage', days],
     queryFn: () => call('usage.read', { workspace, days }),
     // Edges report every few seconds, and whoever looks on sees it.
-    refetchInterval: ({ state }) => (isPassing(state.error) ? ASK_AGAIN_MS : USAGE_AGAIN_MS),
+    refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
   })
 
 export const peopleQuery = (workspace: string) =>
@@ -131,7 +132,7 @@ export const sessionsQuery = queryOptions({
 })
 
 /** Whatever changes a workspace is in its audit log too. */
-export const forgetOf = (workspace: string, ...parts: ('keys' | 'people')[]): Promise<unknown> =>
+export const invalidateWorkspace = (workspace: string, ...parts: ('keys' | 'people')[]): Promise<unknown> =>
   Promise.all(
     [...parts, 'audit'].map((part) =>
       queryClient.invalidateQueries({ queryKey: ['workspace', workspace, part] }),

@@ -18,8 +18,8 @@ export function useSession(): Session {
   return session
 }
 
-export function useWorkspace(): Membership & { mayManage: boolean } {
+export function useWorkspace(): Membership & { canManage: boolean } {
   const membership = useContext(WorkspaceContext)
   if (!membership) throw new Error('Used outside a workspace.')
-  return { ...membership, mayManage: membership.role !== 'member' }
+  return { ...membership, canManage: membership.role !== 'member' }
 }

@@ -1,10 +1,10 @@
 // One's own account.
-import { Page } from '../parts/page.tsx'
+import { Page } from '../components/page.tsx'
 import { useSession } from '../session.tsx'
 import { Name } from './name.tsx'
 import { Password } from './password.tsx'
-import { SecondFactor } from './second-factor.tsx'
 import { Sessions } from './sessions.tsx'
+import { TwoFactor } from './two-factor.tsx'
 
 export function AccountPage() {
   const { person } = useSession()
@@ -12,7 +12,7 @@ export function AccountPage() {
     <Page title="Account" lead={`Signed in as ${person.email}`}>
       <Name />
       {person.hasPassword && <Password />}
-      {person.hasPassword && <SecondFactor />}
+      {person.hasPassword && <TwoFactor />}
       <Sessions />
     </Page>
   )

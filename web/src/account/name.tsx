@@ -2,7 +2,7 @@ import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call } from '../api.ts'
-import { Refused } from '../parts/states.tsx'
+import { ErrorAlert } from '../components/query-states.tsx'
 import { queryClient } from '../queries.ts'
 import { useSession } from '../session.tsx'
 import { Done, Section } from './section.tsx'
@@ -30,7 +30,7 @@ export function Name() {
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
-          <Refused error={rename.error} />
+          <ErrorAlert error={rename.error} />
           <Group>
             <Button type="submit" variant="default" loading={rename.isPending}>
               Save name

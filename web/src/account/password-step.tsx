@@ -2,7 +2,7 @@
 import { Button, Group, PasswordInput, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { Refused } from '../parts/states.tsx'
+import { ErrorAlert } from '../components/query-states.tsx'
 
 interface PasswordStepProps {
   verb: string
@@ -35,7 +35,7 @@ export function PasswordStep({ verb, isDangerous = false, act, onCancel }: Passw
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        <Refused error={mutation.error} />
+        <ErrorAlert error={mutation.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>
             Cancel

@@ -2,9 +2,9 @@ import { Button, Group, PasswordInput, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call } from '../api.ts'
-import { ApiError, detailOf } from '../api-error.ts'
-import { isPasswordLength, NewPassword } from '../parts/new-password.tsx'
-import { Refused } from '../parts/states.tsx'
+import { ApiError, fieldError } from '../api-error.ts'
+import { isPasswordLength, NewPasswordInput } from '../components/new-password-input.tsx'
+import { ErrorAlert } from '../components/query-states.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
 import { useSession } from '../session.tsx'
 import { Done, Section } from './section.tsx'
@@ -22,7 +22,7 @@ export function Password() {
     },
   })
   const isWrong = change.error instanceof ApiError && change.error.code === 'forbidden'
-  const unfit = detailOf(change.error, 'password')
+  const unfit = fieldError(change.error, 'password')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change.mutate()
@@ -42,8 +42,8 @@ export function Password() {
             error={isWrong && 'The current password is wrong.'}
             aria-invalid={isWrong || undefined}
           />
-          <NewPassword label="New password" value={password} onChange={setPassword} error={unfit} />
-          {!isWrong && !unfit && <Refused error={change.error} />}
+          <NewPasswordInput label="New password" value={password} onChange={setPassword} error={unfit} />
+          {!isWrong && !unfit && <ErrorAlert error={change.error} />}
           <Group>
             <Button
               type="submit"

@@ -1,7 +1,7 @@
 import { Button, Code, Group, SimpleGrid, Stack, Text } from '@mantine/core'
+import { CopyTextButton } from '../components/copy.tsx'
 import { download } from '../download.ts'
 import { DownloadIcon } from '../icons.tsx'
-import { CopyTextButton } from '../parts/copy.tsx'
 
 export function RecoveryCodes({ codes }: { codes: string[] }) {
   const text = `${codes.join('\n')}\n`

@@ -3,12 +3,12 @@ import { useDisclosure } from '@mantine/hooks'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useLocation } from 'wouter'
 import { call, type Output } from '../api.ts'
-import { announce } from '../parts/announce.tsx'
-import { Confirm } from '../parts/confirm.tsx'
-import { keepFocus, nextRowAction, removesRow } from '../parts/focus.ts'
-import { quietDanger } from '../parts/quiet-danger.ts'
-import { Lines, Loaded, Refused } from '../parts/states.tsx'
-import { When } from '../parts/when.tsx'
+import { ConfirmDialog } from '../components/confirm-dialog.tsx'
+import { dangerOutline } from '../components/danger-outline.ts'
+import { nextRowAction, removesRow, restoreFocus } from '../components/focus.ts'
+import { ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { announce } from '../components/toast.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
 import { browserName } from './browser-name.ts'
 import { Section } from './section.tsx'
@@ -28,13 +28,13 @@ export function Sessions() {
     onSuccess: () => announce('The session has ended.'),
     onSettled: async (_done, _error, { next }) => {
       await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey })
-      keepFocus(() => next)
+      restoreFocus(() => next)
     },
   })
   return (
     <Section title="Sessions" lead="Where you are signed in. End whatever you do not know.">
       <Stack>
-        <Loaded query={sessions} skeleton={<Lines count={2} height={56} />}>
+        <QueryResult query={sessions} skeleton={<SkeletonRows count={2} height={56} />}>
           {({ sessions: list }) => (
             <Stack component="ul" gap="md" m={0} p={0}>
               {list.map((session) => (
@@ -47,8 +47,8 @@ export function Sessions() {
               ))}
             </Stack>
           )}
-        </Loaded>
-        <Refused error={end.error} />
+        </QueryResult>
+        <ErrorAlert error={end.error} />
         <SignOutEverywhere />
       </Stack>
     </Section>
@@ -73,7 +73,8 @@ function Line({ session, isEnding, onEnd }: LineProps) {
           {session.isThis && <Badge color="teal">This one</Badge>}
         </Group>
         <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-          From {session.from}, <When at={session.createdAt} />; ends <When at={session.expiresAt} />
+          From {session.from}, <RelativeTime at={session.createdAt} />; ends{' '}
+          <RelativeTime at={session.expiresAt} />
         </Text>
       </Stack>
       {!session.isThis && (
@@ -81,7 +82,7 @@ function Line({ session, isEnding, onEnd }: LineProps) {
           size="xs"
           // The words beside it give way, not the button.
           style={{ flexShrink: 0 }}
-          {...quietDanger}
+          {...dangerOutline}
           {...removesRow}
           loading={isEnding}
           aria-label={`End the session of ${browser} from ${session.from}`}
@@ -109,7 +110,7 @@ function SignOutEverywhere() {
           Sign out everywhere
         </Button>
       </Group>
-      <Confirm
+      <ConfirmDialog
         opened={opened}
         title="Sign out everywhere?"
         verb="Sign out everywhere"
@@ -117,7 +118,7 @@ function SignOutEverywhere() {
         onClose={dialog.close}
       >
         <Text size="sm">This ends every session of yours, this one too. Then sign in again.</Text>
-      </Confirm>
+      </ConfirmDialog>
     </>
   )
 }

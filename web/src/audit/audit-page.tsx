@@ -1,16 +1,16 @@
 // Who did what in a workspace, newest first.
 import { Group, Paper, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { utcMinute } from '../figures.ts'
+import { LoadMoreButton } from '../components/load-more-button.tsx'
+import { Page } from '../components/page.tsx'
+import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { formatUtcMinute } from '../format.ts'
 import { LogIcon } from '../icons.tsx'
-import { MoreButton } from '../parts/more-button.tsx'
-import { Page } from '../parts/page.tsx'
-import { Empty, Lines, Loaded } from '../parts/states.tsx'
-import { When } from '../parts/when.tsx'
 import { auditQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import classes from './audit.module.css'
-import { type Entry, sentenceOf } from './sentences.ts'
+import { describeEntry, type Entry } from './entry-text.ts'
 
 export function AuditPage() {
   const { slug, name } = useWorkspace()
@@ -21,11 +21,11 @@ export function AuditPage() {
       of={name}
       lead="Who did what to which key or person, and how people signed in. Nobody can change it."
     >
-      <Loaded query={log} skeleton={<Lines count={6} height={52} />}>
+      <QueryResult query={log} skeleton={<SkeletonRows count={6} height={52} />}>
         {({ pages }) => {
           const entries = pages.flatMap((page) => page.entries)
           if (entries.length === 0)
-            return <Empty icon={<LogIcon size={36} />} title="Nothing has happened yet" />
+            return <EmptyState icon={<LogIcon size={36} />} title="Nothing has happened yet" />
           return (
             <>
               <Paper>
@@ -35,17 +35,17 @@ export function AuditPage() {
                   ))}
                 </ol>
               </Paper>
-              <MoreButton query={log} />
+              <LoadMoreButton query={log} />
             </>
           )
         }}
-      </Loaded>
+      </QueryResult>
     </Page>
   )
 }
 
 function Line({ entry }: { entry: Entry }) {
-  const { actor, verb, object, rest } = sentenceOf(entry)
+  const { actor, verb, object, rest } = describeEntry(entry)
   return (
     <li>
       <Group justify="space-between" gap="xs" align="baseline">
@@ -58,7 +58,7 @@ function Line({ entry }: { entry: Entry }) {
           )}
         </Text>
         <Text size="xs" c="dimmed" className="figure">
-          {utcMinute(entry.at)} · <When at={entry.at} />
+          {formatUtcMinute(entry.at)} · <RelativeTime at={entry.at} />
         </Text>
       </Group>
     </li>

@@ -1,24 +1,24 @@
 import { Badge, Button, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
-import { makerName } from '../figures.ts'
-import { CopyIconButton } from '../parts/copy.tsx'
-import { useRemoval } from '../parts/dialog.ts'
-import { removesRow } from '../parts/focus.ts'
-import { useIsPhone } from '../parts/is-phone.ts'
-import { quietDanger } from '../parts/quiet-danger.ts'
-import { When } from '../parts/when.tsx'
+import { CopyIconButton } from '../components/copy.tsx'
+import { dangerOutline } from '../components/danger-outline.ts'
+import { removesRow } from '../components/focus.ts'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { useRemovalDialog } from '../components/use-dialog.ts'
+import { useIsPhone } from '../components/use-is-phone.ts'
+import { creatorName } from '../format.ts'
 import type { Key } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { RevokeKey } from './revoke-key.tsx'
+import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
 
 export function KeyList({ keys }: { keys: Key[] }) {
-  const { mayManage } = useWorkspace()
+  const { canManage } = useWorkspace()
   const isPhone = useIsPhone()
-  const revoking = useRemoval<Key>()
+  const revoking = useRemovalDialog<Key>()
   const revokeButton = (key: Key) =>
-    mayManage && key.revokedAt === null ? (
+    canManage && key.revokedAt === null ? (
       <Button
         size="xs"
-        {...quietDanger}
+        {...dangerOutline}
         {...removesRow}
         aria-label={`Revoke ${key.label || key.id}`}
         onClick={(event) => revoking.open(key, event.currentTarget)}
@@ -35,9 +35,9 @@ export function KeyList({ keys }: { keys: Key[] }) {
           ))}
         </Stack>
       ) : (
-        <KeyTable keys={keys} withActions={mayManage} actionOf={revokeButton} />
+        <KeyTable keys={keys} withActions={canManage} actionOf={revokeButton} />
       )}
-      <RevokeKey
+      <RevokeKeyDialog
         of={revoking.about}
         opened={revoking.opened}
         onClose={revoking.close}
@@ -79,13 +79,13 @@ function KeyTable({ keys, withActions, actionOf }: KeyTableProps) {
                   <KeyId id={key.id} />
                 </Table.Th>
                 <Table.Td>
-                  <When at={key.createdAt} />
+                  <RelativeTime at={key.createdAt} />
                   <Text size="xs" c="dimmed">
-                    by {makerName(key.createdBy ?? 'somebody unrecorded')}
+                    by {creatorName(key.createdBy ?? 'somebody unrecorded')}
                   </Text>
                 </Table.Td>
                 <Table.Td className="unbroken">
-                  {key.lastUsedAt ? <When at={key.lastUsedAt} /> : 'Never'}
+                  {key.lastUsedAt ? <RelativeTime at={key.lastUsedAt} /> : 'Never'}
                 </Table.Td>
                 <Table.Td className="unbroken">
                   <State of={key} />
@@ -110,12 +110,12 @@ function KeyCard({ of: key, action }: { of: Key; action: React.ReactNode }) {
         </Group>
         <KeyId id={key.id} />
         <Text size="sm" c="dimmed">
-          Created <When at={key.createdAt} /> by {makerName(key.createdBy ?? 'somebody unrecorded')}
+          Created <RelativeTime at={key.createdAt} /> by {creatorName(key.createdBy ?? 'somebody unrecorded')}
         </Text>
         <Group justify="space-between">
           <Text size="sm" c="dimmed">
             {key.lastUsedAt ? 'Last used ' : 'Never used'}
-            {key.lastUsedAt && <When at={key.lastUsedAt} />}
+            {key.lastUsedAt && <RelativeTime at={key.lastUsedAt} />}
           </Text>
           {action}
         </Group>
@@ -154,7 +154,7 @@ function State({ of: { revokedAt } }: { of: Key }) {
     <Stack gap={2}>
       <Badge color="gray">Revoked</Badge>
       <Text size="xs" c="dimmed">
-        <When at={revokedAt} />
+        <RelativeTime at={revokedAt} />
       </Text>
     </Stack>
   ) : (

@@ -3,13 +3,13 @@ import { Button, Group, SegmentedControl, Text } from '@mantine/core'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 import { useSearchParams } from 'wouter'
+import { LoadMoreButton } from '../components/load-more-button.tsx'
+import { Page } from '../components/page.tsx'
+import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { KeyIcon, PlusIcon } from '../icons.tsx'
-import { MoreButton } from '../parts/more-button.tsx'
-import { Page } from '../parts/page.tsx'
-import { Empty, Lines, Loaded } from '../parts/states.tsx'
 import { type KeyState, keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { CreateKey } from './create-key.tsx'
+import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { KeyList } from './key-list.tsx'
 
 const states: { value: KeyState; label: string }[] = [
@@ -18,21 +18,21 @@ const states: { value: KeyState; label: string }[] = [
   { value: 'all', label: 'All' },
 ]
 
-const USUAL: KeyState = 'active'
+const DEFAULT: KeyState = 'active'
 
 export function KeysPage() {
-  const { slug, name, mayManage } = useWorkspace()
+  const { slug, name, canManage } = useWorkspace()
   const [search, setSearch] = useSearchParams()
   const asked = search.get('state')
-  const state = states.find(({ value }) => value === asked)?.value ?? USUAL
+  const state = states.find(({ value }) => value === asked)?.value ?? DEFAULT
   const keys = useInfiniteQuery(keysQuery(slug, state))
   const createRef = useRef<HTMLButtonElement>(null)
-  const isCreating = mayManage && search.has('create')
+  const isCreating = canManage && search.has('create')
 
   const setAddress = (creating: boolean, state: KeyState) =>
-    setSearch({ ...(state !== USUAL && { state }), ...(creating && { create: '' }) }, { replace: true })
+    setSearch({ ...(state !== DEFAULT && { state }), ...(creating && { create: '' }) }, { replace: true })
   const setCreating = (creating: boolean) => setAddress(creating, state)
-  const createButton = mayManage && (
+  const createButton = canManage && (
     <Button ref={createRef} leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
       Create key
     </Button>
@@ -53,21 +53,21 @@ export function KeysPage() {
           onChange={(value) => setAddress(false, value as KeyState)}
         />
       </Group>
-      <Loaded query={keys} skeleton={<Lines count={5} height={52} />}>
+      <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
         {({ pages }) => {
           const list = pages.flatMap((page) => page.keys)
-          if (list.length === 0) return <NoKeys state={state} mayManage={mayManage} />
+          if (list.length === 0) return <NoKeys state={state} canManage={canManage} />
           return (
             <>
               <KeyList keys={list} />
-              <MoreButton query={keys} />
+              <LoadMoreButton query={keys} />
             </>
           )
         }}
-      </Loaded>
-      {mayManage && <KeysOfKeys />}
-      {mayManage && (
-        <CreateKey
+      </QueryResult>
+      {canManage && <KeysCreatedByKeysNote />}
+      {canManage && (
+        <CreateKeyDialog
           opened={isCreating}
           onClose={() => setCreating(false)}
           onDone={() => createRef.current?.focus()}
@@ -78,7 +78,7 @@ export function KeysPage() {
 }
 
 /** Whoever revokes a key that leaked should look for what was made with it. */
-function KeysOfKeys() {
+function KeysCreatedByKeysNote() {
   const { slug } = useWorkspace()
   const { data } = useQuery(workspaceQuery(slug))
   if (!data?.keysCanManageKeys) return null
@@ -90,13 +90,13 @@ function KeysOfKeys() {
   )
 }
 
-function NoKeys({ state, mayManage }: { state: KeyState; mayManage: boolean }) {
-  if (state === 'revoked') return <Empty icon={<KeyIcon size={36} />} title="No key was revoked" />
+function NoKeys({ state, canManage }: { state: KeyState; canManage: boolean }) {
+  if (state === 'revoked') return <EmptyState icon={<KeyIcon size={36} />} title="No key was revoked" />
   return (
-    <Empty icon={<KeyIcon size={36} />} title="No keys yet">
-      {mayManage
+    <EmptyState icon={<KeyIcon size={36} />} title="No keys yet">
+      {canManage
         ? 'Create one for each program or machine, so that you can revoke them one by one.'
         : 'Ask an admin or owner of this workspace to create one.'}
-    </Empty>
+    </EmptyState>
   )
 }

@@ -3,16 +3,16 @@ import { Badge, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import type { Output } from '../api.ts'
-import { longDay } from '../figures.ts'
-import { CopyIconButton } from '../parts/copy.tsx'
-import { Page } from '../parts/page.tsx'
-import { RoleBadge, roleMeanings } from '../parts/role-name.tsx'
-import { Lines, Loaded } from '../parts/states.tsx'
-import { When } from '../parts/when.tsx'
+import { CopyIconButton } from '../components/copy.tsx'
+import { Page } from '../components/page.tsx'
+import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { RoleBadge, roleMeanings } from '../components/role-badge.tsx'
+import { formatDay } from '../format.ts'
 import { usageQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { BytesByDay } from '../usage/charts.tsx'
-import { FirstSteps } from './first-steps.tsx'
+import { TrafficChart } from '../usage/charts.tsx'
+import { GetStarted } from './get-started.tsx'
 import { Totals } from './totals.tsx'
 
 const DAYS = 30
@@ -23,12 +23,12 @@ export function OverviewPage() {
   const usage = useQuery(usageQuery(slug, DAYS))
   return (
     <Page title={name} of="Overview">
-      <Loaded query={workspace} skeleton={<Skeleton h={150} />}>
+      <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
         {(facts) => <Facts workspace={facts} lastSeen={usage.data?.lastSeen} />}
-      </Loaded>
-      <Loaded query={usage} skeleton={<Lines count={3} height={110} />}>
-        {(figures) => (figures.lastSeen === null ? <FirstSteps /> : <Lately usage={figures} />)}
-      </Loaded>
+      </QueryResult>
+      <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={110} />}>
+        {(figures) => (figures.lastSeen === null ? <GetStarted /> : <RecentUsage usage={figures} />)}
+      </QueryResult>
     </Page>
   )
 }
@@ -66,11 +66,11 @@ function Facts({
           <Fact name="Slug">
             <span className="mono">{workspace.slug}</span>
             <Text size="xs" c="dimmed">
-              Since {longDay(workspace.createdAt)}
+              Since {formatDay(workspace.createdAt)}
             </Text>
           </Fact>
           <Fact name="Last seen">
-            {lastSeen ? <When at={lastSeen} /> : lastSeen === null ? 'No traffic yet' : '…'}
+            {lastSeen ? <RelativeTime at={lastSeen} /> : lastSeen === null ? 'No traffic yet' : '…'}
           </Fact>
           <Fact name="Your role">
             <RoleBadge role={workspace.role} />
@@ -97,7 +97,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function Lately({ usage }: { usage: Output<'usage.read'> }) {
+function RecentUsage({ usage }: { usage: Output<'usage.read'> }) {
   return (
     <>
       <div>
@@ -110,7 +110,7 @@ function Lately({ usage }: { usage: Output<'usage.read'> }) {
       </div>
       <Totals usage={usage} />
       <Paper p="lg">
-        <BytesByDay series={usage.series} />
+        <TrafficChart series={usage.series} />
       </Paper>
     </>
   )

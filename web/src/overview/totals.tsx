@@ -1,14 +1,18 @@
 import { Paper, SimpleGrid, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
-import { exactBytes, exactCount, readableBytes, shortCount } from '../figures.ts'
+import { formatBytes, formatBytesExact, formatCount, formatCountShort } from '../format.ts'
 import classes from './totals.module.css'
 
 export function Totals({ usage }: { usage: Output<'usage.read'> }) {
   const tiles = [
-    { name: 'Requests', shown: shortCount(usage.requests), exact: exactCount(usage.requests) },
-    { name: 'Bytes in', shown: readableBytes(usage.bytesIn), exact: exactBytes(usage.bytesIn) },
-    { name: 'Bytes out', shown: readableBytes(usage.bytesOut), exact: exactBytes(usage.bytesOut) },
-    { name: 'Peak tunnels', shown: shortCount(usage.peakTunnels), exact: exactCount(usage.peakTunnels) },
+    { name: 'Requests', shown: formatCountShort(usage.requests), exact: formatCount(usage.requests) },
+    { name: 'Bytes in', shown: formatBytes(usage.bytesIn), exact: formatBytesExact(usage.bytesIn) },
+    { name: 'Bytes out', shown: formatBytes(usage.bytesOut), exact: formatBytesExact(usage.bytesOut) },
+    {
+      name: 'Peak tunnels',
+      shown: formatCountShort(usage.peakTunnels),
+      exact: formatCount(usage.peakTunnels),
+    },
   ]
   return (
     <SimpleGrid component="dl" cols={{ base: 2, md: 4 }} spacing="md" m={0}>

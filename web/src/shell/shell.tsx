@@ -4,23 +4,23 @@ import { useDisclosure } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { Link, useLocation, useRoute } from 'wouter'
-import { lastWorkspace, rememberWorkspace } from '../address.ts'
-import { Arch } from '../icons.tsx'
-import { Announcements } from '../parts/announce.tsx'
-import { NoSuchWorkspacePage } from '../parts/not-found.tsx'
+import { WorkspaceNotFoundPage } from '../components/not-found.tsx'
+import { Announcements } from '../components/toast.tsx'
+import { Logo } from '../icons.tsx'
+import { lastWorkspace, saveLastWorkspace } from '../paths.ts'
 import { sessionQuery } from '../queries.ts'
 import { type Session, SessionProvider, WorkspaceProvider } from '../session.tsx'
-import { prepareCharts } from '../usage/charts.tsx'
+import { preloadCharts } from '../usage/charts.tsx'
+import { ColorSchemeMenu } from './color-scheme-menu.tsx'
+import { LoadingScreen, UnreachableBanner } from './connection-status.tsx'
 import { Navigation } from './navigation.tsx'
-import { PersonMenu } from './person-menu.tsx'
-import { SchemeMenu } from './scheme-menu.tsx'
 import classes from './shell.module.css'
-import { UnreachableBanner, Waiting } from './waiting.tsx'
+import { UserMenu } from './user-menu.tsx'
 import { WorkspaceMenu } from './workspace-menu.tsx'
 
 export function Shell({ children }: { children: ReactNode }) {
   const session = useQuery(sessionQuery)
-  if (!session.data) return <Waiting error={session.error} retry={session.refetch} />
+  if (!session.data) return <LoadingScreen error={session.error} retry={session.refetch} />
   return <Frame session={session.data}>{children}</Frame>
 }
 
@@ -34,14 +34,14 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   const slug = isInWorkspace ? params.workspace : lastWorkspace()
   const membership = session.workspaces.find((workspace) => workspace.slug === slug)
   // What it was is not told: nothing of it, and no other one in its place, is to be seen around the page that says so.
-  const isLost = isInWorkspace && !membership
-  const current = isLost ? null : (membership ?? session.workspaces[0] ?? null)
+  const isNotMember = isInWorkspace && !membership
+  const current = isNotMember ? null : (membership ?? session.workspaces[0] ?? null)
 
   useEffect(() => {
-    if (isInWorkspace && membership) rememberWorkspace(membership.slug)
+    if (isInWorkspace && membership) saveLastWorkspace(membership.slug)
   }, [isInWorkspace, membership])
 
-  useEffect(prepareCharts, [])
+  useEffect(preloadCharts, [])
 
   useEffect(() => {
     if (shownPath.current === path) return
@@ -76,7 +76,7 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
                 aria-expanded={navOpened}
               />
               <Link href="/" className={classes.logo} aria-label="Adit, to the start">
-                <Arch />
+                <Logo />
                 <Text span inherit visibleFrom="xs">
                   adit
                 </Text>
@@ -84,8 +84,8 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
               <Box flex={1} miw={0} pl={{ base: 0, sm: 'lg' }}>
                 <WorkspaceMenu current={current} />
               </Box>
-              <SchemeMenu />
-              <PersonMenu />
+              <ColorSchemeMenu />
+              <UserMenu />
             </Group>
           </AppShell.Header>
           <AppShell.Navbar p="md" aria-label="Main">
@@ -94,7 +94,7 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
           <AppShell.Main ref={main} id="content" tabIndex={-1} className={classes.main}>
             <Box maw={1080} mx="auto">
               <UnreachableBanner />
-              {isLost ? <NoSuchWorkspacePage /> : children}
+              {isNotMember ? <WorkspaceNotFoundPage /> : children}
             </Box>
           </AppShell.Main>
         </AppShell>

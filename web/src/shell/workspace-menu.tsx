@@ -1,7 +1,7 @@
 import { Group, Menu, Text, UnstyledButton } from '@mantine/core'
 import { Link } from 'wouter'
-import { ChevronIcon, TickIcon } from '../icons.tsx'
-import { roleNames } from '../parts/role-name.tsx'
+import { roleNames } from '../components/role-badge.tsx'
+import { CheckIcon, ChevronIcon } from '../icons.tsx'
 import { type Membership, useSession } from '../session.tsx'
 import classes from './shell.module.css'
 
@@ -33,7 +33,7 @@ export function WorkspaceMenu({ current }: { current: Membership | null }) {
             key={slug}
             component={Link}
             href={`/w/${slug}`}
-            rightSection={slug === current.slug ? <TickIcon size={16} /> : null}
+            rightSection={slug === current.slug ? <CheckIcon size={16} /> : null}
           >
             <Text size="sm" fw={500} lineClamp={2}>
               {name}

@@ -4,21 +4,21 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { call } from '../api.ts'
 import { ApiError } from '../api-error.ts'
-import { Failed } from '../parts/states.tsx'
-import { forVisitors } from '../queries.ts'
-import { takeLinkFromAddress } from './link-in-address.ts'
-import { MissingLink, SpentLink } from './no-link.tsx'
-import { Outside } from './outside.tsx'
-import { SomebodyElse } from './somebody-else.tsx'
-import { UseLink } from './use-link.tsx'
+import { LoadError } from '../components/query-states.tsx'
+import { allowSignedOut } from '../queries.ts'
+import { AcceptLink } from './accept-link.tsx'
+import { AuthLayout } from './auth-layout.tsx'
+import { InvalidLink, MissingLink } from './invalid-link.tsx'
+import { readLinkToken } from './link-token.ts'
+import { WrongAccount } from './wrong-account.tsx'
 
 export function LinkPage() {
-  const [{ link, opened }, setLink] = useState(() => ({ link: takeLinkFromAddress(), opened: 0 }))
+  const [{ link, opened }, setLink] = useState(() => ({ link: readLinkToken(), opened: 0 }))
   // A link that is opened where this page is shown already changes the address and loads nothing.
   useEffect(() => {
     const openAgain = () => {
       if (location.hash.length > 1)
-        setLink((before) => ({ link: takeLinkFromAddress(), opened: before.opened + 1 }))
+        setLink((before) => ({ link: readLinkToken(), opened: before.opened + 1 }))
     }
     window.addEventListener('hashchange', openAgain)
     return () => window.removeEventListener('hashchange', openAgain)
@@ -28,7 +28,7 @@ export function LinkPage() {
 }
 
 function OpenedLink({ link, opened }: { link: string; opened: number }) {
-  const shared = { gcTime: 0, staleTime: Number.POSITIVE_INFINITY, ...forVisitors }
+  const shared = { gcTime: 0, staleTime: Number.POSITIVE_INFINITY, ...allowSignedOut }
   const facts = useQuery({
     // The link itself is a secret, and not for the key of a cache.
     queryKey: ['link', opened, 'facts'],
@@ -50,24 +50,24 @@ function OpenedLink({ link, opened }: { link: string; opened: number }) {
   })
   const error = facts.error ?? visitor.error
   if (error instanceof ApiError && (error.code === 'not_found' || error.code === 'invalid_request'))
-    return <SpentLink />
+    return <InvalidLink />
   const again = () => Promise.all([facts.refetch(), visitor.refetch()])
   if (error)
     return (
-      <Outside title="Your link">
-        <Failed error={error} retry={again} isRetrying={facts.isFetching || visitor.isFetching} />
-      </Outside>
+      <AuthLayout title="Your link">
+        <LoadError error={error} retry={again} isRetrying={facts.isFetching || visitor.isFetching} />
+      </AuthLayout>
     )
   if (!facts.data || visitor.data === undefined)
     return (
-      <Outside title="One moment">
+      <AuthLayout title="One moment">
         <Skeleton h={36} />
         <Skeleton h={36} />
-      </Outside>
+      </AuthLayout>
     )
   const { email, step } = facts.data
   if (email && visitor.data && visitor.data.email !== email)
-    return <SomebodyElse signedIn={visitor.data} email={email} onSignedOut={again} />
+    return <WrongAccount signedIn={visitor.data} email={email} onSignedOut={again} />
   // What to do first depends on who is signed in.
-  return <UseLink key={step} link={link} facts={facts.data} signedIn={visitor.data} />
+  return <AcceptLink key={step} link={link} facts={facts.data} signedIn={visitor.data} />
 }

@@ -3,8 +3,8 @@ import { Button, PasswordInput, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { call } from '../api.ts'
-import { Refused } from '../parts/states.tsx'
-import { forVisitors } from '../queries.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { allowSignedOut } from '../queries.ts'
 
 interface SignInFormProps {
   /** Where it must be this one. */
@@ -37,7 +37,7 @@ function PasswordForm({ fixedEmail, onSignedIn, onCodeWanted }: PasswordFormProp
   const signIn = useMutation({
     mutationFn: () => call('sign-in.password', { email: email.trim(), password }),
     onSuccess: ({ next }) => (next === 'code' ? onCodeWanted() : onSignedIn()),
-    ...forVisitors,
+    ...allowSignedOut,
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -63,7 +63,7 @@ function PasswordForm({ fixedEmail, onSignedIn, onCodeWanted }: PasswordFormProp
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        <Refused error={signIn.error} />
+        <ErrorAlert error={signIn.error} />
         <Button type="submit" loading={signIn.isPending}>
           Sign in
         </Button>
@@ -77,7 +77,7 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
   const giveCode = useMutation({
     mutationFn: () => call('sign-in.code', { code: code.trim() }),
     onSuccess: onSignedIn,
-    ...forVisitors,
+    ...allowSignedOut,
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -107,7 +107,7 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
           value={code}
           onChange={(event) => setCode(event.currentTarget.value)}
         />
-        <Refused error={giveCode.error} />
+        <ErrorAlert error={giveCode.error} />
         <Button type="submit" loading={giveCode.isPending}>
           Sign in
         </Button>

@@ -5,11 +5,11 @@ import { useState } from 'react'
 import { Link, useLocation, useSearchParams } from 'wouter'
 import { useHistoryState } from 'wouter/use-browser-location'
 import { call } from '../api.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
 import { WarningIcon } from '../icons.tsx'
-import { Refused } from '../parts/states.tsx'
-import { forVisitors, optionsQuery, queryClient, type SignInState } from '../queries.ts'
-import { AskOperator } from './ask-operator.tsx'
-import { Outside } from './outside.tsx'
+import { allowSignedOut, optionsQuery, queryClient, type SignInState } from '../queries.ts'
+import { AuthLayout } from './auth-layout.tsx'
+import { ResetByOperator } from './reset-by-operator.tsx'
 import { SignInForm } from './sign-in-form.tsx'
 
 const refusals: Record<string, string> = {
@@ -38,7 +38,7 @@ export function SignInPage() {
   }
 
   return (
-    <Outside title="Sign in">
+    <AuthLayout title="Sign in">
       {refusal && (
         <Alert color="red" icon={<WarningIcon />} role="alert">
           {refusals[refusal] ?? refusals.failed}
@@ -52,9 +52,9 @@ export function SignInPage() {
       <SignInForm onSignedIn={enter}>
         {options.data?.sso && <SsoButton host={options.data.sso} />}
         <Forgotten resetByMail={options.data?.resetByMail} />
-        <Refused error={options.error} />
+        <ErrorAlert error={options.error} />
       </SignInForm>
-    </Outside>
+    </AuthLayout>
   )
 }
 
@@ -62,12 +62,12 @@ function SsoButton({ host }: { host: string }) {
   const begin = useMutation({
     mutationFn: () => call('sign-in.sso'),
     onSuccess: ({ url }) => location.assign(url),
-    ...forVisitors,
+    ...allowSignedOut,
   })
   return (
     <>
       <Divider label="or" />
-      <Refused error={begin.error} />
+      <ErrorAlert error={begin.error} />
       <Button
         variant="default"
         loading={begin.isPending || begin.isSuccess}
@@ -104,7 +104,7 @@ function Forgotten({ resetByMail }: { resetByMail: boolean | undefined }) {
       </Anchor>
       {asked && (
         <div role="status">
-          <AskOperator />
+          <ResetByOperator />
         </div>
       )}
     </>

@@ -3,10 +3,10 @@ import { Skeleton, Stack, Text, Title } from '@mantine/core'
 import { type ComponentType, lazy, Suspense } from 'react'
 import type { Series } from '../queries.ts'
 
-const drawings = () => import('./drawings.tsx')
+const drawings = () => import('./chart-impl.tsx')
 
 /** Ahead of time, while nothing else is to be done: what draws is large, and reading it in would hold up the first chart. */
-export function prepareCharts(): () => void {
+export function preloadCharts(): () => void {
   const idle = window.requestIdleCallback?.(() => void drawings().catch(() => {}))
   return () => idle !== undefined && window.cancelIdleCallback(idle)
 }
@@ -36,6 +36,6 @@ const chart = (title: string, pick: keyof Awaited<ReturnType<typeof drawings>>, 
   }
 }
 
-export const BytesByDay = chart('Bytes by day', 'Bytes')
-export const RequestsByDay = chart('Requests by day', 'Requests')
-export const PeakByDay = chart('Peak tunnels by day', 'Peak', 'The most tunnels open at once')
+export const TrafficChart = chart('Bytes by day', 'Bytes')
+export const RequestsChart = chart('Requests by day', 'Requests')
+export const PeakTunnelsChart = chart('Peak tunnels by day', 'Peak', 'The most tunnels open at once')

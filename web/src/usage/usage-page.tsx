@@ -2,28 +2,28 @@
 import { Button, Paper, SegmentedControl, SimpleGrid, Skeleton, VisuallyHidden } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useSearchParams } from 'wouter'
-import { csvOf } from '../csv.ts'
+import { Page } from '../components/page.tsx'
+import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { Staggered } from '../components/staggered.tsx'
+import { useIsPhone } from '../components/use-is-phone.ts'
+import { toCsv } from '../csv.ts'
 import { download } from '../download.ts'
 import { DownloadIcon } from '../icons.tsx'
 import { Totals } from '../overview/totals.tsx'
-import { InTurn } from '../parts/in-turn.tsx'
-import { useIsPhone } from '../parts/is-phone.ts'
-import { Page } from '../parts/page.tsx'
-import { Lines, Loaded } from '../parts/states.tsx'
 import { type Series, usageQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { BytesByDay, PeakByDay, RequestsByDay } from './charts.tsx'
+import { PeakTunnelsChart, RequestsChart, TrafficChart } from './charts.tsx'
 import classes from './usage.module.css'
 import { UsageTable } from './usage-table.tsx'
 
 const WINDOWS = ['7', '30', '90', '365']
-const USUAL = '30'
+const DEFAULT = '30'
 
 export function UsagePage() {
   const { slug, name } = useWorkspace()
   const [search, setSearch] = useSearchParams()
-  const asked = search.get('days') ?? USUAL
-  const days = WINDOWS.includes(asked) ? asked : USUAL
+  const asked = search.get('days') ?? DEFAULT
+  const days = WINDOWS.includes(asked) ? asked : DEFAULT
   const usage = useQuery(usageQuery(slug, Number(days)))
   const isPhone = useIsPhone()
   return (
@@ -50,28 +50,28 @@ export function UsagePage() {
         value={days}
         onChange={(value) => setSearch({ days: value }, { replace: true })}
       />
-      <Loaded query={usage} skeleton={<Lines count={3} height={240} />}>
+      <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={240} />}>
         {(figures) => (
           <>
             <Totals usage={figures} />
             <VisuallyHidden component="h2">By day</VisuallyHidden>
             <SimpleGrid cols={{ base: 1, md: 2 }} className={classes.charts}>
-              <InTurn key={days} meanwhile={<Skeleton h={332} />}>
+              <Staggered key={days} placeholder={<Skeleton h={332} />}>
                 <Paper p="lg">
-                  <BytesByDay series={figures.series} />
+                  <TrafficChart series={figures.series} />
                 </Paper>
                 <Paper p="lg">
-                  <RequestsByDay series={figures.series} />
+                  <RequestsChart series={figures.series} />
                 </Paper>
                 <Paper p="lg">
-                  <PeakByDay series={figures.series} />
+                  <PeakTunnelsChart series={figures.series} />
                 </Paper>
-              </InTurn>
+              </Staggered>
             </SimpleGrid>
             <UsageTable series={figures.series} />
           </>
         )}
-      </Loaded>
+      </QueryResult>
     </Page>
   )
 }
@@ -88,5 +88,5 @@ function saveCsv(workspace: string, slug: string, series: Series): void {
     events,
   ])
   const lastDay = series.at(-1)?.day.slice(0, 10) ?? 'empty'
-  download(`adit-usage-${slug}-${series.length}-days-to-${lastDay}.csv`, 'text/csv', csvOf([head, ...rows]))
+  download(`adit-usage-${slug}-${series.length}-days-to-${lastDay}.csv`, 'text/csv', toCsv([head, ...rows]))
 }

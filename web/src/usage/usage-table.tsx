@@ -1,6 +1,6 @@
 import { Button, Paper, Stack, Table, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { exactBytes, exactCount, longDay, readableBytes } from '../figures.ts'
+import { formatBytes, formatBytesExact, formatCount, formatDay } from '../format.ts'
 import { ChevronIcon } from '../icons.tsx'
 import type { Series } from '../queries.ts'
 import classes from './usage.module.css'
@@ -54,12 +54,12 @@ function Rows({ series }: { series: Series }) {
         <tbody>
           {series.toReversed().map(({ day, requests, bytesIn, bytesOut, peakTunnels, events }) => (
             <tr key={day}>
-              <th scope="row">{longDay(day)}</th>
-              <td>{exactCount(requests)}</td>
-              <td title={exactBytes(bytesIn)}>{readableBytes(bytesIn)}</td>
-              <td title={exactBytes(bytesOut)}>{readableBytes(bytesOut)}</td>
-              <td>{exactCount(peakTunnels)}</td>
-              <td>{exactCount(events)}</td>
+              <th scope="row">{formatDay(day)}</th>
+              <td>{formatCount(requests)}</td>
+              <td title={formatBytesExact(bytesIn)}>{formatBytes(bytesIn)}</td>
+              <td title={formatBytesExact(bytesOut)}>{formatBytes(bytesOut)}</td>
+              <td>{formatCount(peakTunnels)}</td>
+              <td>{formatCount(events)}</td>
             </tr>
           ))}
         </tbody>

@@ -1,5 +1,5 @@
 // Round marks for an axis of figures, all written in one unit.
-import { BYTE_UNITS } from '../figures.ts'
+import { BYTE_UNITS } from '../format.ts'
 
 const MARKS_MOST = 4
 

@@ -1,0 +1,127 @@
+// Setting up a second factor: the password, then what the authenticator needs, then a first code.
+import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call, type Output } from '../api.ts'
+import { CopyBlock } from '../components/copy.tsx'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { useIsPhone } from '../components/use-is-phone.ts'
+import { queryClient } from '../queries.ts'
+import { PasswordStep } from './password-step.tsx'
+import { QrCode } from './qr-code.tsx'
+import { RecoveryCodes } from './recovery-codes.tsx'
+
+type Setup = Output<'second-factor.begin'>
+
+interface EnableTwoFactorProps {
+  opened: boolean
+  onClose: () => void
+  onDone: () => void
+}
+
+export function EnableTwoFactor({ opened, onClose, onDone }: EnableTwoFactorProps) {
+  // Secrets live here while the dialog is open, and in no cache.
+  const [setup, setSetup] = useState<Setup | null>(null)
+  const close = () => {
+    setSetup(null)
+    onClose()
+  }
+  const finish = () => {
+    close()
+    onDone()
+  }
+  return (
+    <Modal
+      opened={opened}
+      onClose={close}
+      title="Set up a second factor"
+      size="lg"
+      closeOnClickOutside={setup === null}
+      transitionProps={{ duration: 0 }}
+    >
+      {setup ? (
+        <ConfirmStep setup={setup} onDone={finish} onCancel={close} />
+      ) : (
+        <PasswordStep
+          verb="Go on"
+          act={async (password) => setSetup(await call('second-factor.begin', { password }))}
+          onCancel={close}
+        />
+      )}
+    </Modal>
+  )
+}
+
+interface ConfirmStepProps {
+  setup: Setup
+  onDone: () => void
+  onCancel: () => void
+}
+
+function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
+  const isPhone = useIsPhone()
+  const [code, setCode] = useState('')
+  const confirm = useMutation({
+    mutationFn: () => call('second-factor.confirm', { code: code.trim() }),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ['session'] })
+      onDone()
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    confirm.mutate()
+  }
+  return (
+    <Stack gap="lg">
+      <Stack gap="xs">
+        <Text fw={600}>1. Add Adit to your authenticator app</Text>
+        <Group align="flex-start" gap="lg">
+          <QrCode text={setup.uri} name="QR code for your authenticator app" />
+          <Stack gap="xs" flex="1 1 220px" miw={0}>
+            {isPhone && (
+              <Text size="sm">
+                On this phone,{' '}
+                <Anchor href={setup.uri} underline="always">
+                  open it in the authenticator
+                </Anchor>
+                .
+              </Text>
+            )}
+            <Text size="sm">
+              {isPhone ? 'On another one, scan' : 'Scan'} the picture with the app, or type in this secret,
+              for codes by time:
+            </Text>
+            <CopyBlock text={setup.secret.replace(/(.{4})(?=.)/g, '$1 ')} name="Copy secret" />
+          </Stack>
+        </Group>
+      </Stack>
+      <RecoveryCodes codes={setup.recoveryCodes} />
+      <form onSubmit={submit}>
+        <Stack gap="xs">
+          <Text fw={600}>3. Enter the code that it shows now</Text>
+          <TextInput
+            label="Code"
+            inputMode="numeric"
+            autoComplete="one-time-code"
+            required
+            minLength={6}
+            maxLength={20}
+            className="figure"
+            value={code}
+            onChange={(event) => setCode(event.currentTarget.value)}
+          />
+          <ErrorAlert error={confirm.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onCancel}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={confirm.isPending}>
+              Turn on
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Stack>
+  )
+}

@@ -1,0 +1,82 @@
+// Making a key, and the one sight of it.
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call, type Output } from '../api.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { codePointLength } from '../format.ts'
+import { invalidateWorkspace } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { CreatedKeyDialog } from './created-key-dialog.tsx'
+
+const LABEL_MAX = 80
+
+interface CreateKeyDialogProps {
+  opened: boolean
+  onClose: () => void
+  /** After the key was seen. */
+  onDone: () => void
+}
+
+export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProps) {
+  const { slug } = useWorkspace()
+  const [label, setLabel] = useState('')
+  // The key itself lives here and nowhere else: the mutation hands nothing on that a cache could keep.
+  const [created, setCreated] = useState<Output<'keys.create'> | null>(null)
+  const create = useMutation({
+    mutationFn: async () => setCreated(await call('keys.create', { workspace: slug, label: label.trim() })),
+    onSuccess: () => {
+      close()
+      invalidateWorkspace(slug, 'keys')
+    },
+  })
+  const close = () => {
+    setLabel('')
+    create.reset()
+    onClose()
+  }
+  const length = codePointLength(label.trim())
+  const isTooLong = length > LABEL_MAX
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (!isTooLong) create.mutate()
+  }
+  return (
+    <>
+      <Modal opened={opened && created === null} onClose={close} title="Create an API key">
+        <form onSubmit={submit}>
+          <Stack>
+            <TextInput
+              label="Label"
+              description="What the key is for, such as the program or machine. It may stay empty."
+              data-autofocus
+              autoComplete="off"
+              value={label}
+              onChange={(event) => setLabel(event.currentTarget.value)}
+              error={isTooLong && `${length - LABEL_MAX} characters too many`}
+              inputWrapperOrder={['label', 'description', 'input', 'error']}
+            />
+            <Text
+              size="xs"
+              c={isTooLong ? 'var(--mantine-color-error)' : 'dimmed'}
+              ta="right"
+              className="figure"
+            >
+              {length} / {LABEL_MAX}
+            </Text>
+            <ErrorAlert error={create.error} />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={close}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={create.isPending} disabled={isTooLong}>
+                Create key
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      </Modal>
+      <CreatedKeyDialog of={created} onSaved={() => setCreated(null)} onClosed={onDone} />
+    </>
+  )
+}

@@ -1,0 +1,75 @@
+import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
+import { call, type Output } from '../api.ts'
+import { ConfirmDialog } from '../components/confirm-dialog.tsx'
+import { dangerOutline } from '../components/danger-outline.ts'
+import { removesRow } from '../components/focus.ts'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { RoleBadge } from '../components/role-badge.tsx'
+import { useRemovalDialog } from '../components/use-dialog.ts'
+import { creatorName } from '../format.ts'
+import { invalidateWorkspace } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import classes from './members.module.css'
+
+type Invitation = Output<'members.list'>['invitations'][number]
+
+export function InvitationList({ invitations }: { invitations: Invitation[] }) {
+  const { slug, role: mine, canManage } = useWorkspace()
+  const revoking = useRemovalDialog<Invitation>()
+  const revoke = async () => {
+    if (!revoking.about) return
+    await call('invitations.revoke', { workspace: slug, id: revoking.about.id })
+    await invalidateWorkspace(slug, 'people')
+  }
+  return (
+    <Paper>
+      <Title order={2} size="h5" px="lg" pt="lg">
+        Open invitations
+      </Title>
+      <ul className={classes.list}>
+        {invitations.map((invitation) => (
+          <li key={invitation.id}>
+            <Group justify="space-between" gap="sm">
+              <Stack gap={2} flex="1 1 240px" miw={0}>
+                <Text fw={600} size="sm" className={classes.words ?? ''}>
+                  {invitation.email}
+                </Text>
+                <Text size="xs" c="dimmed" className={classes.words ?? ''}>
+                  Invited <RelativeTime at={invitation.createdAt} /> by {creatorName(invitation.invitedBy)},
+                  ends <RelativeTime at={invitation.expiresAt} />
+                </Text>
+              </Stack>
+              <Group gap="sm">
+                <RoleBadge role={invitation.role} />
+                {canManage && (mine === 'owner' || invitation.role !== 'owner') && (
+                  <Button
+                    {...dangerOutline}
+                    {...removesRow}
+                    size="xs"
+                    aria-label={`Revoke the invitation of ${invitation.email}`}
+                    onClick={(event) => revoking.open(invitation, event.currentTarget)}
+                  >
+                    Revoke
+                  </Button>
+                )}
+              </Group>
+            </Group>
+          </li>
+        ))}
+      </ul>
+      <ConfirmDialog
+        opened={revoking.opened}
+        title="Revoke this invitation?"
+        verb="Revoke invitation"
+        act={revoke}
+        onClose={revoking.close}
+        done={`The invitation of ${revoking.about?.email} is revoked.`}
+        nextFocus={revoking.nextFocus}
+      >
+        <Text size="sm">
+          The link that <strong>{revoking.about?.email}</strong> was given works no more.
+        </Text>
+      </ConfirmDialog>
+    </Paper>
+  )
+}

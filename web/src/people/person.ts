@@ -1,4 +1,0 @@
-// Somebody in a workspace, as the list of people has them.
-import type { Output } from '../api.ts'
-
-export type Person = Output<'members.list'>['people'][number]

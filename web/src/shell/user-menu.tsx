@@ -1,0 +1,65 @@
+import { Menu, Text, UnstyledButton } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { Link, useLocation } from 'wouter'
+import { call } from '../api.ts'
+import { BookIcon, PersonIcon, SignOutIcon } from '../icons.tsx'
+import { docsUrl } from '../paths.ts'
+import { queryClient } from '../queries.ts'
+import { useSession } from '../session.tsx'
+import classes from './shell.module.css'
+
+const initials = (name: string) =>
+  name
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => [...word][0])
+    .filter((_, index, all) => index === 0 || index === all.length - 1)
+    .join('')
+    .toUpperCase()
+
+export function UserMenu() {
+  const { person } = useSession()
+  const [, navigate] = useLocation()
+  const signOut = useMutation({
+    mutationFn: () => call('session.end'),
+    onSuccess: () => {
+      navigate('/sign-in')
+      queryClient.clear()
+    },
+  })
+  return (
+    <Menu width={260}>
+      <Menu.Target>
+        <UnstyledButton className={classes.onSlate} p={4} aria-label={`You: ${person.name}`}>
+          <span className={classes.avatar} data-initials={initials(person.name)} />
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <Text size="sm" fw={600} c="var(--mantine-color-text)" lineClamp={2}>
+            {person.name}
+          </Text>
+          <Text size="xs" truncate>
+            {person.email}
+          </Text>
+        </Menu.Label>
+        <Menu.Divider />
+        <Menu.Item component={Link} href="/account" leftSection={<PersonIcon />}>
+          Account
+        </Menu.Item>
+        <Menu.Item component="a" href={docsUrl} leftSection={<BookIcon />}>
+          API reference
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Item closeMenuOnClick={false} leftSection={<SignOutIcon />} onClick={() => signOut.mutate()}>
+          Sign out
+        </Menu.Item>
+        {signOut.error && (
+          <Text size="xs" c="var(--mantine-color-error)" px="sm" py={4} role="alert">
+            {signOut.error.message}
+          </Text>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
