@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Variant } from './contract/variants.ts'
+import { isDnsLabel } from './net/hostname.ts'
 import type { Target } from './store/store.ts'
 
 export interface Config {
@@ -337,8 +338,7 @@ function readAddresses(text: string): string[] {
 }
 
 function readDomain(text: string): string {
-  const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?'
-  if (!new RegExp(`^${label}(\\.${label})*$`).test(text) || text.length > 180)
+  if (!text.split('.').every(isDnsLabel) || text.length > 180)
     throw new Error('must be a domain name in lower case, e.g. tunnels.example.com')
   return text
 }

@@ -1,22 +1,22 @@
-// Tells how old what was just read may be. While a process stands still, bytes wait in its buffers; when it goes on, they
-// look new and are not.
+// Bounds the age of data that was just read. While a process is suspended, bytes wait in its socket buffers; when it
+// resumes, they look new and are not.
 
-const BEAT_MS = 200
+const TICK_MS = 200
 
 export interface EventLoopClock {
-  /** A moment before which the process was certainly reading, and after which whatever it reads now was sent. */
+  /** A time at which the process was reading; whatever it reads now was sent after it. */
   readingSince(): number
   stop(): void
 }
 
 export function startEventLoopClock(): EventLoopClock {
-  let before = performance.now()
-  let last = before
+  let previous = performance.now()
+  let current = previous
   const timer = setInterval(() => {
-    // One beat back: after a standstill the timer comes first, and what waited is read next.
-    before = last
-    last = performance.now()
-  }, BEAT_MS)
+    // One tick back: when the process resumes, the timer runs first and the buffered bytes are read next.
+    previous = current
+    current = performance.now()
+  }, TICK_MS)
   timer.unref()
-  return { readingSince: () => before, stop: () => clearInterval(timer) }
+  return { readingSince: () => previous, stop: () => clearInterval(timer) }
 }

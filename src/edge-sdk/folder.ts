@@ -1,7 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** One by one: where a folder cannot have others, as in /proc, `mkdir` with `recursive` tries for ever. */
+/** Creates parents one by one: `mkdir` with `recursive` never returns on file systems such as /proc. */
 export async function createFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })

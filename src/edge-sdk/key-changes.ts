@@ -1,11 +1,11 @@
-// Follows the control plane's stream of revocations, and knows how fresh what it heard is.
+// Follows the control plane's stream of revocations (server-sent events), and knows whether it is up to date.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ControlPlane } from './control-plane.ts'
 import { startEventLoopClock } from './event-loop-clock.ts'
 import { createNoticeOnce } from './notice-once.ts'
 
-const RETRY_FIRST_MS = 250
-const RETRY_MAX_MS = 5_000
+const BACKOFF_MIN_MS = 250
+const BACKOFF_MAX_MS = 5_000
 
 export interface Revocation {
   keyId: string
@@ -13,56 +13,59 @@ export interface Revocation {
 }
 
 export interface FollowerOptions {
-  /** Silence for longer is loss. */
-  lossAfterMs: number
+  /** Silence for longer than this means that the stream is lost. */
+  staleAfterMs: number
   onRevoked: (revocation: Revocation) => void
-  /** Revocations may have been missed for good. */
+  /** Revocations may have been missed. */
   onReset: () => void
-  /** The stream was lost for longer than the bound, and is back: what was missed has been told. */
-  onRegained: () => void
+  /** The stream is up to date again after an outage longer than `staleAfterMs`; missed revocations were received. */
+  onRecovered: () => void
+  /** The stream is up to date: once after the start, and after each reconnection. */
+  onConnected: () => void
   onNotice: (line: string) => void
 }
 
 export interface Follower {
-  /** Whether every revocation up to `lossAfterMs` ago has been heard. */
+  /** Whether every revocation up to `staleAfterMs` ago has been received. */
   isFresh(): boolean
   stop(): void
 }
 
 export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOptions): Follower {
-  const { lossAfterMs } = options
-  const outage = createNoticeOnce(options.onNotice, 'The control plane tells of revocations again.')
-  const pulse = startEventLoopClock()
+  const { staleAfterMs } = options
+  const outage = createNoticeOnce(options.onNotice, 'Receiving revocations again.')
+  const clock = startEventLoopClock()
   const stopping = new AbortController()
   let lastId: string | undefined
   let freshAt = Number.NEGATIVE_INFINITY
 
-  const isFresh = () => performance.now() - freshAt <= lossAfterMs
+  const isFresh = () => performance.now() - freshAt <= staleAfterMs
 
-  async function listen(): Promise<void> {
+  async function readStream(): Promise<void> {
     const silence = new AbortController()
-    const silent = new Error(`nothing was heard for ${lossAfterMs} ms`)
-    const watchdog = setTimeout(() => silence.abort(silent), lossAfterMs)
+    const silent = new Error(`nothing was received for ${staleAfterMs} ms`)
+    const watchdog = setTimeout(() => silence.abort(silent), staleAfterMs)
     try {
       const signal = AbortSignal.any([stopping.signal, silence.signal])
       let caughtUp = false
       for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
-        // It lay in a buffer while this process stood still, and tells of the past; a new connection tells of now.
+        // Buffered while this process was suspended, so it may be old; a new connection starts from the present.
         if (caughtUp && !isFresh()) throw silent
         watchdog.refresh()
-        if (event === 'closed') throw new ClosedByServer(readMessage(data))
+        if (event === 'closed') throw new ClosedByServer(parseMessage(data))
         if (event === 'reset') options.onReset()
-        else if (event === 'revoked') options.onRevoked(readRevocation(data))
+        else if (event === 'revoked') options.onRevoked(parseRevocation(data))
         if (id !== undefined) lastId = id
-        // What was missed comes first, one by one; an id alone ends it.
+        // Missed revocations come first, one by one; an id without an event ends them.
         if (id !== undefined && event === undefined && !caughtUp) {
           caughtUp = true
-          if (!isFresh()) options.onRegained()
+          if (!isFresh()) options.onRecovered()
           outage.end()
+          options.onConnected()
         }
-        if (caughtUp) freshAt = Math.max(freshAt, pulse.readingSince())
+        if (caughtUp) freshAt = Math.max(freshAt, clock.readingSince())
       }
-      throw new Error('the control plane ended it')
+      throw new Error('the control plane closed the connection')
     } catch (error) {
       throw silence.signal.aborted ? silent : error
     } finally {
@@ -71,27 +74,27 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
   }
 
   async function follow(): Promise<void> {
-    let retryMs = RETRY_FIRST_MS
+    let backoffMs = BACKOFF_MIN_MS
     while (!stopping.signal.aborted) {
-      const began = performance.now()
+      const startedAt = performance.now()
       let wasClosed = false
       try {
-        await listen()
+        await readStream()
       } catch (error) {
         if (stopping.signal.aborted) return
         wasClosed = error instanceof ClosedByServer
         const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
         outage.begin(
-          `Revocations cannot be followed: ${reason}. Keys are remembered for ${lossAfterMs} ms from when they last ` +
-            'could be; then the control plane is asked about each.',
+          `Lost the stream of revocations: ${reason}. Cached keys expire ${staleAfterMs} ms after the last event; then ` +
+            'every key is verified by the control plane. Retrying.',
         )
       }
-      // A connection that held was no failed attempt. One that was replaced would replace another in turn.
-      if (wasClosed) retryMs = RETRY_MAX_MS
-      else retryMs = freshAt > began ? RETRY_FIRST_MS : Math.min(retryMs * 2, RETRY_MAX_MS)
-      // Not all edges at the same moment.
-      const pause = retryMs * (0.5 + Math.random() / 2)
-      await sleep(pause, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      // A connection that worked resets the backoff. One that was replaced would replace another one immediately.
+      if (wasClosed) backoffMs = BACKOFF_MAX_MS
+      else backoffMs = freshAt > startedAt ? BACKOFF_MIN_MS : Math.min(backoffMs * 2, BACKOFF_MAX_MS)
+      // Jitter, so that edges do not reconnect simultaneously.
+      const delayMs = backoffMs * (0.5 + Math.random() / 2)
+      await sleep(delayMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
 
@@ -100,22 +103,22 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
     isFresh,
     stop() {
       stopping.abort()
-      pulse.stop()
+      clock.stop()
     },
   }
 }
 
-/** The control plane said why it closes the stream. */
+/** The control plane closed the stream and sent the reason. */
 class ClosedByServer extends Error {}
 
-function readMessage(data = '{}'): string {
+function parseMessage(data = '{}'): string {
   const { message } = JSON.parse(data) as { message?: unknown }
   return typeof message === 'string' ? message : 'the control plane closed the stream'
 }
 
-function readRevocation(data = ''): Revocation {
+function parseRevocation(data = ''): Revocation {
   const { keyId, hash } = JSON.parse(data) as Partial<Revocation>
   if (typeof keyId !== 'string' || typeof hash !== 'string')
-    throw new Error('the control plane told of a revocation without saying of which key')
+    throw new Error('the control plane sent a revocation without keyId and hash')
   return { keyId, hash }
 }

@@ -1,36 +1,37 @@
-// The usage meter of an edge. It counts in memory, writes what is not reported yet to disk every second, and reports it
-// every few. Totals run on within an epoch, so whatever is sent twice, late or not at all counts once.
+// The usage meter of an edge. It counts in memory, spools unreported usage to disk every second, and reports it every few
+// seconds. Totals are cumulative within an epoch, so a report that is repeated, late or lost never counts twice.
 import { randomUUID } from 'node:crypto'
 import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
 import { createNoticeOnce } from './notice-once.ts'
 import { remainderOf } from './refusals.ts'
 import { safeCallback } from './safe-callback.ts'
-import { type Leftover, openSpool } from './spool.ts'
+import { openSpool, type SpoolFile } from './spool.ts'
 import { type Batch, createUsageCounters, type Transfer, type UsageCounters } from './usage-counters.ts'
 
 export type { Transfer }
 
-const SPOOL_EVERY_MS = 1_000
-const STOP_WITHIN_MS = 5_000
+const SPOOL_INTERVAL_MS = 1_000
+const STOP_TIMEOUT_MS = 5_000
 
 export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'refused' | 'transferred'> {
-  /** Writes what is left and tries to report it. What is not taken within seconds stays on disk for the next run. */
+  /** Spools and reports the rest. Usage that is not accepted within 5 seconds stays on disk for the next run. */
   stop(): Promise<void>
 }
 
 export interface MeterOptions {
-  /** Where to keep what is not reported yet: a folder of this edge's own. */
+  /** Folder for the spool of unreported usage. Edges must not share it. */
   folder: string
-  /** A line for the log: that usage cannot be written or reported, or is refused. */
+  /** Called with a line for the log when usage cannot be spooled or reported, or is rejected. */
   onNotice?: (line: string) => void
+  /** Interval between reports; 5,000 by default. */
   reportEveryMs?: number
-  /** How much may wait to be reported, in totals and minutes of a workspace. */
+  /** Limit of unreported items (totals and minutes per workspace); 50,000 by default. */
   itemsMax?: number
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970; `Date.now` by default. */
   clock?: () => number
 }
 
-/** Throws where the folder cannot be written to: an edge that could not keep its counts should not begin to count. */
+/** Rejects if the folder is not writable: an edge that cannot spool its usage should not start. */
 export async function startMeter(
   controlPlane: ControlPlane,
   { folder, reportEveryMs = 5_000, itemsMax = 50_000, clock = Date.now, ...callbacks }: MeterOptions,
@@ -38,33 +39,29 @@ export async function startMeter(
   const onNotice = safeCallback(callbacks.onNotice)
   const run = randomUUID()
   const spool = await openSpool(folder, run, onNotice)
-  const tally = createUsageCounters(run, clock, itemsMax)
-  const diskOutage = createNoticeOnce(onNotice, `Usage is written to ${folder} again.`)
-  const reportOutage = createNoticeOnce(onNotice, 'Usage is reported again.')
-  const refusal = createNoticeOnce(onNotice, 'The control plane takes all usage again.')
-  const fullness = createNoticeOnce(onNotice, 'All usage is counted again.')
-  let lostBefore = 0
+  const counters = createUsageCounters(run, clock, itemsMax)
+  const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
 
-  /** Writes down all that is not acknowledged, and hands it over for sending. One after another: the newest must stay. */
-  function keep(): Promise<Batch[]> {
-    const kept = writing.then(async () => {
-      tally.tick()
-      const batches = tally.unsent()
+  /** Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is written last. */
+  function spoolUnsent(): Promise<Batch[]> {
+    const spooled = writing.then(async () => {
+      counters.tick()
+      const batches = counters.unsent()
       try {
         await spool.write(batches.map(({ report }) => report))
-        diskOutage.end()
+        notices.disk.end()
       } catch (error) {
-        // Sent all the same: a full disk is no reason to lose more.
-        diskOutage.begin(`Usage cannot be written to ${folder}: ${(error as Error).message}`)
+        // Reported nevertheless: a full disk is no reason to lose usage.
+        notices.disk.begin(`Failed to write usage to ${folder}: ${(error as Error).message}`)
       }
       return batches
     })
-    writing = kept
-    return kept
+    writing = spooled
+    return spooled
   }
 
-  /** What does not get through does not hold up what comes after it. */
+  /** A batch that fails does not block the batches after it. */
   async function report(): Promise<void> {
     const refused: Receipt['refused'] = []
     const failures: unknown[] = []
@@ -75,56 +72,20 @@ export async function startMeter(
       refused.push(...receipt.refused)
       return receipt
     }
-    const batches = await keep()
+    const batches = await spoolUnsent()
     for (const { report, acknowledge } of batches)
       await send(report).then(acknowledge, (error) => failures.push(error))
-    if (batches.length > 0) await keep()
+    if (batches.length > 0) await spoolUnsent()
     try {
-      for await (const leftover of spool.leftovers()) await sendLeftover(leftover, send)
+      for await (const file of spool.earlierFiles()) await sendFile(file, send)
     } catch (error) {
       failures.push(error)
     }
-    tell({ sent, refused, failures })
-  }
-
-  async function sendLeftover(
-    { reports, discard, keepOnly, setAside }: Leftover,
-    send: (report: Report) => Promise<Receipt>,
-  ): Promise<void> {
-    try {
-      const remaining = []
-      for (const report of reports) remaining.push(remainderOf(report, await send(report)) ?? [])
-      if (remaining.flat().length === 0) await discard()
-      else await keepOnly(remaining.flat())
-    } catch (error) {
-      if (!(error instanceof ControlPlaneError && error.status === 400)) throw error
-      await setAside(error.message)
-    }
-  }
-
-  function tell({
-    sent,
-    refused,
-    failures,
-  }: {
-    sent: number
-    refused: Receipt['refused']
-    failures: unknown[]
-  }) {
-    const [failure] = failures
-    if (failure === undefined) reportOutage.end()
-    else reportOutage.begin(`Usage cannot be reported and waits in ${folder}: ${(failure as Error).message}`)
-    const reasons = [...new Set(refused.map(({ reason }) => reason))].sort().join(', ')
-    if (reasons) refusal.begin(`The control plane refuses part of the usage: ${reasons}.`)
-    else if (sent > 0 && failure === undefined) refusal.end()
-    if (tally.lost() > lostBefore)
-      fullness.begin('Too much usage waits to be reported: what further workspaces use is not counted.')
-    else fullness.end()
-    lostBefore = tally.lost()
+    notices.update({ sent, refused, failures, lost: counters.lost() })
   }
 
   let reporting: Promise<void> | undefined
-  /** One at a time; a report that takes long is not joined by another. */
+  /** One report at a time: while one is in flight, others join it. */
   function reportOnce(): Promise<void> {
     reporting ??= report().finally(() => {
       reporting = undefined
@@ -132,28 +93,72 @@ export async function startMeter(
     return reporting
   }
 
-  const timers = [setInterval(keep, SPOOL_EVERY_MS), setInterval(reportOnce, reportEveryMs)]
+  const timers = [setInterval(spoolUnsent, SPOOL_INTERVAL_MS), setInterval(reportOnce, reportEveryMs)]
   for (const timer of timers) timer.unref()
   void reportOnce()
 
   return {
-    opened: tally.opened,
-    closed: tally.closed,
-    refused: tally.refused,
-    transferred: tally.transferred,
+    opened: counters.opened,
+    closed: counters.closed,
+    refused: counters.refused,
+    transferred: counters.transferred,
     async stop() {
       for (const timer of timers) clearInterval(timer)
-      await keep()
-      const last = (async () => {
+      await spoolUnsent()
+      const lastReport = (async () => {
         await reporting
         await reportOnce()
       })()
-      let patience: NodeJS.Timeout | undefined
-      const late = new Promise<void>((resolve) => {
-        patience = setTimeout(resolve, STOP_WITHIN_MS)
-      })
-      await Promise.race([last, late])
-      clearTimeout(patience)
+      const timeout = Promise.withResolvers<void>()
+      const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
+      await Promise.race([lastReport, timeout.promise])
+      clearTimeout(timer)
+    },
+  }
+}
+
+async function sendFile(
+  { reports, discard, keepOnly, quarantine }: SpoolFile,
+  send: (report: Report) => Promise<Receipt>,
+): Promise<void> {
+  try {
+    const remaining = []
+    for (const report of reports) remaining.push(remainderOf(report, await send(report)) ?? [])
+    if (remaining.flat().length === 0) await discard()
+    else await keepOnly(remaining.flat())
+  } catch (error) {
+    if (!(error instanceof ControlPlaneError && error.status === 400)) throw error
+    await quarantine(error.message)
+  }
+}
+
+interface ReportResult {
+  sent: number
+  refused: Receipt['refused']
+  failures: unknown[]
+  /** How many times usage was not counted, since the start. */
+  lost: number
+}
+
+function createNotices(onNotice: (line: string) => void, folder: string) {
+  const disk = createNoticeOnce(onNotice, `Writing usage to ${folder} again.`)
+  const outage = createNoticeOnce(onNotice, 'Reporting usage again.')
+  const rejection = createNoticeOnce(onNotice, 'The control plane accepts all usage again.')
+  const limit = createNoticeOnce(onNotice, 'Counting all usage again.')
+  let lostBefore = 0
+  return {
+    disk,
+    update({ sent, refused, failures, lost }: ReportResult) {
+      const [failure] = failures
+      if (failure === undefined) outage.end()
+      else outage.begin(`Failed to report usage, kept in ${folder}: ${(failure as Error).message}`)
+      const reasons = [...new Set(refused.map(({ reason }) => reason))].sort().join(', ')
+      if (reasons) rejection.begin(`The control plane rejected part of the usage: ${reasons}.`)
+      else if (sent > 0 && failure === undefined) rejection.end()
+      if (lost > lostBefore)
+        limit.begin('Too much unreported usage: usage of further workspaces is not counted.')
+      else limit.end()
+      lostBefore = lost
     },
   }
 }

@@ -1,19 +1,19 @@
-// Something that fails again and again is said once, once more when the reason changes, and when it is over.
+// Deduplicates log lines about a recurring failure: logged once, again when the reason changes, and when it is resolved.
 export interface NoticeOnce {
   begin(line: string): void
   end(): void
 }
 
-export function createNoticeOnce(onNotice: (line: string) => void, overLine: string): NoticeOnce {
-  let said: string | undefined
+export function createNoticeOnce(onNotice: (line: string) => void, resolvedLine: string): NoticeOnce {
+  let lastLine: string | undefined
   return {
     begin(line) {
-      if (line !== said) onNotice(line)
-      said = line
+      if (line !== lastLine) onNotice(line)
+      lastLine = line
     },
     end() {
-      if (said !== undefined) onNotice(overLine)
-      said = undefined
+      if (lastLine !== undefined) onNotice(resolvedLine)
+      lastLine = undefined
     },
   }
 }

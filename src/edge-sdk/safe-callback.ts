@@ -1,10 +1,9 @@
-// What the embedding program gives us to call is called with care: should it throw, that is its own trouble, told as a
-// warning of the process, and not the end of what called it.
+// Isolates callbacks of the embedding program: an exception becomes a process warning instead of stopping the SDK.
 
-export function safeCallback<A extends unknown[]>(callback: ((...given: A) => unknown) | undefined) {
-  return (...given: A): void => {
+export function safeCallback<A extends unknown[]>(callback: ((...args: A) => unknown) | undefined) {
+  return (...args: A): void => {
     try {
-      const result = callback?.(...given)
+      const result = callback?.(...args)
       if (result instanceof Promise) result.catch(warn)
     } catch (error) {
       warn(error)

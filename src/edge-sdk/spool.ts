@@ -1,30 +1,29 @@
-// What is still to be sent, on disk: a file for each run of the edge, replaced as a whole. What a run left behind is there
-// for the next one to send.
+// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run sends what earlier runs left.
 import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from './control-plane.ts'
 import { createFolder } from './folder.ts'
 
-/** What earlier runs left behind, all together; beyond it the oldest is given up. */
-const LEFT_BEHIND_BYTES_MAX = 64 * 1024 * 1024
+/** Limit for the files of earlier runs together; beyond it the oldest are deleted. */
+const EARLIER_BYTES_MAX = 64 * 1024 * 1024
 const DRAFT = /^usage-.*\.json\.new$/
 const NAME = /^usage-([\x21-\x2e\x30-\x7e]{1,64})\.json$/
 
-export interface Leftover {
+export interface SpoolFile {
   reports: Report[]
-  /** It is with the control plane: gone from disk. */
+  /** Deletes the file: the control plane has accepted all of it. */
   discard(): Promise<void>
-  /** The rest is with the control plane: only this is left to send. */
+  /** Replaces the content with the reports that are still to be sent. */
   keepOnly(reports: Report[]): Promise<void>
-  /** It will never be taken: kept for whoever wants to look, and not tried again. */
-  setAside(reason: string): Promise<void>
+  /** Renames the file, so that it is kept for inspection and not sent again. */
+  quarantine(reason: string): Promise<void>
 }
 
 export interface Spool {
-  /** Comes back when it is on disk for good; nothing to send leaves no file. */
+  /** Resolves when the reports are synced to disk. Without reports there is no file. */
   write(reports: Report[]): Promise<void>
-  /** What earlier runs left, oldest first. */
-  leftovers(): AsyncGenerator<Leftover>
+  /** Files of earlier runs, oldest first. */
+  earlierFiles(): AsyncGenerator<SpoolFile>
 }
 
 export async function openSpool(
@@ -34,13 +33,13 @@ export async function openSpool(
 ): Promise<Spool> {
   const own = join(folder, `usage-${epoch}.json`)
   let onDisk = '[]'
-  // Tried at once: an edge that could not keep its counts should not begin to count.
+  // Writes once, so that a folder that is not writable fails the start.
   await createFolder(folder)
   for (const name of await readdir(folder))
     if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
   await write([{ epoch }])
   await write([])
-  await giveUpBeyondBound()
+  await deleteBeyondLimit()
 
   async function write(reports: Report[]): Promise<void> {
     const text = JSON.stringify(reports)
@@ -50,24 +49,8 @@ export async function openSpool(
     onDisk = text
   }
 
-  async function replace(path: string, text: string): Promise<void> {
-    const draft = `${path}.new`
-    const file = await open(draft, 'w', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } catch (error) {
-      // On a full disk half a draft would only take more of it.
-      await rm(draft, { force: true })
-      throw error
-    } finally {
-      await file.close()
-    }
-    await rename(draft, path)
-  }
-
   /** Files of earlier runs, newest first. */
-  async function leftFiles() {
+  async function listEarlier() {
     const files = []
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
@@ -78,23 +61,23 @@ export async function openSpool(
     return files.sort((a, b) => b.mtimeMs - a.mtimeMs)
   }
 
-  async function giveUpBeyondBound(): Promise<void> {
+  async function deleteBeyondLimit(): Promise<void> {
     let bytes = 0
-    for (const { path, size } of await leftFiles()) {
+    for (const { path, size } of await listEarlier()) {
       bytes += size
-      if (bytes <= LEFT_BEHIND_BYTES_MAX) continue
+      if (bytes <= EARLIER_BYTES_MAX) continue
       await rm(path, { force: true })
-      onNotice(`Too much usage waits to be reported: ${path} was given up.`)
+      onNotice(`Too much unreported usage: deleted ${path}.`)
     }
   }
 
   return {
     write,
-    async *leftovers() {
-      for (const { path } of (await leftFiles()).reverse()) {
-        const setAside = async (reason: string) => {
+    async *earlierFiles() {
+      for (const { path } of (await listEarlier()).reverse()) {
+        const quarantine = async (reason: string) => {
           await rename(path, `${path}.bad`)
-          onNotice(`${path} was set aside as .bad: ${reason}`)
+          onNotice(`Renamed ${path} to .bad: ${reason}`)
         }
         const text = await readFile(path, 'utf8')
         const discard = () => rm(path, { force: true })
@@ -102,18 +85,35 @@ export async function openSpool(
           const rest = JSON.stringify(remaining)
           if (rest.length < text.length) await replace(path, rest)
         }
-        const reports = readReports(text)
-        if (reports) yield { reports, discard, keepOnly, setAside }
-        else await setAside('it holds no reports.')
+        const reports = parseReports(text)
+        if (reports) yield { reports, discard, keepOnly, quarantine }
+        else await quarantine('it contains no reports.')
       }
     },
   }
 }
 
-function readReports(text: string): Report[] | undefined {
+/** Writes a draft, syncs it and renames it, so that a crash leaves either the old or the new content. */
+async function replace(path: string, text: string): Promise<void> {
+  const draft = `${path}.new`
+  const file = await open(draft, 'w', 0o600)
   try {
-    const given: unknown = JSON.parse(text)
-    return Array.isArray(given) ? given : undefined
+    await file.writeFile(text)
+    await file.sync()
+  } catch (error) {
+    // On a full disk a partial draft only takes up space.
+    await rm(draft, { force: true })
+    throw error
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+}
+
+function parseReports(text: string): Report[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) ? value : undefined
   } catch {
     return undefined
   }

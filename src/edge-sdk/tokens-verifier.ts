@@ -1,5 +1,5 @@
-// Verifies keys by a tokens file, for an edge without a control plane. The file is looked at again and again, so that an
-// edit is in force at once; one that cannot be read is refused, and the last good one stays in force.
+// Verifies keys against a tokens file, for an edge without a control plane. The file is polled for changes; an invalid
+// file is rejected, and the last valid one stays in effect.
 import { hash as digest } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { createNoticeOnce } from './notice-once.ts'
@@ -7,47 +7,48 @@ import { safeCallback } from './safe-callback.ts'
 import { readTokensFile, type Token } from './tokens-file.ts'
 import type { Verifier } from './verifier.ts'
 
-const LOOK_EVERY_MS = 500
+const POLL_INTERVAL_MS = 500
 
 export interface TokensFileOptions {
-  /** The domain under which tunnels live: those of a workspace under `<workspace>.<domain>`. */
+  /** Parent domain of all tunnels: those of a workspace are under `<workspace>.<domain>`. */
   tunnelDomain: string
-  /** A token was removed: whatever it has opened here is to be closed. */
+  /** A key was removed: close its tunnels. */
   onRevoked?: (keyId: string) => void
-  /** A line for the log: that the file was read again, or is refused. */
+  /** Called with a line for the log when the file was reloaded or rejected. */
   onNotice?: (line: string) => void
 }
 
-/** Throws a TokensFileError where the file cannot be used from the start. */
+/** Throws a TokensFileError if the file is missing or invalid. */
 export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: TokensFileOptions): Verifier {
   const onRevoked = safeCallback(callbacks.onRevoked)
   const onNotice = safeCallback(callbacks.onNotice)
-  let seen = stateOf(path)
+  let version = versionOf(path)
   let tokens = byHash(readTokensFile(path))
-  /** Hashes of those that were there before. */
+  /** Hashes of removed keys, so that they are reported as revoked and not as unknown. */
   const removed = new Set<string>()
-  const refusal = createNoticeOnce(onNotice, `The tokens file ${path} is good again.`)
+  const rejection = createNoticeOnce(onNotice, `The tokens file ${path} is valid again.`)
 
-  function look(): void {
-    const state = stateOf(path)
-    if (state === seen) return
-    seen = state
+  function poll(): void {
+    const current = versionOf(path)
+    if (current === version) return
+    version = current
     try {
       const before = tokens
       tokens = byHash(readTokensFile(path))
-      refusal.end()
-      onNotice(`The tokens file ${path} was read again and holds ${amount(tokens)}.`)
+      rejection.end()
+      onNotice(`Reloaded the tokens file ${path} with ${keyCount(tokens)}.`)
       for (const [hash, { id, workspace }] of before) {
         const after = tokens.get(hash)
         if (!after) removed.add(hash)
         if (after?.id !== id || after.workspace !== workspace) onRevoked(id)
       }
     } catch (error) {
-      refusal.begin(`${(error as Error).message} What it held before stays in force: ${amount(tokens)}.`)
+      const { message } = error as Error
+      rejection.begin(`${message} The last valid version with ${keyCount(tokens)} stays in effect.`)
     }
   }
 
-  const timer = setInterval(look, LOOK_EVERY_MS)
+  const timer = setInterval(poll, POLL_INTERVAL_MS)
   timer.unref()
 
   return {
@@ -66,12 +67,12 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
   }
 }
 
-const amount = ({ size }: { size: number }) => (size === 1 ? '1 token' : `${size} tokens`)
+const keyCount = ({ size }: { size: number }) => (size === 1 ? '1 key' : `${size} keys`)
 
 const byHash = (tokens: Token[]) => new Map(tokens.map((token) => [token.hash, token]))
 
-/** Changes whenever the file does, also when another one takes its place. */
-function stateOf(path: string): string {
+/** Changes whenever the file is written or replaced. */
+function versionOf(path: string): string {
   try {
     const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
     return `${ino} ${size} ${mtimeNs} ${ctimeNs}`

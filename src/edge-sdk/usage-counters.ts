@@ -1,5 +1,6 @@
-// What an edge has counted: running totals by workspace and UTC day, and the most tunnels open in each minute. Kept until
-// the control plane has it, within a bound.
+// In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open tunnels in each
+// minute. Kept until the control plane acknowledges them, up to a limit.
+import { isDnsLabel } from '../net/hostname.ts'
 import type { Receipt, Report } from './control-plane.ts'
 import { isTemporary } from './refusals.ts'
 
@@ -8,17 +9,15 @@ type MinuteItem = NonNullable<Report['tunnels']>[number]
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
-/** What the control plane takes in one report, and at the most in one item. */
+/** Limits of the control plane for one report and one item. */
 const REPORT_ITEMS_MAX = 5_000
 const OPEN_MAX = 1_000_000
-/** The form of a workspace's slug; whatever has another would have the whole report refused. */
-const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** What is counted, under which epoch, and which state of it the control plane has acknowledged. */
+/** An item, its epoch, and the version of it that the control plane has acknowledged. */
 interface Counted<T> {
   readonly item: T
   readonly epoch: string
-  /** The first moment that the item speaks of. */
+  /** Start of the day or minute. */
   readonly from: number
   changes: number
   acknowledged: number
@@ -30,10 +29,10 @@ export interface Transfer {
   bytesOut?: number
 }
 
-/** Part of what is still to be sent, as it stood when it was taken. */
+/** A snapshot of unsent items, as one report. */
 export interface Batch {
   readonly report: Report
-  /** To be called with the answer: what was taken is over and done with. */
+  /** To be called with the response. Items that were accepted, or rejected permanently, are not sent again. */
   acknowledge(receipt: Receipt): void
 }
 
@@ -42,11 +41,11 @@ export interface UsageCounters {
   closed(workspace: string): void
   refused(workspace: string): void
   transferred(workspace: string, transfer: Transfer): void
-  /** Tunnels that stay open count in every minute; to be called at least once in each. */
+  /** Counts open tunnels in the current minute; to be called at least once a minute. */
   tick(): void
-  /** All that is still to be sent, in reports that the control plane takes. */
+  /** Everything that is not acknowledged, split into reports within the limits of the control plane. */
   unsent(): Batch[]
-  /** How often something could not be counted because the bound was reached. */
+  /** How many times usage was not counted because the limit was reached. */
   lost(): number
 }
 
@@ -55,35 +54,39 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   const minutes = new Map<string, Counted<MinuteItem>>()
   const open = new Map<string, number>()
   let lost = 0
-  /** Totals that were forgotten must not begin anew under the same epoch: the larger of two is kept, not their sum. */
-  let forgotten = 0
-  /** When it was last seen that nothing could be forgotten, and no acknowledgement came since. */
+  /**
+   * Evicted totals must not restart under the same epoch: the control plane keeps the larger of two totals, not the sum.
+   * So each eviction starts a new epoch.
+   */
+  let evictions = 0
+  /** The minute in which eviction found no room, unless something was acknowledged since. */
   let fullAt: number | undefined
 
-  const epoch = () => (forgotten === 0 ? run : `${run}.${forgotten}`)
+  const epoch = () => (evictions === 0 ? run : `${run}.${evictions}`)
   const isFull = () => counters.size + minutes.size >= itemsMax
 
-  /** Finds or begins what is counted under a name; undefined where there is no room left. */
+  /** Finds or adds an item; undefined if there is no room. */
   function at<T>(counted: Map<string, Counted<T>>, workspace: string, from: number, item: () => T) {
     const name = `${from} ${workspace}`
     const found = counted.get(name)
     if (found) return found
-    if (!SLUG.test(workspace)) throw new RangeError(`"${workspace}" is no slug of a workspace.`)
+    // One malformed slug would make the control plane reject the whole report.
+    if (!isDnsLabel(workspace)) throw new RangeError(`Invalid workspace slug "${workspace}"`)
     if (isFull()) makeRoom()
     if (isFull()) {
       lost += 1
       return undefined
     }
-    const begun: Counted<T> = { item: item(), epoch: epoch(), from, changes: 0, acknowledged: 0 }
-    counted.set(name, begun)
-    return begun
+    const added: Counted<T> = { item: item(), epoch: epoch(), from, changes: 0, acknowledged: 0 }
+    counted.set(name, added)
+    return added
   }
 
-  /** What is acknowledged goes first, then minutes that are not the peak of their day, the smallest first. */
+  /** Evicts acknowledged items first, then minutes that are not the peak of their day, the smallest first. */
   function makeRoom(): void {
     const minute = startOf(clock(), MINUTE_MS)
     if (fullAt === minute) return
-    forgetSettled(Number.POSITIVE_INFINITY)
+    evictAcknowledged(Number.POSITIVE_INFINITY)
     if (isFull()) thinMinutes()
     fullAt = isFull() ? minute : undefined
   }
@@ -100,8 +103,8 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
   }
 
-  /** Forgets what was acknowledged: all minutes, because a maximum may begin anew, and totals from before a moment. */
-  function forgetSettled(before: number): void {
+  /** Evicts all acknowledged minutes, because a maximum may restart, and acknowledged totals from before a time. */
+  function evictAcknowledged(before: number): void {
     const drop = (counted: Map<string, Counted<unknown>>, before: number) => {
       const present = counted.size
       for (const [name, one] of counted)
@@ -109,7 +112,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       return counted.size < present
     }
     drop(minutes, Number.POSITIVE_INFINITY)
-    if (drop(counters, before)) forgotten += 1
+    if (drop(counters, before)) evictions += 1
   }
 
   function count(workspace: string, add: (totals: CounterItem, now: number) => void): void {
@@ -128,7 +131,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     counter.changes += 1
   }
 
-  function noteOpen(workspace: string): void {
+  function recordOpen(workspace: string): void {
     const tunnels = Math.min(open.get(workspace) ?? 0, OPEN_MAX)
     const from = startOf(clock(), MINUTE_MS)
     const minute = at(minutes, workspace, from, () => ({
@@ -150,20 +153,20 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     opened(workspace) {
       event(workspace)
       open.set(workspace, (open.get(workspace) ?? 0) + 1)
-      noteOpen(workspace)
+      recordOpen(workspace)
     },
     closed(workspace) {
       event(workspace)
       const tunnels = open.get(workspace) ?? 0
-      if (tunnels > 0) noteOpen(workspace)
+      if (tunnels > 0) recordOpen(workspace)
       if (tunnels > 1) open.set(workspace, tunnels - 1)
       else open.delete(workspace)
     },
     refused: event,
     transferred(workspace, { requests = 0, bytesIn = 0, bytesOut = 0 }) {
-      for (const figure of [requests, bytesIn, bytesOut])
-        if (!Number.isSafeInteger(figure) || figure < 0)
-          throw new RangeError(`${figure} cannot be counted: it must be a whole number, 0 or more.`)
+      for (const value of [requests, bytesIn, bytesOut])
+        if (!Number.isSafeInteger(value) || value < 0)
+          throw new RangeError(`Invalid count ${value} (expected an integer of 0 or more)`)
       count(workspace, (totals, now) => {
         totals.requests = sum(totals.requests, requests)
         totals.bytesIn = sum(totals.bytesIn, bytesIn)
@@ -172,10 +175,10 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       })
     },
     tick() {
-      for (const workspace of open.keys()) noteOpen(workspace)
+      for (const workspace of open.keys()) recordOpen(workspace)
     },
     unsent() {
-      forgetSettled(startOf(clock(), DAY_MS))
+      evictAcknowledged(startOf(clock(), DAY_MS))
       const pending = [...pendingOf('counters', counters.values()), ...pendingOf('tunnels', minutes.values())]
       const onAcknowledged = () => {
         fullAt = undefined
@@ -191,7 +194,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
 interface Pending {
   list: 'counters' | 'tunnels'
   counted: Counted<unknown>
-  /** A copy: counting goes on while it is sent. */
+  /** A copy, because counting continues while the report is in flight. */
   item: unknown
   changes: number
 }
@@ -212,8 +215,8 @@ function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void):
       tunnels: lists.tunnels.map(({ item }) => item as MinuteItem),
     },
     acknowledge({ refused }) {
-      const sendAgain = new Set(refused.filter(isTemporary).map(({ list, index }) => lists[list][index]))
-      for (const one of pending) if (!sendAgain.has(one)) one.counted.acknowledged = one.changes
+      const retried = new Set(refused.filter(isTemporary).map(({ list, index }) => lists[list][index]))
+      for (const one of pending) if (!retried.has(one)) one.counted.acknowledged = one.changes
       onAcknowledged()
     },
   }
@@ -226,7 +229,7 @@ function chunks<T>(items: T[]): T[][] {
   return parts
 }
 
-/** Past what is exact, a total stands still: the control plane would refuse the whole report. */
+/** Saturates at the largest exact integer: the control plane would reject the whole report otherwise. */
 const sum = (total: number, more: number) => Math.min(total + more, Number.MAX_SAFE_INTEGER)
 
-const startOf = (moment: number, unitMs: number) => moment - (moment % unitMs)
+const startOf = (timeMs: number, unitMs: number) => timeMs - (timeMs % unitMs)

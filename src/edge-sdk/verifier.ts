@@ -1,112 +1,113 @@
-// Is this key good, and whose is it? Answered from memory where that is safe: as long as revocations are heard.
+// Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane otherwise.
 import { hash as digest } from 'node:crypto'
 import { type ControlPlane, ControlPlaneError, type Verdict } from './control-plane.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { safeCallback } from './safe-callback.ts'
 
 export interface Verifier {
-  /** Throws a ControlPlaneError when nobody can tell: then nobody should be let in. */
+  /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<Verdict>
   close(): void
 }
 
 export interface VerifierOptions {
-  /** A key was revoked: whatever it has opened here is to be closed. */
+  /** A key was revoked: close whatever it has opened. */
   onRevoked?: (keyId: string) => void
-  /** Revocations may have been missed for good: the keys of whatever is open are to be verified again. */
+  /** Revocations may have been missed: verify the keys of everything open again. */
   onReset?: () => void
-  /** A line for the log: that the control plane was lost, or is back. */
+  /** The control plane is reached and revocations are up to date: after the start, and after each reconnection. */
+  onConnected?: () => void
+  /** Called with a line for the log when the control plane is lost or reached again. */
   onNotice?: (line: string) => void
-  /** Everything is forgotten when revocations were not heard for that long. */
-  lossAfterMs?: number
-  /** What else is known of a key, such as its workspace's name, is never older. Asking also tells that it is in use. */
-  askAgainAfterMs?: number
-  /** How many keys are remembered at the most; those not used for longest are forgotten first. */
+  /** The cache is cleared if no revocations could be received for this long; 10,000 by default. */
+  staleAfterMs?: number
+  /** Maximum age of cached workspace details; 60,000 by default. Revalidating also updates `lastUsedAt`. */
+  revalidateAfterMs?: number
+  /** Capacity of the cache, 100,000 keys by default; the least recently used key is evicted first. */
   keysMax?: number
 }
 
-const ASKING_MAX = 1_000
+const REQUESTS_MAX = 1_000
 const KEY_CHARS_MAX = 200
 
-interface Remembered {
+interface CacheEntry {
   verdict: Verdict
-  askedAt: number
+  verifiedAt: number
 }
 
 const UNKNOWN: Verdict = { valid: false, reason: 'unknown' }
 const REVOKED: Verdict = { valid: false, reason: 'revoked' }
 
 export function startVerifier(controlPlane: ControlPlane, options: VerifierOptions = {}): Verifier {
-  const { lossAfterMs = 10_000, askAgainAfterMs = 60_000, keysMax = 100_000 } = options
+  const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
   const onRevoked = safeCallback(options.onRevoked)
   const onReset = safeCallback(options.onReset)
-  const known = new Map<string, Remembered>()
-  /** Heard, and for good: it outweighs every answer, also that of a node which has not heard of it yet. */
+  const cache = new Map<string, CacheEntry>()
+  /** Revoked hashes. They override every response, because the node that verifies may lag behind the stream. */
   const revoked = new Set<string>()
-  /** How many of these had to be forgotten again: an answer from before one of those was may be about just that key. */
-  let unheard = 0
-  const asking = new Map<string, Promise<Verdict>>()
-  /** Goes up when everything is forgotten: an answer to a question from before is not remembered. */
+  /** Number of entries evicted from `revoked`. A response from before an eviction may be about the evicted key. */
+  let evictedRevocations = 0
+  const inFlight = new Map<string, Promise<Verdict>>()
+  /** Incremented when the cache is cleared: responses to earlier requests are not cached. */
   let generation = 0
-  let questions = 0
+  let requests = 0
 
-  function forget(): void {
+  function clearCache(): void {
     generation += 1
-    known.clear()
-    asking.clear()
-  }
-
-  function remember(hash: string, verdict: Verdict, askedAt: number): void {
-    known.set(hash, { verdict, askedAt })
-    dropOldest(known, keysMax)
+    cache.clear()
+    inFlight.clear()
   }
 
   const follower = followKeyChanges(controlPlane, {
-    lossAfterMs,
+    staleAfterMs,
     onNotice: safeCallback(options.onNotice),
+    onConnected: safeCallback(options.onConnected),
     onRevoked({ keyId, hash }) {
-      known.delete(hash)
+      cache.delete(hash)
       revoked.add(hash)
-      if (dropOldest(revoked, keysMax)) unheard += 1
+      if (evictOldest(revoked, keysMax)) evictedRevocations += 1
       onRevoked(keyId)
     },
     onReset() {
-      forget()
+      clearCache()
       onReset()
     },
-    onRegained: forget,
+    onRecovered: clearCache,
   })
 
-  async function ask(key: string, hash: string): Promise<Verdict> {
-    if (questions >= ASKING_MAX)
-      throw new ControlPlaneError(`${ASKING_MAX} keys are being verified at this moment. Try again shortly.`)
-    questions += 1
-    const asked = { at: performance.now(), generation, unheard, fresh: follower.isFresh() }
+  async function request(key: string, hash: string): Promise<Verdict> {
+    if (requests >= REQUESTS_MAX)
+      throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`)
+    requests += 1
+    const sent = { at: performance.now(), generation, evictedRevocations, fresh: follower.isFresh() }
     try {
       const verdict = await controlPlane.verify(key)
-      // Heard while the answer was under way.
+      // Revoked while the response was in flight.
       if (revoked.has(hash)) return REVOKED
-      if (asked.unheard !== unheard)
-        throw new ControlPlaneError('Too many keys are being revoked at this moment. Try again shortly.')
-      known.delete(hash)
-      const isSafe = asked.fresh && follower.isFresh() && asked.generation === generation
-      // Not unknown ones: anybody can make those up.
-      if (isSafe && (verdict.valid || verdict.reason === 'revoked')) remember(hash, verdict, asked.at)
+      if (sent.evictedRevocations !== evictedRevocations)
+        throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.')
+      cache.delete(hash)
+      const isCacheable = sent.fresh && follower.isFresh() && sent.generation === generation
+      // Unknown keys are not cached: anyone can generate them.
+      if (isCacheable && (verdict.valid || verdict.reason === 'revoked')) {
+        cache.set(hash, { verdict, verifiedAt: sent.at })
+        evictOldest(cache, keysMax)
+      }
       return verdict
     } finally {
-      questions -= 1
+      requests -= 1
     }
   }
 
-  /** One question for all who want to know the same at the same time. */
-  function askTogether(key: string, hash: string): Promise<Verdict> {
-    const underWay = asking.get(hash)
-    if (underWay) return underWay
-    const answer = ask(key, hash).finally(() => {
-      if (asking.get(hash) === answer) asking.delete(hash)
+  /** Concurrent verifications of one key share a request. */
+  function dedupedVerify(key: string, hash: string): Promise<Verdict> {
+    const pending = inFlight.get(hash)
+    if (pending) return pending
+    const verdict = request(key, hash).finally(() => {
+      if (inFlight.get(hash) === verdict) inFlight.delete(hash)
     })
-    asking.set(hash, answer)
-    return answer
+    inFlight.set(hash, verdict)
+    return verdict
   }
 
   return {
@@ -115,29 +116,29 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
       const hash = digest('sha256', key, 'hex')
       if (revoked.has(hash)) return REVOKED
       if (!follower.isFresh()) {
-        forget()
-        return ask(key, hash)
+        clearCache()
+        return request(key, hash)
       }
-      const found = known.get(hash)
-      if (!found) return askTogether(key, hash)
-      // To the end of the line: it is the one used last.
-      known.delete(hash)
-      known.set(hash, found)
-      if (performance.now() - found.askedAt <= askAgainAfterMs) return found.verdict
-      return askTogether(key, hash).catch((error: ControlPlaneError) => {
-        // That the key is good is known as long as revocations are heard; only what else is known grows old.
-        const still = follower.isFresh() && known.get(hash)
-        if (!still || error.status === 401) throw error
-        return still.verdict
+      const entry = cache.get(hash)
+      if (!entry) return dedupedVerify(key, hash)
+      // Reinserted: a Map iterates in insertion order, so the least recently used entry comes first.
+      cache.delete(hash)
+      cache.set(hash, entry)
+      if (performance.now() - entry.verifiedAt <= revalidateAfterMs) return entry.verdict
+      return dedupedVerify(key, hash).catch((error: ControlPlaneError) => {
+        // While revocations are received the key is still valid; only the workspace details are stale.
+        const cached = follower.isFresh() && cache.get(hash)
+        if (!cached || error.status === 401) throw error
+        return cached.verdict
       })
     },
     close: () => follower.stop(),
   }
 }
 
-/** Whether there was one too many. */
-function dropOldest(all: Map<string, unknown> | Set<string>, most: number): boolean {
-  if (all.size <= most) return false
-  const [oldest] = all.keys()
-  return all.delete(oldest as string)
+/** Whether an entry was evicted. */
+function evictOldest(entries: Map<string, unknown> | Set<string>, max: number): boolean {
+  if (entries.size <= max) return false
+  const [oldest] = entries.keys()
+  return entries.delete(oldest as string)
 }

@@ -1,4 +1,7 @@
-// One label of a host name, as it is written where host names are compared.
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+// Labels of host names (RFC 1123) in lower case, the form in which host names are compared.
+const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
-export const isDnsLabel = (text: string) => LABEL.test(text)
+export const isDnsLabel = (text: string): boolean => DNS_LABEL.test(text)
+
+/** The rule in words, for messages. */
+export const DNS_LABEL_RULE = 'lower-case letters, digits and inner hyphens, at most 63 characters'

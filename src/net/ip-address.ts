@@ -5,7 +5,7 @@ const BRACKETED = /^\[([^\]]*)\](?::\d{1,5})?$/
 const IPV4_WITH_PORT = /^(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/
 const MAPPED = '::ffff:'
 
-/** Without port, brackets, zone id or IPv4 mapping, IPv6 compressed. Undefined where the text is not an address. */
+/** Strips port, brackets, zone id and IPv4 mapping, and compresses IPv6. Undefined if the text is not an address. */
 export function normalizeAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
   const bare = text.trim().replace(BRACKETED, '$1').replace(IPV4_WITH_PORT, '$1').replace(/%.*$/, '')
@@ -16,7 +16,7 @@ export function normalizeAddress(text: string): string | undefined {
   return isIPv4(mapped) ? mapped : address
 }
 
-/** The network of a canonical address. An IPv4 address stands for itself; whoever has one of IPv6 has many around it. */
+/** The network prefix of a canonical IPv6 address, because one client owns many. An IPv4 address is its own prefix. */
 export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
   if (!isIPv6(address)) return address
   const [head = '', tail = ''] = address.split('::')
@@ -27,8 +27,8 @@ export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
 }
 
 /**
- * The client by `X-Forwarded-For`, read from the nearest hop outwards up to the first that is not trusted. A trusted proxy
- * writes addresses: what is not one counts as the hop before it.
+ * The client address by `X-Forwarded-For`, read from the nearest hop up to the first that is not trusted. An entry that
+ * is not an address ends the walk: the hop before it counts as the client.
  */
 export function forwardedClient(
   peer: string,

@@ -1,4 +1,4 @@
-// The example edge of the documents, run as it is, between a real application and a real control plane.
+// The example edge of the documentation, between a real application and a real control plane.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import { root } from '../support/process.ts'
 import { addEdge, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-test('the gate admits a good key, refuses a revoked one, and what went through is in the usage', async (t) => {
+test('the example edge admits a valid key, rejects a revoked one and reports usage', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const application = createServer((request, response) => {
@@ -55,7 +55,7 @@ test('the gate admits a good key, refuses a revoked one, and what went through i
   const other = (await server.post('/tokens', {})).json
   assert.equal((await visit(other.token)).status, 200)
   await server.call('DELETE', `/tokens/${other.id}`)
-  await until('it is refused', async () => (await visit(other.token)).status === 401, 1_000)
+  await until('it is rejected', async () => (await visit(other.token)).status === 401, 1_000)
 
   gate.kill('SIGTERM')
   assert.deepEqual(await once(gate, 'exit'), [0, null])

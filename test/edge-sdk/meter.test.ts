@@ -1,4 +1,4 @@
-// The edge kit's meter: what was counted arrives once, whatever happens on either side.
+// The edge SDK's meter: usage arrives exactly once, whatever fails on either side.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -52,7 +52,7 @@ const waiting = (folder: string): string =>
     .join()
 
 for (const engine of engines) {
-  test(`${engine}: what is counted is what the workspace's usage shows`, async (t) => {
+  test(`${engine}: the workspace's usage shows exactly what was counted`, async (t) => {
     const { server, folder, notices, start } = await setUp(t, { engine })
     await addWorkspace(server, 'other')
     const meter = await start()
@@ -73,11 +73,11 @@ for (const engine of engines) {
     assert.equal(usage.peakTunnels, 3)
     assert.equal(usage.eventCount, 6)
     assert.ok(Math.abs(Date.parse(usage.lastSeen) - before) < 5_000)
-    assert.equal(waiting(folder), '', 'nothing is left to report')
+    assert.equal(waiting(folder), '', 'the spool is empty')
     assert.deepEqual(notices, [])
   })
 
-  test(`${engine}: kill -9 of the edge loses nothing that was counted a moment before, and counts nothing twice`, async (t) => {
+  test(`${engine}: kill -9 of the edge loses no spooled usage and counts nothing twice`, async (t) => {
     const port = String(await freePort())
     const env = {
       ADIT_DATABASE_URL: await createDatabase(t, engine),
@@ -112,7 +112,7 @@ for (const engine of engines) {
     }
     const bytes = Array.from({ length: 50 }, (_, index) => 1 + ((index * 37) % 101))
     let truth = 0
-    // The first two runs are killed while there is no control plane at all, the third in the middle of reporting.
+    // The first two runs are killed without a control plane, the third while it reports.
     const usage = async () =>
       (await caller(`${url}/api/v1`, key.token)('GET', '/usage?days=2')).json.totalBytes
     for (let round = 0; round < 3; round++) {
@@ -136,7 +136,7 @@ for (const engine of engines) {
   })
 }
 
-test('a tunnel open across midnight counts on both days, and so does what it carries', async (t) => {
+test('a tunnel that is open across midnight counts on both days, and so does its traffic', async (t) => {
   let now = Date.parse('2026-11-14T23:59:30.000Z')
   const { server, start } = await setUp(t, { clock: () => now })
   const meter = await start()
@@ -158,23 +158,23 @@ test('a tunnel open across midnight counts on both days, and so does what it car
   )
 })
 
-test('while the control plane is away everything waits on disk, and arrives when it is back', async (t) => {
+test('while the control plane is unreachable usage is spooled, and reported after it is back', async (t) => {
   const { server, relay, folder, notices, start } = await setUp(t)
   relay.cut()
   const meter = await start()
   meter.transferred('acme', { requests: 1, bytesIn: 41 })
   await until('it is on disk', () => waiting(folder).includes('"bytesIn":41'))
   meter.transferred('acme', { requests: 1, bytesIn: 1 })
-  await until('what came later too', () => waiting(folder).includes('"bytesIn":42'))
+  await until('later usage too', () => waiting(folder).includes('"bytesIn":42'))
   relay.mend()
   await until('it has arrived', async () => (await usageOf(server)).totalBytes === 42)
-  await until('nothing waits any more', () => waiting(folder) === '')
-  await until('it is over', () => notices.length === 2)
-  assert.match(notices[0] as string, /^Usage cannot be reported and waits in .+: http:.+ cannot be reached/)
-  assert.equal(notices[1], 'Usage is reported again.')
+  await until('the spool is empty', () => waiting(folder) === '')
+  await until('both notices', () => notices.length === 2)
+  assert.match(notices[0] as string, /^Failed to report usage, kept in .+: http:.+ cannot be reached/)
+  assert.equal(notices[1], 'Reporting usage again.')
 })
 
-test('what is counted while a report hangs is on disk all the same', async (t) => {
+test('usage counted while a report hangs is spooled', async (t) => {
   const { relay, folder, start } = await setUp(t)
   relay.hold()
   const meter = await start()
@@ -185,7 +185,7 @@ test('what is counted while a report hangs is on disk all the same', async (t) =
   relay.release()
 })
 
-test('a report whose answer was lost is sent again and counts once', async (t) => {
+test('a report whose response was lost is retried and counts once', async (t) => {
   const { server, relay, start } = await setUp(t)
   const meter = await start()
   relay.hold()
@@ -198,7 +198,7 @@ test('a report whose answer was lost is sent again and counts once', async (t) =
   await until('the rest has arrived', async () => (await usageOf(server)).totalBytes === 15)
 })
 
-test('it stops growing at its bound: peaks and running totals are kept, further workspaces are not counted', async (t) => {
+test('at the limit peaks and totals are kept, and further workspaces are not counted', async (t) => {
   let now = Date.parse('2026-11-15T10:00:00.000Z')
   const { server, relay, notices, start } = await setUp(t, { clock: () => now, itemsMax: 20 })
   for (let index = 0; index < 30; index++) await addWorkspace(server, `w${index}`)
@@ -214,7 +214,7 @@ test('it stops growing at its bound: peaks and running totals are kept, further 
   }
   for (let index = 0; index < 30; index++) meter.transferred(`w${index}`, { bytesIn: 1 })
   meter.transferred('acme', { bytesIn: 1 })
-  await until('it is said', () => notices.some((line) => line.startsWith('Too much usage waits')))
+  await until('the notice', () => notices.some((line) => line.startsWith('Too much unreported usage')))
   relay.mend()
   await meter.stop()
   const usage = await usageOf(server)
@@ -227,24 +227,24 @@ test('it stops growing at its bound: peaks and running totals are kept, further 
   assert.ok(Number(first.rows) <= 20)
 })
 
-test('what the control plane refuses is said once and given up', async (t) => {
+test('rejected usage is logged once and dropped', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const meter = await start()
   for (let round = 0; round < 3; round++) {
     meter.transferred('nobody', { bytesIn: 1 })
     await sleep(150)
   }
-  await until('it is given up', () => waiting(folder) === '')
+  await until('it is dropped', () => waiting(folder) === '')
   meter.transferred('acme', { bytesIn: 1 })
   await until('the rest arrives', async () => (await usageOf(server)).totalBytes === 1)
-  await until('it is over', () => notices.length === 2)
+  await until('both notices', () => notices.length === 2)
   assert.deepEqual(notices, [
-    'The control plane refuses part of the usage: unknown_workspace.',
-    'The control plane takes all usage again.',
+    'The control plane rejected part of the usage: unknown_workspace.',
+    'The control plane accepts all usage again.',
   ])
 })
 
-test('what is ahead of the control plane’s clock waits for its time', async (t) => {
+test('usage ahead of the control plane’s clock is retried until it is accepted', async (t) => {
   let ahead = 3_600_000
   const server = await serve(t, { engine: 'sqlite', clock: () => Date.now() - ahead })
   const edge = await addEdge(server)
@@ -258,13 +258,13 @@ test('what is ahead of the control plane’s clock waits for its time', async (t
   })
   atEnd(t, meter.stop)
   meter.transferred('acme', { bytesIn: 1 })
-  await until('it is refused', () => notices.some((line) => line.includes('in_future')))
-  await until('it waits', () => waiting(folder).includes('acme'))
+  await until('it is rejected', () => notices.some((line) => line.includes('in_future')))
+  await until('it stays spooled', () => waiting(folder).includes('acme'))
   ahead = 0
-  await until('its time has come', async () => (await usageOf(server)).totalBytes === 1)
+  await until('it is accepted', async () => (await usageOf(server)).totalBytes === 1)
 })
 
-test('what a full day refuses waits, alone, and arrives once the operator has reset the day', async (t) => {
+test('usage rejected by a full day stays spooled, alone, and is accepted after the operator resets the day', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const other = await addWorkspace(server, 'other')
   const day = new Date().toISOString().slice(0, 10)
@@ -290,17 +290,17 @@ test('what a full day refuses waits, alone, and arrives once the operator has re
   writeFileSync(file, JSON.stringify([{ epoch: 'left', counters: [left('acme'), left('other')] }]))
   const meter = await start()
   meter.transferred('acme', { bytesIn: 40 })
-  await until('it is refused', () => notices.some((line) => line.includes('too_large')))
-  await until('only what was refused is kept', () => !readFileSync(file, 'utf8').includes('other'))
+  await until('it is rejected', () => notices.some((line) => line.includes('too_large')))
+  await until('only the rejected item is kept', () => !readFileSync(file, 'utf8').includes('other'))
   const usageOfOther = (await server.call('GET', '/usage?days=2', { key: other.key.token })).json
   assert.equal(usageOfOther.totalBytes, 3)
-  await until('it waits', () => waiting(folder).includes('"bytesIn":40'))
+  await until('it stays spooled', () => waiting(folder).includes('"bytesIn":40'))
   await resetUsage(server.services, operator, { workspace: 'acme', day, edge: 'edge_absurd' })
   await until('both have arrived', async () => (await usageOf(server)).totalBytes === 43)
-  await until('nothing waits any more', () => waiting(folder) === '')
+  await until('the spool is empty', () => waiting(folder) === '')
 })
 
-test('usage of an epoch too many is kept until the operator resets the day', async (t) => {
+test('usage rejected for too many epochs stays spooled until the operator resets the day', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const { id: edgeId } = (await server.services.store.db
     .selectFrom('edges')
@@ -313,14 +313,14 @@ test('usage of an epoch too many is kept until the operator resets the day', asy
     await mergeReport(server.services.store, { edgeId, epoch: `e${index}`, counters, tunnels: [] })
   const meter = await start()
   meter.transferred('acme', { bytesIn: 40 })
-  await until('it is refused', () => notices.some((line) => line.includes('too_many_epochs')))
-  await until('it waits', () => waiting(folder).includes('"bytesIn":40'))
+  await until('it is rejected', () => notices.some((line) => line.includes('too_many_epochs')))
+  await until('it stays spooled', () => waiting(folder).includes('"bytesIn":40'))
   await resetUsage(server.services, operator, { workspace: 'acme', day, edge: edgeId })
   await until('it arrived', async () => (await usageOf(server)).totalBytes === 40)
-  await until('nothing waits any more', () => waiting(folder) === '')
+  await until('the spool is empty', () => waiting(folder) === '')
 })
 
-test('a file that cannot be read is set aside, and others are sent', async (t) => {
+test('a malformed spool file is quarantined, and the others are sent', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const day = new Date().toISOString().slice(0, 10)
   const left = [
@@ -330,13 +330,13 @@ test('a file that cannot be read is set aside, and others are sent', async (t) =
   writeFileSync(join(folder, 'usage-b.json'), JSON.stringify(left))
   await start()
   await until('the other is sent', async () => (await usageOf(server)).totalBytes === 3)
-  await until('nothing waits any more', () => waiting(folder) === '')
+  await until('the spool is empty', () => waiting(folder) === '')
   assert.deepEqual(readdirSync(folder), ['usage-a.json.bad'])
-  await until('it is said', () => notices.length > 0)
-  assert.match(notices[0] as string, /usage-a\.json was set aside as \.bad: it holds no reports/)
+  await until('the notice', () => notices.length > 0)
+  assert.match(notices[0] as string, /^Renamed .*usage-a\.json to \.bad: it contains no reports/)
 })
 
-test('a folder that cannot be written to is refused at the start, and one that is lost later stops nothing', async (t) => {
+test('a folder that is not writable fails the start, and one that is lost later stops nothing', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   writeFileSync(join(folder, 'file'), '')
   await assert.rejects(start({ folder: join(folder, 'file', 'inside') }), /ENOTDIR/)
@@ -348,13 +348,13 @@ test('a folder that cannot be written to is refused at the start, and one that i
   rmSync(doomed, { recursive: true })
   meter.transferred('acme', { bytesIn: 9 })
   await until('it is reported', async () => (await usageOf(server)).totalBytes === 9)
-  assert.ok(notices.some((line) => line.startsWith(`Usage cannot be written to ${doomed}`)))
+  assert.ok(notices.some((line) => line.startsWith(`Failed to write usage to ${doomed}`)))
   mkdirSync(doomed)
   meter.transferred('acme', { bytesIn: 1 })
-  await until('it is written again', () => notices.includes(`Usage is written to ${doomed} again.`))
+  await until('it is written again', () => notices.includes(`Writing usage to ${doomed} again.`))
 })
 
-test('what an earlier run left and nobody takes is set aside, and holds up nothing', async (t) => {
+test('rejected files of an earlier run are quarantined, and block nothing', async (t) => {
   const { server, folder, start } = await setUp(t)
   writeFileSync(join(folder, 'usage-a.json'), '[{}]')
   writeFileSync(join(folder, 'usage-b.json'), '[null]')
@@ -363,13 +363,13 @@ test('what an earlier run left and nobody takes is set aside, and holds up nothi
   meter.transferred('acme', { bytesIn: 5 })
   await until('it arrives', async () => (await usageOf(server)).totalBytes === 5)
   await until(
-    'they are set aside',
+    'they are quarantined',
     () => readdirSync(folder).filter((name) => name.endsWith('.bad')).length === 2,
   )
   assert.ok(!readdirSync(folder).includes('usage-c.json.new'))
 })
 
-test('stopping while the control plane is away leaves everything on disk, within seconds', async (t) => {
+test('stopping while the control plane is unreachable leaves the spool on disk, within seconds', async (t) => {
   const { relay, folder, start } = await setUp(t)
   relay.hold()
   writeFileSync(join(folder, 'usage-a.json'), JSON.stringify([{ epoch: 'e1', counters: [], tunnels: [] }]))
@@ -382,7 +382,7 @@ test('stopping while the control plane is away leaves everything on disk, within
   relay.cut()
 })
 
-test('more than one report can hold is sent in several', async (t) => {
+test('usage beyond the limit of one report is sent in several', async (t) => {
   const { server, start } = await setUp(t)
   const rows = Array.from({ length: 5_200 }, (_, index) => ({
     id: `ws_${index}`,
@@ -408,7 +408,7 @@ test('more than one report can hold is sent in several', async (t) => {
   assert.equal(Number(total), 5_200)
 })
 
-test('a clock that jumps ahead and back loses nothing', async (t) => {
+test('a clock that jumps forward and back loses no usage', async (t) => {
   const base = Date.parse('2026-11-15T12:00:00.000Z')
   let ahead = 0
   const { server, start } = await setUp(t, { clock: () => base })
@@ -423,7 +423,7 @@ test('a clock that jumps ahead and back loses nothing', async (t) => {
   await until('the second is added', arrived(1900))
 })
 
-test('what was acknowledged makes room: only what waits is bounded', async (t) => {
+test('acknowledged usage is evicted: only unreported usage counts against the limit', async (t) => {
   let now = Date.parse('2026-11-15T12:00:00.000Z')
   const { server, folder, notices, start } = await setUp(t, { clock: () => now, itemsMax: 10 })
   for (let index = 0; index < 30; index++) await addWorkspace(server, `w${index}`)
@@ -443,7 +443,7 @@ test('what was acknowledged makes room: only what waits is bounded', async (t) =
   assert.deepEqual(notices, [])
 })
 
-test('a tunnel that stays open counts in every minute, without a word from the edge', async (t) => {
+test('a tunnel that stays open counts in every minute, without calls to the meter', async (t) => {
   let now = Date.parse('2026-11-15T12:00:00.000Z')
   const { server, start } = await setUp(t, { clock: () => now })
   const meter = await start()
@@ -457,7 +457,7 @@ test('a tunnel that stays open counts in every minute, without a word from the e
   assert.equal(minutes.length, 4)
 })
 
-test('at the bound counting stays quick', async (t) => {
+test('counting stays fast at the limit', async (t) => {
   const { relay, start } = await setUp(t)
   relay.cut()
   const meter = await start({ itemsMax: 20_000, reportEveryMs: 60_000 })
@@ -466,14 +466,15 @@ test('at the bound counting stays quick', async (t) => {
   for (let index = 0; index < 20_000; index++) meter.transferred(`x${index}`, { bytesIn: 1 })
   const ms = performance.now() - began
   t.diagnostic(`20,000 that cannot be counted took ${Math.round(ms)} ms`)
-  assert.ok(ms < 5_000, 'each of them looked through everything')
+  assert.ok(ms < 5_000, 'each call scanned all items')
 })
 
-test('what cannot be counted is refused at once', async (t) => {
+test('invalid counts and slugs are rejected immediately', async (t) => {
   const { start } = await setUp(t)
   const meter = await start()
-  for (const figure of [-1, 0.5, Number.NaN, 2 ** 53])
-    assert.throws(() => meter.transferred('acme', { bytesIn: figure }), /cannot be counted/)
-  for (const slug of ['', 'Not A Slug', 'x'.repeat(64)]) assert.throws(() => meter.opened(slug), /is no slug/)
+  for (const value of [-1, 0.5, Number.NaN, 2 ** 53])
+    assert.throws(() => meter.transferred('acme', { bytesIn: value }), /Invalid count/)
+  for (const slug of ['', 'Not A Slug', 'x'.repeat(64)])
+    assert.throws(() => meter.opened(slug), /Invalid workspace slug/)
   meter.closed('acme')
 })

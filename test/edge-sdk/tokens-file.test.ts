@@ -1,4 +1,4 @@
-// The tokens file of a self-hosted edge: edited by commands, in force at once, and never replaced by a bad one.
+// The tokens file of a self-hosted edge: edited by commands, reloaded promptly, never replaced by an invalid one.
 import assert from 'node:assert/strict'
 import {
   chmodSync,
@@ -37,7 +37,7 @@ function setUp(t: Test) {
   return { file, command, add, open, gone, notices }
 }
 
-test('a key added by the command is good, and the file does not hold it', async (t) => {
+test('a key added by the command is valid, and the file does not contain it', async (t) => {
   const { file, command, open } = setUp(t)
   const { stdout, stderr, code } = await command('add', 'acme', '--label', 'laptop')
   assert.equal(code, 0)
@@ -54,7 +54,7 @@ test('a key added by the command is good, and the file does not hold it', async 
   })
 })
 
-test('adding and removing are in force within a second, and removing tells what to close', async (t) => {
+test('added and removed keys take effect within a second, and a removal calls onRevoked', async (t) => {
   const { command, add, open, gone } = setUp(t)
   const first = await add('acme')
   const verifier = open()
@@ -65,24 +65,24 @@ test('adding and removing are in force within a second, and removing tells what 
     ['acme', 'other'],
   )
   assert.ok(!JSON.stringify(listed).includes('hash'))
-  await until('the second is good', async () => (await verifier.verify(second)).valid, 1_500)
+  await until('the second is valid', async () => (await verifier.verify(second)).valid, 1_500)
   const { code } = await command('remove', listed[0].id)
   assert.equal(code, 0)
-  await until('the first is refused', async () => !(await verifier.verify(first)).valid, 1_500)
+  await until('the first is rejected', async () => !(await verifier.verify(first)).valid, 1_500)
   assert.deepEqual(gone, [listed[0].id])
   assert.deepEqual(await verifier.verify(first), { valid: false, reason: 'revoked' })
   assert.deepEqual(await verifier.verify('adit_other'), { valid: false, reason: 'unknown' })
 })
 
-test('a bad file is refused with a line that says where, and the last good one stays in force', async (t) => {
+test('an invalid file is rejected with the position of the error, and the last valid one stays in effect', async (t) => {
   const { file, add, open, gone, notices } = setUp(t)
   const key = await add('acme')
   const good = readFileSync(file, 'utf8')
   const { tokens } = JSON.parse(good)
   const verifier = open()
   const bad: [text: string, says: RegExp][] = [
-    ['{"tokens": [\n "adit_secret" x', /is refused: it is no valid JSON, in line 2\./],
-    ['', /no valid JSON: it is empty/],
+    ['{"tokens": [\n "adit_secret" x', /^Invalid tokens file .+: not valid JSON \(line 2\)\./],
+    ['', /not valid JSON: the file is empty/],
     ['[]', /must be an object with a list "tokens"/],
     ['null', /must be an object/],
     [JSON.stringify({ tokens: [{ ...tokens[0], hash: 'ABC' }] }), /tokens\[0\]\.hash must be the SHA-256/],
@@ -91,63 +91,61 @@ test('a bad file is refused with a line that says where, and the last good one s
       /tokens\[0\]\.workspace must be lower-case/,
     ],
     [JSON.stringify({ tokens: [null] }), /tokens\[0\]\.id must be/],
-    [JSON.stringify({ tokens: [tokens[0], tokens[0]] }), /tokens\[1\]\.id is there twice/],
+    [JSON.stringify({ tokens: [tokens[0], tokens[0]] }), /tokens\[1\]\.id is a duplicate/],
   ]
   for (const [text, says] of bad) {
     notices.length = 0
     writeFileSync(`${file}.tmp`, text)
     renameSync(`${file}.tmp`, file)
-    await until(`it is refused: ${text}`, () => notices.length > 0)
+    await until(`it is rejected: ${text}`, () => notices.length > 0)
     assert.match(notices[0] as string, says)
-    assert.match(notices[0] as string, /What it held before stays in force: 1 token\.$/)
+    assert.match(notices[0] as string, /The last valid version with 1 key stays in effect\.$/)
     assert.equal((await verifier.verify(key)).valid, true)
     writeFileSync(file, good)
-    await until('it is good again', () =>
-      notices.some((line) => line.includes('read again and holds 1 token.')),
-    )
+    await until('it is reloaded', () => notices.some((line) => /^Reloaded .+ with 1 key\.$/.test(line)))
   }
   notices.length = 0
   rmSync(file)
-  await until('that it is gone is said', () => notices.length > 0)
-  assert.match(notices[0] as string, /There is no tokens file/)
+  await until('the notice about the missing file', () => notices.length > 0)
+  assert.match(notices[0] as string, /^Tokens file .+ not found/)
   assert.equal((await verifier.verify(key)).valid, true)
   assert.deepEqual(gone, [])
 })
 
-test('a file that is bad or missing from the start cannot be opened', (t) => {
+test('a file that is invalid or missing at the start cannot be opened', (t) => {
   const { file, open } = setUp(t)
   assert.throws(
     open,
     (error: Error) =>
-      error instanceof TokensFileError && /"adit tokens-file add" makes one/.test(error.message),
+      error instanceof TokensFileError && /Create it with "adit tokens-file add"/.test(error.message),
   )
   mkdirSync(file)
-  assert.throws(open, /cannot be read: it is no file/)
+  assert.throws(open, /Cannot read the tokens file .+: not a regular file/)
 })
 
-test('a folder that cannot be looked into is a bad file, not the end of the edge', async (t) => {
+test('a file that becomes unreadable is rejected, and the edge continues', async (t) => {
   const { file, add, open, notices } = setUp(t)
   const key = await add('acme')
   const verifier = open()
   rmSync(file)
   symlinkSync(file, file)
-  await until('it is said', () => notices.some((line) => line.includes('cannot be read')))
+  await until('the notice', () => notices.some((line) => line.startsWith('Cannot read')))
   assert.equal((await verifier.verify(key)).valid, true)
 })
 
-test('a token that changes hands is told as gone', async (t) => {
+test('a key that moves to another workspace calls onRevoked', async (t) => {
   const { file, add, open, gone } = setUp(t)
   const key = await add('acme')
   const verifier = open()
   const { tokens } = JSON.parse(readFileSync(file, 'utf8'))
   const { id, hash } = tokens[0]
   writeFileSync(file, JSON.stringify({ tokens: [{ id, hash, workspace: 'other' }] }))
-  await until('it is told', () => gone.includes(id))
+  await until('onRevoked was called', () => gone.includes(id))
   const verdict = await verifier.verify(key)
   assert.equal(verdict.valid && verdict.workspace.slug, 'other')
 })
 
-test('many edits at once are all there', async (t) => {
+test('concurrent edits are all applied', async (t) => {
   const { command } = setUp(t)
   const ended = await Promise.all(Array.from({ length: 8 }, (_, index) => command('add', `w${index}`)))
   for (const { code, stderr } of ended) assert.equal(code, 0, stderr)
@@ -155,7 +153,7 @@ test('many edits at once are all there', async (t) => {
   assert.equal(listed.length, 8)
 })
 
-test('an edit changes the file behind a link and leaves its permissions as they are', async (t) => {
+test('an edit follows a symbolic link and keeps the permissions of the file', async (t) => {
   const { file, add, command } = setUp(t)
   await add('acme')
   const real = `${file}.real`
@@ -168,10 +166,10 @@ test('an edit changes the file behind a link and leaves its permissions as they 
   assert.equal(JSON.parse((await command('list', '--json')).stdout).length, 2)
 })
 
-test('what goes wrong is said with its remedy', async (t) => {
+test('errors of the commands name the remedy', async (t) => {
   const { file, command, add } = setUp(t)
   const cases: [words: string[], code: number, says: RegExp][] = [
-    [['list'], 1, /There is no tokens file .+\. "adit tokens-file add" makes one\./],
+    [['list'], 1, /Tokens file .+ not found\. Create it with "adit tokens-file add"\./],
     [['remove', 'tok_x'], 1, /There is no token tok_x in /],
     [['add', 'Not A Slug'], 2, /workspace must be lower-case letters/],
     [['add', 'acme', '--label', 'x'.repeat(81)], 2, /label must be text of at most 80/],
@@ -190,7 +188,7 @@ test('what goes wrong is said with its remedy', async (t) => {
   assert.match(JSON.parse(locked.stderr).message, /remove .+tokens\.json\.lock and try again/)
   rmSync(`${file}.lock`)
   writeFileSync(file, 'no')
-  assert.match((await command('add', 'other')).stderr, /is refused: /)
+  assert.match((await command('add', 'other')).stderr, /Invalid tokens file /)
   await sleep(0)
-  assert.equal(readFileSync(file, 'utf8'), 'no', 'a bad file is left to whoever made it')
+  assert.equal(readFileSync(file, 'utf8'), 'no', 'an invalid file is not overwritten')
 })

@@ -1,4 +1,4 @@
-// The edge kit's verifier: from memory where that is safe, and never a revoked key.
+// The edge SDK's verifier: cached verdicts while revocations are received, and never a revoked key.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -27,13 +27,13 @@ import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-const mint = (server: TestServer) =>
+const newKey = (server: TestServer) =>
   createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, '')
 
 const revokeKey = (server: TestServer, key: { id: string }) =>
   revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
 
-/** A verifier at a real server, by way of a relay; it counts what it asks. */
+/** A verifier connected to a real server through a relay; its verification requests are recorded. */
 async function setUp(t: Test, options: VerifierOptions = {}, engine: Engine = 'sqlite') {
   const server = await serve(t, { engine })
   const edge = await addEdge(server)
@@ -51,7 +51,7 @@ async function setUp(t: Test, options: VerifierOptions = {}, engine: Engine = 's
   return { server, edge, relay, direct, relayed, counted, asked, notices, start }
 }
 
-/** Notes every question. */
+/** Records every verification request. */
 function counting(controlPlane: ControlPlane) {
   const asked: string[] = []
   const verify = (key: string) => {
@@ -61,9 +61,9 @@ function counting(controlPlane: ControlPlane) {
   return { counted: { ...controlPlane, verify }, asked }
 }
 
-/** Memory is used once the stream stands: the second question is not asked any more. */
+/** Waits until the cache is in use: verifying twice sends at most one request. */
 async function warm(verifier: { verify(key: string): Promise<unknown> }, key: string, asked: string[]) {
-  await until('a key is remembered', async () => {
+  await until('a key is cached', async () => {
     const before = asked.length
     await verifier.verify(key)
     await verifier.verify(key)
@@ -72,11 +72,11 @@ async function warm(verifier: { verify(key: string): Promise<unknown> }, key: st
 }
 
 for (const engine of engines) {
-  test(`${engine}: a key is asked about once, and refused without asking once its revocation was heard`, async (t) => {
+  test(`${engine}: a key is verified once, and rejected from the cache after its revocation`, async (t) => {
     const gone: string[] = []
     const { server, counted, asked, start } = await setUp(t, { onRevoked: (id) => gone.push(id) }, engine)
     const verifier = start(counted)
-    const key = await mint(server)
+    const key = await newKey(server)
     await warm(verifier, key.token, asked)
     const before = asked.length
     for (let round = 0; round < 50; round++) {
@@ -88,59 +88,59 @@ for (const engine of engines) {
     }
     assert.equal(asked.length, before)
     await revokeKey(server, key)
-    const ms = await until('the revocation is heard', () => gone.length > 0, 1_000)
+    const ms = await until('the revocation is received', () => gone.length > 0, 1_000)
     assert.deepEqual(gone, [key.id])
     assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
     assert.equal(asked.length, before)
-    t.diagnostic(`heard ${Math.round(ms)} ms after the revocation was committed`)
+    t.diagnostic(`received ${Math.round(ms)} ms after the revocation was committed`)
   })
 
-  test(`${engine}: an answer in flight does not bring a revoked key back`, async (t) => {
+  test(`${engine}: a response in flight does not make a revoked key valid again`, async (t) => {
     const gone: string[] = []
     const { server, relay, direct, relayed, start } = await setUp(
       t,
       { onRevoked: (id) => gone.push(id) },
       engine,
     )
-    // Revocations come straight, answers by way of the relay, which holds them back.
+    // Revocations arrive directly; verification responses pass the relay, which delays them.
     const verifier = start({ ...direct, verify: relayed.verify })
-    const key = await mint(server)
+    const key = await newKey(server)
     assert.equal((await verifier.verify(key.token)).valid, true)
     await sleep(300)
-    const other = await mint(server)
+    const other = await newKey(server)
     relay.hold()
     const inFlight = verifier.verify(other.token)
     await sleep(200)
     await revokeKey(server, other)
-    await until('the revocation is heard', () => gone.includes(other.id))
+    await until('the revocation is received', () => gone.includes(other.id))
     relay.release()
     assert.deepEqual(await inFlight, { valid: false, reason: 'revoked' })
     assert.deepEqual(await verifier.verify(other.token), { valid: false, reason: 'revoked' })
   })
 }
 
-test('a node that has not heard of a revocation yet does not bring the key back either', async (t) => {
+test('a node that lags behind does not make a revoked key valid again', async (t) => {
   const { server, direct, start } = await setUp(t)
-  const key = await mint(server)
+  const key = await newKey(server)
   const good = await direct.verify(key.token)
   await revokeKey(server, key)
   await sleep(600)
-  // The stream is new and begins after the revocation; the node that is asked lags behind.
+  // The stream starts after the revocation; the node that verifies lags behind.
   const verifier = start({ ...direct, verify: async () => good })
-  await until('the key is refused', async () => !(await verifier.verify(key.token)).valid)
+  await until('the key is rejected', async () => !(await verifier.verify(key.token)).valid)
   assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
 })
 
-test('while the stream is lost, keys are remembered up to the bound, and not a moment longer', async (t) => {
-  const { server, relay, counted, asked, notices, start } = await setUp(t, { lossAfterMs: 1_500 })
+test('while the stream is lost, cached keys are used until staleAfterMs, and not longer', async (t) => {
+  const { server, relay, counted, asked, notices, start } = await setUp(t, { staleAfterMs: 1_500 })
   const verifier = start(counted)
-  const key = await mint(server)
+  const key = await newKey(server)
   await warm(verifier, key.token, asked)
   const before = asked.length
   relay.cut()
-  assert.equal((await verifier.verify(key.token)).valid, true, 'within the bound')
+  assert.equal((await verifier.verify(key.token)).valid, true, 'within staleAfterMs')
   assert.equal(asked.length, before)
-  await until('it is not trusted any more', () =>
+  await until('the cache has expired', () =>
     verifier.verify(key.token).then(
       () => false,
       () => true,
@@ -152,7 +152,7 @@ test('while the stream is lost, keys are remembered up to the bound, and not a m
     return true
   })
   relay.mend()
-  await until('it is asked again', () =>
+  await until('the key is verified again', () =>
     verifier.verify(key.token).then(
       ({ valid }) => valid,
       () => false,
@@ -160,51 +160,51 @@ test('while the stream is lost, keys are remembered up to the bound, and not a m
   )
   await warm(verifier, key.token, asked)
   assert.ok(notices.length <= 3, notices.join('\n'))
-  assert.match(notices[0] as string, /^Revocations cannot be followed: .+\. Keys are remembered for 1500 ms/)
+  assert.match(notices[0] as string, /^Lost the stream of revocations: .+\. Cached keys expire 1500 ms after/)
   assert.match(notices.at(-1) as string, /again\.$/)
 })
 
-test('a stream that falls silent without ending is lost too', async (t) => {
-  const { server, relay, direct, relayed, start } = await setUp(t, { lossAfterMs: 1_000 })
-  // Questions come straight through; only the stream is held.
+test('a stream that becomes silent without closing counts as lost', async (t) => {
+  const { server, relay, direct, relayed, start } = await setUp(t, { staleAfterMs: 1_000 })
+  // Verification requests go directly; only the stream is delayed.
   const { counted, asked } = counting({ ...relayed, verify: direct.verify })
   const verifier = start(counted)
-  const key = await mint(server)
+  const key = await newKey(server)
   await warm(verifier, key.token, asked)
   relay.hold()
   await revokeKey(server, key)
-  const ms = await until('the key is refused', async () => !(await verifier.verify(key.token)).valid)
+  const ms = await until('the key is rejected', async () => !(await verifier.verify(key.token)).valid)
   assert.ok(ms < 2_000, `${ms} ms`)
 })
 
-test('a stream that was lost for a moment goes on where it was, and nothing is forgotten', async (t) => {
+test('a stream that was lost briefly resumes at its position, and the cache is kept', async (t) => {
   const gone: string[] = []
   const { server, relay, counted, asked, start } = await setUp(t, { onRevoked: (id) => gone.push(id) })
   const verifier = start(counted)
-  const [stays, goes] = [await mint(server), await mint(server)]
+  const [stays, goes] = [await newKey(server), await newKey(server)]
   await warm(verifier, stays.token, asked)
   await warm(verifier, goes.token, asked)
   const before = asked.length
   relay.cut()
   await revokeKey(server, goes)
   relay.mend()
-  await until('what was missed is heard', () => gone.includes(goes.id))
+  await until('the missed revocation is received', () => gone.includes(goes.id))
   assert.deepEqual(await verifier.verify(goes.token), { valid: false, reason: 'revoked' })
   assert.equal((await verifier.verify(stays.token)).valid, true)
   assert.equal(asked.length, before)
 })
 
-test('a reset makes it forget everything and say so', async (t) => {
+test('a reset clears the cache and calls onReset', async (t) => {
   let resets = 0
   const { server, counted, asked, start } = await setUp(t, { onReset: () => resets++ })
   let position: string | undefined
-  // The first stream is cut short and resumed with the number of another database.
+  // The first stream is closed and resumed with the position of another database.
   const verifier = start({
     ...counted,
     keyChanges: (after, signal) =>
       counted.keyChanges(after === undefined ? undefined : (position ?? after), signal),
   })
-  const key = await mint(server)
+  const key = await newKey(server)
   await warm(verifier, key.token, asked)
   position = '99999-'
   const before = asked.length
@@ -214,15 +214,15 @@ test('a reset makes it forget everything and say so', async (t) => {
   assert.equal(asked.length, before + 1)
 })
 
-/** An edge that reads too slowly, or is revoked, loses its stream; here every one does. */
+/** Closes all streams, as for an edge that reads too slowly or is revoked. */
 async function cutStreams(server: TestServer): Promise<void> {
   const { store } = server.services
-  // A gap in the feed ends the streams: the number goes up by two.
+  // A gap in the change log ends the streams.
   await store.transaction((db) => db.updateTable('key_feed_head').set({ number: 5 }).execute())
-  await revokeKey(server, await mint(server))
+  await revokeKey(server, await newKey(server))
 }
 
-test('a process that stood still does not trust what it remembers', async (t) => {
+test('a process that was suspended does not use its cache', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
   await json('admin', 'workspace', 'create', 'acme')
@@ -230,10 +230,10 @@ test('a process that stood still does not trust what it remembers', async (t) =>
   const edge = await json('admin', 'edge', 'create', 'fra-1')
   const serving = await startServing(t, env)
   const { counted, asked } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
-  const verifier = startVerifier(counted, { lossAfterMs: 5_500 })
+  const verifier = startVerifier(counted, { staleAfterMs: 5_500 })
   atEnd(t, verifier.close)
   await warm(verifier, key.token, asked)
-  // Everything in this process waits for the command, and then for longer than the bound.
+  // Blocks this process during the command, and then for longer than staleAfterMs.
   execFileSync(process.execPath, [join(root, 'bin/adit.js'), 'admin', 'key', 'revoke', key.id], {
     env: { ...process.env, ...env },
   })
@@ -241,7 +241,7 @@ test('a process that stood still does not trust what it remembers', async (t) =>
   assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
 })
 
-test('an edge that listens and comes back at once does not hold up a server that stops', async (t) => {
+test('an edge that reconnects immediately does not delay the shutdown of a server', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
   const serving = await startServing(t, env)
@@ -255,10 +255,10 @@ test('an edge that listens and comes back at once does not hold up a server that
   assert.ok(performance.now() - began < 5_000, `${performance.now() - began} ms`)
 })
 
-test('memory is bounded: the key not used for longest is forgotten first', async (t) => {
+test('the cache is limited: the least recently used key is evicted first', async (t) => {
   const { server, counted, asked, start } = await setUp(t, { keysMax: 2 })
   const verifier = start(counted)
-  const [a, b, c] = [await mint(server), await mint(server), await mint(server)]
+  const [a, b, c] = [await newKey(server), await newKey(server), await newKey(server)]
   await warm(verifier, a.token, asked)
   await verifier.verify(b.token)
   await verifier.verify(a.token)
@@ -268,9 +268,9 @@ test('memory is bounded: the key not used for longest is forgotten first', async
   assert.deepEqual(asked, [b.token])
 })
 
-test('what is known of the workspace grows old, and is then asked for; without an answer the old one serves', async (t) => {
-  const { server, relay, direct, relayed, start } = await setUp(t, { askAgainAfterMs: 300 })
-  // The stream goes straight, so that it outlives the relay's cut.
+test('workspace details are revalidated after revalidateAfterMs; if that fails, the cached ones are used', async (t) => {
+  const { server, relay, direct, relayed, start } = await setUp(t, { revalidateAfterMs: 300 })
+  // The stream does not pass the relay, so it survives the cut.
   const { counted, asked } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
   const { key } = await addWorkspace(server, 'beta')
@@ -285,54 +285,65 @@ test('what is known of the workspace grows old, and is then asked for; without a
   assert.equal((await verifier.verify(key.token)).valid, true)
 })
 
-test('keys asked about at the same time are one question; too many at once are refused, not queued', async (t) => {
+test('concurrent verifications of a key share one request; too many requests are rejected, not queued', async (t) => {
   const { server, relay, direct, relayed, start } = await setUp(t)
   const { counted, asked } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
-  const key = await mint(server)
+  const key = await newKey(server)
   await warm(verifier, key.token, asked)
-  const other = await mint(server)
+  const other = await newKey(server)
   asked.length = 0
   const verdicts = await Promise.all(Array.from({ length: 20 }, () => verifier.verify(other.token)))
   assert.ok(verdicts.every(({ valid }) => valid))
   assert.equal(asked.length, 1)
   relay.hold()
   const flood = Array.from({ length: 1_001 }, (_, index) => verifier.verify(`adit_${index}`))
-  await assert.rejects(flood[1_000] as Promise<unknown>, /1000 keys are being verified at this moment/)
+  await assert.rejects(flood[1_000] as Promise<unknown>, /1000 keys are being verified already/)
   relay.cut()
   await Promise.allSettled(flood)
   assert.deepEqual(await verifier.verify('x'.repeat(201)), { valid: false, reason: 'unknown' })
 })
 
-test('an edge whose credential was revoked lets nobody in, and is told why', async (t) => {
-  const { server, edge, counted, asked, notices, start } = await setUp(t, { lossAfterMs: 800 })
+test('onConnected is called when the control plane is first reached, and after each outage', async (t) => {
+  let connections = 0
+  const { relay, counted, start } = await setUp(t, { onConnected: () => connections++ })
+  relay.cut()
+  start(counted)
+  await sleep(300)
+  assert.equal(connections, 0)
+  for (const expected of [1, 2]) {
+    relay.mend()
+    await until('it is connected', () => connections === expected)
+    relay.cut()
+  }
+})
+
+test('an edge whose credential was revoked rejects every key, and the notice has the reason', async (t) => {
+  const { server, edge, counted, asked, notices, start } = await setUp(t, { staleAfterMs: 800 })
   const verifier = start(counted)
-  const key = await mint(server)
+  const key = await newKey(server)
   await warm(verifier, key.token, asked)
   await revokeEdge(server.services, operator, edge.id)
-  await until('nobody is let in', () =>
+  await until('the key is rejected', () =>
     verifier.verify(key.token).then(
       () => false,
       () => true,
     ),
   )
-  await assert.rejects(verifier.verify(key.token), /answered 401: This edge credential was revoked/)
-  await until('it is said why', () =>
+  await assert.rejects(verifier.verify(key.token), /responded with 401: This edge credential was revoked/)
+  await until('the notice has the reason', () =>
     notices.some((line) => line.includes('This edge credential was revoked')),
   )
 })
 
-test('an address or a credential that cannot be one is refused at once', () => {
+test('an invalid URL or credential is rejected immediately', () => {
   for (const url of ['', 'adit.example.com', 'ftp://x', '/edge'])
-    assert.throws(
-      () => createControlPlane({ url, credential: 'adit_edge_x' }),
-      /is no address of a control plane/,
-    )
+    assert.throws(() => createControlPlane({ url, credential: 'adit_edge_x' }), /Invalid control plane URL/)
   for (const credential of ['', 'a b', 'a\nb'])
-    assert.throws(() => createControlPlane({ url: 'http://x', credential }), /credential of an edge/)
+    assert.throws(() => createControlPlane({ url: 'http://x', credential }), /Invalid edge credential/)
 })
 
-/** A control plane that says what it is told to, for what no real one can be made to say at the right moment. */
+/** A fake control plane, for timings that cannot be produced with a real one. */
 function scripted() {
   const answers = new Map<string, Verdict>()
   const streams: { push: (event: ServerEvent | Error) => void; after: string | undefined }[] = []
@@ -394,7 +405,7 @@ function scriptedVerifier(t: Test, options: VerifierOptions = {}) {
   return { ...plane, verifier, verify: async (key: string) => (await verifier.verify(key)).valid }
 }
 
-test('an answer is remembered only if the stream stood from before the question to after the answer', async (t) => {
+test('a response is cached only if the stream was up to date from before the request until after the response', async (t) => {
   const { allow, hold, unhold, asked, tell, streams, verify } = scriptedVerifier(t)
   allow('a')
   hold()
@@ -406,7 +417,7 @@ test('an answer is remembered only if the stream stood from before the question 
   assert.equal(await before, true)
   unhold()
   await verify('a')
-  assert.equal(asked.length, 2, 'the first answer was asked for before the stream stood')
+  assert.equal(asked.length, 2, 'the first request was sent before the stream was up to date')
   await verify('a')
   assert.equal(asked.length, 2)
   hold()
@@ -419,10 +430,10 @@ test('an answer is remembered only if the stream stood from before the question 
   await across
   unhold()
   await verify('b')
-  assert.equal(asked.length, 4, 'a reset came between question and answer')
+  assert.equal(asked.length, 4, 'a reset came between request and response')
 })
 
-test('a stream that has not told yet what was missed is not to be trusted', async (t) => {
+test('a stream that has not caught up yet does not enable the cache', async (t) => {
   const { allow, asked, tell, streams, revoked, verify } = scriptedVerifier(t)
   allow('a')
   await until('the stream', () => streams.length === 1)
@@ -433,7 +444,7 @@ test('a stream that has not told yet what was missed is not to be trusted', asyn
   assert.equal(asked.length, 2)
 })
 
-test('a reset does not undo what was heard, and says nothing of where the stream stands', async (t) => {
+test('a reset keeps received revocations and the position of the stream', async (t) => {
   const { allow, tell, streams, revoked, verify } = scriptedVerifier(t)
   allow('a')
   await until('the stream', () => streams.length === 1)
@@ -448,7 +459,7 @@ test('a reset does not undo what was heard, and says nothing of where the stream
   assert.equal(await verify('a'), false)
 })
 
-test('a revocation that had to be forgotten again lets no answer in that is older than it', async (t) => {
+test('after a revocation was evicted, responses to earlier requests are rejected', async (t) => {
   const { allow, hold, asked, tell, streams, revoked, verifier } = scriptedVerifier(t, { keysMax: 2 })
   allow('a')
   await until('the stream', () => streams.length === 1)
@@ -462,7 +473,7 @@ test('a revocation that had to be forgotten again lets no answer in that is olde
   await assert.rejects(inFlight, /Too many keys are being revoked/)
 })
 
-test('that a key is revoked is remembered, that it is unknown is not', async (t) => {
+test('revoked verdicts are cached, unknown ones are not', async (t) => {
   const { revoke, asked, tell, streams, verify } = scriptedVerifier(t)
   revoke('gone')
   await until('the stream', () => streams.length === 1)
@@ -475,8 +486,8 @@ test('that a key is revoked is remembered, that it is unknown is not', async (t)
   )
 })
 
-test('when it comes back after longer than the bound, what was remembered before is forgotten', async (t) => {
-  const { allow, asked, tell, streams, verify } = scriptedVerifier(t, { lossAfterMs: 500 })
+test('after an outage longer than staleAfterMs the cache is cleared', async (t) => {
+  const { allow, asked, tell, streams, verify } = scriptedVerifier(t, { staleAfterMs: 500 })
   allow('a')
   await until('the stream', () => streams.length === 1)
   tell({ id: '1' })
@@ -492,7 +503,7 @@ test('when it comes back after longer than the bound, what was remembered before
   assert.equal(asked.length, 2)
 })
 
-test('a callback that throws is a warning, and nothing stops', async (t) => {
+test('a callback that throws becomes a process warning, and the verifier continues', async (t) => {
   const warnings: string[] = []
   const note = (warning: Error) => warnings.push(warning.message)
   process.on('warning', note)
@@ -515,7 +526,7 @@ test('a callback that throws is a warning, and nothing stops', async (t) => {
   assert.equal(streams.length, 1)
 })
 
-test('an answer of another shape is an error, not a verdict', async (t) => {
+test('a response of another shape is an error, not a verdict', async (t) => {
   const bodies: [status: number, body: string][] = [
     [200, 'null'],
     [200, '<html>'],

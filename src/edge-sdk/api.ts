@@ -1,0 +1,9 @@
+// Bodies of the edge API, derived from the contract. The published declarations have the same types written out
+// (scripts/declarations.ts), so that an edge that embeds the SDK needs neither the contract nor TypeBox.
+import type { Static } from 'typebox'
+import type { verifyKey } from '../contract/edge.ts'
+import type { reportUsage } from '../contract/reports.ts'
+
+export type Verdict = Static<(typeof verifyKey)['response']['schema']>
+export type Report = Static<(typeof reportUsage)['body']>
+export type Receipt = Static<(typeof reportUsage)['response']['schema']>
