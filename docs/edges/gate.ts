@@ -1,6 +1,6 @@
-// A small edge: a gate in front of one application. Visitors get through with a good API key, and what they use is
-// counted for the workspace that the key belongs to.
-import { createServer, request } from 'node:http'
+// A small edge: a gate in front of one application. It forwards requests with a valid API key and counts usage
+// for the workspace of the key.
+import { createServer, request as sendRequest } from 'node:http'
 import { pipeline } from 'node:stream'
 import { createControlPlane, startMeter, startVerifier } from 'adit/edge'
 
@@ -18,31 +18,31 @@ const controlPlane = createControlPlane({ url: ADIT_URL, credential: ADIT_EDGE_K
 const verifier = startVerifier(controlPlane, { onNotice })
 const meter = await startMeter(controlPlane, { folder: FOLDER, onNotice })
 
-const server = createServer(async (visitor, answer) => {
-  const [, key = ''] = /^Bearer (\S+)$/i.exec(visitor.headers.authorization ?? '') ?? []
-  // Nobody gets through when nobody can tell whether the key is good.
+const server = createServer(async (request, response) => {
+  const [, key = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+  // If the key cannot be verified, the request is rejected.
   const verdict = await verifier.verify(key).catch(() => undefined)
   if (!verdict?.valid) {
-    answer.writeHead(verdict ? 401 : 503).end()
+    response.writeHead(verdict ? 401 : 503).end()
     return
   }
   const { slug } = verdict.workspace
-  const { authorization: _key, ...headers } = visitor.headers
+  const { authorization: _key, ...headers } = request.headers
   const { hostname, port } = application
-  const onward = request({ hostname, port, path: visitor.url, method: visitor.method, headers })
-  onward.on('response', (reply) => {
-    answer.writeHead(reply.statusCode ?? 502, reply.headers)
+  const upstream = sendRequest({ hostname, port, path: request.url, method: request.method, headers })
+  upstream.on('response', (reply) => {
+    response.writeHead(reply.statusCode ?? 502, reply.headers)
     reply.on('data', (bytes) => meter.transferred(slug, { bytesOut: bytes.length }))
-    // Ends both sides when either one does.
-    pipeline(reply, answer, () => {})
+    // Closes both streams when either one ends.
+    pipeline(reply, response, () => {})
   })
-  onward.on('error', () => answer.headersSent || answer.writeHead(502).end())
-  answer.on('close', () => onward.destroy())
-  visitor.on('data', (bytes) => meter.transferred(slug, { bytesIn: bytes.length }))
-  visitor.pipe(onward)
+  upstream.on('error', () => response.headersSent || response.writeHead(502).end())
+  response.on('close', () => upstream.destroy())
+  request.on('data', (bytes) => meter.transferred(slug, { bytesIn: bytes.length }))
+  request.pipe(upstream)
   meter.transferred(slug, { requests: 1 })
 })
-server.listen(Number(PORT), () => onNotice(`The gate to ${APPLICATION} is open on port ${PORT}.`))
+server.listen(Number(PORT), () => onNotice(`Listening on port ${PORT}, forwarding to ${APPLICATION}`))
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.once(signal, async () => {

@@ -38,7 +38,7 @@ test('the example edge admits a valid key, rejects a revoked one and reports usa
   gate.stderr.on('data', (text) => {
     said += text
   })
-  await until('the gate is open', () => said.includes('is open'))
+  await until('the gate is listening', () => said.includes('Listening on port'))
   const visit = (key: string) =>
     fetch(`http://127.0.0.1:${port}/x`, {
       method: 'POST',

@@ -1,13 +1,26 @@
 // Documents that list settings, commands, routes, errors, tests or files must match the code.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { commands } from '../../src/cli/commands.ts'
 import { edgeSettings, settings, version } from '../../src/config.ts'
 import { faults } from '../../src/contract/faults.ts'
 import { variants } from '../../src/contract/variants.ts'
 import { root } from '../support/process.ts'
+
+const documents = globSync(['*.md', 'docs/**/*.md'], { cwd: root })
+/** Made by the build, so absent in a fresh clone. */
+const BUILT = /^(web\/)?dist\b/
+
+/** The anchors that GitHub gives to the headings of a document. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
@@ -39,11 +52,47 @@ test('the version is that of the package', () => {
   assert.equal(version, JSON.parse(read('package.json')).version)
 })
 
-test('the README names every route and error', () => {
+test('the README lists every route of the public API', () => {
   const readme = read('README.md')
   for (const { method, path } of variants.A) assert.ok(readme.includes(`\`${method} ${path}`), path)
-  for (const [code, { status }] of Object.entries(faults))
-    assert.match(readme, new RegExp(`${code}\` \\(${status}`))
+})
+
+test('docs/errors.md has a section for every error code, with its status', () => {
+  const sections = [...read('docs/errors.md').matchAll(/^## (\w+)\n\n\*\*(\d{3})\.\*\*/gm)]
+  assert.deepEqual(
+    sections.map(([, code, status]) => [code, Number(status)]),
+    Object.entries(faults).map(([code, { status }]) => [code, status]),
+  )
+})
+
+test('every relative link and every path in the documents exists', () => {
+  const missing = documents.flatMap((document) => {
+    const text = read(document)
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
+      if (/^(https?:|mailto:)/.test(target)) return []
+      const [path = '', anchor] = target.split('#')
+      const file = path === '' ? document : join(dirname(document), path)
+      if (!existsSync(join(root, file))) return [target]
+      return anchor === undefined || anchorsOf(read(file)).includes(anchor) ? [] : [target]
+    })
+    const named = [...text.matchAll(/`((?:src|test|bench|scripts|web|deploy|docs|bin)\/[\w./-]+)`/g)]
+    const paths = named.flatMap(([, path = '']) =>
+      existsSync(join(root, path)) || BUILT.test(path) ? [] : [path],
+    )
+    return [...links, ...paths].map((target) => `${document}: ${target}`)
+  })
+  assert.deepEqual(missing, [])
+})
+
+test('documents keep to 110 characters a line, except in tables', () => {
+  const long = documents.flatMap((document) =>
+    read(document)
+      .split('\n')
+      .flatMap((line, index) =>
+        [...line].length > 110 && !/^\s*\||!\[/.test(line) ? [`${document}:${index + 1}`] : [],
+      ),
+  )
+  assert.deepEqual(long, [])
 })
 
 test('SECURITY.md names tests that exist', () => {
