@@ -1,0 +1,29 @@
+// Makes the screenshot in the README, docs/images/dashboard.png. Run after a change of the dashboard:
+//   npm run build && npx node --test --test-global-setup=test/support/global.ts test/pages/screenshot.ts
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fillWithUsage } from '../../src/domain/demo.ts'
+import { openBrowser } from '../support/browser.ts'
+import { root } from '../support/process.ts'
+import { serve } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
+
+test('the screenshot of the README', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip('no Chromium: install one to make the screenshot')
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'example.com' } })
+  const ann = await addMember(server, 'Ann', 'owner')
+  for (const label of ['ci', 'staging', 'laptop']) await ann.post('/workspaces/acme/keys', { label })
+  await fillWithUsage(server.services, server.workspace.id, 365, () => {})
+  const context = await browser.newContext({ viewport: { width: 1200, height: 930 }, colorScheme: 'light' })
+  await context.addCookies([...ann.cookies].map(([name, value]) => ({ name, value, url: server.url })))
+  const page = await context.newPage()
+  await page.goto(`${server.url}/w/acme`)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.waitForLoadState('networkidle')
+  // Charts are animated when they appear.
+  await page.waitForTimeout(1_500)
+  mkdirSync(join(root, 'docs/images'), { recursive: true })
+  await page.screenshot({ path: join(root, 'docs/images/dashboard.png') })
+})
