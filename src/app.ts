@@ -1,4 +1,4 @@
-// The composition root: services → directory → HTTP. Only this file and services.ts construct; all others are given.
+// The composition root: services → directory → HTTP. Only this file and services.ts construct parts.
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
@@ -36,13 +36,12 @@ import { errorMessage, StartupError } from './startup-error.ts'
 const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 
 export interface Running {
-  /** Where it listens. */
   url: string
-  /** Loads what signing in needs, which blocks the event loop for a moment. Without it the first sign-in would. */
+  /** Loads the modules for sign-in ahead of the first one: loading blocks the event loop briefly. */
   loadSignIn(): Promise<void>
-  /** Says at /readyz that a stop is near, and at the end of each answer that its connection is; serves like before. */
+  /** /readyz returns 503 and responses close their connection; requests are still served. */
   announceStop(): void
-  /** Finishes what is in flight, writes what is pending, and lets go of the database. */
+  /** Drains requests, flushes pending writes and closes the database. */
   stop(): Promise<void>
 }
 
@@ -50,15 +49,15 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   const { store, clock } = opened
   const secret = await secretOrClose(config, store)
   const node = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
-  const feed = await startChangeFollower(store, clock, node, {
-    lost: (error) => log.warn({ reason: errorMessage(error) }, 'the database cannot be followed'),
-    regained: () => log.info('the database can be followed again'),
+  const follower = await startChangeFollower(store, clock, node, {
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
+    onRecovery: () => log.info('change log polling recovered'),
   })
-  const services: Services = { ...opened, afterChange: feed.wake }
-  const uses = startLastUsedTracker(store, clock, (error) =>
-    log.warn({ err: error }, 'could not write when keys were used'),
+  const services: Services = { ...opened, afterChange: follower.wake }
+  const lastUsed = startLastUsedTracker(store, clock, (error) =>
+    log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )
-  const directory = createDirectory({ store, feed, uses, keysMax: config.keysInMemory })
+  const directory = createDirectory({ store, follower, lastUsed, keysMax: config.keysInMemory })
   let stopping = false
   const closing = new AbortController()
 
@@ -69,7 +68,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   const client = createClientReader(trustedProxies)
   const trustsProxies = trustedProxies.length > 0
   const shortcut = createShortcut({ isStopping, client, trustsProxies, log })
-  // Where requests are counted, each one has an answer of its own.
+  // With a rate limit, each response has its own headers and cannot be cached.
   const recall = rateLimit ? undefined : createRecall(directory, shortcut)
   const describeWorkspace = workspaceDescriber(services)
   const quickVerify = createQuickVerify(directory, shortcut, (id) => {
@@ -92,7 +91,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   registerEdgeApi(server, {
     services,
     directory,
-    feed,
+    follower,
     closing: closing.signal,
     baseUrl,
     describeWorkspace,
@@ -100,15 +99,15 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   })
   registerThirdPartyEdges(server, { directory, describeWorkspace })
   registerMcp(server, { directory, rateLimit, variant, version })
-  // Kept: a server that is being stopped has no address any more.
+  // Stored because a server that is closing no longer has an address.
   let url = ''
   const address = () => config.baseUrl ?? url
-  const authSettings = () => ({ services, secret, baseUrl: address(), onTrouble: tellOfAuth(log) })
+  const authSettings = () => ({ services, secret, baseUrl: address(), onTrouble: logAuth(log) })
   const { sso } = config
   const auth = lazily(async () => {
     forgetForeignSettings()
     const { createAuth } = await import('./auth/auth.ts')
-    // Other requests have their turn between the two.
+    // Loading and setup both block: lets other requests run in between.
     await setImmediate()
     return createAuth(authSettings())
   })
@@ -140,12 +139,12 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   }
   async function stop(): Promise<void> {
     announceStop()
-    // Ends the streams, which would otherwise be requests in flight for ever.
+    // Ends the change streams, which the drain would otherwise wait for.
     closing.abort()
     await drain(server)
-    await feed.deregister()
-    const { lost } = await uses.stop()
-    if (lost > 0) log.error({ keys: lost }, 'could not write when keys were last used')
+    await follower.deregister()
+    const { lost } = await lastUsed.stop()
+    if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
     await store.close()
   }
 
@@ -168,14 +167,14 @@ async function secretOrClose(config: Config, store: Services['store']): Promise<
   }
 }
 
-const tellOfAuth = (log: Logger) => (level: string, message: string) => {
+const logAuth = (log: Logger) => (level: string, message: string) => {
   if (level === 'error') log.error({ from: 'better-auth' }, message)
   else if (level === 'warn') log.warn({ from: 'better-auth' }, message)
 }
 
 function urlOf(config: Config, server: FastifyInstance): string {
   const { port } = server.server.address() as AddressInfo
-  return `http://${printable(config.host)}:${port}`
+  return `http://${urlHost(config.host)}:${port}`
 }
 
 function explain({ host, port }: Config, error: NodeJS.ErrnoException): string {
@@ -189,8 +188,8 @@ function explain({ host, port }: Config, error: NodeJS.ErrnoException): string {
   }
 }
 
-/** An address that works when pasted: not the wildcard, and IPv6 in brackets. */
-function printable(host: string): string {
+/** A host that works in a URL: loopback instead of the wildcard, IPv6 in brackets. */
+function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }

@@ -1,5 +1,5 @@
-// Opens the database and builds the services that domain functions use. Apart from app.ts, so that an operator's command
-// does not load a web server.
+// Opens the database and constructs the services of domain functions. Separate from app.ts, so that admin commands do
+// not load a web server.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
@@ -11,10 +11,10 @@ import { migrate, SchemaTooNew } from './store/migrate.ts'
 import { StorageFault } from './store/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/store.ts'
 
-const SAY_EVERY_MS = 5_000
+const WARN_INTERVAL_MS = 5_000
 
-/** Opens the database and brings its schema up to date; waits that long for a database that cannot answer yet. */
-export async function openServices(config: Config, log: Logger, patienceMs: number): Promise<Services> {
+/** Opens the database and migrates its schema. Retries until the timeout while the database is unreachable. */
+export async function openServices(config: Config, log: Logger, timeoutMs: number): Promise<Services> {
   let store: Store | undefined
   try {
     store = openStore(config.database, {
@@ -22,8 +22,9 @@ export async function openServices(config: Config, log: Logger, patienceMs: numb
       onStorageFault: (fault) => log.error({ reason: fault.message }, 'database storage fault: not ready'),
       onStorageRecovered: () => log.info('database storage recovered: ready'),
     })
-    const ahead = await migrate(store, { patienceMs, onWait: sayNowAndThen(log, patienceMs) })
-    if (ahead) log.warn(ahead, 'the database is newer than this adit, which can run on it; update it soon')
+    const newer = await migrate(store, { patienceMs: timeoutMs, onWait: warnWhileWaiting(log, timeoutMs) })
+    if (newer)
+      log.warn(newer, 'database schema is newer than this version of adit but compatible; update soon')
   } catch (error) {
     await store?.close()
     throw new StartupError('database', explain(config.database, error), error)
@@ -36,14 +37,14 @@ export async function openServices(config: Config, log: Logger, patienceMs: numb
   return { store, clock, random, ids, tunnelDomain, keysPerWorkspace, edgeDayMax, afterChange: () => {} }
 }
 
-function sayNowAndThen(log: Logger, patienceMs: number) {
-  const began = performance.now()
-  let saidAt = Number.NEGATIVE_INFINITY
+function warnWhileWaiting(log: Logger, timeoutMs: number) {
+  const startedAt = performance.now()
+  let warnedAt = Number.NEGATIVE_INFINITY
   return (error: unknown) => {
     const now = performance.now()
-    if (now - saidAt < SAY_EVERY_MS) return
-    saidAt = now
-    const secondsLeft = Math.round((began + patienceMs - now) / 1000)
+    if (now - warnedAt < WARN_INTERVAL_MS) return
+    warnedAt = now
+    const secondsLeft = Math.round((startedAt + timeoutMs - now) / 1000)
     log.warn({ reason: errorMessage(error), secondsLeft }, 'waiting for the database')
   }
 }
@@ -55,10 +56,10 @@ function explain(target: Target, error: unknown): string {
   const reason = errorMessage(error).replace(/\.$/, '')
   if (target.engine === 'sqlite')
     return (
-      `SQLite cannot use ${target.path}: ${reason}. ` +
+      `Cannot use the SQLite database ${target.path}: ${reason}. ` +
       'ADIT_DATABASE_URL must name a file on a local disk that this user can write.'
     )
   if ((error as { code?: string }).code === '3D000')
-    return `On that PostgreSQL, ${reason}. Create it with createdb, or mend ADIT_DATABASE_URL.`
-  return `PostgreSQL cannot be used: ${reason}. Check ADIT_DATABASE_URL.`
+    return `PostgreSQL: ${reason}. Create it with createdb, or correct ADIT_DATABASE_URL.`
+  return `Cannot use the PostgreSQL database: ${reason}. Check ADIT_DATABASE_URL.`
 }

@@ -2,6 +2,7 @@ import { AditError, type Client } from '../client/index.ts'
 import { type ApiInput, findAccess, withApi } from './api.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
+import { printState } from './key-state.ts'
 
 const PAGE_KEYS = 500
 
@@ -12,7 +13,7 @@ export async function list(input: ApiInput, io: Io): Promise<void> {
       LABEL: (key) => key.label,
       CREATED: (key) => key.createdAt,
       'LAST USED': (key) => key.lastUsedAt ?? 'never',
-      STATE: (key) => (key.revokedAt ? `revoked ${key.revokedAt}` : 'active'),
+      STATE: printState,
     }),
   )
 }

@@ -1,5 +1,6 @@
 // The edges' side: is this key good and whose is it; here is what was used.
 import Type from 'typebox'
+import { type InactiveState, inactiveStates } from '../credentials/key-state.ts'
 import { readDescription } from './description.ts'
 import { HostName, Slug, TokenId, WorkspaceName } from './fields.ts'
 import { operation } from './operation.ts'
@@ -29,9 +30,9 @@ const GoodKey = Type.Object(
 const BadKey = Type.Object(
   {
     valid: Type.Literal(false),
-    reason: Type.Unsafe<'unknown' | 'revoked'>({
+    reason: Type.Unsafe<'unknown' | InactiveState>({
       type: 'string',
-      enum: ['unknown', 'revoked'],
+      enum: ['unknown', ...inactiveStates],
       description: 'Whether it never was a key here, or is one no more.',
     }),
   },

@@ -1,190 +1,169 @@
-// Follows the feed of changes on behalf of this node: hears, tells whoever listens, acknowledges, and so renews the lease
-// under which the node may answer from memory. The poll is the truth; being woken only makes it earlier.
-
-import { HEARTBEAT_MS } from '../domain/nodes.ts'
-import { LEASE_MS } from '../domain/propagation.ts'
+// The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges what it has
+// applied and renews the lease. Correctness rests on the poll; notifications only make it earlier.
 import {
-  type FeedRow as Change,
+  type Change,
   isSamePosition,
   type Position,
   readChanges,
   readLatest,
   readPosition,
 } from '../store/change-log.ts'
-import { acknowledge, deleteNode, insertNode } from '../store/nodes.ts'
 import type { Store } from '../store/store.ts'
 import { createLease } from './lease.ts'
+import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
-export type { Change, Position as Place }
+export type { Change, Position }
 
-const POLL_EVERY_MS = 250
-/** Far more than are made while a node can lag behind another. */
-const LATEST = 1_000
+const POLL_INTERVAL_MS = 250
+/** Far more changes than one node can lag behind another. */
+const LATEST_MAX = 1_000
 
-/** Of every feed: whoever has heard nothing stands here, and can be told so, and resume from here. */
-const BEGINNING: Position = { number: 0, mark: '' }
-
-/** Who this node is, for `adit admin nodes`. */
-export interface NodeIdentity {
-  id: string
-  host: string
-  pid: number
-  version: string
-}
+/** Before the first entry of every change log. */
+const START: Position = { sequence: 0, checksum: '' }
 
 export interface ChangeFollower {
-  /** Looks at once: something was just committed. */
+  /** Polls now: a change was just committed. */
   wake(): void
-  /** Where the last change is that was heard; another object after each. */
-  place(): Position
-  /** Whether whatever was told to listeners is still all that counts. */
-  isTrusted(): boolean
-  /** How long ago the feed was last known to be read to its end, in milliseconds. */
+  /** Of the last change applied; another object after each. */
+  position(): Position
+  /** Whether the lease is valid, so that everything subscribers derived from the log may be used. */
+  isUpToDate(): boolean
+  /** Milliseconds since the log was last read to its end. */
   ageMs(): number
-  /** Reads on at once where the number is still ahead. */
-  reach(number: number): Promise<void>
-  /** Tells of every change after `place`, until the returned function is called; `onLost` where some were missed. */
-  subscribe(listener: Listener): { place: Position; unsubscribe: () => void }
-  /** The changes after a place, up to another; undefined where they are not all there. */
+  /** Polls if the sequence is still ahead of this node. */
+  catchUpTo(sequence: number): Promise<void>
+  /** Calls the listener for every change after the returned position. */
+  subscribe(listener: ChangeListener): { position: Position; unsubscribe: () => void }
+  /** The changes after one position up to another; undefined if some are missing. */
   backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
-  /** The last thousand changes up to a place. */
+  /** The last thousand changes up to a position. */
   latest(upTo: Position): Promise<Change[]>
-  /** Hands the lease back, so that nobody waits for this node. Nothing may be answered from memory any more. */
+  /** Stops following and removes the node, so that no revocation waits for it. The cache may not be used afterwards. */
   deregister(): Promise<void>
 }
 
-/** Once for each outage, not four times a second. */
+/** Each is called once per outage, not once per poll. */
 export interface FollowerEvents {
-  lost(error: unknown): void
-  regained(): void
+  onFailure(error: unknown): void
+  onRecovery(): void
 }
 
-export interface Listener {
+export interface ChangeListener {
   onChange: (change: Change) => void
-  onLost: () => void
+  /** Changes were missed: everything derived from the log is stale. */
+  onReset: () => void
 }
 
 export async function startChangeFollower(
   store: Store,
   clock: () => number,
   node: NodeIdentity,
-  tell: FollowerEvents,
+  events: FollowerEvents,
 ): Promise<ChangeFollower> {
-  const { controlConnection: line } = store
-  const startedAt = clock()
+  const { db } = store.controlConnection
+  const registration = createRegistration(store.controlConnection, clock, node)
   const lease = createLease(clock)
-  const listeners = new Set<Listener>()
-  let place = BEGINNING
+  const listeners = new Set<ChangeListener>()
+  let position = START
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let polling: Promise<void> | undefined
-  let again = false
-  let left = false
+  let pollAgain = false
+  let stopped = false
   let failing = false
 
-  function startAfresh(head: Position): void {
-    place = head
-    for (const { onLost } of listeners) onLost()
+  function resync(head: Position): void {
+    position = head
+    for (const { onReset } of listeners) onReset()
   }
 
   async function catchUp(head: Position): Promise<void> {
-    if (isSamePosition(head, place)) return
-    const changes = await readChanges(line.db, place, head)
-    // Asleep for longer than changes are kept, or the database was put back to an earlier state.
-    if (!changes) return startAfresh(head)
+    if (isSamePosition(head, position)) return
+    const changes = await readChanges(db, position, head)
+    // The node was suspended for longer than changes are kept, or the database was restored to an earlier state.
+    if (!changes) return resync(head)
     for (const change of changes) {
       for (const { onChange } of listeners) onChange(change)
-      place = change
+      position = change
     }
   }
-
-  const join = () =>
-    line.transaction((db) =>
-      insertNode(db, {
-        ...node,
-        lease_ms: LEASE_MS,
-        seen: place.number,
-        mark: place.mark,
-        started_at: startedAt,
-        heard_at: clock(),
-      }),
-    )
 
   /**
-   * Whoever makes a change waits for the nodes that it finds among the rows after its commit. So the memory is trusted
-   * only from a look at the feed during which this node's row was there all along, with a number that says how far it
-   * has heard. If the row was taken away, because somebody waited in vain, it is put back, and the next look counts.
+   * A revocation waits for the node rows that it finds after its commit. So the lease is renewed only by a poll during
+   * which this node's row existed throughout, with the position it had reached. If the row was deleted, because a
+   * revocation waited in vain, the node registers again and the next poll counts.
    */
   async function poll(): Promise<void> {
-    const began = lease.begin()
-    const { head, seen } = await readPosition(line.db, node.id)
+    const startedAt = lease.now()
+    const { head, acknowledged } = await readPosition(db, node.id)
     await catchUp(head)
-    let known = seen !== undefined
-    if (seen && (!isSamePosition(seen, place) || performance.now() - acknowledgedAt > HEARTBEAT_MS)) {
-      known = await line.transaction((db) => acknowledge(db, node.id, place, clock()))
+    let registered = acknowledged !== undefined
+    const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
+    if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position))) {
+      registered = await registration.acknowledge(position)
       acknowledgedAt = performance.now()
     }
-    if (known) lease.renew(began)
-    else if (!left) {
-      await join()
-      again = true
+    if (registered) lease.renew(startedAt)
+    else if (!stopped) {
+      await registration.register(position)
+      pollAgain = true
     }
-    readAt = began.monotonic
+    readAt = startedAt.monotonic
   }
 
-  /** One poll at a time; whoever asks during one gets another after it, which sees what they committed. */
+  /** One poll at a time. A call during a poll causes another one after it, which sees what the caller committed. */
   function wake(): void {
     if (polling) {
-      again = true
+      pollAgain = true
       return
     }
-    again = false
+    pollAgain = false
     polling = poll()
       .then(
         () => {
-          if (failing) tell.regained()
+          if (failing) events.onRecovery()
           failing = false
         },
         (error) => {
-          if (!failing && !left) tell.lost(error)
+          if (!failing && !stopped) events.onFailure(error)
           failing = true
         },
       )
       .finally(() => {
         polling = undefined
-        if (again && !left) wake()
+        if (pollAgain && !stopped) wake()
       })
   }
 
   store.onNotify(wake)
-  const timer = setInterval(wake, POLL_EVERY_MS)
+  const timer = setInterval(wake, POLL_INTERVAL_MS)
   timer.unref()
   wake()
   await polling
 
   return {
     wake,
-    place: () => place,
-    isTrusted: lease.isTrusted,
+    position: () => position,
+    isUpToDate: lease.isValid,
     ageMs: () => performance.now() - readAt,
-    async reach(number) {
-      // One that is under way may have begun too early; the one after it has not.
-      for (let turn = 0; turn < 2 && place.number < number; turn++) {
+    async catchUpTo(sequence) {
+      // The poll in progress may have started too early; the one after it has not.
+      for (let attempt = 0; attempt < 2 && position.sequence < sequence; attempt++) {
         wake()
         await polling
       }
     },
     subscribe(listener) {
       listeners.add(listener)
-      return { place, unsubscribe: () => listeners.delete(listener) }
+      return { position, unsubscribe: () => listeners.delete(listener) }
     },
     backlog: (after, upTo) => readChanges(store.db, after, upTo),
-    latest: (upTo) => readLatest(store.db, upTo, LATEST),
+    latest: (upTo) => readLatest(store.db, upTo, LATEST_MAX),
     async deregister() {
-      left = true
+      stopped = true
       clearInterval(timer)
       await polling
-      await line.transaction((db) => deleteNode(db, node.id)).catch(() => {})
+      await registration.deregister().catch(() => {})
     },
   }
 }

@@ -1,7 +1,23 @@
-// The one door at which secrets are checked: who holds which. Answered from memory while the feed vouches for it, and by
-// the database otherwise. Whatever is remembered here, the feed tells of its changes.
+// Verifies API keys and edge credentials from a cache, on every node, so that no request that starts after a revocation
+// was acknowledged is accepted by any of them. This folder owns the protocol that makes this safe:
+//
+//  1. Change log (store/change-log.ts). `publishChange` appends an entry in the transaction that revokes. All writers
+//     lock the same row until they commit, so sequences become visible in order and a reader misses none. Each entry
+//     names the checksum of the one before it, so that a log after a restore or a failover is not mistaken for the same.
+//  2. Follower (change-follower.ts). Each node polls the log four times a second, evicts what changed from its cache, and
+//     acknowledges the position in its row of the nodes table (nodes.ts). NOTIFY only makes the poll earlier.
+//  3. Lease (lease.ts). A poll lets the node answer from its cache for two seconds, counted from before the poll started.
+//     Without a valid lease every request reads the database; if that does not respond, the response is 503.
+//  4. Propagation (propagation.ts). After its commit a revocation waits until every registered node has acknowledged it,
+//     or for the length of a lease. A node that does not know the change has no valid lease by then; its row is deleted.
+//  5. Registration (nodes.ts). A node whose row was deleted registers again, and renews its lease only by a later poll.
+//
+// No step compares the clocks of two machines. Only what the change log reports may be cached here: sessions and roles are
+// read from the database by each request. Imports the store and credentials; domain and HTTP import it.
+import type { InactiveState } from '../credentials/key-state.ts'
 import { hashSecret, isSecret } from '../credentials/secret.ts'
 import { findEdgeByHash } from '../store/edges.ts'
+import { stateOf } from '../store/key-state.ts'
 import { findKeyByHash } from '../store/keys.ts'
 import type { Db, Store } from '../store/store.ts'
 import { findWorkspaceIds, getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
@@ -11,7 +27,7 @@ import { createLruCache, type LruCache } from './lru-cache.ts'
 
 export interface InvalidCredential {
   valid: false
-  reason: 'malformed' | 'unknown' | 'revoked'
+  reason: 'malformed' | 'unknown' | InactiveState
 }
 
 export interface ValidKey {
@@ -25,20 +41,20 @@ export interface ValidEdge {
   edgeId: string
 }
 
-/** What memory knows is given at once: a promise would only be waited for. A refused secret is an answer, no exception. */
+/** A cached verdict is returned without a promise. An invalid credential is a verdict, not an exception. */
 export interface Directory {
-  /** Whether the secret is a good key, and whose. A good one counts as used. */
+  /** A valid key counts as used. */
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
-  /** Of those that exist. A slug is never given to another workspace, so what was found once stays true. */
+  /** By slug, omitting those that do not exist. A slug is never reassigned, so entries are not invalidated. */
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
-  /** A good key that memory knows; undefined says nothing. It counts as used. */
+  /** A valid key, if it is in the cache; undefined is no verdict. It counts as used. */
   cachedKey(secret: string): ValidKey | undefined
   cachedEdge(secret: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined
-  /** Until when what `getWorkspace` says from now on stays true; undefined where memory does not know it. */
-  watchWorkspace(id: string): (() => boolean) | undefined
+  /** Tells whether the row that `getWorkspace` returns now is still current; undefined if it is not in the cache. */
+  workspaceValidator(id: string): (() => boolean) | undefined
 }
 
 export type MaybePromise<T> = T | Promise<T>
@@ -48,95 +64,101 @@ export const thenMaybe = <T, R>(
   use: (value: T) => MaybePromise<R>,
 ): MaybePromise<R> => (value instanceof Promise ? value.then(use) : use(value))
 
-const MALFORMED: InvalidCredential = { valid: false, reason: 'malformed' }
-const UNKNOWN: InvalidCredential = { valid: false, reason: 'unknown' }
-const REVOKED: InvalidCredential = { valid: false, reason: 'revoked' }
+/**
+ * The change log announces every revocation. A state that a key reaches without an entry there, as by the passing of time,
+ * has to be checked when the cache is read.
+ */
+const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
+  malformed: { valid: false, reason: 'malformed' },
+  unknown: { valid: false, reason: 'unknown' },
+  revoked: { valid: false, reason: 'revoked' },
+}
 
 export interface DirectoryOptions {
   store: Store
-  feed: ChangeFollower
-  uses: LastUsedTracker
-  /** How many good keys are remembered at the most; of everything else a tenth of it each. */
+  follower: ChangeFollower
+  lastUsed: LastUsedTracker
+  /** Valid keys in the cache; edges, workspaces and invalid credentials get a tenth of it each. */
   keysMax: number
 }
 
-export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions): Directory {
+export function createDirectory({ store, follower, lastUsed, keysMax }: DirectoryOptions): Directory {
   const othersMax = Math.ceil(keysMax / 10)
   const keys = createLruCache<ValidKey>(keysMax)
   const edges = createLruCache<ValidEdge>(othersMax)
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
   const workspaceIds = createLruCache<string>(othersMax)
-  // Apart from the good ones, so that no flood of invented secrets can drive those out.
-  const refused = createLruCache<InvalidCredential>(othersMax)
+  // Separate from the valid ones, which a flood of invented secrets must not evict.
+  const rejected = createLruCache<InvalidCredential>(othersMax)
 
-  feed.subscribe({
-    onChange({ kind, subject_id: id, hash }) {
-      if (kind === 'workspace') return workspaces.delete(id)
+  follower.subscribe({
+    onChange({ kind, subjectId, hash }) {
+      if (kind === 'workspace') return workspaces.delete(subjectId)
       keys.delete(hash)
       edges.delete(hash)
-      refused.set(hash, REVOKED)
+      rejected.set(hash, invalid.revoked)
     },
-    onLost() {
-      for (const memory of [keys, edges, workspaces, workspaceIds, refused]) memory.clear()
+    onReset() {
+      for (const cache of [keys, edges, workspaces, workspaceIds, rejected]) cache.clear()
     },
   })
 
   /**
-   * An answer of the database is remembered only if nothing was heard while it was on its way: it may have been given
-   * before a change and arrive after it, and would bring back to life what was revoked.
+   * Caches the result only if no change arrived during the read: it may predate the change, and would bring a revoked key
+   * back.
    */
-  async function ask<V>(read: (db: Db) => Promise<V>, remember: (found: V) => void): Promise<V> {
-    const before = feed.place()
-    const found = await read(store.db)
-    if (feed.place() === before) remember(found)
-    return found
+  async function load<V>(read: (db: Db) => Promise<V>, cache: (result: V) => void): Promise<V> {
+    const before = follower.position()
+    const result = await read(store.db)
+    if (follower.position() === before) cache(result)
+    return result
   }
 
-  const recall = <V>(memory: LruCache<V>, name: string): V | undefined =>
-    feed.isTrusted() ? memory.get(name) : undefined
+  const cached = <V>(cache: LruCache<V>, name: string): V | undefined =>
+    follower.isUpToDate() ? cache.get(name) : undefined
 
   function verify<G extends { valid: true }>(
     hash: string,
-    memory: LruCache<G>,
+    cache: LruCache<G>,
     read: (db: Db) => Promise<G | InvalidCredential>,
   ): MaybePromise<G | InvalidCredential> {
-    const known = recall<G | InvalidCredential>(memory, hash) ?? recall(refused, hash)
-    if (known) return known
-    return ask(read, (verdict) => {
-      if (verdict.valid) memory.set(hash, verdict)
-      else refused.set(hash, verdict)
+    const hit = cached<G | InvalidCredential>(cache, hash) ?? cached(rejected, hash)
+    if (hit) return hit
+    return load(read, (verdict) => {
+      if (verdict.valid) cache.set(hash, verdict)
+      else rejected.set(hash, verdict)
     })
   }
 
-  function marked<V extends ValidKey | InvalidCredential | undefined>(verdict: V): V {
-    if (verdict?.valid) uses.record(verdict.keyId)
+  function recordUse<V extends ValidKey | InvalidCredential | undefined>(verdict: V): V {
+    if (verdict?.valid) lastUsed.record(verdict.keyId)
     return verdict
   }
 
   return {
     verifyKey(secret) {
-      if (!isSecret('key', secret)) return MALFORMED
+      if (!isSecret('key', secret)) return invalid.malformed
       const hash = hashSecret(secret)
       const verdict = verify<ValidKey>(hash, keys, async (db) =>
-        judge(await findKeyByHash(db, hash), (row) => ({
+        toVerdict(await findKeyByHash(db, hash), (row) => ({
           valid: true,
           keyId: row.id,
-          // The text that is there already, where it is: many keys share a workspace.
+          // Many keys share a workspace: reuses the cached string, if there is one.
           workspaceId: workspaces.get(row.workspace_id)?.id ?? row.workspace_id,
         })),
       )
-      return thenMaybe(verdict, marked)
+      return thenMaybe(verdict, recordUse)
     },
     verifyEdge(secret) {
-      if (!isSecret('edge', secret)) return MALFORMED
+      if (!isSecret('edge', secret)) return invalid.malformed
       const hash = hashSecret(secret)
       return verify(hash, edges, async (db) =>
-        judge(await findEdgeByHash(db, hash), (row) => ({ valid: true, edgeId: row.id })),
+        toVerdict(await findEdgeByHash(db, hash), (row) => ({ valid: true, edgeId: row.id })),
       )
     },
     getWorkspace: (id) =>
-      recall(workspaces, id) ??
-      ask(
+      cached(workspaces, id) ??
+      load(
         (db) => getWorkspace(db, id),
         (row) => workspaces.set(id, row),
       ),
@@ -144,12 +166,12 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
       const found = new Map<string, string>()
       const missing: string[] = []
       for (const slug of slugs) {
-        const id = recall(workspaceIds, slug)
+        const id = cached(workspaceIds, slug)
         if (id === undefined) missing.push(slug)
         else found.set(slug, id)
       }
       if (missing.length === 0) return found
-      const rows = await ask(
+      const rows = await load(
         (db) => findWorkspaceIds(db, missing),
         (rows) => {
           for (const { slug, id } of rows) workspaceIds.set(slug, id)
@@ -158,22 +180,23 @@ export function createDirectory({ store, feed, uses, keysMax }: DirectoryOptions
       for (const { slug, id } of rows) found.set(slug, id)
       return found
     },
-    // Its form was looked at before it was remembered.
-    cachedKey: (secret) => marked(recall(keys, hashSecret(secret))),
-    cachedEdge: (secret) => recall(edges, hashSecret(secret)),
-    cachedWorkspace: (id) => recall(workspaces, id),
-    watchWorkspace(id) {
-      const row = recall(workspaces, id)
-      // Another row, or none, is put in its place when it changes.
-      return row && (() => recall(workspaces, id) === row)
+    // The format is not checked: only well-formed secrets are in the cache.
+    cachedKey: (secret) => recordUse(cached(keys, hashSecret(secret))),
+    cachedEdge: (secret) => cached(edges, hashSecret(secret)),
+    cachedWorkspace: (id) => cached(workspaces, id),
+    workspaceValidator(id) {
+      const row = cached(workspaces, id)
+      // A change evicts the row, and loads another object.
+      return row && (() => cached(workspaces, id) === row)
     },
   }
 }
 
-function judge<R extends { revoked_at: number | null }, G>(
+function toVerdict<R extends Parameters<typeof stateOf>[0], G>(
   row: R | undefined,
   describe: (row: R) => G,
 ): G | InvalidCredential {
-  if (!row) return UNKNOWN
-  return row.revoked_at === null ? describe(row) : REVOKED
+  if (!row) return invalid.unknown
+  const state = stateOf(row)
+  return state === 'active' ? describe(row) : invalid[state]
 }

@@ -1,14 +1,14 @@
-// When keys were last used, gathered in memory and written in batches: a request never waits for it.
+// Tracks when keys were last used, in memory, and flushes it in batches: no request waits for the write.
 import { updateLastUsed } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 
-/** With the time a write may take, well within the promised 5 s. */
-const FLUSH_EVERY_MS = 3_000
+/** Leaves time for the write within the documented 5 s. */
+const FLUSH_INTERVAL_MS = 3_000
 const BATCH_MAX = 500
 
 export interface LastUsedTracker {
   record(keyId: string): void
-  /** Writes what is pending and stops. What could not be written is counted in the answer. */
+  /** Flushes and stops. Returns the number of keys that could not be written. */
   stop(): Promise<{ lost: number }>
 }
 
@@ -21,21 +21,20 @@ export function startLastUsedTracker(
   let flushing: Promise<void> = Promise.resolve()
 
   async function flush(): Promise<void> {
-    const taken = pending
+    const uses = pending
     pending = new Map()
-    // In the order of their ids, so that two nodes writing the same keys seldom wait for each other; if they do, the store
-    // tries again.
-    const keyIds = [...taken.keys()].sort()
+    // Sorted, so that nodes that write the same keys rarely deadlock; the store retries if they do.
+    const keyIds = [...uses.keys()].sort()
     for (let start = 0; start < keyIds.length; start += BATCH_MAX) {
       const batch = keyIds
         .slice(start, start + BATCH_MAX)
-        .map((keyId) => [keyId, taken.get(keyId) ?? 0] as const)
+        .map((keyId) => [keyId, uses.get(keyId) ?? 0] as const)
       try {
         await store.transaction((db) => updateLastUsed(db, batch))
       } catch (error) {
-        // Kept for the next time, unless the key was used again meanwhile.
+        // Retried with the next flush, unless the key was used again meanwhile.
         for (const keyId of keyIds.slice(start))
-          if (!pending.has(keyId)) pending.set(keyId, taken.get(keyId) ?? 0)
+          if (!pending.has(keyId)) pending.set(keyId, uses.get(keyId) ?? 0)
         onFailure(error)
         return
       }
@@ -44,7 +43,7 @@ export function startLastUsedTracker(
 
   const timer = setInterval(() => {
     flushing = flushing.then(flush)
-  }, FLUSH_EVERY_MS)
+  }, FLUSH_INTERVAL_MS)
   timer.unref()
 
   return {

@@ -1,12 +1,13 @@
-// For how long this node may answer from memory.
-import { LEASE_MS } from '../domain/propagation.ts'
+// The lease under which a node may answer from its cache.
+
+export const LEASE_MS = 2_000
 
 export interface Lease {
-  /** A moment to count from: taken before the database is asked. */
-  begin(): Moment
-  /** To be called once everything up to that moment is known, and known to be known. */
+  /** The moment that a renewal counts from; take it before the database is read. */
+  now(): Moment
+  /** Call it once every change up to that moment is applied and acknowledged. */
   renew(from: Moment): void
-  isTrusted(): boolean
+  isValid(): boolean
 }
 
 export interface Moment {
@@ -15,16 +16,16 @@ export interface Moment {
 }
 
 /**
- * Counted on the monotonic clock, which nobody sets. The one on the wall is asked as well: where a machine was suspended,
- * the monotonic clock stood still, and others waited only as long as they believed this lease to last.
+ * Measured on the monotonic clock, which is never set. The wall clock is checked as well: on a suspended machine the
+ * monotonic clock stops, while revocations on other nodes wait no longer than the lease.
  */
 export function createLease(clock: () => number): Lease {
   let until: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
   return {
-    begin: () => ({ monotonic: performance.now(), wall: clock() }),
+    now: () => ({ monotonic: performance.now(), wall: clock() }),
     renew({ monotonic, wall }) {
       until = { monotonic: monotonic + LEASE_MS, wall: wall + LEASE_MS }
     },
-    isTrusted: () => performance.now() < until.monotonic && clock() < until.wall,
+    isValid: () => performance.now() < until.monotonic && clock() < until.wall,
   }
 }

@@ -1,4 +1,4 @@
-// A bounded memory that forgets what was not asked for in a long time.
+// A bounded cache that evicts what was least recently used.
 
 export interface LruCache<V> {
   get(key: string): V | undefined
@@ -8,45 +8,46 @@ export interface LruCache<V> {
 }
 
 /**
- * Two generations instead of an order by age: when the young one weighs half of the memory, it becomes the old one, and what
- * was not asked for since goes with the one before. Asking costs one look-up, and nothing is moved for it.
+ * Two generations instead of an exact order: when the current one reaches half of the maximum weight, it becomes the
+ * previous one, and the entries of the one before that are evicted. A hit in the current generation is one lookup and
+ * moves nothing.
  */
 export function createLruCache<V>(max: number, weigh: (value: V) => number = () => 1): LruCache<V> {
   const half = Math.ceil(max / 2)
-  let young = new Map<string, V>()
-  let old = new Map<string, V>()
-  let youngWeight = 0
+  let current = new Map<string, V>()
+  let previous = new Map<string, V>()
+  let currentWeight = 0
 
   function set(key: string, value: V): void {
-    if (youngWeight >= half) {
-      old = young
-      young = new Map()
-      youngWeight = 0
+    if (currentWeight >= half) {
+      previous = current
+      current = new Map()
+      currentWeight = 0
     }
-    const before = young.get(key)
-    youngWeight += weigh(value) - (before === undefined ? 0 : weigh(before))
-    young.set(key, value)
+    const replaced = current.get(key)
+    currentWeight += weigh(value) - (replaced === undefined ? 0 : weigh(replaced))
+    current.set(key, value)
   }
 
   return {
     get(key) {
-      const value = young.get(key)
+      const value = current.get(key)
       if (value !== undefined) return value
-      const kept = old.get(key)
-      if (kept !== undefined) set(key, kept)
-      return kept
+      const older = previous.get(key)
+      if (older !== undefined) set(key, older)
+      return older
     },
     set,
     delete(key) {
-      const gone = young.get(key)
-      if (gone !== undefined) youngWeight -= weigh(gone)
-      young.delete(key)
-      old.delete(key)
+      const removed = current.get(key)
+      if (removed !== undefined) currentWeight -= weigh(removed)
+      current.delete(key)
+      previous.delete(key)
     },
     clear() {
-      young = new Map()
-      old = new Map()
-      youngWeight = 0
+      current = new Map()
+      previous = new Map()
+      currentWeight = 0
     },
   }
 }

@@ -1,29 +1,23 @@
-// What domain functions are given: the services they use and, where they act for a caller, who that is.
+// The input of domain functions: the services they use and, if they act for a caller, who that is.
+import type { PropagationServices } from '../directory/propagation.ts'
 import type { Role } from '../store/members.ts'
-import type { Store } from '../store/store.ts'
 import type { Totals } from '../store/usage-limits.ts'
 import type { Ids } from './ids.ts'
 
-/** Time and chance come in from outside, so that tests can fix them. */
-export interface Services {
-  store: Store
-  /** Milliseconds since 1970, UTC. */
-  clock: () => number
-  random: (bytes: number) => Uint8Array
+/** Time and randomness are injected, so that tests can control them. */
+export interface Services extends PropagationServices {
   ids: Ids
   tunnelDomain: string
-  /** The most that one edge may add to one workspace's day. */
+  /** Maximum that one edge may add to one workspace's day. */
   edgeDayMax: Totals
-  /** How many active keys a workspace may have. */
+  /** Maximum number of active keys. */
   keysPerWorkspace: number
-  /** Called once something that nodes remember has changed, for the one in this process. */
-  afterChange: () => void
 }
 
 export type Actor =
   | { kind: 'key'; id: string }
   | { kind: 'operator'; id: string }
-  /** Somebody who has not proven who they are; the id is their IP address. */
+  /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'visitor'; id: string }
   | UserActor
 
@@ -31,13 +25,13 @@ export interface UserActor {
   kind: 'person'
   id: string
   name: string
-  /** The IP address that the request came from. */
+  /** IP address of the request. */
   address?: string
-  /** In which session, and what role what is being done asks for at the least; absent where a link lets somebody in. */
+  /** The session, and the lowest role that may do this; absent for users who act through a link. */
   session?: { id: string; needs: Role }
 }
 
-/** Acting within one workspace, for somebody whom the audit log will name. */
+/** One workspace, and the actor that the audit log names. */
 export interface Context extends Services {
   workspaceId: string
   actor: Actor

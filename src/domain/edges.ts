@@ -1,11 +1,11 @@
-// Edges: the servers that carry tunnels. Each has a credential of its own.
+// Edges, the servers that carry tunnels: create, list, revoke. Each has its own credential.
 import { EdgeName } from '../contract/fields.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
+import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { type EdgeRow, findActiveEdge, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { awaitPropagation, publishChange } from './propagation.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
@@ -39,13 +39,13 @@ const describeEdge = (row: EdgeRow) => ({
 })
 
 export async function revoke(services: Services, actor: Actor, id: string) {
-  const place = await services.store.transaction(async (db) => {
+  const position = await services.store.transaction(async (db) => {
     const hash = await revokeEdge(db, id, services.clock())
     if (hash === undefined) return undefined
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
     return publishChange(db, services, { kind: 'edge', subjectId: id, hash })
   })
-  await awaitPropagation(services, place)
-  if (!place) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
+  await awaitPropagation(services, position)
+  if (!position) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
   return { id, revoked: true as const }
 }

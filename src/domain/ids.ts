@@ -1,9 +1,9 @@
-// Identifiers that sort by time of creation: 48 bits of milliseconds and 80 of chance, in 26 characters.
-// Within one process they strictly increase, so "newest first" holds even for keys made in the same millisecond.
+// Ids that sort by time of creation: 48 bits of milliseconds and 80 random bits, in 26 characters. Within one process
+// they strictly increase, so "newest first" holds even for keys created in the same millisecond.
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 const TIME_CHARS = 10
-const CHANCE_BITS = 80n
-const CHANCE_CHARS = 16
+const RANDOM_BITS = 80n
+const RANDOM_CHARS = 16
 
 export type Ids = (
   prefix: 'tok' | 'ws' | 'edge' | 'node' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa',
@@ -11,21 +11,21 @@ export type Ids = (
 
 export function createIds(clock: () => number, random: (bytes: number) => Uint8Array): Ids {
   let lastMs = -1
-  let chance = 0n
+  let randomBits = 0n
   return (prefix) => {
     const ms = Math.max(clock(), lastMs)
     if (ms === lastMs) {
-      chance += 1n
+      randomBits += 1n
     } else {
-      // The top bit stays clear, so that counting on within a millisecond cannot overflow.
-      chance = BigInt(`0x${Buffer.from(random(10)).toString('hex')}`) & ((1n << (CHANCE_BITS - 1n)) - 1n)
+      // The top bit stays clear, so that increments within a millisecond cannot overflow.
+      randomBits = BigInt(`0x${Buffer.from(random(10)).toString('hex')}`) & ((1n << (RANDOM_BITS - 1n)) - 1n)
     }
     lastMs = ms
-    return `${prefix}_${base32(BigInt(ms), TIME_CHARS)}${base32(chance, CHANCE_CHARS)}`
+    return `${prefix}_${base32(BigInt(ms), TIME_CHARS)}${base32(randomBits, RANDOM_CHARS)}`
   }
 }
 
-/** Sorts before every identifier that is made from that moment on, and after those from before. */
+/** Sorts before every id created from that time on, and after all earlier ones. */
 export const firstIdSince = (prefix: Parameters<Ids>[0], ms: number): string =>
   `${prefix}_${base32(BigInt(Math.max(0, ms)), TIME_CHARS)}`
 

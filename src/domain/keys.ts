@@ -1,6 +1,8 @@
-// API keys: minted, listed, revoked. A raw key exists in the answer of its creation and nowhere else.
+// API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
+import type { KeyState } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
+import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
 import {
   countActiveKeys,
@@ -19,7 +21,6 @@ import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
-import { awaitPropagation, publishChange } from './propagation.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug, workspaceSlices } from './workspaces.ts'
@@ -31,32 +32,32 @@ export interface CreatedKey {
   createdAt: string
 }
 
-/** What makes a creation repeatable: the caller's Idempotency-Key and the raw API key it came with. */
+/** The caller's Idempotency-Key and the raw API key that the request was sent with. */
 export interface IdempotencyInput {
   idempotencyKey: string
   apiKey: string
 }
 
-/** A longer list is sent in slices. */
+/** A longer list is streamed in slices. */
 const PAGE_ROWS_MAX = 1_000
 
-const RETRY_MS = 24 * 60 * 60 * 1000
+const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000
 
 const checkLabel: Checker<string> = checker(Label, 'label')
 
-export const createKey = (ctx: Context, label = '', retry?: IdempotencyInput): Promise<CreatedKey> =>
+export const createKey = (ctx: Context, label = '', idempotency?: IdempotencyInput): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
     const created = newKey(ctx, label)
-    if (!retry) return addKey(db, ctx, created)
-    const seal = deriveEncryptionKey(retry.idempotencyKey, retry.apiKey)
+    if (!idempotency) return addKey(db, ctx, created)
+    const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
-    await dropAnswersBefore(db, ctx.workspaceId, now - RETRY_MS)
-    const sealed = encryptResponse(seal, created, ctx.random)
-    const kept = await keepAnswer(db, ctx.workspaceId, { id: seal.id, sealed, createdAt: now })
+    await dropAnswersBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
+    const sealed = encryptResponse(encryptionKey, created, ctx.random)
+    const kept = await keepAnswer(db, ctx.workspaceId, { id: encryptionKey.id, sealed, createdAt: now })
     return kept === sealed
       ? addKey(db, ctx, created)
-      : replayFirst(decryptResponse<CreatedKey>(seal, kept), label)
+      : replayFirst(decryptResponse<CreatedKey>(encryptionKey, kept), label)
   })
 
 export function newKey(services: Services, label: string): CreatedKey {
@@ -69,7 +70,7 @@ export function newKey(services: Services, label: string): CreatedKey {
   }
 }
 
-/** Writes a new key down, as a part of somebody's transaction. */
+/** Inserts a new key as part of the caller's transaction. */
 export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   await requireBelowLimit(db, ctx)
@@ -87,7 +88,7 @@ export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise
   return created
 }
 
-/** The workspace is locked before keys are counted: creations at once, on whichever nodes, wait for one another. */
+/** Locks the workspace before it counts, so that concurrent creations on any node cannot exceed the limit. */
 async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Context): Promise<void> {
   await lockWorkspace(db, workspaceId)
   if ((await countActiveKeys(db, workspaceId, keysPerWorkspace)) < keysPerWorkspace) return
@@ -97,6 +98,7 @@ async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Cont
   throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 }
 
+/** The first response again, if the request is the same. */
 function replayFirst(first: CreatedKey, label: string): CreatedKey {
   if (first.label === label) return first
   throw new Fault('idempotency_mismatch', {
@@ -109,12 +111,12 @@ export interface KeyPage {
   cursor?: string | undefined
 }
 
-/** Until when what `listPage` says from now on stays true; undefined where there is no telling. */
-export const watchKeys = ({ store }: Services) => unchangedSince(store)
+/** Tells whether a list read from now on is still current; undefined if the engine cannot tell. */
+export const keysValidator = ({ store }: Services) => unchangedSince(store)
 
 /**
- * A page, or without a limit the whole list: what does not fit a page follows in `more`, slice by slice. A key that exists
- * from the beginning to the end is in the list once; one that is created meanwhile may be missing.
+ * A page, or without a limit the whole list: rows beyond the first page follow in `more`, slice by slice. A key that
+ * exists throughout is listed once; one created meanwhile may be missing.
  */
 export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, {
@@ -136,10 +138,10 @@ async function* tokensAfter(ctx: Context, id: string) {
 const keySlices = (db: Db, workspaceId: string, after?: string) =>
   slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
 
-/** For people: a page of the keys in one state or in any, with who made them. */
+/** For the dashboard: a page of the keys in one state or in all, with who created them. */
 export async function listForMembers(
   ctx: Context,
-  { state, limit = 50, cursor }: KeyPage & { state?: 'active' | 'revoked' | undefined },
+  { state, limit = 50, cursor }: KeyPage & { state?: KeyState | undefined },
 ) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, { state, after: cursor, limit: limit + 1 })
   const { page, next } = pageOf(rows, limit)
@@ -169,9 +171,9 @@ const describeKey = (row: KeyRow) => ({
   revokedAt: isoOrNull(row.revoked_at),
 })
 
-/** Somebody else's key, one that never was and one already revoked all look the same: not found. */
+/** A key of another workspace, an unknown one and an inactive one are the same: not found. */
 export async function revoke(ctx: Context, id: string) {
-  const place = await ctx.store.transaction(async (db) => {
+  const position = await ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) return undefined
@@ -179,8 +181,8 @@ export async function revoke(ctx: Context, id: string) {
     await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
     return publishChange(db, ctx, { kind: 'key', subjectId: id, hash })
   })
-  await awaitPropagation(ctx, place)
-  if (!place) throw noSuchKey(id)
+  await awaitPropagation(ctx, position)
+  if (!position) throw noSuchKey(id)
   return { id, revoked: true as const }
 }
 
@@ -190,13 +192,13 @@ const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no
 export async function* listAllKeys(services: Services, slug?: string) {
   const { db } = services.store
   const workspaces = slug === undefined ? workspaceSlices(db) : [[await getBySlug(services, slug)]]
-  for await (const some of workspaces)
-    for (const workspace of some)
+  for await (const slice of workspaces)
+    for (const workspace of slice)
       for await (const rows of keySlices(db, workspace.id))
         yield rows.map((row) => ({ ...describeKey(row), workspace: workspace.slug }))
 }
 
-/** For the operator, who names a key without its workspace. */
+/** For the operator, who gives the key's id without its workspace. */
 export async function revokeAsOperator(services: Services, actor: Actor, id: string) {
   const key = await findKeyById(services.store.db, id)
   if (!key) throw noSuchKey(id)

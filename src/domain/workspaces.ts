@@ -1,5 +1,6 @@
-// Workspaces: created and provisioned by the operator, read by their keys.
+// Workspaces: create and provision (operator), read (API keys).
 import { Slug, WorkspaceName } from '../contract/fields.ts'
+import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import type { Db, Tx } from '../store/store.ts'
 import {
   findWorkspaceBySlug,
@@ -13,7 +14,6 @@ import { writeAudit } from './audit.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
-import { awaitPropagation, publishChange } from './propagation.ts'
 import { isoOf } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
@@ -33,12 +33,12 @@ export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   createdAt: isoOf(row.created_at),
 })
 
-/** For those who describe the same rows over and over. */
+/** Caches the view of each row object, for callers on the request path. */
 export function workspaceDescriber(services: Services): (row: WorkspaceRow) => WorkspaceView {
   const views = new WeakMap<WorkspaceRow, WorkspaceView>()
   return (row) => {
-    const known = views.get(row)
-    if (known) return known
+    const cached = views.get(row)
+    if (cached) return cached
     const view = describeWorkspace(services, row)
     views.set(row, view)
     return view
@@ -55,14 +55,13 @@ export interface NewWorkspace {
   provisioned?: boolean | undefined
 }
 
-/** Returns the row, so that the caller can go on acting in the new workspace. */
 export const createWorkspace = (
   services: Services,
   actor: Actor,
-  given: NewWorkspace,
-): Promise<WorkspaceRow> => services.store.transaction((db) => addWorkspace(db, services, actor, given))
+  workspace: NewWorkspace,
+): Promise<WorkspaceRow> => services.store.transaction((db) => addWorkspace(db, services, actor, workspace))
 
-/** The same, as a part of somebody's transaction. */
+/** As part of the caller's transaction. */
 export async function addWorkspace(
   db: Tx,
   services: Services,
@@ -80,7 +79,7 @@ export async function addWorkspace(
     provisioned_at: provisioned ? now : null,
   }
   if (!(await insertWorkspace(db, row)))
-    throw new Fault('invalid_request', { message: `There is a workspace "${slug}" already.` })
+    throw new Fault('invalid_request', { message: `Workspace "${slug}" already exists.` })
   await writeAudit(db, services, {
     workspaceId: row.id,
     actor,
@@ -93,7 +92,7 @@ export async function addWorkspace(
 export const workspaceSlices = (db: Db) =>
   slicesOf<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
 
-/** In slices. */
+/** For the operator, in slices. */
 export async function* listAll(services: Services) {
   for await (const rows of workspaceSlices(services.store.db))
     yield rows.map((row) => describeWorkspace(services, row))
@@ -103,18 +102,18 @@ export async function getBySlug(services: Services, slug: string): Promise<Works
   const row = await findWorkspaceBySlug(services.store.db, slug)
   if (row) return row
   throw new Fault('not_found', {
-    message: `There is no workspace "${slug}". "adit admin workspace list" shows which there are.`,
+    message: `There is no workspace "${slug}". Run "adit admin workspace list" to see all workspaces.`,
   })
 }
 
-/** Provisioning twice is no mistake: the second time changes nothing. */
+/** Idempotent. */
 export async function provision(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
   const { id } = await getBySlug(services, slug)
-  const place = await services.store.transaction(async (db) => {
+  const position = await services.store.transaction(async (db) => {
     if (!(await provisionWorkspace(db, id, services.clock()))) return undefined
     await writeAudit(db, services, { workspaceId: id, actor, action: 'workspace.provisioned', subjectId: id })
     return publishChange(db, services, { kind: 'workspace', subjectId: id })
   })
-  await awaitPropagation(services, place)
+  await awaitPropagation(services, position)
   return getBySlug(services, slug)
 }

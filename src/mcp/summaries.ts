@@ -1,5 +1,6 @@
 // What came of a call in one sentence, for the agent and for people who look over its shoulder.
 import type { OutputOf } from '../contract/operation.ts'
+import { isActive } from '../credentials/key-state.ts'
 import type { ToolOperation } from './tools.ts'
 
 type ResultOf<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? OutputOf<O> : never
@@ -19,7 +20,7 @@ export const summaries: { [Id in ToolOperation['id']]: Sentence<Id> } = {
     return `The workspace ${quoted(workspace.name)} (${workspace.slug}) is ${carried}. ${host}`
   },
   'tokens.list': ({ tokens }, { limit = KEYS_PER_CALL }) => {
-    const active = tokens.filter(({ revokedAt }) => revokedAt === null).length
+    const active = tokens.filter(isActive).length
     const counted = `API keys in this list: ${tokens.length}, of which active: ${active}.`
     const isWhole = tokens.length < limit
     return isWhole ? counted : `${counted} There may be more: call again with cursor "${tokens.at(-1)?.id}".`

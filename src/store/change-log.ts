@@ -1,95 +1,123 @@
-// The feed of changes: numbered in the order of their commits, kept for a while.
-import type { Selectable } from 'kysely'
+// SQL of the change log (tables key_feed and key_feed_head): entries in commit order, kept for a limited time. The
+// columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
 import type { Db, Tx } from './store.ts'
-import type { Tables } from './tables.ts'
 
-export type FeedRow = Selectable<Tables['key_feed']>
-
-/** The mark tells apart what counts alike: in a database that was put back, numbers are given a second time. */
+/**
+ * Identifies an entry of the change log. Sequences alone do not: after a restore or a failover that lost entries they are
+ * assigned a second time, with another checksum.
+ */
 export interface Position {
-  number: number
-  mark: string
+  readonly sequence: number
+  readonly checksum: string
+}
+
+export interface Change extends Position {
+  readonly kind: 'key' | 'edge' | 'workspace'
+  readonly subjectId: string
+  /** Hash of the revoked secret; empty for a workspace. */
+  readonly hash: string
 }
 
 export const isSamePosition = (a: Position, b: Position): boolean =>
-  a.number === b.number && a.mark === b.mark
+  a.sequence === b.sequence && a.checksum === b.checksum
 
-/** Whoever has missed more starts afresh, which is less work. */
+/** A node that is further behind drops its cache instead, which costs less. */
 const CATCH_UP_MAX = 10_000
-/** More than one, so that the feed grows shorter when changes become fewer. */
-const DROPPED_AT_ONCE = 10
+/** More than one per new entry, so that the log shrinks when changes become rarer. */
+const DELETE_BATCH = 10
 
-export type NewChange = Pick<FeedRow, 'kind' | 'subject_id' | 'hash' | 'at' | 'mark'>
+const changeColumns = [
+  'number as sequence',
+  'mark as checksum',
+  'kind',
+  'subject_id as subjectId',
+  'hash',
+] as const
 
-/** To be called last in its transaction: the row that numbers are taken from is everybody's. */
+export type NewChange = Omit<Change, 'sequence'> & { at: number }
+
+/** Call it last in the transaction: every change locks the same row, until its commit. */
 export async function appendChange(db: Tx, change: NewChange): Promise<Position> {
+  const { kind, subjectId, hash, at, checksum } = change
   const head = await db
     .updateTable('key_feed_head')
     .set((row) => ({ number: row('number', '+', 1) }))
     .where('id', '=', 1)
-    .returning(['number', 'mark'])
+    .returning(['number as sequence', 'mark as previousChecksum'])
     .executeTakeFirstOrThrow()
-  const { number } = head
-  const { mark } = change
+  const { sequence, previousChecksum } = head
   await db
     .insertInto('key_feed')
-    .values({ ...change, number, before: head.mark })
+    .values({
+      number: sequence,
+      mark: checksum,
+      before: previousChecksum,
+      kind,
+      subject_id: subjectId,
+      hash,
+      at,
+    })
     .execute()
-  await db.updateTable('key_feed_head').set({ mark }).where('id', '=', 1).execute()
-  return { number, mark }
+  await db.updateTable('key_feed_head').set({ mark: checksum }).where('id', '=', 1).execute()
+  return { sequence, checksum }
 }
 
-/** Always the first ones, some at a time: no clock of any node can tear a hole into the feed. */
+/** Deletes from the start of the log only, so that clock differences between nodes cannot leave a gap. */
 export async function deleteChangesBefore(db: Tx, before: number): Promise<void> {
   const oldest = await db
     .selectFrom('key_feed')
     .select(['number', 'at'])
     .orderBy('number')
-    .limit(DROPPED_AT_ONCE)
+    .limit(DELETE_BATCH)
     .execute()
   const last = oldest.findLast(({ at }) => at < before)
   if (last) await db.deleteFrom('key_feed').where('number', '<=', last.number).execute()
 }
 
-/** The changes after a place, up to another; undefined where they are not all there, or too many. */
-export async function readChanges(db: Db, after: Position, upTo: Position): Promise<FeedRow[] | undefined> {
-  if (after.number > upTo.number || upTo.number - after.number > CATCH_UP_MAX) return undefined
+/** The changes after one position up to another; undefined if some are missing or there are too many. */
+export async function readChanges(db: Db, after: Position, upTo: Position): Promise<Change[] | undefined> {
+  if (after.sequence > upTo.sequence || upTo.sequence - after.sequence > CATCH_UP_MAX) return undefined
   const changes = await db
     .selectFrom('key_feed')
-    .selectAll()
-    .where('number', '>', after.number)
-    .where('number', '<=', upTo.number)
+    .select([...changeColumns, 'before as previousChecksum'])
+    .where('number', '>', after.sequence)
+    .where('number', '<=', upTo.sequence)
     .orderBy('number')
     .execute()
-  let place = after
+  let position = after
   for (const change of changes) {
-    if (change.number !== place.number + 1 || change.before !== place.mark) return undefined
-    place = change
+    if (change.sequence !== position.sequence + 1 || change.previousChecksum !== position.checksum)
+      return undefined
+    position = change
   }
-  return isSamePosition(place, upTo) ? changes : undefined
+  return isSamePosition(position, upTo) ? changes : undefined
 }
 
-/** So many changes up to a place, the latest last. */
-export async function readLatest(db: Db, upTo: Position, count: number): Promise<FeedRow[]> {
+/** The last `count` changes up to a position, oldest first. */
+export async function readLatest(db: Db, upTo: Position, count: number): Promise<Change[]> {
   const latest = await db
     .selectFrom('key_feed')
-    .selectAll()
-    .where('number', '<=', upTo.number)
+    .select(changeColumns)
+    .where('number', '<=', upTo.sequence)
     .orderBy('number', 'desc')
     .limit(count)
     .execute()
   return latest.reverse()
 }
 
-/** Where the last change ever made is. */
+/** The position of the latest change. */
 export const readHead = (db: Db): Promise<Position> =>
-  db.selectFrom('key_feed_head').select(['number', 'mark']).where('id', '=', 1).executeTakeFirstOrThrow()
+  db
+    .selectFrom('key_feed_head')
+    .select(['number as sequence', 'mark as checksum'])
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
 
-/** The same, and up to where a node is known to have heard, both as of one moment. */
+/** The head and the position that a node has acknowledged, from one snapshot; undefined if the node has no row. */
 export async function readPosition(
   db: Db,
   nodeId: string,
-): Promise<{ head: Position; seen: Position | undefined }> {
+): Promise<{ head: Position; acknowledged: Position | undefined }> {
   const { number, mark, seen, seenMark } = await db
     .selectFrom('key_feed_head as head')
     .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
@@ -97,7 +125,7 @@ export async function readPosition(
     .where('head.id', '=', 1)
     .executeTakeFirstOrThrow()
   return {
-    head: { number, mark },
-    seen: seen === null || seenMark === null ? undefined : { number: seen, mark: seenMark },
+    head: { sequence: number, checksum: mark },
+    acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
   }
 }

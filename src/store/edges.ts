@@ -1,4 +1,6 @@
+// SQL of edges and their credentials.
 import type { Selectable } from 'kysely'
+import { inState } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -18,18 +20,18 @@ export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefine
   db
     .selectFrom('edges')
     .select('name')
-    .where('revoked_at', 'is', null)
+    .where(inState('active'))
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirst()
 
-/** The hash of its credential; undefined where no such edge is active. */
+/** The hash of its credential; undefined if there is no active edge with this id. */
 export async function revokeEdge(db: Tx, id: string, at: number): Promise<string | undefined> {
   const row = await db
     .updateTable('edges')
     .set({ revoked_at: at })
     .where('id', '=', id)
-    .where('revoked_at', 'is', null)
+    .where(inState('active'))
     .returning('hash')
     .executeTakeFirst()
   return row?.hash

@@ -1,5 +1,8 @@
+// SQL of API keys.
 import type { Selectable } from 'kysely'
+import type { KeyState } from '../credentials/key-state.ts'
 import { batches, executeBulk } from './bulk.ts'
+import { inState, stateColumns, stateOf } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -12,12 +15,12 @@ export async function insertKey(db: Tx, row: KeyRow): Promise<void> {
 export const findKeyByHash = (db: Db, hash: string): Promise<KeyRow | undefined> =>
   db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
 
-/** Across workspaces, for the operator alone. */
+/** Across workspaces: for the operator only. */
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
   db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
 
 export interface Page {
-  /** Begin after the row with this id, or whatever the list is sorted by. */
+  /** Start after the row with this id, or with this value of the column that the list is sorted by. */
   after?: string | undefined
   limit: number
 }
@@ -26,7 +29,7 @@ export interface Page {
 export function listKeys(
   db: Db,
   workspaceId: string,
-  { after, limit, state }: Page & { state?: 'active' | 'revoked' | undefined },
+  { after, limit, state }: Page & { state?: KeyState | undefined },
 ): Promise<KeyRow[]> {
   let query = db
     .selectFrom('api_keys')
@@ -35,7 +38,7 @@ export function listKeys(
     .orderBy('id', 'desc')
     .limit(limit)
   if (after !== undefined) query = query.where('id', '<', after)
-  if (state !== undefined) query = query.where('revoked_at', state === 'active' ? 'is' : 'is not', null)
+  if (state !== undefined) query = query.where(inState(state))
   return query.execute()
 }
 
@@ -47,13 +50,13 @@ export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[
     .where('id', 'in', ids)
     .execute()
 
-/** Counts no further than `max`. */
+/** Counts up to `max`. */
 export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
   const active = db
     .selectFrom('api_keys')
     .select('id')
     .where('workspace_id', '=', workspaceId)
-    .where('revoked_at', 'is', null)
+    .where(inState('active'))
     .limit(max)
   const { count } = await db
     .selectFrom(active.as('active'))
@@ -62,7 +65,7 @@ export async function countActiveKeys(db: Db, workspaceId: string, max: number):
   return Number(count)
 }
 
-/** The hash of the key; undefined where no such key of the workspace is active. */
+/** The hash of the key; undefined if the workspace has no active key with this id. */
 export async function revokeKey(
   db: Tx,
   workspaceId: string,
@@ -74,30 +77,30 @@ export async function revokeKey(
     .set({ revoked_at: at })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
-    .where('revoked_at', 'is', null)
+    .where(inState('active'))
     .returning('hash')
     .executeTakeFirst()
   return row?.hash
 }
 
 /**
- * Whether the key is active, and if so, it stays so until the transaction ends: a revocation of it waits, or has been
- * waited for. (Written to itself, which locks it on every engine.)
+ * The state of a key, which no other transaction can change until this one ends; undefined if there is no such key. An
+ * update that changes nothing locks the row on every engine.
  */
-export async function lockActiveKey(db: Tx, workspaceId: string, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
+export async function lockKey(db: Tx, workspaceId: string, id: string): Promise<KeyState | undefined> {
+  const row = await db
     .updateTable('api_keys')
-    .set({ revoked_at: null })
+    .set((key) => ({ label: key.ref('label') }))
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
-    .where('revoked_at', 'is', null)
+    .returning(stateColumns)
     .executeTakeFirst()
-  return numUpdatedRows === 1n
+  return row && stateOf(row)
 }
 
-/** Late or repeated marks change nothing: the latest use stays. */
-export async function updateLastUsed(db: Tx, marks: readonly (readonly [id: string, at: number])[]) {
+/** Idempotent, in any order: the latest use is kept. */
+export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {
   const update = `update api_keys set last_used_at = given.at from given
     where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`
-  for (const part of batches(db, marks)) await executeBulk(db, { id: 'text', at: 'bigint' }, part, update)
+  for (const part of batches(db, uses)) await executeBulk(db, { id: 'text', at: 'bigint' }, part, update)
 }

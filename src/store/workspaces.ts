@@ -1,3 +1,4 @@
+// SQL of workspaces.
 import type { Selectable } from 'kysely'
 import { batches, executeBulk } from './bulk.ts'
 import type { Page } from './keys.ts'
@@ -6,7 +7,7 @@ import type { Tables } from './tables.ts'
 
 export type WorkspaceRow = Selectable<Tables['workspaces']>
 
-/** False where the slug is taken. */
+/** False if the slug is taken. */
 export async function insertWorkspace(db: Tx, row: WorkspaceRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('workspaces')
@@ -22,7 +23,7 @@ export const getWorkspace = (db: Db, id: string): Promise<WorkspaceRow> =>
 export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow | undefined> =>
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
 
-/** Of those of the slugs that exist. */
+/** Omits slugs that do not exist. */
 export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
   const found: { slug: string; id: string }[] = []
   const select = 'select w.slug, w.id from given join workspaces as w on w.slug = given.slug'
@@ -38,7 +39,7 @@ export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
   return found
 }
 
-/** Until the transaction ends, nobody else locks the workspace. (Written to itself, which locks it on every engine.) */
+/** Until the transaction ends. An update that changes nothing locks the row on every engine. */
 export async function lockWorkspace(db: Tx, id: string): Promise<void> {
   await db
     .updateTable('workspaces')
@@ -47,7 +48,7 @@ export async function lockWorkspace(db: Tx, id: string): Promise<void> {
     .execute()
 }
 
-/** By slug, after that one. */
+/** Sorted by slug. */
 export function listWorkspaces(db: Db, { after, limit }: Page): Promise<WorkspaceRow[]> {
   const query = db.selectFrom('workspaces').selectAll().orderBy('slug').limit(limit)
   return (after === undefined ? query : query.where('slug', '>', after)).execute()
@@ -57,7 +58,7 @@ export async function hasWorkspaces(db: Db): Promise<boolean> {
   return (await db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** False where there was nothing to change: provisioned already. */
+/** False if it was provisioned already. */
 export async function provisionWorkspace(db: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('workspaces')

@@ -69,7 +69,7 @@ test('what is not there, or there already, is exit 1 and says so', async (t) => 
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const cases: [words: string[], message: RegExp][] = [
-    [['admin', 'workspace', 'create', 'acme'], /There is a workspace "acme" already/],
+    [['admin', 'workspace', 'create', 'acme'], /Workspace "acme" already exists/],
     [['admin', 'key', 'create', '--workspace', 'none'], /There is no workspace "none"/],
     [['admin', 'key', 'list', '--workspace', 'none'], /There is no workspace "none"/],
     [['admin', 'workspace', 'provision', 'none'], /There is no workspace "none"/],
@@ -142,7 +142,7 @@ test('a port that is taken, and a database that cannot be reached, are said in o
   assert.equal(unreachable.code, 1)
   assert.match(
     unreachable.stderr,
-    /^adit: PostgreSQL cannot be used: .*ECONNREFUSED.* Check ADIT_DATABASE_URL\.\n$/,
+    /^adit: Cannot use the PostgreSQL database: .*ECONNREFUSED.* Check ADIT_DATABASE_URL\.\n$/,
   )
   assert.ok(!unreachable.stderr.includes('hunter2'))
 })
@@ -158,7 +158,7 @@ test('a PostgreSQL that refuses us is reported at once, with what to do', async 
   assert.equal(code, 1)
   assert.match(
     stderr,
-    /^adit: On that PostgreSQL, database "no_such_database" does not exist\. Create it with createdb/,
+    /^adit: PostgreSQL: database "no_such_database" does not exist\. Create it with createdb/,
   )
 })
 

@@ -1,4 +1,4 @@
-// What a node remembers, and when it goes by it. Tables are taken away to see that it does.
+// The cache of a node and when it may be used. Tables are renamed to prove that a response came from the cache.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,10 +7,10 @@ import { createSecret } from '../../src/credentials/secret.ts'
 import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { createDirectory } from '../../src/directory/directory.ts'
 import { startLastUsedTracker } from '../../src/directory/last-used.ts'
+import { awaitPropagation, publishChange } from '../../src/directory/propagation.ts'
 import type { Services } from '../../src/domain/context.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
-import { awaitPropagation, publishChange } from '../../src/domain/propagation.ts'
 import { createWorkspace, provision } from '../../src/domain/workspaces.ts'
 import { revokeKey } from '../../src/store/keys.ts'
 import { listNodes } from '../../src/store/nodes.ts'
@@ -22,22 +22,22 @@ import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, openTestWorld, operator, rename, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** A directory of its own on the database of the services: another node, without a server around it. */
-/** The type offers reads alone. */
+/** The cast is needed because the type offers only reads. */
 const withPlugin = (db: Db, plugin: KyselyPlugin): Db => (db as Kysely<Tables>).withPlugin(plugin)
 
+/** Another node on the same database: a follower and a directory, without an HTTP server. */
 async function startNode(
   t: Test,
   services: Services,
   store: Store = services.store,
-  lost = (error: unknown): void => assert.fail(String(error)),
+  onFailure = (error: unknown): void => assert.fail(String(error)),
 ) {
   const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const feed = await startChangeFollower(store, services.clock, node, { lost, regained() {} })
-  atEnd(t, () => feed.deregister())
-  const uses = startLastUsedTracker(store, services.clock, () => {})
-  atEnd(t, () => uses.stop())
-  return { feed, directory: createDirectory({ store, feed, uses, keysMax: 100 }) }
+  const follower = await startChangeFollower(store, services.clock, node, { onFailure, onRecovery() {} })
+  atEnd(t, () => follower.deregister())
+  const lastUsed = startLastUsedTracker(store, services.clock, () => {})
+  atEnd(t, () => lastUsed.stop())
+  return { follower, directory: createDirectory({ store, follower, lastUsed, keysMax: 100 }) }
 }
 
 async function openNode(t: Test, engine: Engine) {
@@ -49,7 +49,7 @@ async function openNode(t: Test, engine: Engine) {
 }
 
 for (const engine of engines) {
-  test(`${engine}: a key, its edge and its workspace that are known are answered from memory`, async (t) => {
+  test(`${engine}: cached keys, edges and workspaces are served without the database`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const before = await edge.verify(server.key.token)
@@ -60,12 +60,12 @@ for (const engine of engines) {
     assert.equal(before.json.valid, true)
   })
 
-  test(`${engine}: what is revoked or changed by another process is known as soon as that says so`, async (t) => {
+  test(`${engine}: a revocation or change by another process is effective as soon as it is acknowledged`, async (t) => {
     const server = await serve(t, { engine })
     const [edge, other] = [await addEdge(server), await addEdge(server, 'other')]
     const { workspace, key } = await addWorkspace(server, 'beta')
     assert.equal((await edge.verify(key.token)).json.workspace.provisioned, false)
-    // The services of the tests is not the server's own: to it, this is another process.
+    // These services are not the server's own: for the server, this is another process.
     await provision(server.services, operator, 'beta')
     assert.equal((await edge.verify(key.token)).json.workspace.provisioned, true)
     await revoke({ ...server.services, actor: operator, workspaceId: workspace.id }, key.id)
@@ -75,36 +75,36 @@ for (const engine of engines) {
     assert.equal((await other.verify(key.token)).status, 401)
   })
 
-  test(`${engine}: an answer that was on its way while the key was revoked does not bring it back`, async (t) => {
+  test(`${engine}: a database read that overlaps a revocation is not cached`, async (t) => {
     const { services, ctx } = await openNode(t, engine)
     const key = await createKey(ctx)
-    let letThrough = () => {}
-    let asked = 0
-    /** The database has answered; the answer arrives when the test says so. */
-    const held: KyselyPlugin = {
+    let release = () => {}
+    let queries = 0
+    /** Delays the results of queries until the test releases them. */
+    const delayed: KyselyPlugin = {
       transformQuery: ({ node }) => node,
       async transformResult({ result }) {
-        asked += 1
+        queries += 1
         await new Promise<void>((resolve) => {
-          letThrough = resolve
+          release = resolve
         })
         return result
       },
     }
     const { directory } = await startNode(t, services, {
       ...services.store,
-      db: withPlugin(services.store.db, held),
+      db: withPlugin(services.store.db, delayed),
     })
     const late = directory.verifyKey(key.token)
-    await until('the database has answered', () => asked === 1)
+    await until('the query has run', () => queries === 1)
     await revoke(ctx, key.id)
-    letThrough()
-    assert.equal((await late).valid, true, 'it began before the revocation')
+    release()
+    assert.equal((await late).valid, true, 'it started before the revocation')
     assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
-    assert.equal(asked, 1, 'and the second answer came from memory')
+    assert.equal(queries, 1, 'the second verdict came from the cache')
   })
 
-  test(`${engine}: a flood of invented keys drives no good one out, and each is asked for once`, async (t) => {
+  test(`${engine}: a flood of invented keys evicts no valid key, and rejections are cached`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_IN_MEMORY: '20' } })
     const edge = await addEdge(server)
     const invented = Array.from({ length: 50 }, () => createSecret('key', server.services.random))
@@ -112,75 +112,75 @@ for (const engine of engines) {
     for (const key of invented)
       assert.deepEqual((await edge.verify(key)).json, { valid: false, reason: 'unknown' })
     await rename(server, 'api_keys', 'away')
-    const good = await edge.verify(server.key.token)
-    const known = await edge.verify(invented.at(-1) as string)
-    const forgotten = await edge.verify(invented[0] as string)
+    const valid = await edge.verify(server.key.token)
+    const cached = await edge.verify(invented.at(-1) as string)
+    const evicted = await edge.verify(invented[0] as string)
     await rename(server, 'away', 'api_keys')
     assert.deepEqual(
-      [good.json.valid, known.json.reason, forgotten.status],
+      [valid.json.valid, cached.json.reason, evicted.status],
       [true, 'unknown', 500],
-      'the last one is still remembered, the first one is not',
+      'the last one is still cached, the first one was evicted',
     )
   })
 
-  test(`${engine}: a node whose row was taken away trusts its memory only after it has put it back`, async (t) => {
-    const { services, feed } = await openNode(t, engine)
+  test(`${engine}: a node whose row was deleted uses its cache only after it registered again`, async (t) => {
+    const { services, follower } = await openNode(t, engine)
     const rows = () => services.store.db.selectFrom('nodes').selectAll().execute()
-    await until('it is trusted', () => feed.isTrusted())
+    await until('it is up to date', () => follower.isUpToDate())
     await services.store.transaction((db) => db.deleteFrom('nodes').execute())
-    await until('it is back', async () => (await rows()).length === 1)
-    await until('it is trusted again', () => feed.isTrusted())
-    await feed.deregister()
-    assert.deepEqual(await rows(), [], 'a node that leaves hands its lease back')
+    await until('it is registered', async () => (await rows()).length === 1)
+    await until('it is up to date again', () => follower.isUpToDate())
+    await follower.deregister()
+    assert.deepEqual(await rows(), [], 'a node that stops gives up its lease')
   })
 
-  test(`${engine}: what is revoked while a node puts its row back is not accepted from memory`, async (t) => {
+  test(`${engine}: a key revoked while a node registers again is not accepted from its cache`, async (t) => {
     const { services, ctx } = await openNode(t, engine)
     const key = await createKey(ctx)
-    const { controlConnection: line } = services.store
-    /** What becomes of the answers that the node gets on its line. */
-    let fate: 'arrive' | 'fail' | 'wait' = 'arrive'
-    const fateful: KyselyPlugin = {
+    const { controlConnection } = services.store
+    /** What happens to query results on the node's control connection. */
+    let results: 'arrive' | 'fail' | 'wait' = 'arrive'
+    const intercepting: KyselyPlugin = {
       transformQuery: ({ node }) => node,
       async transformResult({ result }) {
-        if (fate === 'fail') throw new Error('the line is down')
-        await until('it may arrive', () => fate !== 'wait', 10_000)
+        if (results === 'fail') throw new Error('connection lost')
+        await until('results may arrive', () => results !== 'wait', 10_000)
         return result
       },
     }
-    let beforeJoining: (() => Promise<void>) | undefined
-    const joining: Connection['transaction'] = async (work) => {
-      await beforeJoining?.()
-      return line.transaction(work)
+    let beforeRegistration: (() => Promise<void>) | undefined
+    const transaction: Connection['transaction'] = async (work) => {
+      await beforeRegistration?.()
+      return controlConnection.transaction(work)
     }
     const store = {
       ...services.store,
-      controlConnection: { db: withPlugin(line.db, fateful), transaction: joining },
+      controlConnection: { db: withPlugin(controlConnection.db, intercepting), transaction },
     }
-    const { feed, directory } = await startNode(t, services, store, () => {})
-    await until('it is trusted', () => feed.isTrusted())
+    const { follower, directory } = await startNode(t, services, store, () => {})
+    await until('it is up to date', () => follower.isUpToDate())
     await directory.verifyKey(key.token)
-    fate = 'fail'
-    await until('its lease is over', () => !feed.isTrusted())
+    results = 'fail'
+    await until('its lease has expired', () => !follower.isUpToDate())
     await services.store.transaction((db) => db.deleteFrom('nodes').execute())
     const revoked = Promise.withResolvers<void>()
-    beforeJoining = async () => {
-      beforeJoining = undefined
-      // It has looked and not found it; nobody waits for it, because its row is not there.
+    beforeRegistration = async () => {
+      beforeRegistration = undefined
+      // It has polled and found no row. The revocation does not wait for it, because its row is missing.
       await revoke(ctx, key.id)
-      fate = 'wait'
+      results = 'wait'
       revoked.resolve()
     }
-    fate = 'arrive'
+    results = 'arrive'
     await revoked.promise
-    await until('it is back', async () => (await listNodes(services.store.db)).length > 0)
+    await until('it is registered', async () => (await listNodes(services.store.db)).length > 0)
     await sleep(50)
     assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
-    fate = 'arrive'
+    results = 'arrive'
   })
 
-  test(`${engine}: a database that was put back to an earlier state makes nodes forget`, async (t) => {
-    const { services, ctx, feed, directory } = await openNode(t, engine)
+  test(`${engine}: nodes drop their cache when the database is restored to an earlier state`, async (t) => {
+    const { services, ctx, follower, directory } = await openNode(t, engine)
     const [first, second] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, first.id)
     assert.equal((await directory.verifyKey(second.token)).valid, true)
@@ -190,36 +190,36 @@ for (const engine of engines) {
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', first.id).execute()
       await db.deleteFrom('api_keys').where('id', '=', second.id).execute()
     })
-    await until('the feed was read again', () => feed.place().number === 0)
+    await until('the change log was read again', () => follower.position().sequence === 0)
     assert.equal((await directory.verifyKey(first.token)).valid, true)
     assert.deepEqual(await directory.verifyKey(second.token), { valid: false, reason: 'unknown' })
     await revoke(ctx, first.id)
     assert.deepEqual(await directory.verifyKey(first.token), { valid: false, reason: 'revoked' })
   })
 
-  test(`${engine}: a number that is given a second time is not taken for the first`, async (t) => {
+  test(`${engine}: a sequence that is assigned a second time is not mistaken for the first`, async (t) => {
     const { services, ctx, directory } = await openNode(t, engine)
     const [lost, next] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, lost.id)
     assert.equal((await directory.verifyKey(next.token)).valid, true)
-    // As after a failover to a machine that had not heard of the first revocation: it has made another one since.
-    const place = await services.store.transaction(async (db) => {
+    // As after a failover to a standby that lacked the first revocation and has made another one since.
+    const position = await services.store.transaction(async (db) => {
       await db.updateTable('key_feed_head').set({ number: 0, mark: '' }).execute()
       await db.deleteFrom('key_feed').execute()
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', lost.id).execute()
       const hash = await revokeKey(db, ctx.workspaceId, next.id, 1)
       return publishChange(db, services, { kind: 'key', subjectId: next.id, hash: hash as string })
     })
-    assert.equal(place.number, 1)
-    await awaitPropagation(services, place)
+    assert.equal(position.sequence, 1)
+    await awaitPropagation(services, position)
     assert.deepEqual(await directory.verifyKey(next.token), { valid: false, reason: 'revoked' })
     assert.equal((await directory.verifyKey(lost.token)).valid, true)
   })
 
-  test(`${engine}: a second attempt at a revocation waits like the first`, async (t) => {
+  test(`${engine}: a retried revocation waits like the first attempt`, async (t) => {
     const { services, ctx } = await openNode(t, engine)
     const key = await createKey(ctx)
-    // A node that does not answer, and never will.
+    // A node that will never acknowledge anything.
     await services.store.transaction((db) =>
       db
         .insertInto('nodes')
@@ -236,20 +236,20 @@ for (const engine of engines) {
         })
         .execute(),
     )
-    const began = performance.now()
+    const startedAt = performance.now()
     const first = revoke(ctx, key.id).then(() => performance.now())
     await sleep(100)
     await assert.rejects(revoke(ctx, key.id), { code: 'not_found' })
-    const told = performance.now()
-    assert.ok((await first) - began > 2_000, 'a lease')
-    assert.ok(told - began > 2_000, 'told that it is gone before it was')
-    const third = performance.now()
+    const rejectedAt = performance.now()
+    assert.ok((await first) - startedAt > 2_000, 'waited for less than a lease')
+    assert.ok(rejectedAt - startedAt > 2_000, 'not found before the revocation was effective')
+    const thirdAt = performance.now()
     await assert.rejects(revoke(ctx, key.id), { code: 'not_found' })
-    assert.ok(performance.now() - third < 1_000, 'waited for a node that was waited for in vain')
+    assert.ok(performance.now() - thirdAt < 1_000, 'waited again for a node that was removed')
   })
 }
 
-test('without the database a node goes by its memory for a lease, and then says 503', async (t) => {
+test('without the database a node serves from its cache until the lease expires, then returns 503', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const relay = await startRelay(t, database)
   const through = new URL(database)
@@ -258,20 +258,20 @@ test('without the database a node goes by its memory for a lease, and then says 
   const edge = await addEdge(server)
   await edge.verify(server.key.token)
   relay.cut()
-  const lost = performance.now()
+  const cutAt = performance.now()
   let last = await edge.verify(server.key.token)
   assert.equal(last.status, 200)
   while (last.status === 200) {
-    assert.ok(performance.now() - lost < 2_500, 'a lease is 2 s')
+    assert.ok(performance.now() - cutAt < 2_500, 'a lease is 2 s')
     await sleep(20)
     last = await edge.verify(server.key.token)
   }
   assert.deepEqual([last.status, last.json.error], [503, 'unavailable'])
   relay.mend()
   const ms = await until(
-    'it is back',
+    'it has recovered',
     async () => (await edge.verify(server.key.token)).status === 200,
     2_000,
   )
-  t.diagnostic(`answered again ${Math.round(ms)} ms after the database was back`)
+  t.diagnostic(`recovered ${Math.round(ms)} ms after the database`)
 })

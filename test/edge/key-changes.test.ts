@@ -155,11 +155,11 @@ for (const engine of engines) {
     const slept = await listen(t, server.url, edge.token)
     await slept.until((list) => slept.isOver() || list.some(({ id }) => numberOf(id) === 3))
     assert.ok(!slept.heard.some(({ id, event }) => id && event))
-    const { mark } = await readHead(server.services.store.db)
+    const { checksum } = await readHead(server.services.store.db)
     for (const cursor of ['0', '1-', '99-', '2', '2-', `3-${'0'.repeat(16)}`]) {
       const stream = await listen(t, server.url, edge.token, cursor)
       assert.deepEqual(stream.heard[0], { event: 'reset', data: '{}' }, cursor)
-      await stream.until((list) => list.at(-1)?.id === `3-${mark}`)
+      await stream.until((list) => list.at(-1)?.id === `3-${checksum}`)
     }
     const resumed = await listen(t, server.url, edge.token, seen)
     await resumed.until(tellsOf(last))
@@ -183,14 +183,19 @@ for (const engine of engines) {
 test('an edge that is revoked while it connects is not left listening', async (t) => {
   const { services } = await openTestWorld(t, 'sqlite')
   const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
-  const feed = await startChangeFollower(services.store, services.clock, node, {
-    lost: assert.fail,
-    regained() {},
+  const follower = await startChangeFollower(services.store, services.clock, node, {
+    onFailure: assert.fail,
+    onRecovery() {},
   })
   atEnd(t, () => services.store.close())
-  atEnd(t, () => feed.deregister())
+  atEnd(t, () => follower.deregister())
   const { signal: closing } = new AbortController()
-  const events = keyChanges(feed, { id: 'edge_1', isStillGood: async () => false, after: undefined, closing })
+  const events = keyChanges(follower, {
+    id: 'edge_1',
+    isStillGood: async () => false,
+    after: undefined,
+    closing,
+  })
   assert.deepEqual(await events.next(), { value: undefined, done: true })
 })
 

@@ -2,8 +2,8 @@
 // here its source is changed while it is read.
 import { registerHooks } from 'node:module'
 
-const CAREFUL = 'isTrusted: () => performance.now() < until.monotonic && clock() < until.wall'
-const CARELESS = 'isTrusted: () => true'
+const CAREFUL = 'isValid: () => performance.now() < until.monotonic && clock() < until.wall'
+const CARELESS = 'isValid: () => true'
 let changed = 0
 
 registerHooks({

@@ -39,7 +39,7 @@ test('while the schema is expanded under load every answer is right; a node rest
   assert.equal((await node.ended).code, 0)
   const restarted = await startServing(t, env)
   await restarted.says(
-    /"the database is newer than this adit, which can run on it; update it soon"/,
+    /"database schema is newer than this version of adit but compatible; update soon"/,
     'stderr',
   )
   assert.equal((await fetch(`${restarted.url}/readyz`)).status, 200)

@@ -90,7 +90,7 @@ test('a file or folder that this user cannot write ends the start within a secon
   assert.match(await failureOf(join(closed, 'unwritable.db')), /cannot be created or written/)
   assert.match(await failureOf(join(closed, 'new.db')), /cannot be created or written/)
   // SQLite needs to put its write-ahead log beside the file.
-  assert.match(await failureOf(join(closed, 'writable.db')), /SQLite cannot use/)
+  assert.match(await failureOf(join(closed, 'writable.db')), /Cannot use the SQLite database/)
   if (isRoot) process.seteuid?.(0)
   else chmodSync(closed, 0o755)
 })

@@ -9,13 +9,13 @@ import { root } from '../support/process.ts'
 /** What each part may import of ours, and of others' packages. */
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
   credentials: { ours: [], packages: [] },
-  contract: { ours: [], packages: ['typebox'] },
-  store: { ours: [], packages: ['kysely', 'pg'] },
+  contract: { ours: ['credentials'], packages: ['typebox'] },
+  store: { ours: ['credentials'], packages: ['kysely', 'pg'] },
   domain: {
-    ours: ['contract', 'credentials', 'lazily', 'store'],
+    ours: ['contract', 'credentials', 'directory', 'lazily', 'store'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
-  directory: { ours: ['credentials', 'domain', 'store'], packages: [] },
+  directory: { ours: ['credentials', 'store'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
     ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
@@ -31,11 +31,14 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     ],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
-  mcp: { ours: ['client', 'contract'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
+  mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
   'edge-sdk': { ours: ['contract', 'net'], packages: ['typebox'] },
   net: { ours: [], packages: [] },
   tunnels: { ours: ['edge-sdk', 'net'], packages: ['pipenet'] },
-  'cli/admin': { ours: ['cli', 'contract', 'services', 'config', 'log', 'domain'], packages: [] },
+  'cli/admin': {
+    ours: ['cli', 'contract', 'services', 'config', 'directory', 'log', 'domain'],
+    packages: [],
+  },
   cli: {
     ours: [
       'cli/admin',

@@ -85,11 +85,11 @@ export const workspaceQuery = (workspace: string) =>
     queryFn: () => call('workspace.read', { workspace }),
   })
 
-export type KeyState = NonNullable<Input<'keys.list'>['state']> | 'all'
+export type KeyFilter = NonNullable<Input<'keys.list'>['state']> | 'all'
 
 export type Key = Output<'keys.list'>['keys'][number]
 
-export const keysQuery = (workspace: string, state: KeyState) =>
+export const keysQuery = (workspace: string, state: KeyFilter) =>
   infiniteQueryOptions({
     queryKey: ['workspace', workspace, 'keys', state],
     queryFn: ({ pageParam }) =>

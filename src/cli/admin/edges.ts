@@ -1,5 +1,6 @@
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
 import type { Io } from '../io.ts'
+import { printState } from '../key-state.ts'
 import { table } from '../table.ts'
 import { withServices } from './with-services.ts'
 
@@ -11,12 +12,7 @@ export async function create(name: string, io: Io): Promise<void> {
 
 export async function list(io: Io): Promise<void> {
   const edges = await withServices(io, listAll)
-  const rows = edges.map((edge) => [
-    edge.id,
-    edge.name,
-    edge.createdAt,
-    edge.revokedAt ? `revoked ${edge.revokedAt}` : 'active',
-  ])
+  const rows = edges.map((edge) => [edge.id, edge.name, edge.createdAt, printState(edge)])
   io.data(edges, table(['ID', 'NAME', 'CREATED', 'STATE'], rows))
 }
 

@@ -1,6 +1,7 @@
 import { createKey, listAllKeys, revokeAsOperator } from '../../domain/keys.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
 import type { Io } from '../io.ts'
+import { printState } from '../key-state.ts'
 import { withServices } from './with-services.ts'
 
 export async function create(given: { workspace: string; label: string | undefined }, io: Io): Promise<void> {
@@ -20,7 +21,7 @@ export async function list(workspace: string | undefined, io: Io): Promise<void>
       LABEL: (key) => key.label,
       CREATED: (key) => key.createdAt,
       'LAST USED': (key) => key.lastUsedAt ?? 'never',
-      STATE: (key) => (key.revokedAt ? `revoked ${key.revokedAt}` : 'active'),
+      STATE: printState,
     }),
   )
 }

@@ -1,5 +1,6 @@
 // What people see of a workspace: itself, its keys, its usage and its audit log.
 import Type from 'typebox'
+import { type KeyState, keyStates } from '../../credentials/key-state.ts'
 import {
   Count,
   HostName,
@@ -94,9 +95,9 @@ const listKeys = operation({
   params: Type.Object(InWorkspace),
   query: Type.Object({
     state: Type.Optional(
-      Type.Unsafe<'active' | 'revoked'>({
+      Type.Unsafe<KeyState>({
         type: 'string',
-        enum: ['active', 'revoked'],
+        enum: [...keyStates],
         description: 'Only those; all where not given.',
       }),
     ),

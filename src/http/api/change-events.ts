@@ -1,5 +1,5 @@
 // The stream of revocations to an edge, as server-sent events.
-import type { Change, ChangeFollower, Place } from '../../directory/change-follower.ts'
+import type { Change, ChangeFollower, Position } from '../../directory/change-follower.ts'
 import { StreamReplaced } from './change-streams.ts'
 
 /** Silence for longer means that something is lost. */
@@ -13,13 +13,13 @@ export interface ListeningEdge {
   id: string
   isStillGood: () => Promise<boolean>
   /** How far it has heard, if it has heard anything. */
-  after: Place | undefined
+  after: Position | undefined
   /** Aborted when the stream is to end; an edge whose stream was replaced is told so. */
   closing: AbortSignal
 }
 
 /** Ends when the edge itself is revoked. */
-export async function* keyChanges(feed: ChangeFollower, edge: ListeningEdge): AsyncGenerator<string> {
+export async function* keyChanges(follower: ChangeFollower, edge: ListeningEdge): AsyncGenerator<string> {
   const { after, closing } = edge
   const pending: Change[] = []
   let wake: () => void = () => {}
@@ -33,16 +33,16 @@ export async function* keyChanges(feed: ChangeFollower, edge: ListeningEdge): As
     wake()
   }
   // An edge that comes from a node which is ahead of this one has missed nothing.
-  if (after !== undefined) await feed.reach(after.number)
-  const subscription = feed.subscribe({
+  if (after !== undefined) await follower.catchUpTo(after.sequence)
+  const subscription = follower.subscribe({
     onChange(change) {
       pending.push(change)
       if (pending.length > PENDING_MAX) end()
       wake()
     },
-    onLost: end,
+    onReset: end,
   })
-  const { place } = subscription
+  const { position } = subscription
   unsubscribe = subscription.unsubscribe
 
   try {
@@ -50,22 +50,22 @@ export async function* keyChanges(feed: ChangeFollower, edge: ListeningEdge): As
     if (closing.aborted) return yield* farewell(closing)
     // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
     if (!(await edge.isStillGood())) return
-    const missed = after === undefined ? undefined : await feed.backlog(after, place)
+    const missed = after === undefined ? undefined : await follower.backlog(after, position)
     if (missed) {
       for (const change of missed) yield eventOf(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // Another node, which lags behind, may still answer that such a key is good: the edge must know better. Without an
-      // id, because they lie before the place.
-      for (const change of await feed.latest(place)) if (change.kind === 'key') yield revoked(change)
+      // id, because they lie before the position.
+      for (const change of await follower.latest(position)) if (change.kind === 'key') yield revoked(change)
     }
     // An id without data tells where the edge stands, and is no event: now it has heard everything.
-    yield `id: ${idOf(place)}\n\n`
+    yield `id: ${idOf(position)}\n\n`
 
     while (!ended) {
       const change = pending.shift()
       if (change) {
-        if (change.kind === 'edge' && change.subject_id === edge.id) return
+        if (change.kind === 'edge' && change.subjectId === edge.id) return
         yield eventOf(change)
         continue
       }
@@ -74,8 +74,8 @@ export async function* keyChanges(feed: ChangeFollower, edge: ListeningEdge): As
       const timer = setTimeout(resolve, COMMENT_EVERY_MS)
       await promise
       clearTimeout(timer)
-      // While the feed itself cannot be read, silence is the truth.
-      if (!ended && pending.length === 0 && feed.ageMs() < COMMENT_EVERY_MS) yield COMMENT
+      // Silent while the change log cannot be read.
+      if (!ended && pending.length === 0 && follower.ageMs() < COMMENT_EVERY_MS) yield COMMENT
     }
     yield* farewell(closing)
   } finally {
@@ -87,14 +87,14 @@ export async function* keyChanges(feed: ChangeFollower, edge: ListeningEdge): As
 /** Edges learn of keys; that another edge was revoked moves only their number on. */
 const eventOf = (change: Change) => `id: ${idOf(change)}\n${change.kind === 'key' ? revoked(change) : '\n'}`
 
-const idOf = ({ number, mark }: Place) => `${number}-${mark}`
+const idOf = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
 
-export function parseEventId(id: string): Place {
-  const [number, mark = ''] = id.split('-')
-  return { number: Number(number), mark }
+export function parseEventId(id: string): Position {
+  const [sequence, checksum = ''] = id.split('-')
+  return { sequence: Number(sequence), checksum }
 }
 
-const revoked = ({ subject_id: keyId, hash }: Change) =>
+const revoked = ({ subjectId: keyId, hash }: Change) =>
   `event: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`
 
 function* farewell({ reason }: AbortSignal): Generator<string> {

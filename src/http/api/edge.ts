@@ -23,7 +23,7 @@ import { ChangeStreams } from './change-streams.ts'
 export interface EdgeOptions {
   services: Services
   directory: Directory
-  feed: ChangeFollower
+  follower: ChangeFollower
   /** When streams are to end. */
   closing: AbortSignal
   baseUrl: string | undefined
@@ -41,7 +41,7 @@ interface EdgeCaller {
 const always = () => true
 
 export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
-  const { services, directory, feed, closing, baseUrl = '', describeWorkspace, quickVerify } = options
+  const { services, directory, follower, closing, baseUrl = '', describeWorkspace, quickVerify } = options
   const admitEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
   const streams = new ChangeStreams({
@@ -58,7 +58,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
           keyId: verdict.keyId,
           workspace: describeWorkspace(row),
         }))
-      : { valid: false as const, reason: verdict.reason === 'revoked' ? 'revoked' : 'unknown' }
+      : { valid: false as const, reason: verdict.reason === 'malformed' ? 'unknown' : verdict.reason }
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
     'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeVerdict),
@@ -69,7 +69,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
     },
     'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
       streams.open(actor.id, (closing) =>
-        keyChanges(feed, {
+        keyChanges(follower, {
           id: actor.id,
           isStillGood: async () => (await directory.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),

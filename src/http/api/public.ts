@@ -68,8 +68,8 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     recall: recall && {
       remember: (ctx, ...answer) => recall.remember((ctx as KeyContext).workspaceId, ...answer),
       watches: {
-        'workspace.read': ({ workspaceId }) => directory.watchWorkspace(workspaceId),
-        'tokens.list': keys.watchKeys,
+        'workspace.read': ({ workspaceId }) => directory.workspaceValidator(workspaceId),
+        'tokens.list': keys.keysValidator,
         'usage.read': watchUsage,
       },
     },

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
-import { KEY_REVOKED } from '../../domain/actors.ts'
+import { inactiveKeyMessages } from '../../domain/actors.ts'
 import { Fault } from '../../domain/fault.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
@@ -17,7 +17,7 @@ export const keyMessages: RefusalMessages = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
   malformed: 'This is not a whole API key: it was mistyped, cut off or is of another kind.',
   unknown: 'This API key is not known here.',
-  revoked: KEY_REVOKED,
+  ...inactiveKeyMessages,
 }
 
 export const edgeMessages: RefusalMessages = {

@@ -1,4 +1,6 @@
 import { Badge, Button, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
+import type { ReactNode } from 'react'
+import { isActive, type KeyState, keyState } from '../../../src/credentials/key-state.ts'
 import { CopyIconButton } from '../components/copy.tsx'
 import { dangerOutline } from '../components/danger-outline.ts'
 import { removesRow } from '../components/focus.ts'
@@ -15,7 +17,7 @@ export function KeyList({ keys }: { keys: Key[] }) {
   const isPhone = useIsPhone()
   const revoking = useRemovalDialog<Key>()
   const revokeButton = (key: Key) =>
-    canManage && key.revokedAt === null ? (
+    canManage && isActive(key) ? (
       <Button
         size="xs"
         {...dangerOutline}
@@ -149,15 +151,16 @@ function KeyId({ id }: { id: string }) {
   )
 }
 
-function State({ of: { revokedAt } }: { of: Key }) {
-  return revokedAt ? (
+const stateBadges: Record<KeyState, (key: Key) => ReactNode> = {
+  active: () => <Badge color="green">Active</Badge>,
+  revoked: ({ revokedAt }) => (
     <Stack gap={2}>
       <Badge color="gray">Revoked</Badge>
       <Text size="xs" c="dimmed">
-        <RelativeTime at={revokedAt} />
+        {revokedAt && <RelativeTime at={revokedAt} />}
       </Text>
     </Stack>
-  ) : (
-    <Badge color="green">Active</Badge>
-  )
+  ),
 }
+
+const State = ({ of: key }: { of: Key }) => stateBadges[keyState(key)](key)

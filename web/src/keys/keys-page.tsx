@@ -7,29 +7,26 @@ import { LoadMoreButton } from '../components/load-more-button.tsx'
 import { Page } from '../components/page.tsx'
 import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { KeyIcon, PlusIcon } from '../icons.tsx'
-import { type KeyState, keysQuery, workspaceQuery } from '../queries.ts'
+import { type KeyFilter, keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { KeyList } from './key-list.tsx'
 
-const states: { value: KeyState; label: string }[] = [
-  { value: 'active', label: 'Active' },
-  { value: 'revoked', label: 'Revoked' },
-  { value: 'all', label: 'All' },
-]
+const filterLabels: Record<KeyFilter, string> = { active: 'Active', revoked: 'Revoked', all: 'All' }
+const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: value as KeyFilter, label }))
 
-const DEFAULT: KeyState = 'active'
+const DEFAULT: KeyFilter = 'active'
 
 export function KeysPage() {
   const { slug, name, canManage } = useWorkspace()
   const [search, setSearch] = useSearchParams()
   const asked = search.get('state')
-  const state = states.find(({ value }) => value === asked)?.value ?? DEFAULT
+  const state = filters.find(({ value }) => value === asked)?.value ?? DEFAULT
   const keys = useInfiniteQuery(keysQuery(slug, state))
   const createRef = useRef<HTMLButtonElement>(null)
   const isCreating = canManage && search.has('create')
 
-  const setAddress = (creating: boolean, state: KeyState) =>
+  const setAddress = (creating: boolean, state: KeyFilter) =>
     setSearch({ ...(state !== DEFAULT && { state }), ...(creating && { create: '' }) }, { replace: true })
   const setCreating = (creating: boolean) => setAddress(creating, state)
   const createButton = canManage && (
@@ -48,9 +45,9 @@ export function KeysPage() {
       <Group>
         <SegmentedControl
           aria-label="Which keys"
-          data={states}
+          data={filters}
           value={state}
-          onChange={(value) => setAddress(false, value as KeyState)}
+          onChange={(value) => setAddress(false, value as KeyFilter)}
         />
       </Group>
       <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
@@ -90,7 +87,7 @@ function KeysCreatedByKeysNote() {
   )
 }
 
-function NoKeys({ state, canManage }: { state: KeyState; canManage: boolean }) {
+function NoKeys({ state, canManage }: { state: KeyFilter; canManage: boolean }) {
   if (state === 'revoked') return <EmptyState icon={<KeyIcon size={36} />} title="No key was revoked" />
   return (
     <EmptyState icon={<KeyIcon size={36} />} title="No keys yet">
