@@ -226,7 +226,7 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
   const config = {
     host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
     port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
-    publicly: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
+    publicEndpoint: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
     trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES', edgeSettings.ADIT_EDGE_TRUSTED_PROXIES),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
     pipenetPort: read('ADIT_EDGE_PIPENET_PORT', edgeSettings.ADIT_EDGE_PIPENET_PORT),

@@ -1,8 +1,8 @@
 // `adit tunnel <port>`: makes a local server reachable through an edge, until it is stopped.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment, edgeSettings } from '../config.ts'
-import type { Passed } from '../tunnels/client/local-server.ts'
-import { runTunnel, TunnelRefused } from '../tunnels/client/run-tunnel.ts'
+import type { ProxiedRequest } from '../tunnels/client/local-server.ts'
+import { runTunnel, TunnelRejected } from '../tunnels/client/run-tunnel.ts'
 import type { Opened } from '../tunnels/protocol.ts'
 import { type ApiInput, explained, findAccess, findKey, requireAddress } from './api.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
@@ -51,21 +51,21 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
         if (io.json) io.data({ event: 'lost', message: why }, '')
         lost = why
       },
-      onPassed(passed) {
-        if (io.json) io.data({ event: 'request', ...passed, ms: Math.round(passed.ms) }, '')
-        else io.info(lineOf(passed))
+      onRequest(request) {
+        if (io.json) io.data({ event: 'request', ...request, ms: Math.round(request.ms) }, '')
+        else io.info(lineOf(request))
       },
     })
   } catch (error) {
-    throw error instanceof TunnelRefused ? refused(error) : error
+    throw error instanceof TunnelRejected ? refused(error) : error
   }
   if (shown !== undefined) io.info('Closed.')
 }
 
-const lineOf = ({ method, path, status, ms }: Passed) =>
+const lineOf = ({ method, path, status, ms }: ProxiedRequest) =>
   `${new Date().toISOString().slice(11, 19)}  ${status}  ${String(Math.round(ms)).padStart(5)} ms  ${method.padEnd(6)} ${path}`
 
-function refused({ code, message }: TunnelRefused): Error {
+function refused({ code, message }: TunnelRejected): Error {
   if (code === 'unauthorized') return new NotAuthenticated(message)
   return code === 'invalid_request' ? new UsageError(message) : new CommandError(code, message)
 }

@@ -1,19 +1,18 @@
-// Which host names tunnels have: one label under the base of their workspace, so that no name reaches into another's.
+// Tunnel names and the host names made from them. A name is one label under the tunnel domain of its workspace, so no
+// workspace can take a host of another.
 import { randomInt } from 'node:crypto'
+import { isDnsLabel } from '../net/hostname.ts'
 
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
-const LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
-const RANDOM_LETTERS = 8
+const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789'
+const RANDOM_LENGTH = 8
 
-export const isName = (name: unknown): name is string => typeof name === 'string' && LABEL.test(name)
-
-export const NAME_WORDS = 'lower-case letters, digits and inner hyphens, at most 63 of them'
+export const isTunnelName = (name: unknown): name is string => typeof name === 'string' && isDnsLabel(name)
 
 export const randomName = () =>
-  Array.from({ length: RANDOM_LETTERS }, () => LETTERS[randomInt(LETTERS.length)]).join('')
+  Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
 
-/** The host that a `Host` header names, as tunnels are kept by it: without a port, the final dot or capitals. */
-export const hostOf = (header: string) =>
+/** Normalizes a `Host` header to the key of the registry: no port, no trailing dot, lower case. */
+export const normalizeHost = (header: string) =>
   header
     .replace(/:\d{0,5}$/, '')
     .replace(/\.$/, '')

@@ -1,23 +1,27 @@
-// What the two ends of a tunnel say to each other to begin with; after that the edge speaks HTTP to the other end.
+// The protocol between tunnel client and edge. The client opens a tunnel by a POST, then connects by HTTP upgrades; on
+// each of those connections the edge is the HTTP client.
 
-/** No tunnel's own server is asked for anything below it. */
+/** Paths under it are the edge's own and never reach a local server. */
 export const OWN_PATHS = '/.adit/'
-/** POST opens a tunnel and DELETE closes it. */
+/** POST opens a tunnel, DELETE closes it. */
 export const TUNNELS_PATH = `${OWN_PATHS}tunnels`
-/** Asked for with an upgrade, by which the connection becomes the tunnel's. */
+/** A GET with `Upgrade` turns the connection into one of the tunnel's. */
 export const CONNECTION_PATH = `${OWN_PATHS}connection`
 export const UPGRADE = 'adit-tunnel'
 
-/** The answer to an opening. */
+/** An open tunnel, as the edge describes it to its client. */
 export interface Opened {
-  /** A secret: with it comes whoever connects for the tunnel, closes it or opens it again. */
-  readonly id: string
+  /** Authenticates connections of the tunnel, closing it and reopening it. */
+  readonly secret: string
   readonly name: string
   readonly host: string
   readonly url: string
-  /** As many connections may be kept at the most. */
+  /** Maximum number of connections. */
   readonly connections: number
 }
 
-export const authorizationOf = (id: string) => `Tunnel ${id}`
-export const idIn = (authorization = '') => /^Tunnel ([\w-]{32})$/.exec(authorization)?.[1]
+/** In JSON the secret is called `id`, as in pipenet's protocol. */
+export type OpenedJson = Omit<Opened, 'secret'> & { readonly id: string }
+
+export const formatAuthorization = (secret: string) => `Tunnel ${secret}`
+export const parseAuthorization = (header = '') => /^Tunnel ([\w-]{32})$/.exec(header)?.[1]

@@ -1,11 +1,10 @@
-// Hands a request on and its answer back. Both ends of a tunnel do this: the edge, from visitors into the tunnel, and its
-// other end, from the tunnel to a local server.
+// HTTP reverse proxy for requests and upgrades. The edge proxies from the internet into a tunnel, the tunnel client from
+// the tunnel to the local server. Downstream is the side that sends the request, upstream the side that responds.
 import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from 'node:http'
 import { type Duplex, pipeline } from 'node:stream'
 import { connectionNames } from './header-limits.ts'
 import { closeGracefully } from './responses.ts'
 
-/** What concerns one connection and not the request. */
 const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
@@ -15,203 +14,219 @@ const HOP_BY_HOP = new Set([
   'upgrade',
   'expect',
 ])
-/** Nobody can have these left out by calling them hop-by-hop: what they frame would be taken for another request. */
+/** Never removed, even if Connection names them: without them a body would be parsed as another request. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
 const LISTENERS_MAX = 30
-const ANSWER_WITHIN_MS = 120_000
-/** Responses 1xx before the response to a request. */
+const RESPONSE_TIMEOUT_MS = 120_000
+/** Limit of 1xx responses to one request. */
 const INFORMATIONAL_MAX = 32
 
 export interface ProxyOptions {
-  /** How the far side is reached. */
-  readonly to: Pick<RequestOptions, 'agent' | 'host' | 'port'>
-  /** Headers that take the place of those which came along, by their names in lower case. */
+  readonly upstream: Pick<RequestOptions, 'agent' | 'host' | 'port'>
+  /** Request headers that replace those of the client, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Rewrites the headers of responses, names and values in turn. */
+  /** Rewrites response headers, given as alternating names and values. */
   rewriteResponse?(headers: string[]): string[]
-  /** Called with the bytes of heads and bodies as they pass. */
+  /** Called with the size of the head and of each chunk of the body. */
   onBytesIn?(bytes: number): void
   onBytesOut?(bytes: number): void
-  /** The far side has begun to answer. */
-  onAnswered?(status: number): void
-  /** The far side gave no answer; nothing was sent to the near one yet. */
-  refuse(status: 502 | 504): void
+  /** Called when the response of the upstream begins. */
+  onResponse?(status: number): void
+  /** Sends an error downstream. Called only before a response has begun. */
+  fail(status: 502 | 504): void
 }
 
-/** Gives what ends it, before its time. */
+/** Returns a function that aborts the request. */
 export function proxyRequest(
-  near: IncomingMessage,
-  answer: ServerResponse,
-  passage: ProxyOptions,
+  downstream: IncomingMessage,
+  response: ServerResponse,
+  options: ProxyOptions,
 ): () => void {
-  const headers = headersFor(near, passage)
-  const onward = startOnward(near, headers, passage)
-  const patience = setTimeout(() => giveUp(504), ANSWER_WITHIN_MS)
+  const headers = requestHeaders(downstream, options)
+  const upstreamRequest = startUpstreamRequest(downstream, headers, options)
+  const timeout = setTimeout(() => fail(504), RESPONSE_TIMEOUT_MS)
 
-  function giveUp(status: 502 | 504): void {
-    clearTimeout(patience)
-    onward.destroy()
-    if (answer.writableEnded || answer.destroyed) return
-    if (answer.headersSent) answer.destroy()
-    else passage.refuse(status)
+  function fail(status: 502 | 504): void {
+    clearTimeout(timeout)
+    upstreamRequest.destroy()
+    if (response.writableEnded || response.destroyed) return
+    if (response.headersSent) response.destroy()
+    else options.fail(status)
   }
 
-  onward.on('response', (far) => {
-    if (onward.destroyed) return
-    clearTimeout(patience)
-    // The request turned out malformed meanwhile, and has its response.
-    if (answer.headersSent) return void onward.destroy()
-    const { statusCode: status = 0, statusMessage: reason = '' } = far
-    const kept = responseHeaders(far, passage)
+  upstreamRequest.on('response', (upstream) => {
+    if (upstreamRequest.destroyed) return
+    clearTimeout(timeout)
+    // The request turned out to be malformed meanwhile, and has its response.
+    if (response.headersSent) return void upstreamRequest.destroy()
+    const { statusCode: status = 0, statusMessage: reason = '' } = upstream
+    const kept = responseHeaders(upstream, options)
     try {
-      if (!isFinal(status)) throw new RangeError('no status of an answer')
-      answer.writeHead(status, reason, kept)
+      if (!isFinal(status)) throw new RangeError('not a final status')
+      response.writeHead(status, reason, kept)
     } catch {
-      // Whoever stands behind the tunnel can send what they like.
-      giveUp(502)
+      // The upstream is not trusted to send a valid status or reason.
+      fail(502)
       return
     }
-    passage.onAnswered?.(status)
-    passage.onBytesOut?.(sizeOfHead(`HTTP/1.1 ${status} ${reason}`, kept))
-    far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
-    // Ends both sides when either one does.
-    pipeline(far, answer, () => {})
+    options.onResponse?.(status)
+    options.onBytesOut?.(sizeOfHead(`HTTP/1.1 ${status} ${reason}`, kept))
+    upstream.on('data', (chunk: Buffer) => options.onBytesOut?.(chunk.length))
+    // Destroys both streams when either fails.
+    pipeline(upstream, response, () => {})
   })
-  onward.on('error', () => giveUp(502))
-  // Only with an answer to an upgrade that nobody asked for.
-  onward.on('upgrade', (_far, socket) => {
+  upstreamRequest.on('error', () => fail(502))
+  // Only if the upstream switches protocols without being asked to.
+  upstreamRequest.on('upgrade', (_upstream, socket) => {
     socket.destroy()
-    giveUp(502)
+    fail(502)
   })
-  answer.on('close', () => {
-    clearTimeout(patience)
-    onward.destroy()
-    // Answered before all of it was read: the next request on the connection comes after the rest, which is nobody's.
-    near.off('data', count)
-    near.unpipe(onward)
-    near.resume()
+  response.on('close', () => {
+    clearTimeout(timeout)
+    upstreamRequest.destroy()
+    // The response may end before the body is read: discards the rest, so that the next request can be parsed.
+    downstream.off('data', count)
+    downstream.unpipe(upstreamRequest)
+    downstream.resume()
   })
   const count = (chunk: Buffer) => {
-    passage.onBytesIn?.(chunk.length)
-    // Something large takes as long as it takes; nobody answers before it is there.
-    if (!answer.headersSent) patience.refresh()
+    options.onBytesIn?.(chunk.length)
+    // A large upload may take longer than the timeout, which counts from its last chunk.
+    if (!response.headersSent) timeout.refresh()
   }
-  near.on('data', count)
-  // Before the body comes: a tunnel client makes another connection once it knows that this one is in use.
-  if (hasBody(near)) onward.flushHeaders()
-  near.pipe(onward)
-  return () => giveUp(502)
+  downstream.on('data', count)
+  // Sent before the body: the tunnel client adds a spare connection when it sees that this one is in use.
+  if (hasBody(downstream)) upstreamRequest.flushHeaders()
+  downstream.pipe(upstreamRequest)
+  return () => fail(502)
 }
 
-/** A WebSocket, or whatever else begins as a request and goes on as a connection. */
+/** Proxies a WebSocket or another protocol upgrade. Returns a function that aborts it. */
 export function proxyUpgrade(
-  near: IncomingMessage,
+  downstream: IncomingMessage,
   socket: Duplex,
-  early: Buffer,
-  passage: ProxyOptions,
+  head: Buffer,
+  options: ProxyOptions,
 ): () => void {
-  const headers = [
-    ...headersFor(near, passage),
-    'Connection',
-    'Upgrade',
-    'Upgrade',
-    near.headers.upgrade ?? '',
-  ]
-  const onward = startOnward(near, headers, passage)
-  const patience = setTimeout(() => giveUp(504), ANSWER_WITHIN_MS)
-  let isAnswered = false
+  const upgrade = ['Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '']
+  const headers = [...requestHeaders(downstream, options), ...upgrade]
+  const upstreamRequest = startUpstreamRequest(downstream, headers, options)
+  const timeout = setTimeout(() => fail(504), RESPONSE_TIMEOUT_MS)
+  let hasResponse = false
 
-  function giveUp(status: 502 | 504): void {
-    clearTimeout(patience)
-    onward.destroy()
-    if (isAnswered) socket.destroy()
-    else if (!socket.destroyed) passage.refuse(status)
+  function fail(status: 502 | 504): void {
+    clearTimeout(timeout)
+    upstreamRequest.destroy()
+    if (hasResponse) socket.destroy()
+    else if (!socket.destroyed) options.fail(status)
   }
-  function sendHead(far: IncomingMessage, headers: string[]): void {
-    clearTimeout(patience)
-    isAnswered = true
-    passage.onAnswered?.(far.statusCode as number)
-    const head = `HTTP/1.1 ${far.statusCode} ${far.statusMessage}\r\n${linesOf(headers)}\r\n`
-    socket.write(head, 'latin1')
-    passage.onBytesOut?.(head.length)
+  function sendHead(upstream: IncomingMessage, headers: string[]): void {
+    clearTimeout(timeout)
+    hasResponse = true
+    options.onResponse?.(upstream.statusCode as number)
+    const text = `HTTP/1.1 ${upstream.statusCode} ${upstream.statusMessage}\r\n${formatHeaders(headers)}\r\n`
+    socket.write(text, 'latin1')
+    options.onBytesOut?.(text.length)
   }
 
-  socket.on('error', () => onward.destroy())
+  socket.on('error', () => upstreamRequest.destroy())
   socket.on('close', () => {
-    clearTimeout(patience)
-    onward.destroy()
+    clearTimeout(timeout)
+    upstreamRequest.destroy()
   })
-  onward.on('error', () => giveUp(502))
-  // Refused, by an ordinary answer: after it neither connection is of any more use.
-  onward.on('response', (far) => {
-    if (onward.destroyed) return
-    if (!isFinal(far.statusCode ?? 0)) {
-      giveUp(502)
+  upstreamRequest.on('error', () => fail(502))
+  // The upstream declined the upgrade with an ordinary response, after which both connections are closed.
+  upstreamRequest.on('response', (upstream) => {
+    if (upstreamRequest.destroyed) return
+    if (!isFinal(upstream.statusCode ?? 0)) {
+      fail(502)
       return
     }
-    far.once('end', () => onward.destroy())
-    sendHead(far, [...responseHeaders(far, passage), 'Connection', 'close'])
-    far.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
-    far.on('error', () => socket.destroy())
-    far.pipe(socket, { end: false })
-    far.once('end', () => closeGracefully(socket))
+    upstream.once('end', () => upstreamRequest.destroy())
+    sendHead(upstream, [...responseHeaders(upstream, options), 'Connection', 'close'])
+    upstream.on('data', (chunk: Buffer) => options.onBytesOut?.(chunk.length))
+    upstream.on('error', () => socket.destroy())
+    upstream.pipe(socket, { end: false })
+    upstream.once('end', () => closeGracefully(socket))
   })
-  onward.on('upgrade', (far, farSocket, farEarly) => {
-    farSocket.on('error', () => {})
-    if (onward.destroyed) return
-    sendHead(far, rewritten(far.rawHeaders, passage))
-    // Each of the two pipelines below has some of its own.
-    for (const end of [socket, farSocket]) end.setMaxListeners(LISTENERS_MAX)
-    for (const [bytes, to, count] of [
-      [farEarly, socket, passage.onBytesOut],
-      [early, farSocket, passage.onBytesIn],
-    ] as const) {
-      if (bytes.length === 0) continue
-      to.write(bytes)
-      count?.(bytes.length)
+  upstreamRequest.on('upgrade', (upstream, upstreamSocket, upstreamHead) => {
+    upstreamSocket.on('error', () => {})
+    if (upstreamRequest.destroyed) return
+    sendHead(upstream, rewrite(upstream.rawHeaders, options))
+    connectSockets({ socket, head }, { socket: upstreamSocket, head: upstreamHead }, options)
+  })
+  upstreamRequest.end()
+  return () => fail(502)
+}
+
+interface UpgradedEnd {
+  socket: Duplex
+  /** Bytes that arrived together with the headers. */
+  head: Buffer
+}
+
+function connectSockets(
+  downstream: UpgradedEnd,
+  upstream: UpgradedEnd,
+  { onBytesIn, onBytesOut }: ProxyOptions,
+): void {
+  // The two pipelines below add several listeners each.
+  for (const { socket } of [downstream, upstream]) socket.setMaxListeners(LISTENERS_MAX)
+  for (const [from, to, onBytes] of [
+    [upstream, downstream, onBytesOut],
+    [downstream, upstream, onBytesIn],
+  ] as const) {
+    if (from.head.length > 0) {
+      to.socket.write(from.head)
+      onBytes?.(from.head.length)
     }
-    socket.on('data', (chunk: Buffer) => passage.onBytesIn?.(chunk.length))
-    farSocket.on('data', (chunk: Buffer) => passage.onBytesOut?.(chunk.length))
-    pipeline(socket, farSocket, () => {})
-    pipeline(farSocket, socket, () => {})
-  })
-  onward.end()
-  return () => giveUp(502)
+    from.socket.on('data', (chunk: Buffer) => onBytes?.(chunk.length))
+    pipeline(from.socket, to.socket, () => {})
+  }
 }
 
 const isFinal = (status: number) => status >= 200 && status <= 999
 
-/** A request that has a body goes on as a request, whatever it would like to become: the body is part of it. */
+/** A request with a body is proxied as a request even if it asks for an upgrade: the body is part of it. */
 export const mayUpgrade = (request: IncomingMessage) =>
   request.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(request)
 
 export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 
-function startOnward(near: IncomingMessage, headers: string[], { to, onBytesIn }: ProxyOptions) {
-  const { method = 'GET', url = '/' } = near
+function startUpstreamRequest(
+  { method = 'GET', url = '/' }: IncomingMessage,
+  headers: string[],
+  { upstream, onBytesIn }: ProxyOptions,
+) {
   onBytesIn?.(sizeOfHead(`${method} ${url} HTTP/1.1`, headers))
-  const onward = request({ ...to, method, path: url, headers, setHost: false, setDefaultHeaders: false })
-  let informational = 0
-  onward.on('information', () => {
-    informational += 1
-    if (informational > INFORMATIONAL_MAX) onward.destroy(new Error('Too many informational responses.'))
+  const started = request({
+    ...upstream,
+    method,
+    path: url,
+    headers,
+    setHost: false,
+    setDefaultHeaders: false,
   })
-  return onward
+  let informational = 0
+  started.on('information', () => {
+    informational += 1
+    if (informational > INFORMATIONAL_MAX) started.destroy(new Error('Too many informational responses.'))
+  })
+  return started
 }
 
-function headersFor(near: IncomingMessage, { headers = {} }: ProxyOptions): string[] {
-  const kept = endToEnd(near.rawHeaders, new Set(Object.keys(headers)))
-  return [...kept, ...Object.entries(headers).flat()]
+function requestHeaders({ rawHeaders }: IncomingMessage, { headers = {} }: ProxyOptions): string[] {
+  return [...endToEnd(rawHeaders, new Set(Object.keys(headers))), ...Object.entries(headers).flat()]
 }
 
-const responseHeaders = (far: IncomingMessage, passage: ProxyOptions) =>
-  rewritten(endToEnd(far.rawHeaders, new Set(['transfer-encoding'])), passage)
+const responseHeaders = ({ rawHeaders }: IncomingMessage, options: ProxyOptions) =>
+  rewrite(endToEnd(rawHeaders, new Set(['transfer-encoding'])), options)
 
-const rewritten = (headers: string[], { rewriteResponse }: ProxyOptions) =>
+const rewrite = (headers: string[], { rewriteResponse }: ProxyOptions) =>
   rewriteResponse?.(headers) ?? headers
 
-/** Those headers that are for whoever the message is for, in the order and spelling in which they came. */
+/** Removes hop-by-hop headers and those in `without`. Order and spelling of the others are kept. */
 function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[] {
   const pairs = raw.flatMap((name, index) =>
     index % 2 === 0 ? [[name.toLowerCase(), name, raw[index + 1] as string] as const] : [],
@@ -224,8 +239,8 @@ function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[
   )
 }
 
-const linesOf = (headers: readonly string[]) =>
+const formatHeaders = (headers: readonly string[]) =>
   headers.reduce((text, part, index) => text + part + (index % 2 === 0 ? ': ' : '\r\n'), '')
 
-const sizeOfHead = (first: string, headers: readonly string[]) =>
-  first.length + 2 + linesOf(headers).length + 2
+const sizeOfHead = (firstLine: string, headers: readonly string[]) =>
+  firstLine.length + 2 + formatHeaders(headers).length + 2

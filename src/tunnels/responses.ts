@@ -1,17 +1,17 @@
-// What the edge says itself: JSON to the other ends of tunnels, a line of text to visitors.
+// Responses that the edge and the tunnel client generate: JSON for the control API, plain text for proxied requests.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { hostOf } from './names.ts'
+import { normalizeHost } from './names.ts'
 
-const CLOSED_WITHIN_MS = 2_000
-const TEXT = {
+const CLOSE_TIMEOUT_MS = 2_000
+const TEXT_HEADERS = {
   'content-type': 'text/plain; charset=utf-8',
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
 }
 
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  // A request that turned out malformed meanwhile has its response.
+  // A request that turned out to be malformed meanwhile has its response.
   if (response.headersSent) return
   const text = JSON.stringify(body)
   response.writeHead(status, {
@@ -22,25 +22,25 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(text)
 }
 
-export function sendError(response: ServerResponse, status: number, words: string): void {
-  // With the reason: one that could not be sent may have been set before.
-  response.writeHead(status, STATUS_CODES[status], TEXT)
-  response.end(`${words}\n`)
+export function sendError(response: ServerResponse, status: number, message: string): void {
+  // The reason is set explicitly: a failed writeHead may have left an invalid one.
+  response.writeHead(status, STATUS_CODES[status], TEXT_HEADERS)
+  response.end(`${message}\n`)
 }
 
-/** The same, where a request wanted to become a connection. */
-export function sendRawError(socket: Duplex, status: number, words: string): void {
-  const lines = Object.entries({ ...TEXT, connection: 'close' }).map(
+/** sendError for sockets without a ServerResponse, such as those of upgrades. */
+export function sendRawError(socket: Duplex, status: number, message: string): void {
+  const headers = Object.entries({ ...TEXT_HEADERS, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${words}\n`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${message}\n`)
   closeGracefully(socket)
 }
 
-/** Sends what is left, lets whoever is there go by themselves, and waits for nobody who does not. */
+/** Flushes pending output, then waits for the peer to close, but no longer than the timeout. */
 export function closeGracefully(socket: Duplex): void {
-  const patience = setTimeout(() => socket.destroy(), CLOSED_WITHIN_MS)
-  socket.once('close', () => clearTimeout(patience))
+  const timeout = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS)
+  socket.once('close', () => clearTimeout(timeout))
   socket.once('end', () => socket.destroy())
   socket.resume()
   socket.end()
@@ -51,15 +51,15 @@ export interface Target {
   readonly path: string
 }
 
-export const NO_TARGET = 'The request is for no host, or for more than one.'
+export const INVALID_TARGET = 'The request must have exactly one Host header and a path.'
 
-/** Where a request wants to go. Of two hosts one could be checked and the other believed, so there must be one. */
+/** Host and path of a request. Rejects several hosts, because another parser might choose a different one. */
 export function parseTarget({ rawHeaders, url = '' }: IncomingMessage): Target | undefined {
   const hosts = rawHeaders.filter(
     (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === 'host',
   )
   if (hosts.length !== 1 || !hosts[0]) return undefined
-  // The form that names a host a second time is for proxies.
+  // The absolute form, which names a host a second time, is for forward proxies.
   if (!url.startsWith('/') && url !== '*') return undefined
-  return { host: hostOf(hosts[0]), path: url.split('?', 1)[0] as string }
+  return { host: normalizeHost(hosts[0]), path: url.split('?', 1)[0] as string }
 }

@@ -1,4 +1,4 @@
-// What a connection to the edge may do: pipelining, CONNECT, malformed requests and resets.
+// Connections to the edge: pipelining, CONNECT, upgrades, malformed requests and resets.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -53,7 +53,7 @@ test('however a connection with pipelined requests ends, their slots are release
   }
   for (const [what, bytes] of Object.entries(sequences)) {
     const client = open(edge, bytes)
-    await until('it is answered or closed', () => client.received !== '' || client.destroyed)
+    await until('there is a response or a close', () => client.received !== '' || client.destroyed)
     client.destroy()
     t.diagnostic(what)
   }
@@ -71,23 +71,23 @@ test('requests on one connection are handled one at a time, and too many close i
   client.destroy()
 
   const waiting = open(edge, get(host, '/drip/5').repeat(32))
-  await until('all are answered', () => statuses(waiting.received).length === 32)
+  await until('all have responses', () => statuses(waiting.received).length === 32)
   waiting.destroy()
   const greedy = open(edge, get(host, '/drip/1000').repeat(33))
   await closed(greedy)
   assert.deepEqual(statuses(greedy.received), [])
 
-  // Nor may those that wait be large: their bodies are kept until their turn.
+  // Waiting requests may not be large either: their bodies are buffered.
   const body = 'x'.repeat(40_000)
   const post = `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   const large = open(edge, get(host, '/drip/1000') + post.repeat(10))
   await closed(large)
   const three = open(edge, get(host, '/drip/3') + post.repeat(3))
-  await until('all are answered', () => statuses(three.received).length === 4)
+  await until('all have responses', () => statuses(three.received).length === 4)
   three.destroy()
 })
 
-test('CONNECT is refused, after the requests before it are answered', async (t) => {
+test('CONNECT is rejected, after the responses to the requests before it', async (t) => {
   const { edge } = await startStandaloneEdge(t, ['acme'])
   const connecting = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'
   const { status, body } = await sendRaw(edge.url, connecting)
@@ -103,7 +103,7 @@ test('CONNECT is refused, after the requests before it are answered', async (t) 
   assert.deepEqual(statuses(client.received), ['200', '200', '405'])
 })
 
-test('a large response is sent whole, whatever the client asks for next', async (t) => {
+test('a large response is sent completely, whatever the client sends next', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const next of [
@@ -126,7 +126,7 @@ test('an upgrade waits for the requests before it', async (t) => {
     edge,
     get(host, '/drip/3') + upgrade(host).replace('Upgrade: x', `Upgrade: websocket\r\n${key}`),
   )
-  await until('both are answered', () => statuses(client.received).length === 2)
+  await until('both have responses', () => statuses(client.received).length === 2)
   assert.deepEqual(statuses(client.received), ['200', '101'])
   client.destroy()
 })
@@ -136,7 +136,7 @@ test('a request never gets two responses', async (t) => {
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const post = (path: string, to = host) =>
     `POST ${path} HTTP/1.1\r\nHost: ${to}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`
-  // Before the response has begun it is the response; afterwards the connection is closed.
+  // Before the response has begun, 400 is the response; afterwards the connection is closed.
   const early = open(edge, post('/'))
   await until('it has arrived', () => local.heard.length === 1)
   early.write('zz\r\n')
@@ -155,7 +155,7 @@ test('a request never gets two responses', async (t) => {
     assert.equal(statuses(answered.received).length, 1, path)
   }
 
-  // Nor while the response is sent.
+  // The same while the response is being sent.
   const { host: raw, addConnection } = await openRawTunnel(edge, keys[0] as string)
   const { answer } = await addConnection()
   answer('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
@@ -165,7 +165,7 @@ test('a request never gets two responses', async (t) => {
   await closed(during)
   assert.deepEqual(statuses(during.received), ['200'])
 
-  // A malformed request behind others is refused in its turn, once.
+  // A malformed request behind others is rejected in order, once.
   const behind = open(edge, `${get(host, '/drip/3')}${HEALTH}nonsense\r\n\r\n`)
   await once(behind, 'data')
   behind.write('more nonsense\r\n\r\n')
@@ -176,7 +176,7 @@ test('a request never gets two responses', async (t) => {
   assert.deepEqual(statuses(cut.received), ['200', '400'])
 })
 
-test('a malformed opening is answered once, and the edge stays up', async (t) => {
+test('a malformed request to open a tunnel gets one response, and the edge stays up', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keys[0]}\r\n`
   for (const rest of [
@@ -189,24 +189,24 @@ test('a malformed opening is answered once, and the edge stays up', async (t) =>
   assert.equal((await visit(edge, 'x', { path: '/.adit/health' })).status, 200)
 })
 
-test('a request to open a tunnel with too large a body is 400, and the connection goes on', async (t) => {
+test('a request to open a tunnel with too large a body is 400, and the connection stays usable', async (t) => {
   const { edge } = await startStandaloneEdge(t, ['acme'])
   const body = JSON.stringify({ name: 'x'.repeat(100_000) })
   const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`
   const client = open(edge, `${head}${body}${HEALTH}`)
-  await until('both are answered', () => statuses(client.received).length === 2)
+  await until('both have responses', () => statuses(client.received).length === 2)
   assert.deepEqual(statuses(client.received), ['400', '200'])
   client.destroy()
 })
 
-test('a request without a host is refused in turn', async (t) => {
+test('a request without a host is rejected in order', async (t) => {
   const { edge } = await startStandaloneEdge(t, ['acme'])
   const client = open(edge, `${HEALTH}GET / HTTP/1.1\r\n\r\n${HEALTH}malformed\r\n\r\n`)
   await closed(client)
   assert.deepEqual(statuses(client.received), ['200', '400', '200', '400'])
 })
 
-test('a client whose large body is refused reads the response, also where the connection closes', async (t) => {
+test('a client whose large body is rejected can read the response, also if the connection closes', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const [path, name, status] of [
@@ -266,10 +266,10 @@ test('resets at any moment crash neither the edge nor the tunnel client', async 
       beginnings.map(async (bytes) => {
         const client = open(edge, bytes)
         await once(client, 'connect')
-        // Resets come at once, after a turn of the event loop, or when the first bytes are there.
+        // Resets immediately, after a turn of the event loop, or when the first bytes arrived.
         if (turn % 3 === 1) await new Promise(setImmediate)
         if (turn % 3 === 2 && bytes.endsWith('\r\n\r\n'))
-          await until('it is answered or closed', () => client.received !== '' || client.destroyed)
+          await until('there is a response or a close', () => client.received !== '' || client.destroyed)
         client.resetAndDestroy()
       }),
     )

@@ -1,4 +1,4 @@
-// Cookies of one tunnel stay with its host: the tunnels beside it belong to others.
+// Cookies are confined to the host of their tunnel, because other hosts under the domain belong to other workspaces.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'
@@ -11,7 +11,7 @@ const COOKIES: Record<string, string> = {
   'Set-Cookie: a=1;Domain=a.test;HttpOnly; domain=b.test': 'Set-Cookie: a=1;HttpOnly',
   'Set-Cookie: a=1; Domain; Domain=; SameSite=Lax': 'Set-Cookie: a=1; SameSite=Lax',
   'Set-Cookie: a=1; "Domain"=tunnels.test': 'Set-Cookie: a=1',
-  // Not an attribute, or another one.
+  // Not the Domain attribute of a cookie.
   'Set-Cookie: Domain=tunnels.test; Path=/': 'Set-Cookie: Domain=tunnels.test; Path=/',
   'Set-Cookie: a=domain=x; Path=/domain=x; Expires=Wed, 21 Oct 2037 07:28:00 GMT':
     'Set-Cookie: a=domain=x; Path=/domain=x; Expires=Wed, 21 Oct 2037 07:28:00 GMT',
@@ -38,7 +38,7 @@ test('the Domain of every cookie is removed, in responses and in upgrades', asyn
   }
 })
 
-test('cookies in informational responses and in trailers do not pass', async (t) => {
+test('cookies in informational responses and trailers are not proxied', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
   const { answer } = await addConnection()

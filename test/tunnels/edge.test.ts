@@ -1,4 +1,4 @@
-// What an edge lets through, and what it refuses: names, hosts, headers, and tunnels whose ends come and go.
+// The tunnel edge: admission, routing by host, headers, reconnection and shutdown.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -24,15 +24,15 @@ import {
 } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
-/** What no server should answer. */
-const STRANGE = [
+/** Responses that are invalid or not HTTP. */
+const INVALID_RESPONSES = [
   'HTTP/1.1 099 What\r\nContent-Length: 0\r\n\r\n',
   'HTTP/1.1 200 a\u0001\u007fb\r\nContent-Length: 0\r\n\r\n',
   'HTTP/1.1 101 x\r\nContent-Length: 0\r\n\r\n',
   'no HTTP at all\r\n\r\n',
 ]
 
-test('without a control plane a tokens file governs: tunnels open, carry traffic, and close when their token is removed', async (t) => {
+test('with a tokens file tunnels open, carry traffic, and close when their key is removed', async (t) => {
   const { edge, file, keys, local } = await startStandaloneEdge(t, ['acme', 'beta'])
   const [acme = '', beta = ''] = keys
   const tunnel = await openTunnel(t, { edge, key: acme, port: local.port, name: 'app' })
@@ -56,49 +56,49 @@ test('without a control plane a tokens file governs: tunnels open, carry traffic
       ['beta', 'stopped', 1],
     ],
   )
-  for (const key of keys) assert.ok(!log.includes(key), 'the log holds a key')
+  for (const key of keys) assert.ok(!log.includes(key), 'the log contains a key')
 })
 
-test('refusals say why: a bad key, a workspace that is not provisioned, a name that is taken or none', async (t) => {
+test('rejections have a reason: unknown key, unprovisioned workspace, taken or invalid name', async (t) => {
   const plane = await startPlane(t, 'acme')
   await plane.admin('workspace', 'create', 'later')
   const edge = await startTunnelEdge(t, { plane })
   const { port } = await startLocal(t)
   const key = await newKey(plane, 'acme')
   await openTunnel(t, { edge, key, port, name: 'taken' })
-  const refusal = async (given: { key: string; name: string }) => {
+  const rejection = async (given: { key: string; name: string }) => {
     const { code, stderr } = await startTunnel(t, { edge, port, ...given }).ended
     const { error, message } = JSON.parse(stderr.trim().split('\n').at(-1) as string)
     return [code, error, message]
   }
-  assert.deepEqual(await refusal({ key: `${key.slice(0, -1)}!`, name: 'app' }), [
+  assert.deepEqual(await rejection({ key: `${key.slice(0, -1)}!`, name: 'app' }), [
     4,
     'unauthorized',
-    `${edge.url} says: This API key is not known here. Was it copied whole?`,
+    `The edge at ${edge.url} rejected the tunnel: Unknown API key. Check that it was copied completely.`,
   ])
-  assert.deepEqual(await refusal({ key: await newKey(plane, 'later'), name: 'app' }), [
+  assert.deepEqual(await rejection({ key: await newKey(plane, 'later'), name: 'app' }), [
     1,
     'not_provisioned',
-    `${edge.url} says: The workspace "later" is not ready for tunnels yet. The operator provisions it: adit admin workspace ` +
-      'provision later.',
+    `The edge at ${edge.url} rejected the tunnel: The workspace "later" is not provisioned for tunnels. The operator ` +
+      'provisions it with "adit admin workspace provision later".',
   ])
-  assert.deepEqual(await refusal({ key, name: 'taken' }), [
+  assert.deepEqual(await rejection({ key, name: 'taken' }), [
     1,
     'name_taken',
-    `${edge.url} says: A tunnel is open at taken.acme.localhost already. Choose another name.`,
+    `The edge at ${edge.url} rejected the tunnel: A tunnel is already open at taken.acme.localhost. Choose another name.`,
   ])
   for (const name of ['app.other', 'App', 'app-', 'a'.repeat(64)])
-    assert.deepEqual((await refusal({ key, name })).slice(0, 2), [2, 'usage'], name)
+    assert.deepEqual((await rejection({ key, name })).slice(0, 2), [2, 'usage'], name)
 })
 
-test('no workspace gets what is for another: not by name, by host, or by headers', async (t) => {
+test('no workspace receives requests of another: not by name, host or headers', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme', 'beta'])
   const [acme = '', beta = ''] = keys
   const victim = await openTunnel(t, { edge, key: acme, port: local.port, name: 'app' })
-  const thief = await startLocal(t)
-  const mine = await openTunnel(t, { edge, key: beta, port: thief.port, name: 'app' })
+  const attacker = await startLocal(t)
+  const mine = await openTunnel(t, { edge, key: beta, port: attacker.port, name: 'app' })
 
-  // Whatever the request that opens a tunnel says of hosts, the name is under the base of the key's workspace.
+  // Whatever hosts the request names, the tunnel is under the domain of the key's workspace.
   const opened = await visit(edge, victim.host, {
     method: 'POST',
     path: '/.adit/tunnels',
@@ -107,7 +107,7 @@ test('no workspace gets what is for another: not by name, by host, or by headers
   })
   assert.equal(JSON.parse(String(opened.body)).host, 'second.beta.tunnels.test')
 
-  // A connection is taken for the tunnel whose secret it has, and for no other.
+  // A connection is added to the tunnel of its secret only.
   for (const secret of [victim.host, 'app', 'A'.repeat(32)]) {
     const answer = await sendRaw(
       edge.url,
@@ -117,11 +117,11 @@ test('no workspace gets what is for another: not by name, by host, or by headers
     assert.equal(answer.status, 404)
   }
 
-  // Visitors: only the Host header counts, however it is written, and there must be one.
+  // Requests are routed by the Host header only, and there must be exactly one.
   const seen = async (head: string) => {
-    const before = [local.heard.length, thief.heard.length]
+    const before = [local.heard.length, attacker.heard.length]
     const { status } = await sendRaw(edge.url, `GET / HTTP/1.1\r\n${head}Connection: close\r\n\r\n`)
-    return [status, local.heard.length - (before[0] as number), thief.heard.length - (before[1] as number)]
+    return [status, local.heard.length - (before[0] as number), attacker.heard.length - (before[1] as number)]
   }
   assert.deepEqual(await seen(`Host: ${victim.host}\r\nX-Forwarded-Host: ${mine.host}\r\n`), [200, 1, 0])
   assert.deepEqual(await seen(`Host: ${mine.host}\r\nForwarded: host=${victim.host}\r\n`), [200, 0, 1])
@@ -145,7 +145,7 @@ test('no workspace gets what is for another: not by name, by host, or by headers
   assert.equal(absolute.status, 400)
 })
 
-test('what one visitor sends is never taken for another one’s request', async (t) => {
+test('the bytes of one client are never parsed as the request of another', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const hidden = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -158,7 +158,7 @@ test('what one visitor sends is never taken for another one’s request', async 
   assert.deepEqual([...new Set(local.heard.map(({ url }) => url))].sort(), ['/', '/mine'])
 })
 
-test('an answer that comes before the request was read holds up nobody', async (t) => {
+test('a response before the request body is read blocks no other request', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (let turn = 1; turn <= 60; turn++) {
@@ -168,44 +168,44 @@ test('an answer that comes before the request was read holds up nobody', async (
   }
 })
 
-test('heads pass as they were, with where the request came from; what concerns one connection does not', async (t) => {
+test('headers are proxied unchanged, forwarding headers added and hop-by-hop headers removed', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const headers = { 'X-Mine': 'é', te: 'trailers', 'keep-alive': '5', 'x-forwarded-for': '203.0.113.9' }
   const { body } = await visit(edge, host, { path: '/a%20b?c=%2F', headers })
-  const said = JSON.parse(String(body))
-  assert.equal(said.url, '/a%20b?c=%2F')
-  assert.equal(said.headers.host, host)
-  assert.equal(said.headers['x-mine'], 'é')
-  assert.equal(said.headers['x-forwarded-for'], '203.0.113.9, 127.0.0.1')
-  assert.equal(said.headers['x-forwarded-host'], host)
-  assert.equal(said.headers['x-forwarded-proto'], 'http')
-  assert.deepEqual([said.headers.te, said.headers['keep-alive']], [undefined, undefined])
+  const seen = JSON.parse(String(body))
+  assert.equal(seen.url, '/a%20b?c=%2F')
+  assert.equal(seen.headers.host, host)
+  assert.equal(seen.headers['x-mine'], 'é')
+  assert.equal(seen.headers['x-forwarded-for'], '203.0.113.9, 127.0.0.1')
+  assert.equal(seen.headers['x-forwarded-host'], host)
+  assert.equal(seen.headers['x-forwarded-proto'], 'http')
+  assert.deepEqual([seen.headers.te, seen.headers['keep-alive']], [undefined, undefined])
 })
 
-test('what is behind a tunnel may be away, slow or broken: visitors are told, and the tunnel stays', async (t) => {
+test('a local server may be down, slow or broken: clients get 502, and the tunnel stays open', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const port = await freePort()
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
   const absent = await visit(edge, tunnel.host)
   assert.deepEqual(
     [absent.status, String(absent.body)],
-    [502, `Nothing answers at localhost:${port}, where this tunnel leads.\n`],
+    [502, `Bad gateway: the local server at localhost:${port} did not respond.\n`],
   )
   await assert.rejects(openSocket(edge, tunnel.host), /502/)
 
-  // Not even HTTP, or with a status that is none.
-  const answers = [...STRANGE]
-  const strange = createServer((socket) => {
+  // Not HTTP, or an invalid status.
+  const answers = [...INVALID_RESPONSES]
+  const broken = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => socket.end(answers.shift() ?? ''))
   })
-  strange.listen(port, 'localhost')
-  await once(strange, 'listening')
-  for (const given of STRANGE) assert.equal((await visit(edge, tunnel.host)).status, 502, given)
-  strange.close()
+  broken.listen(port, 'localhost')
+  await once(broken, 'listening')
+  for (const given of INVALID_RESPONSES) assert.equal((await visit(edge, tunnel.host)).status, 502, given)
+  broken.close()
 
-  // Pieces come as they are sent.
+  // Chunks arrive as they are sent, without buffering.
   const good = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'good' })
   const socket = connect(edge.port, '127.0.0.1')
   socket.write(`GET /drip/100 HTTP/1.1\r\nHost: ${good.host}\r\n\r\n`)
@@ -215,13 +215,13 @@ test('what is behind a tunnel may be away, slow or broken: visitors are told, an
   const events = tunnel.events().filter(({ event }) => event === 'request')
   assert.deepEqual(
     events.map(({ method, path, status }) => [method, path, status]),
-    Array.from({ length: 2 + STRANGE.length }, () => ['GET', '/', 502]),
+    Array.from({ length: 2 + INVALID_RESPONSES.length }, () => ['GET', '/', 502]),
   )
 })
 
-test('a tunnel’s other end that answers strangely is no end of the edge', async (t) => {
+test('invalid responses of a tunnel client do not crash the edge', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
-  for (const given of STRANGE) {
+  for (const given of INVALID_RESPONSES) {
     const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
     const { answer } = await addConnection()
     answer(given)
@@ -229,7 +229,7 @@ test('a tunnel’s other end that answers strangely is no end of the edge', asyn
   }
 })
 
-test('a connection that is gone when a visitor comes holds up nobody while there are good ones', async (t) => {
+test('a request does not wait for a closed connection while there are open ones', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
   for (let turn = 0; turn < 10; turn++) {
@@ -241,14 +241,14 @@ test('a connection that is gone when a visitor comes holds up nobody while there
     gone.leave()
     visiting.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
     const [answer] = await once(visiting, 'data')
-    // Where the edge could not know yet, nobody has answered.
+    // 502 if the edge could not know yet that the connection is closed.
     assert.match(String(answer), /^HTTP\/1.1 (200|502) /)
     visiting.destroy()
     good.leave()
   }
 })
 
-test('a tunnel that is closed counts no more, whoever goes on sending', async (t) => {
+test('a closed tunnel counts no usage, even while a client continues to send', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const { host, id, addConnection } = await openRawTunnel(edge, keys[0] as string)
   await addConnection()
@@ -262,8 +262,8 @@ test('a tunnel that is closed counts no more, whoever goes on sending', async (t
     headers: { authorization },
   })
   assert.equal(closed.status, 200)
-  const [refusal] = await once(sending, 'data')
-  assert.match(String(refusal), /^HTTP\/1.1 502 /)
+  const [rejection] = await once(sending, 'data')
+  assert.match(String(rejection), /^HTTP\/1.1 502 /)
   sending.write('x'.repeat(4_999_000))
   await new Promise((resolve) => setTimeout(resolve, 300))
   sending.destroy()
@@ -272,7 +272,7 @@ test('a tunnel that is closed counts no more, whoever goes on sending', async (t
   assert.ok(bytesIn > 1_000 && bytesIn < 2_000, String(bytesIn))
 })
 
-test('many short requests at once are all answered', async (t) => {
+test('many concurrent short requests all get a response', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
     ADIT_EDGE_PIPENET_PORT: String(await freePort()),
   })
@@ -281,7 +281,7 @@ test('many short requests at once are all answered', async (t) => {
     const answers = await Promise.all(Array.from({ length: 90 }, () => visit(edge, host)))
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
   }
-  // Also by the few connections of a stock client.
+  // Also with the few connections of a stock pipenet client.
   const stock = await pipenet({
     port: local.port,
     host: `${edge.url}/.adit/pipenet`,
@@ -293,7 +293,7 @@ test('many short requests at once are all answered', async (t) => {
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
 })
 
-test('a request with a body stays a request, whatever it would like to become', async (t) => {
+test('a request with a body is proxied as a request, even if it asks for an upgrade', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const upgrade of ['h2c', 'websocket', 'other'])
@@ -308,7 +308,7 @@ test('a request with a body stays a request, whatever it would like to become', 
     }
 })
 
-test('what goes on as something else may end in one direction before the other', async (t) => {
+test('an upgraded connection may close one direction before the other', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const local = createServer({ allowHalfOpen: true }, (socket) => {
     let received = 0
@@ -325,21 +325,21 @@ test('what goes on as something else may end in one direction before the other',
   atEnd(t, () => local.close())
   const { port } = local.address() as AddressInfo
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
-  const visitor = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
-  visitor.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n`)
-  await once(visitor, 'data')
-  visitor.end(Buffer.alloc(2_000_000))
-  let said = ''
-  visitor.on('data', (chunk) => {
-    said += chunk
+  const client = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
+  client.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n`)
+  await once(client, 'data')
+  client.end(Buffer.alloc(2_000_000))
+  let received = ''
+  client.on('data', (chunk) => {
+    received += chunk
   })
-  await once(visitor, 'end')
-  assert.equal(said, 'received 2000000')
+  await once(client, 'end')
+  assert.equal(received, 'received 2000000')
   edge.child.kill('SIGTERM')
-  assert.ok(!(await edge.ended).stderr.includes('Warning'), 'Node warns of something')
+  assert.ok(!(await edge.ended).stderr.includes('Warning'), 'Node printed a warning')
 })
 
-test('visitors who are refused and stay, or leave without a word, hold up nothing', async (t) => {
+test('rejected clients that keep their connection open leak no file descriptors', async (t) => {
   if (process.platform !== 'linux') return t.skip('needs /proc')
   const { edge } = await startStandaloneEdge(t, ['acme'])
   const fds = () => readdirSync(`/proc/${edge.child.pid}/fd`).length
@@ -353,13 +353,13 @@ test('visitors who are refused and stay, or leave without a word, hold up nothin
     return socket
   })
   await Promise.all(staying.map((socket) => once(socket, 'data')))
-  await until('they are let go', () => fds() <= before + 1)
+  await until('they are closed', () => fds() <= before + 1)
   for (const socket of staying) socket.destroy()
   edge.child.kill('SIGTERM')
   assert.equal((await edge.ended).code, 0)
 })
 
-test('a tunnel comes back by itself under its name when the edge was away', async (t) => {
+test('a tunnel reopens under its name after the edge restarts', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
@@ -372,7 +372,7 @@ test('a tunnel comes back by itself under its name when the edge was away', asyn
   assert.deepEqual(events.filter((event) => event === 'open').length, 3, events.join())
 })
 
-test('a tunnel whose other end is gone without a word is closed soon, and its name is free', async (t) => {
+test('a tunnel whose client was killed is closed within seconds, and its name is free', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const given = { edge, key: keys[0] as string, port: local.port, name: 'app' }
   const tunnel = await openTunnel(t, given)
@@ -388,17 +388,17 @@ test('a tunnel whose other end is gone without a word is closed soon, and its na
   assert.equal((await openTunnel(t, given)).host, tunnel.host)
 })
 
-test('an edge that is told to stop answers what is under way', async (t) => {
+test('an edge that shuts down completes requests in progress', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const long = visit(edge, host, { path: '/drip/60' })
-  await until('it is under way', () => local.heard.length > 0)
+  await until('it is in progress', () => local.heard.length > 0)
   edge.child.kill('SIGTERM')
   assert.equal((await long).body.length, 600_000)
   assert.equal((await edge.ended).code, 0)
 })
 
-test('an edge with a bad credential, or on a port that is taken, says so and ends', async (t) => {
+test('an edge with an invalid credential, or on a port in use, exits with the reason', async (t) => {
   const plane = await startPlane(t)
   const env = { ADIT_URL: plane.url, ADIT_EDGE_KEY: 'adit_edge_bad', ADIT_EDGE_FOLDER: createFolder(t) }
   const refused = await run(t, ['edge'], env)
@@ -416,7 +416,7 @@ test('an edge with a bad credential, or on a port that is taken, says so and end
   assert.match(none.stderr, /ADIT_URL .* ADIT_EDGE_KEY/)
 })
 
-test('many visitors at once share a tunnel, and one too many is told to come again', async (t) => {
+test('concurrent requests share a tunnel, and those beyond its capacity get 503', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const sockets = await Promise.all(Array.from({ length: 90 }, () => openSocket(edge, host)))
@@ -434,7 +434,7 @@ test('many visitors at once share a tunnel, and one too many is told to come aga
   await until('there is room again', async () => (await visit(edge, host)).status === 200)
 })
 
-test('a stock pipenet client works too, by its own protocol', async (t) => {
+test('a stock pipenet client works with its own protocol', async (t) => {
   const pipenetPort = await freePort()
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
     ADIT_EDGE_PIPENET_PORT: String(pipenetPort),
@@ -446,7 +446,7 @@ test('a stock pipenet client works too, by its own protocol', async (t) => {
       subdomain: 'stock',
       headers: { authorization: `Bearer ${key}` },
     })
-  await assert.rejects(client('adit_wrong'), /not known here/)
+  await assert.rejects(client('adit_wrong'), /Unknown API key/)
   const tunnel = await client(keys[0] as string)
   atEnd(t, () => tunnel.close())
   assert.equal(tunnel.url, `http://stock.acme.tunnels.test:${edge.port}`)

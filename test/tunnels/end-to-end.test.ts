@@ -1,4 +1,4 @@
-// The whole product, in processes: what visitors transfer, edges meter and the control plane tells is the same.
+// The whole product in processes: transferred bytes, the edges' counters and the reported usage agree.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -21,9 +21,9 @@ import { until } from '../support/until.ts'
 import { openBrowser, PASSWORD } from '../support/users.ts'
 
 const MB = 1_000_000
-/** More than the heads of the few requests of a test, and the frames of its WebSockets, can be. */
+/** Upper limit for the headers and WebSocket frames of a test. */
 const HEADERS_MAX = 20_000
-/** Within this, what was counted is on disk. */
+/** After this, usage is spooled. */
 const SPOOLED_MS = 1_300
 
 const usageOf = async (plane: Pick<Plane, 'url'>, key: string) =>
@@ -33,7 +33,7 @@ const usageOf = async (plane: Pick<Plane, 'url'>, key: string) =>
     eventCount: number
   }
 
-/** Sends so many bytes, gets so many, and echoes some over a WebSocket. */
+/** Uploads and downloads the given numbers of bytes, and echoes some over a WebSocket. */
 async function transfer(
   edge: Pick<Edge, 'port'>,
   host: string,
@@ -54,7 +54,7 @@ async function transfer(
 
 const sum = <T>(items: T[], of: (item: T) => number) => items.reduce((total, item) => total + of(item), 0)
 
-test('two edges and four tunnels of two workspaces: usage is what the edges metered, to the byte, and what was transferred, to within the headers', async (t) => {
+test('two edges and four tunnels of two workspaces: usage equals what the edges counted exactly, and the transferred bytes up to headers', async (t) => {
   const plane = await startPlane(t, 'acme', 'beta')
   const local = await startLocal(t)
   const edges = [await startTunnelEdge(t, { plane }), await startTunnelEdge(t, { plane })] as const
@@ -107,15 +107,15 @@ async function kill(...running: { child: { kill(signal: 'SIGKILL'): boolean }; e
   await Promise.all(running.map(({ ended }) => ended))
 }
 
-/** Until the tunnel's other end has found its way back. */
+/** Waits until the tunnel client has reconnected. */
 const backAt = (edge: Pick<Edge, 'port'>, host: string) =>
   until(
-    'the tunnel is back',
+    'the tunnel is open again',
     async () => (await visit(edge, host).catch(() => undefined))?.status === 200,
     20_000,
   )
 
-/** Begins a download that takes long, and tells how much of it came before it broke off. */
+/** Starts a long download, and counts the bytes received before it is interrupted. */
 function beginLong(edge: Pick<Edge, 'port'>, host: string) {
   let got = 0
   const broken = visitInPieces(edge, host, (bytes) => {
@@ -143,7 +143,7 @@ async function visitInPieces(edge: Pick<Edge, 'port'>, host: string, onBytes: (b
   })
 }
 
-test('killed in the middle of a transfer, without a control plane for ten seconds, and both started anew at once: what was spooled is counted, and once', async (t) => {
+test('edge and control plane are killed during transfers and restarted: spooled usage is counted exactly once', async (t) => {
   const plane = await startPlane(t, 'acme')
   const local = await startLocal(t)
   const key = await newKey(plane, 'acme')
@@ -185,9 +185,9 @@ test('killed in the middle of a transfer, without a control plane for ten second
 
   const { totalBytes } = await usageOf(again, key)
   const least = sum(kept, ({ bytesIn, bytesOut }) => bytesIn + bytesOut)
-  t.diagnostic(`${totalBytes} bytes counted, ${least} spooled, ${lostAtMost} more in what was cut off`)
+  t.diagnostic(`${totalBytes} bytes counted, ${least} spooled, ${lostAtMost} more in interrupted transfers`)
   assert.ok(totalBytes >= least, `${totalBytes} of ${least}`)
-  // What was cut off may have been counted up to what the edge had in hand.
+  // Interrupted transfers may have been counted up to what the edge had buffered.
   assert.ok(
     totalBytes <= least + lostAtMost + HEADERS_MAX * kept.length + MB / 2,
     `${totalBytes} of ${least}`,
@@ -211,7 +211,7 @@ const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unkno
 }
 
 for (const [by, revoke] of Object.entries(revocations))
-  test(`a key revoked by ${by}: its tunnels and what goes on in them are closed within a second, and whoever opened them is told why`, async (t) => {
+  test(`a key revoked by ${by}: its tunnels and their connections are closed within a second, and the tunnel client gets the reason`, async (t) => {
     const plane = await startPlane(t, 'acme')
     const local = await startLocal(t)
     const edge = await startTunnelEdge(t, { plane })
@@ -228,7 +228,7 @@ for (const [by, revoke] of Object.entries(revocations))
     await revoke(plane, await idOf(plane, key))
     const acknowledged = performance.now()
     await closed
-    await until('nobody is let in', async () => (await visit(edge, tunnel.host)).status === 404)
+    await until('the tunnel is closed', async () => (await visit(edge, tunnel.host)).status === 404)
     const took = performance.now() - acknowledged
     t.diagnostic(`closed ${Math.round(took)} ms after the acknowledgement`)
     assert.ok(took < 1_000, `${took} ms`)
@@ -238,7 +238,7 @@ for (const [by, revoke] of Object.entries(revocations))
     assert.equal((await visit(edge, other.host)).status, 200)
   })
 
-/** The id of a key, as edges are told it. */
+/** The id of a key, from the edge API. */
 async function idOf(plane: Plane, key: string): Promise<string> {
   const credential = await plane.admin('edge', 'create', `asks-${Date.now()}`)
   const response = await fetch(`${plane.url}/edge/v1/keys/verify`, {

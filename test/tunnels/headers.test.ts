@@ -1,4 +1,4 @@
-// Header limits: the edge refuses what is above them, and no request disconnects the tunnel client.
+// Header limits: the edge rejects requests above them, and no request disconnects the tunnel client.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 const head = (host: string, headers: string) =>
   `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`
 
-test('no request head takes a tunnel away from others', async (t) => {
+test('no request headers make a tunnel unavailable to others', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const { host } = tunnel
@@ -77,7 +77,7 @@ test('headers that Connection names are removed, however many names there are in
   )
 })
 
-/** An edge of which the test sees, and drives, the connections of a tunnel client. */
+/** A fake edge whose connections to the tunnel client are driven by the test. */
 async function startScriptedEdge(t: Test) {
   const connections = new Set<Socket>()
   let openings = 0
@@ -114,7 +114,7 @@ async function startScriptedEdge(t: Test) {
   return { url: `http://127.0.0.1:${port}`, connections, openings: () => openings }
 }
 
-test('the tunnel client answers 502 to what it cannot parse, and keeps the tunnel', async (t) => {
+test('the tunnel client responds with 502 to malformed requests, and keeps the tunnel', async (t) => {
   const edge = await startScriptedEdge(t)
   const tunnel = startTunnel(t, { edge, key: 'any', port: 9, name: 'app' })
   for (let round = 0; round < 5; round++) {
@@ -139,7 +139,7 @@ test('the tunnel client answers 502 to what it cannot parse, and keeps the tunne
   )
 })
 
-test('a tunnel client that loses all connections makes new ones and keeps its tunnel', async (t) => {
+test('a tunnel client that loses all connections reconnects and keeps its tunnel', async (t) => {
   const edge = await startScriptedEdge(t)
   const tunnel = startTunnel(t, { edge, key: 'any', port: 9, name: 'app' })
   for (let round = 0; round < 3; round++) {

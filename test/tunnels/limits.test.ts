@@ -1,4 +1,4 @@
-// What one client may use of an edge, and how long it may be silent.
+// Limits per client and per workspace, and timeouts of slow requests.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 type RawTunnel = Awaited<ReturnType<typeof openRawTunnel>>
 
-/** A request whose body never comes, by way of a proxy that names its client. */
+/** Sends a request without its body, as a proxy that names its client. */
 function postSilently(edge: Edge, host: string, client?: string) {
   const socket = connect(edge.port, '127.0.0.1')
   socket.on('error', () => {})
@@ -21,7 +21,7 @@ function postSilently(edge: Edge, host: string, client?: string) {
 
 const from = (client: string) => ({ headers: { 'x-forwarded-for': client } })
 
-test('a client that fills its share of a tunnel leaves the rest to others', async (t) => {
+test('a client at its limit leaves the rest of the tunnel to others', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const silent = Array.from({ length: 110 }, () => postSilently(edge, host, '203.0.113.9'))
@@ -31,19 +31,22 @@ test('a client that fills its share of a tunnel leaves the rest to others', asyn
   )
   for (const client of ['203.0.113.8', '2001:db8::9', 'unknown', '203.0.113.9, 203.0.113.7'])
     assert.equal((await visit(edge, host, from(client))).status, 200, client)
-  // Whatever the client wrote itself, the proxy's own entry is the last.
+  // The last entry is the proxy's own, whatever the client sent.
   for (const client of ['198.51.100.1, 203.0.113.9', '203.0.113.9:4711', '::ffff:203.0.113.9'])
     assert.equal((await visit(edge, host, from(client))).status, 429, client)
-  const refused = await visit(edge, host, from('203.0.113.9'))
-  assert.match(String(refused.body), /Too many requests at once from your address/)
+  const rejected = await visit(edge, host, from('203.0.113.9'))
+  assert.match(String(rejected.body), /Too many concurrent requests from your address/)
   for (const socket of silent) socket.destroy()
-  await until('it may come again', async () => (await visit(edge, host, from('203.0.113.9'))).status === 200)
+  await until(
+    'it is admitted again',
+    async () => (await visit(edge, host, from('203.0.113.9'))).status === 200,
+  )
 })
 
-test('clients that do not read their responses hold up nobody else', async (t) => {
+test('clients that do not read their responses block no others', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
-  // Some of these sizes fill the buffers on the client's side of the edge, and fit into those on the side of the tunnel.
+  // Some of these sizes fill the downstream buffers of the edge and fit into the upstream ones.
   for (const megabytes of [1, 2, 3, 4, 5, 6, 7, 8]) {
     const stalled = Array.from({ length: 6 }, () => connect(edge.port, '127.0.0.1').pause())
     const before = local.heard.length
@@ -57,7 +60,7 @@ test('clients that do not read their responses hold up nobody else', async (t) =
   }
 })
 
-test('addresses of IPv6 are limited by their /64, WebSockets included', async (t) => {
+test('IPv6 clients are limited per /64, including WebSockets', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const sockets = await Promise.all(
@@ -65,7 +68,7 @@ test('addresses of IPv6 are limited by their /64, WebSockets included', async (t
   )
   await assert.rejects(openSocket(edge, host, from('[2001:db8:1:2:ffff::1]:99')), /429/)
   assert.equal((await visit(edge, host, from('2001:db8:1:3::1'))).status, 200)
-  // A scope is part of an address too, whoever sends one.
+  // Addresses may have a zone id.
   assert.equal((await visit(edge, host, from('fe80::1%eth0'))).status, 200)
   for (const socket of sockets) socket.terminate()
   await until(
@@ -74,7 +77,7 @@ test('addresses of IPv6 are limited by their /64, WebSockets included', async (t
   )
 })
 
-test('the networks of an IPv6 /48 together get three quarters of a tunnel', async (t) => {
+test('all networks of an IPv6 /48 together use at most three quarters of a tunnel', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const sockets = await Promise.all(
@@ -90,7 +93,7 @@ test('the networks of an IPv6 /48 together get three quarters of a tunnel', asyn
   )
 })
 
-test('by default a private address is a client like any other', async (t) => {
+test('by default private addresses are limited like all others', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const address of ['10.0.0.7', '172.16.0.7', '192.168.0.7', 'fd00::7']) {
@@ -105,7 +108,7 @@ test('by default a private address is a client like any other', async (t) => {
   }
 })
 
-test('the log warns once of a trusted proxy that names no client, and of an untrusted one', async (t) => {
+test('the log has one warning about a trusted proxy without X-Forwarded-For, and one about an untrusted one', async (t) => {
   for (const [trusted, headers, warning] of [
     ['127.0.0.1', {}, /"proxy":"127\.0\.0\.1".*sends no X-Forwarded-For/g],
     ['192.0.2.1', from('203.0.113.9').headers, /"peer":"127\.0\.0\.1".*X-Forwarded-For is ignored/g],
@@ -121,7 +124,7 @@ test('the log warns once of a trusted proxy that names no client, and of an untr
   }
 })
 
-test('X-Forwarded-For counts only where a trusted proxy sent it', async (t) => {
+test('X-Forwarded-For is used only from trusted proxies', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
     ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1, 2001:db8::/32',
   })
@@ -182,7 +185,7 @@ test('a workspace has at most 2,000 tunnel connections, but each tunnel its firs
   )
 })
 
-test('a request whose body brings less than 1 KiB in 30 seconds is ended, and its slot is free', async (t) => {
+test('a request whose body is slower than 1 KiB in 30 seconds gets 408, and its slot is released', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const head = `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n`
@@ -207,7 +210,7 @@ test('a request whose body brings less than 1 KiB in 30 seconds is ended, and it
   steady.destroy()
 })
 
-test('informational responses are read, but not without end', async (t) => {
+test('informational responses are limited', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'
   for (const asked of ['', 'Connection: Upgrade\r\nUpgrade: x\r\n'])

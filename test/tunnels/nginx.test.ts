@@ -1,4 +1,4 @@
-// A real nginx in front of an edge, with TLS, by the configuration that the documents show.
+// nginx with TLS in front of an edge, with the configuration from the documentation.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { startLocal, startTunnel, startTunnelEdge } from '../support/tunnels.ts'
 
 const HOST = 'app.acme.tunnels.example.com'
 
-/** Undefined where nobody can make one. */
+/** Undefined if openssl is not available. */
 function makeCertificate(t: Test) {
   const folder = createFolder(t)
   const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
@@ -38,7 +38,7 @@ function makeCertificate(t: Test) {
   return spawnSync('openssl', [...words, ...names]).status === 0 ? { key, certificate } : undefined
 }
 
-test('behind nginx, tunnels and visitors come by TLS, WebSockets included', async (t) => {
+test('behind nginx, tunnel connections and public requests use TLS, including WebSockets', async (t) => {
   const made = makeCertificate(t)
   if (!nginx || !made) return t.skip('nginx or openssl is not installed here')
   const file = join(createFolder(t), 'tokens.json')

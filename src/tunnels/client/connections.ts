@@ -1,122 +1,122 @@
-// The connections of a tunnel client to its edge: some to spare, and another as soon as one is used.
-import { request as requestPlainly } from 'node:http'
+// The connection pool of a tunnel client: keeps spare connections to the edge, and adds one as soon as one is used.
+import { request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
-import { authorizationOf, CONNECTION_PATH, type Opened, UPGRADE } from '../protocol.ts'
+import { CONNECTION_PATH, formatAuthorization, type Opened, UPGRADE } from '../protocol.ts'
 
-const SPARE = 4
-const ANSWER_WITHIN_MS = 10_000
-const PROBE_AFTER_MS = 15_000
-const AGAIN_AFTER_MS = 1_000
+const SPARE_CONNECTIONS = 4
+const CONNECT_TIMEOUT_MS = 10_000
+const KEEP_ALIVE_MS = 15_000
+const RETRY_DELAY_MS = 1_000
 
 export interface ConnectionsOptions {
   readonly edge: string
   readonly opened: Opened
-  /** Answers what the edge asks over a connection, and reports each request. */
+  /** Handles the requests of the edge on a connection. `onRequest` is called with each. */
   serve(socket: Socket, onRequest: () => void): void
   readonly signal: AbortSignal
   onFirst(): void
 }
 
-/** Keeps them until none is left and none can be made; says why, or throws where there never was one. */
-export function keepConnections({
+/** Resolves with the reason when all connections are lost and none can be made. Rejects if there never was one. */
+export function maintainConnections({
   edge,
   opened,
   serve,
   signal,
   onFirst,
 }: ConnectionsOptions): Promise<string> {
-  const { id, connections: most } = opened
+  const { secret, connections: max } = opened
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const all = new Set<Socket>()
-  /** Only these are to spare: after a response the edge may still be reading it, as fast as its client takes it. */
-  const unused = new Set<Socket>()
+  const sockets = new Set<Socket>()
+  /** Only unused connections are spare: after a response the edge may still be reading it at its client's pace. */
+  const spare = new Set<Socket>()
   let connecting = 0
   let wasConnected = false
-  let isOver = false
+  let isClosed = false
 
-  function end(why: string): void {
-    if (isOver) return
-    isOver = true
-    for (const socket of all) socket.destroy()
-    signal.removeEventListener('abort', leave)
-    if (wasConnected) resolve(why)
-    else reject(new Error(why))
+  function close(reason: string): void {
+    if (isClosed) return
+    isClosed = true
+    for (const socket of sockets) socket.destroy()
+    signal.removeEventListener('abort', onAbort)
+    if (wasConnected) resolve(reason)
+    else reject(new Error(reason))
   }
-  const leave = () => end('It was closed.')
+  const onAbort = () => close('The tunnel was closed.')
 
   function refill(): void {
-    while (!isOver && unused.size + connecting < SPARE && all.size + connecting < most) {
+    while (!isClosed && spare.size + connecting < SPARE_CONNECTIONS && sockets.size + connecting < max) {
       connecting += 1
-      connect(edge, id).then(
+      connect(edge, secret).then(
         (socket) => {
           connecting -= 1
-          if (isOver) socket.destroy()
-          else keep(socket)
+          if (isClosed) socket.destroy()
+          else add(socket)
         },
         (error: Error) => {
           connecting -= 1
           // The tunnel is lost when no connection is left and none can be made.
-          if (all.size > 0) setTimeout(refill, AGAIN_AFTER_MS)
-          else if (connecting === 0) end(error.message)
+          if (sockets.size > 0) setTimeout(refill, RETRY_DELAY_MS)
+          else if (connecting === 0) close(error.message)
         },
       )
     }
   }
-  function keep(socket: Socket): void {
+  function add(socket: Socket): void {
     if (!wasConnected) onFirst()
     wasConnected = true
-    all.add(socket)
-    unused.add(socket)
-    const since = performance.now()
+    sockets.add(socket)
+    spare.add(socket)
+    const connectedAt = performance.now()
     socket.once('close', () => {
-      const wasUsed = !unused.delete(socket)
-      all.delete(socket)
-      // An edge that accepts connections only to drop them is not asked for the next at once.
-      if (wasUsed || performance.now() - since > AGAIN_AFTER_MS) refill()
-      else setTimeout(refill, AGAIN_AFTER_MS)
+      const wasUsed = !spare.delete(socket)
+      sockets.delete(socket)
+      // Delays the next attempt if the edge accepts connections only to drop them.
+      if (wasUsed || performance.now() - connectedAt > RETRY_DELAY_MS) refill()
+      else setTimeout(refill, RETRY_DELAY_MS)
     })
     serve(socket, () => {
-      unused.delete(socket)
+      spare.delete(socket)
       refill()
     })
   }
 
-  signal.addEventListener('abort', leave)
+  signal.addEventListener('abort', onAbort)
   refill()
   return promise
 }
 
-/** One connection, on which from then on the edge asks and we answer. */
-async function connect(edge: string, id: string): Promise<Socket> {
+/** Opens a connection by an HTTP upgrade. Afterwards the edge sends requests over it. */
+async function connect(edge: string, secret: string): Promise<Socket> {
   const url = new URL(edge + CONNECTION_PATH)
-  const { request } = url.protocol === 'https:' ? await import('node:https') : { request: requestPlainly }
+  const { request } = url.protocol === 'https:' ? await import('node:https') : { request: httpRequest }
   return new Promise((resolve, reject) => {
-    const asked = request(url, {
+    const upgrade = request(url, {
       agent: false,
-      headers: { connection: 'Upgrade', upgrade: UPGRADE, authorization: authorizationOf(id) },
-      signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+      headers: { connection: 'Upgrade', upgrade: UPGRADE, authorization: formatAuthorization(secret) },
+      signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS),
     })
-    asked.on('upgrade', (_answer, socket, early) => {
+    upgrade.on('upgrade', (_response, socket, head) => {
       socket.setNoDelay(true)
-      socket.setKeepAlive(true, PROBE_AFTER_MS)
-      // What goes on as something else may end in one direction before the other.
+      socket.setKeepAlive(true, KEEP_ALIVE_MS)
+      // Upgraded protocols may close one direction before the other.
       socket.allowHalfOpen = true
       socket.on('error', () => socket.destroy())
-      if (early.length > 0) socket.unshift(early)
+      if (head.length > 0) socket.unshift(head)
       resolve(socket)
     })
-    asked.on('response', (answer) => {
-      answer.resume()
-      reject(new Error(explainRefusal(edge, answer.statusCode)))
+    upgrade.on('response', (response) => {
+      response.resume()
+      reject(new Error(rejectionMessage(edge, response.statusCode)))
     })
-    asked.on('error', (error) =>
+    upgrade.on('error', (error) =>
       reject(new Error(`The edge at ${edge} cannot be reached: ${error.message}.`)),
     )
-    asked.end()
+    upgrade.end()
   })
 }
 
-const explainRefusal = (edge: string, status = 0) =>
+const rejectionMessage = (edge: string, status = 0) =>
   status === 404
-    ? `The edge at ${edge} has closed the tunnel.`
-    : `The edge at ${edge} refused a connection of the tunnel with status ${status}.`
+    ? `The edge at ${edge} closed the tunnel.`
+    : `The edge at ${edge} rejected a tunnel connection (HTTP ${status}).`

@@ -1,34 +1,35 @@
-// What comes out of a tunnel, and goes on to a local server.
+// Proxies requests that arrive through the tunnel to the local server.
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { mayUpgrade, type ProxyOptions, proxyRequest, proxyUpgrade } from '../proxy.ts'
 import { sendError, sendRawError } from '../responses.ts'
 
-/** What proxies call it when whoever asked was gone before the answer came. */
-const GONE = 499
-/** Twice the limit of the edge, which adds headers of its own to requests. */
+/** nginx's status for a client that closed the connection before the response. */
+const CLIENT_CLOSED_REQUEST = 499
+/** Twice the limit of the edge, which adds headers to requests. */
 const HEADER_BYTES_MAX = 32 * 1024
-const UNREADABLE = 'The tunnel client could not parse the request.'
+const MALFORMED = 'Bad gateway: the tunnel client could not parse the request.'
 
-export interface Passed {
+export interface ProxiedRequest {
   readonly method: string
   readonly path: string
-  /** 101 for what goes on as a WebSocket, or the like. */
+  /** 101 for upgrades such as WebSockets. */
   readonly status: number
   readonly ms: number
 }
 
-export interface LocalOptions {
-  /** Where the local server is. */
+export interface LocalServerOptions {
+  /** Address of the local server. */
   readonly host: string
   readonly port: number
-  onPassed(passed: Passed): void
+  /** Called once for each request, when its response begins or it fails. */
+  onRequest(request: ProxiedRequest): void
 }
 
-/** What the edge asks is read by Node's own server, which is just given the connections. */
-export function createLocalSide({ host, port, onPassed }: LocalOptions) {
+/** A Node HTTP server that does not listen: it is given the connections of the tunnel. */
+export function createLocalProxy({ host, port, onRequest }: LocalServerOptions) {
   const requestListeners = new WeakMap<object, () => void>()
-  /** Sockets with a request whose response is not sent yet. */
+  /** Sockets with a request whose response is not complete. */
   const busy = new WeakSet<object>()
   const server = createServer({
     keepAliveTimeout: 0,
@@ -37,56 +38,58 @@ export function createLocalSide({ host, port, onPassed }: LocalOptions) {
     shouldUpgradeCallback: mayUpgrade,
     maxHeaderSize: HEADER_BYTES_MAX,
   })
-  // The edge limits their number.
+  // The edge limits the number of headers.
   server.maxHeadersCount = 0
-  const absence = `Nothing answers at ${host}:${port}, where this tunnel leads.`
+  const errors = {
+    502: `Bad gateway: the local server at ${host}:${port} did not respond.`,
+    504: `Gateway timeout: the local server at ${host}:${port} did not respond in time.`,
+  }
 
-  /** What hands a request on: it is told of once, when it is answered. */
-  function passageFor(
+  function proxyOptions(
     request: IncomingMessage,
-    refuse: ProxyOptions['refuse'],
-  ): Required<Pick<ProxyOptions, 'onAnswered'>> & ProxyOptions {
-    const began = performance.now()
-    let isTold = false
-    const onAnswered = (status: number) => {
+    sendError: (status: number, message: string) => void,
+  ): Required<Pick<ProxyOptions, 'onResponse'>> & ProxyOptions {
+    const startedAt = performance.now()
+    let isReported = false
+    const onResponse = (status: number) => {
       const { method = '', url = '' } = request
-      if (!isTold) onPassed({ method, path: url, status, ms: performance.now() - began })
-      isTold = true
+      if (!isReported) onRequest({ method, path: url, status, ms: performance.now() - startedAt })
+      isReported = true
     }
     requestListeners.get(request.socket)?.()
     return {
-      to: { agent: false, host, port },
-      onAnswered,
-      refuse(status) {
-        onAnswered(status)
-        refuse(status)
+      upstream: { agent: false, host, port },
+      onResponse,
+      fail(status) {
+        onResponse(status)
+        sendError(status, errors[status])
       },
     }
   }
 
   server.on('request', (request, response) => {
-    const passage = passageFor(request, (status) => sendError(response, status, absence))
+    const options = proxyOptions(request, (status, message) => sendError(response, status, message))
     busy.add(request.socket)
     response.once('close', () => {
       busy.delete(request.socket)
-      passage.onAnswered(GONE)
+      options.onResponse(CLIENT_CLOSED_REQUEST)
     })
-    proxyRequest(request, response, passage)
+    proxyRequest(request, response, options)
   })
-  server.on('upgrade', (request, socket, early) => {
-    const passage = passageFor(request, (status) => sendRawError(socket, status, absence))
-    proxyUpgrade(request, socket, early, passage)
+  server.on('upgrade', (request, socket, head) => {
+    const options = proxyOptions(request, (status, message) => sendRawError(socket, status, message))
+    proxyUpgrade(request, socket, head, options)
   })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
-    // A parse error means that a request has arrived, so the connection is not a spare one any more.
+    // A parse error means that a request has arrived, so the connection is no longer spare.
     const isParseError = error.code?.startsWith('HPE_') === true
     if (isParseError) requestListeners.get(socket)?.()
-    if (isParseError && socket.writable && !busy.has(socket)) sendRawError(socket, 502, UNREADABLE)
+    if (isParseError && socket.writable && !busy.has(socket)) sendRawError(socket, 502, MALFORMED)
     else socket.destroy()
   })
   return {
-    serve(socket: Socket, onRequest: () => void): void {
-      requestListeners.set(socket, onRequest)
+    serve(socket: Socket, onRequestStart: () => void): void {
+      requestListeners.set(socket, onRequestStart)
       server.emit('connection', socket)
     },
   }

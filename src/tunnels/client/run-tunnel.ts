@@ -1,20 +1,21 @@
-// The other end of a tunnel: opens it at an edge, and holds it. It comes back by itself when the edge or the network was away,
-// and ends only when the edge refuses it.
+// The tunnel client: opens a tunnel at an edge and keeps it open. Reconnects with backoff when the edge or the network
+// fails, and stops only when the edge rejects the tunnel.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { authorizationOf, type Opened, TUNNELS_PATH } from '../protocol.ts'
-import { keepConnections } from './connections.ts'
-import { createLocalSide, type LocalOptions } from './local-server.ts'
+import { formatAuthorization, type Opened, type OpenedJson, TUNNELS_PATH } from '../protocol.ts'
+import { maintainConnections } from './connections.ts'
+import { createLocalProxy, type LocalServerOptions } from './local-server.ts'
 
-const FIRST_PAUSE_MS = 250
-const LONGEST_PAUSE_MS = 3_000
-/** A tunnel that was open for that long has not been closed for its opening. */
-const SETTLED_MS = 1_000
-const ANSWER_WITHIN_MS = 10_000
-const ANSWER_CHARS_MAX = 64 * 1024
+const BACKOFF_MIN_MS = 250
+const BACKOFF_MAX_MS = 3_000
+/** A tunnel that was open for longer resets the backoff. */
+const STABLE_AFTER_MS = 1_000
+const REQUEST_TIMEOUT_MS = 10_000
+const CLOSE_TIMEOUT_MS = 1_000
+const BODY_CHARS_MAX = 64 * 1024
 
-/** The edge will not have it, and trying again would not help. */
-export class TunnelRefused extends Error {
-  override name = 'TunnelRefused'
+/** The edge rejected the tunnel; a retry would not help. */
+export class TunnelRejected extends Error {
+  override name = 'TunnelRejected'
   readonly code: string
 
   constructor(code: string, message: string) {
@@ -23,105 +24,109 @@ export class TunnelRefused extends Error {
   }
 }
 
-export interface TunnelOptions extends LocalOptions {
-  /** The edge's address. */
+export interface TunnelOptions extends LocalServerOptions {
+  /** Base URL of the edge. */
   readonly edge: string
   readonly key: string
   readonly name: string | undefined
   readonly signal: AbortSignal
-  /** Each time that it is open, also again. */
+  /** Called each time the tunnel is open, also after a reconnection. */
   onOpen(opened: Opened): void
-  onLost(why: string): void
+  onLost(reason: string): void
 }
 
-/** Ends when the signal says so; throws a TunnelRefused where the edge does. */
+/** Resolves when the signal is aborted. Rejects with TunnelRejected if the edge rejects the tunnel. */
 export async function runTunnel(options: TunnelOptions): Promise<void> {
   const { signal } = options
-  const local = createLocalSide(options)
+  const local = createLocalProxy(options)
   let opened: Opened | undefined
-  let pause = 0
-  /** Told when it is known what became of it: a tunnel whose key was revoked is refused at once, and that is all to say. */
-  let loss: string | undefined
+  let backoffMs = 0
+  /** Reported only after the next attempt: if the key was revoked, that attempt is rejected with the actual reason. */
+  let lossReason: string | undefined
   while (!signal.aborted) {
-    // Not all at once, where an edge with many of them has started anew.
-    await sleep(pause * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined)
+    // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
+    await sleep(backoffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break
     try {
-      // The edge finds it by its name and its secret, should it not know yet that the connections are gone.
+      // The secret reclaims the name if the edge has not noticed yet that the connections are lost.
       const name: string | undefined = opened?.name ?? options.name
-      const current: Opened = await open(options, { name, secret: opened?.id })
+      const current: Opened = await open(options, { name, secret: opened?.secret })
       opened = current
-      const began = performance.now()
-      loss = await keepConnections({
+      const openedAt = performance.now()
+      lossReason = await maintainConnections({
         edge: options.edge,
         opened: current,
         serve: local.serve,
         signal,
         onFirst() {
-          if (loss !== undefined) options.onLost(loss)
+          if (lossReason !== undefined) options.onLost(lossReason)
           options.onOpen(current)
         },
       })
-      pause = performance.now() - began > SETTLED_MS ? 0 : nextBackoff(pause)
+      backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? 0 : nextBackoff(backoffMs)
     } catch (error) {
-      if (error instanceof TunnelRefused) throw error
+      if (error instanceof TunnelRejected) throw error
       if (signal.aborted) break
-      options.onLost(loss ?? (error as Error).message)
-      loss = undefined
-      pause = nextBackoff(pause)
+      options.onLost(lossReason ?? (error as Error).message)
+      lossReason = undefined
+      backoffMs = nextBackoff(backoffMs)
     }
   }
-  if (opened) await close(options.edge, opened.id)
+  if (opened) await close(options.edge, opened.secret)
 }
 
-const nextBackoff = (pause: number) => Math.min(Math.max(pause, FIRST_PAUSE_MS) * 2, LONGEST_PAUSE_MS)
+const nextBackoff = (backoffMs: number) => Math.min(Math.max(backoffMs, BACKOFF_MIN_MS) * 2, BACKOFF_MAX_MS)
 
 interface OpenRequest {
   name: string | undefined
   secret: string | undefined
 }
 
-async function open({ edge, key, signal }: TunnelOptions, wish: OpenRequest): Promise<Opened> {
-  const response = await ask(edge, 'POST', `Bearer ${key}`, JSON.stringify(wish), signal)
-  const said = await readAnswer(response)
-  if (response.status === 201 && isOpened(said)) return said
-  const words =
-    said?.message && response.status !== 404
-      ? `${edge} says: ${said.message}`
-      : `${edge} answered ${response.status}, as no edge of Adit does. Is the address right?`
-  // A proxy in front of it says so too while the edge starts anew.
-  if (response.status >= 500) throw new Error(words)
-  throw new TunnelRefused(said?.error ?? 'no_edge', words)
+async function open({ edge, key, signal }: TunnelOptions, request: OpenRequest): Promise<Opened> {
+  const response = await send(edge, 'POST', `Bearer ${key}`, JSON.stringify(request), signal)
+  const body = await readBody(response)
+  if (response.status === 201 && isOpened(body)) {
+    const { id: secret, ...rest } = body
+    return { secret, ...rest }
+  }
+  const message =
+    body?.message && response.status !== 404
+      ? `The edge at ${edge} rejected the tunnel: ${body.message}`
+      : `${edge} is not an Adit edge (HTTP ${response.status}). Check --edge.`
+  // Retried: a proxy in front of the edge responds with 5xx while the edge restarts.
+  if (response.status >= 500) throw new Error(message)
+  throw new TunnelRejected(body?.error ?? 'no_edge', message)
 }
 
-const isOpened = (said: Partial<Opened> | undefined): said is Opened =>
-  typeof said?.id === 'string' &&
-  typeof said.name === 'string' &&
-  typeof said.host === 'string' &&
-  typeof said.url === 'string' &&
-  Number.isInteger(said.connections)
+const isOpened = (body: Partial<OpenedJson> | undefined): body is OpenedJson =>
+  typeof body?.id === 'string' &&
+  typeof body.name === 'string' &&
+  typeof body.host === 'string' &&
+  typeof body.url === 'string' &&
+  Number.isInteger(body.connections)
 
-/** Whatever the address leads to may send anything. */
-async function readAnswer(response: Response) {
+/** Limited, because the URL may belong to any server. */
+async function readBody(response: Response) {
   let text = ''
   const decoder = new TextDecoder()
   for await (const chunk of response.body ?? []) {
     text += decoder.decode(chunk, { stream: true })
-    if (text.length > ANSWER_CHARS_MAX) return undefined
+    if (text.length > BODY_CHARS_MAX) return undefined
   }
   try {
-    return JSON.parse(text) as Partial<Opened> & { error?: string; message?: string }
+    return JSON.parse(text) as Partial<OpenedJson> & { error?: string; message?: string }
   } catch {
     return undefined
   }
 }
 
-/** It would be closed soon anyway, so nobody waits long for an edge that is away. */
-async function close(edge: string, id: string): Promise<void> {
-  await ask(edge, 'DELETE', authorizationOf(id), undefined, AbortSignal.timeout(1_000)).catch(() => undefined)
+/** Best effort: without it the edge closes the tunnel seconds after its last connection. */
+async function close(edge: string, secret: string): Promise<void> {
+  const signal = AbortSignal.timeout(CLOSE_TIMEOUT_MS)
+  await send(edge, 'DELETE', formatAuthorization(secret), undefined, signal).catch(() => undefined)
 }
 
-async function ask(
+async function send(
   edge: string,
   method: string,
   authorization: string,
@@ -133,7 +138,7 @@ async function ask(
       method,
       headers: { authorization, 'content-type': 'application/json' },
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
       ...(body !== undefined && { body }),
     })
   } catch (error) {

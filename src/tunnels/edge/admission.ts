@@ -1,76 +1,75 @@
-// Whether a tunnel may be opened: with this key, under this name. Every refusal says why, and what to do about it.
-import { ControlPlaneError, type Meter, type Verifier } from '../../edge-sdk/index.ts'
-import { isName, NAME_WORDS, randomName } from '../names.ts'
+// Decides whether a tunnel may be opened with a key and a name. Every rejection has a reason and a remedy.
+import { ControlPlaneError, type Meter, type Verdict, type Verifier } from '../../edge-sdk/index.ts'
+import { DNS_LABEL_RULE } from '../../net/hostname.ts'
+import { isTunnelName, randomName } from '../names.ts'
 import type { Registry, Tunnel } from './registry.ts'
 
 export interface OpenRequest {
   readonly key: string | undefined
-  /** Any name will do where none is given. */
+  /** A random name if undefined. */
   readonly name?: unknown
-  /** The secret of a tunnel that comes back after its connection was lost. */
+  /** The secret of the tunnel to reopen after its connections were lost. */
   readonly secret?: unknown
 }
 
-export interface Refusal {
+export interface Rejection {
   readonly status: 400 | 401 | 403 | 409 | 429 | 503
   readonly error: string
   readonly message: string
 }
 
-export type Opening = { tunnel: Tunnel; name: string } | Refusal
+export type Admission = { tunnel: Tunnel; name: string } | Rejection
 
 export interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify'>
-  readonly tunnels: Registry
+  readonly registry: Registry
   readonly meter: Pick<Meter, 'refused'> | undefined
 }
 
-const KEYS = {
-  unknown: 'This API key is not known here. Was it copied whole?',
-  malformed: 'This is no API key: a character is wrong or missing. Was it copied whole?',
+const KEY_MESSAGES: Record<(Verdict & { valid: false })['reason'], string> = {
+  unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Ask for another one.',
 }
 
-export function createAdmission({ verifier, tunnels, meter }: AdmissionOptions) {
-  return async ({ key, name = randomName(), secret }: OpenRequest): Promise<Opening> => {
-    if (!isName(name)) return refusal(400, 'invalid_request', `The name of a tunnel has ${NAME_WORDS}.`)
-    if (!key) return refusal(401, 'unauthorized', 'An API key is needed: "Authorization: Bearer adit_…".')
-    let verdict: Awaited<ReturnType<Verifier['verify']>>
+export function createAdmission({ verifier, registry, meter }: AdmissionOptions) {
+  return async ({ key, name = randomName(), secret }: OpenRequest): Promise<Admission> => {
+    if (!isTunnelName(name))
+      return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
+    if (!key)
+      return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
+    let verdict: Verdict
     try {
       verdict = await verifier.verify(key)
     } catch (error) {
       if (!(error instanceof ControlPlaneError)) throw error
-      return refusal(
-        503,
-        'unavailable',
-        'The edge cannot ask its control plane about the key. Try again in a while.',
-      )
+      const message = 'The edge cannot reach its control plane to verify the key. Retry shortly.'
+      return rejection(503, 'unavailable', message)
     }
-    // From here on nothing is waited for: a revocation that is heard later finds the tunnel.
-    if (!verdict.valid) return refusal(401, 'unauthorized', KEYS[verdict.reason])
+    // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
+    if (!verdict.valid) return rejection(401, 'unauthorized', KEY_MESSAGES[verdict.reason])
     const { keyId, workspace } = verdict
-    const refuse = (...why: Parameters<typeof refusal>): Refusal => {
+    const reject = (...why: Parameters<typeof rejection>): Rejection => {
       meter?.refused(workspace.slug)
-      return refusal(...why)
+      return rejection(...why)
     }
     if (!workspace.provisioned)
-      return refuse(
+      return reject(
         403,
         'not_provisioned',
-        `The workspace "${workspace.slug}" is not ready for tunnels yet. The operator provisions it: adit admin workspace ` +
-          `provision ${workspace.slug}.`,
+        `The workspace "${workspace.slug}" is not provisioned for tunnels. The operator provisions it with ` +
+          `"adit admin workspace provision ${workspace.slug}".`,
       )
-    const full = tunnels.fullness(workspace.slug)
-    if (full) return refuse(429, 'too_many_tunnels', full)
+    const limit = registry.limitReached(workspace.slug)
+    if (limit) return reject(429, 'too_many_tunnels', limit)
     const host = `${name}.${workspace.tunnelBase}`
-    const comesBackWith = typeof secret === 'string' ? secret : undefined
-    const tunnel = tunnels.open(host, { key, keyId, workspace: workspace.slug }, comesBackWith)
+    const reopenSecret = typeof secret === 'string' ? secret : undefined
+    const tunnel = registry.open(host, { key, keyId, workspace: workspace.slug }, reopenSecret)
     if (tunnel) return { tunnel, name }
-    return refuse(409, 'name_taken', `A tunnel is open at ${host} already. Choose another name.`)
+    return reject(409, 'name_taken', `A tunnel is already open at ${host}. Choose another name.`)
   }
 }
 
-const refusal = (status: Refusal['status'], error: string, message: string): Refusal => ({
+const rejection = (status: Rejection['status'], error: string, message: string): Rejection => ({
   status,
   error,
   message,

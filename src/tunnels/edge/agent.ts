@@ -1,81 +1,81 @@
-// Lends the connections of a tunnel to requests, each to one at a time, first come first served. pipenet's agent brings new
-// ones; one that has become free goes to whoever has waited longest, which pipenet, and Node, would not see to.
+// An http.Agent over the connections of one tunnel: assigns each connection to one request at a time, first come, first
+// served. It extends pipenet's agent, which provides new connections but does not reuse idle ones in that order.
 import type { ClientRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { TunnelAgent, type TunnelServer } from 'pipenet/server'
 
-/** As many connections of one tunnel; each carries one request at a time, or one WebSocket. */
+/** Maximum number of connections of a tunnel; each carries one request or one upgraded connection at a time. */
 export const CONNECTIONS_MAX = 100
-/** As many that are free are kept for the next request. */
-const FREE_MAX = 10
+/** Maximum number of idle connections that are kept for reuse. */
+const IDLE_MAX = 10
 
-/** What Node's client offers to agents, and its types leave out. */
+/** `onSocket` is what Node calls on requests of an agent; its types omit it. */
 type PendingRequest = ClientRequest & { onSocket(socket: Socket): void }
 
-/** For whoever speaks on a connection without being asked: it would be taken for the answer to the next request. */
-export function hangUp(this: Socket): void {
+/** Closes a connection that sends unsolicited data, which would be parsed as the response to the next request. */
+export function closeUnsolicited(this: Socket): void {
   this.destroy()
 }
 
 export class TunnelSocketAgent extends TunnelAgent {
-  readonly #waiting = new Set<PendingRequest>()
-  readonly #free = new Set<Socket>()
-  /** How many new connections pipenet was asked for and has not brought yet. */
-  #asked = 0
+  readonly #pending = new Set<PendingRequest>()
+  readonly #idle = new Set<Socket>()
+  /** Number of connections that were requested from pipenet and have not arrived. */
+  #requested = 0
 
-  constructor(secret: string, door: TunnelServer) {
-    super({ clientId: secret, maxTcpSockets: CONNECTIONS_MAX, tunnelServer: door })
+  constructor(secret: string, listener: TunnelServer) {
+    super({ clientId: secret, maxTcpSockets: CONNECTIONS_MAX, tunnelServer: listener })
   }
 
-  /** Called by Node with each request that is to be sent. */
+  /** Called by Node with each request to send. */
   addRequest(request: PendingRequest): void {
-    this.#waiting.add(request)
-    // Nothing is said when somebody leaves who waits; at a tunnel that serves nobody, they could become many.
-    if (this.#waiting.size > 2 * CONNECTIONS_MAX) this.#forgetThoseWhoLeft()
-    const [free] = this.#free
-    if (free) {
-      this.#free.delete(free)
-      this.#lend(free)
+    this.#pending.add(request)
+    // Node does not notify the agent of aborted requests, so they would pile up in a tunnel without connections.
+    if (this.#pending.size > 2 * CONNECTIONS_MAX) this.#dropAborted()
+    const [socket] = this.#idle
+    if (socket) {
+      this.#idle.delete(socket)
+      this.#assign(socket)
     }
-    this.#askForMore()
+    this.#requestConnections()
   }
 
-  #forgetThoseWhoLeft(): void {
-    for (const request of this.#waiting) if (request.destroyed) this.#waiting.delete(request)
+  #dropAborted(): void {
+    for (const request of this.#pending) if (request.destroyed) this.#pending.delete(request)
   }
 
-  /** As long as there is one that nobody else waits for, it comes at once; otherwise, when the other end has made one. */
-  #askForMore(): void {
-    while (this.#asked < this.#waiting.size) {
-      this.#asked += 1
+  /** pipenet calls back immediately if it has an unused connection, and otherwise when the client adds one. */
+  #requestConnections(): void {
+    while (this.#requested < this.#pending.size) {
+      this.#requested += 1
       this.createConnection({}, (error, socket) => {
-        this.#asked -= 1
-        if (!error) this.#welcome(socket as Socket)
+        this.#requested -= 1
+        if (!error) this.#onConnection(socket as Socket)
       })
     }
   }
 
-  #welcome(socket: Socket): void {
-    // Said by Node when an answer is over, and the connection can be used again.
-    socket.on('free', () => this.#lend(socket))
-    socket.once('close', () => this.#free.delete(socket))
-    socket.off('data', hangUp)
-    this.#lend(socket)
-    // It may have been gone when it came.
-    this.#askForMore()
+  #onConnection(socket: Socket): void {
+    // Emitted by Node when a response is complete and the connection can be reused.
+    socket.on('free', () => this.#assign(socket))
+    socket.once('close', () => this.#idle.delete(socket))
+    socket.off('data', closeUnsolicited)
+    this.#assign(socket)
+    // The connection may have been closed already, in which case the request still waits.
+    this.#requestConnections()
   }
 
-  #lend(socket: Socket): void {
+  #assign(socket: Socket): void {
     if (socket.destroyed || !socket.writable) return
-    this.#forgetThoseWhoLeft()
-    const [next] = this.#waiting
+    this.#dropAborted()
+    const [next] = this.#pending
     if (next) {
-      this.#waiting.delete(next)
-      socket.off('data', hangUp)
+      this.#pending.delete(next)
+      socket.off('data', closeUnsolicited)
       next.onSocket(socket)
-    } else if (this.#free.size < FREE_MAX) {
-      this.#free.add(socket)
-      socket.on('data', hangUp)
+    } else if (this.#idle.size < IDLE_MAX) {
+      this.#idle.add(socket)
+      socket.on('data', closeUnsolicited)
     } else socket.destroy()
   }
 }

@@ -1,4 +1,4 @@
-// The client address of a request, and how much one client may use at once.
+// Client addresses behind trusted proxies, and limits of concurrent use per client.
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIPv6 } from 'node:net'
 import { forwardedClient, ipPrefix, normalizeAddress } from '../../net/ip-address.ts'
@@ -6,14 +6,14 @@ import { forwardedClient, ipPrefix, normalizeAddress } from '../../net/ip-addres
 const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')
 
 export interface ClientAddresses {
-  /** Undefined for a trusted proxy, whose connections are those of many clients. */
+  /** Undefined for a trusted proxy, because its connections belong to many clients. */
   ofPeer(address: string | undefined): string | undefined
-  /** Undefined where a trusted proxy does not say for whom it asks. */
+  /** Undefined if a trusted proxy sends no X-Forwarded-For. */
   ofRequest(request: IncomingMessage): string | undefined
 }
 
 export interface ClientAddressesOptions {
-  /** Addresses and networks whose X-Forwarded-For counts. */
+  /** Addresses and networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[]
   /** Called once, with the first trusted proxy that sends a request without X-Forwarded-For. */
   onUnnamedClient(proxy: string): void
@@ -21,7 +21,6 @@ export interface ClientAddressesOptions {
   onIgnoredProxy(peer: string): void
 }
 
-/** X-Forwarded-For counts as far as trusted proxies have written it. */
 export function createClientAddresses({
   trustedProxies,
   ...options
@@ -64,13 +63,13 @@ function once(call: (address: string) => void): (address: string) => void {
 }
 
 export interface ClientLimits {
-  /** For an IPv4 address or an IPv6 /64. */
+  /** Per IPv4 address or IPv6 /64. */
   readonly max: number
-  /** For an IPv6 /48, of which one customer of a provider may have all networks. */
+  /** Per IPv6 /48, because providers assign a whole /48 to one customer. */
   readonly maxOf48: number
 }
 
-/** Counts what each client uses at once. An unknown client is not limited. */
+/** A concurrency limit per client. Unknown clients are not limited. */
 export class ClientLimit {
   readonly #limits: ClientLimits
   readonly #used = new Map<string, number>()
@@ -79,7 +78,7 @@ export class ClientLimit {
     this.#limits = limits
   }
 
-  /** Returns what releases it, to be called once; undefined where the client uses the maximum already. */
+  /** Returns a function that releases the slot, to be called once; undefined if the client is at its limit. */
   acquire(client: string | undefined): (() => void) | undefined {
     const networks = client === undefined ? [] : this.#networksOf(client)
     if (networks.some(([network, max]) => this.#usedBy(network) >= max)) return undefined

@@ -1,31 +1,33 @@
-// How many connections the tunnels of one workspace may have at an edge, used or not.
-const CONNECTIONS_OF_WORKSPACE_MAX = 2_000
-/** Every tunnel may have as many as a tunnel client keeps ready, also where the workspace is at its maximum. */
-const FIRST_CONNECTIONS = 4
+// Limits how many connections the tunnels of one workspace may have at an edge, used or spare.
+const CONNECTIONS_PER_WORKSPACE_MAX = 2_000
+/** Every tunnel may have as many connections as a tunnel client keeps spare, even if the workspace is at its limit. */
+const CONNECTIONS_PER_TUNNEL_MIN = 4
 
 export const QUOTA_MESSAGE =
-  `The tunnels of the workspace have ${CONNECTIONS_OF_WORKSPACE_MAX} connections to this edge already. ` +
-  'Try again when some are closed.'
+  `The tunnels of this workspace have ${CONNECTIONS_PER_WORKSPACE_MAX} connections to this edge, which is the limit. ` +
+  'Retry when some are closed.'
 
 export class ConnectionQuota {
-  readonly #ofWorkspace = new Map<string, number>()
+  readonly #counts = new Map<string, number>()
 
-  /** Whether a tunnel that has so many connections may have another. */
-  admits(workspace: string, ofTunnel: number): boolean {
-    return ofTunnel < FIRST_CONNECTIONS || this.#count(workspace) < CONNECTIONS_OF_WORKSPACE_MAX
+  /** Whether a tunnel with this many connections may have another one. */
+  admits(workspace: string, tunnelConnections: number): boolean {
+    return (
+      tunnelConnections < CONNECTIONS_PER_TUNNEL_MIN || this.#count(workspace) < CONNECTIONS_PER_WORKSPACE_MAX
+    )
   }
 
   add(workspace: string): void {
-    this.#ofWorkspace.set(workspace, this.#count(workspace) + 1)
+    this.#counts.set(workspace, this.#count(workspace) + 1)
   }
 
   remove(workspace: string): void {
     const left = this.#count(workspace) - 1
-    if (left > 0) this.#ofWorkspace.set(workspace, left)
-    else this.#ofWorkspace.delete(workspace)
+    if (left > 0) this.#counts.set(workspace, left)
+    else this.#counts.delete(workspace)
   }
 
   #count(workspace: string): number {
-    return this.#ofWorkspace.get(workspace) ?? 0
+    return this.#counts.get(workspace) ?? 0
   }
 }

@@ -1,9 +1,16 @@
-// What the other ends of tunnels ask of the edge: to open one, to take a connection for it, and to close it. Stock pipenet
-// clients ask in their own way.
+// The control API of the edge under /.adit/: tunnel clients open tunnels, connect to them and close them. Stock pipenet
+// clients have a route in pipenet's protocol.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { CONNECTION_PATH, idIn, type Opened, OWN_PATHS, TUNNELS_PATH, UPGRADE } from '../protocol.ts'
+import {
+  CONNECTION_PATH,
+  type OpenedJson,
+  OWN_PATHS,
+  parseAuthorization,
+  TUNNELS_PATH,
+  UPGRADE,
+} from '../protocol.ts'
 import { sendJson, sendRawError } from '../responses.ts'
-import type { Opening, OpenRequest } from './admission.ts'
+import type { Admission, OpenRequest } from './admission.ts'
 import { CONNECTIONS_MAX } from './agent.ts'
 import type { Connection } from './connection-guard.ts'
 import { QUOTA_MESSAGE } from './connection-quota.ts'
@@ -11,37 +18,43 @@ import type { Registry, Tunnel } from './registry.ts'
 
 const PIPENET_PATHS = `${OWN_PATHS}pipenet/`
 const HEALTH_PATH = `${OWN_PATHS}health`
-/** As many connections a stock pipenet client is told to keep. */
+/** Number of connections that stock pipenet clients are told to keep. */
 const PIPENET_CONNECTIONS = 10
 const BODY_BYTES_MAX = 4_096
 
 export interface ControlApiOptions {
-  readonly tunnels: Registry
-  openTunnel(wish: OpenRequest): Promise<Opening>
-  /** Where visitors find a host. */
+  readonly registry: Registry
+  openTunnel(request: OpenRequest): Promise<Admission>
+  /** The public URL of a host. */
   urlOf(host: string): string
   readonly pipenetPort: number | undefined
 }
 
 export interface ControlApi {
-  answer(path: string, request: IncomingMessage, response: ServerResponse): void
-  /** A connection that the edge from then on asks things over. */
-  connect(path: string, request: IncomingMessage, connection: Connection, early: Buffer): void
+  onRequest(path: string, request: IncomingMessage, response: ServerResponse): void
+  /** Adds the connection to a tunnel; afterwards the edge sends requests over it. */
+  onUpgrade(path: string, request: IncomingMessage, connection: Connection, head: Buffer): void
 }
 
-export function createControlApi({ tunnels, openTunnel, urlOf, pipenetPort }: ControlApiOptions): ControlApi {
-  const tunnelOf = ({ headers }: IncomingMessage) => tunnels.withSecret(idIn(headers.authorization) ?? '')
+export function createControlApi({
+  registry,
+  openTunnel,
+  urlOf,
+  pipenetPort,
+}: ControlApiOptions): ControlApi {
+  const tunnelOf = ({ headers }: IncomingMessage) =>
+    registry.withSecret(parseAuthorization(headers.authorization) ?? '')
 
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const given = await readObject(request)
-    if (!given)
+    const body = await readObject(request)
+    if (!body)
       return fail(response, 400, 'invalid_request', 'The body must be a JSON object of at most 4 KiB.')
-    const { name, secret } = given
-    const opening = await openTunnel({ key: keyOf(request), name, secret })
-    tell(
+    const { name, secret } = body
+    const admission = await openTunnel({ key: keyOf(request), name, secret })
+    sendAdmission(
       response,
-      opening,
-      (tunnel, name): Opened => ({ ...shown(tunnel, name), connections: CONNECTIONS_MAX }),
+      admission,
+      (tunnel, name): OpenedJson => ({ ...describe(tunnel, name), connections: CONNECTIONS_MAX }),
     )
   }
 
@@ -50,64 +63,64 @@ export function createControlApi({ tunnels, openTunnel, urlOf, pipenetPort }: Co
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const opening = await openTunnel({ key: keyOf(request), name: name || undefined })
-    const rest = { port: pipenetPort, sharedTunnel: true, maxConnCount: PIPENET_CONNECTIONS }
-    tell(response, opening, (tunnel, name) => ({ ...shown(tunnel, name), ...rest }))
+    const admission = await openTunnel({ key: keyOf(request), name: name || undefined })
+    const settings = { port: pipenetPort, sharedTunnel: true, maxConnCount: PIPENET_CONNECTIONS }
+    sendAdmission(response, admission, (tunnel, name) => ({ ...describe(tunnel, name), ...settings }))
   }
 
-  const shown = ({ secret, host }: Tunnel, name: string) => ({ id: secret, name, host, url: urlOf(host) })
+  const describe = ({ secret, host }: Tunnel, name: string) => ({ id: secret, name, host, url: urlOf(host) })
 
-  function tell(
+  function sendAdmission(
     response: ServerResponse,
-    opening: Opening,
-    show: (tunnel: Tunnel, name: string) => unknown,
+    admission: Admission,
+    toBody: (tunnel: Tunnel, name: string) => unknown,
   ): void {
-    if (!('tunnel' in opening)) fail(response, opening.status, opening.error, opening.message)
-    // The tunnel client is gone, or was refused while the key was verified.
-    else if (response.destroyed || response.headersSent) tunnels.close(opening.tunnel, 'left')
-    else sendJson(response, 201, show(opening.tunnel, opening.name))
+    if (!('tunnel' in admission)) fail(response, admission.status, admission.error, admission.message)
+    // The tunnel client disconnected, or its request turned out to be malformed, while the key was verified.
+    else if (response.destroyed || response.headersSent) registry.close(admission.tunnel, 'disconnected')
+    else sendJson(response, 201, toBody(admission.tunnel, admission.name))
   }
 
   function close(request: IncomingMessage, response: ServerResponse): void {
     const tunnel = tunnelOf(request)
     if (!tunnel) {
-      fail(response, 404, 'not_found', 'No such tunnel is open.')
+      fail(response, 404, 'not_found', 'Tunnel not found.')
       return
     }
-    tunnels.close(tunnel, 'closed')
+    registry.close(tunnel, 'closed')
     sendJson(response, 200, { host: tunnel.host, ...tunnel.totals })
   }
 
   return {
-    answer(path, request, response) {
+    onRequest(path, request, response) {
       const { method } = request
       if (path === HEALTH_PATH) sendJson(response, 200, { status: 'ok' })
-      else if (path === TUNNELS_PATH && method === 'POST') settle(open(request, response), response)
+      else if (path === TUNNELS_PATH && method === 'POST') handleErrors(open(request, response), response)
       else if (path === TUNNELS_PATH && method === 'DELETE') close(request, response)
       else if (path.startsWith(PIPENET_PATHS) && method === 'GET' && pipenetPort !== undefined)
-        settle(openForPipenet(path.slice(PIPENET_PATHS.length), request, response), response)
-      else fail(response, 404, 'not_found', 'The edge has nothing at this path.')
+        handleErrors(openForPipenet(path.slice(PIPENET_PATHS.length), request, response), response)
+      else fail(response, 404, 'not_found', 'Not found.')
     },
-    connect(path, request, connection, early) {
+    onUpgrade(path, request, connection, head) {
       const { socket } = connection
       const tunnel = tunnelOf(request)
       if (path !== CONNECTION_PATH || request.headers.upgrade !== UPGRADE || !tunnel)
-        return sendRawError(socket, 404, 'No tunnel is open for whoever connects.')
-      if (!tunnels.mayConnect(tunnel)) return sendRawError(socket, 429, QUOTA_MESSAGE)
+        return sendRawError(socket, 404, 'Tunnel not found.')
+      if (!registry.mayConnect(tunnel)) return sendRawError(socket, 429, QUOTA_MESSAGE)
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${UPGRADE}\r\n\r\n`)
-      // Whoever speaks before being asked does not speak this protocol.
-      if (early.length > 0) socket.destroy()
+      // A tunnel client sends nothing before the first request.
+      if (head.length > 0) socket.destroy()
       else {
         connection.uncount()
-        tunnels.connect(tunnel, socket)
+        registry.connect(tunnel, socket)
       }
     },
   }
 }
 
-/** What nobody foresaw concerns whoever asked, and nobody else. */
-function settle(answering: Promise<void>, response: ServerResponse): void {
-  answering.catch(() => fail(response, 500, 'internal', 'The edge failed. Try again in a while.'))
+/** An unexpected error fails one request and not the process. */
+function handleErrors(handling: Promise<void>, response: ServerResponse): void {
+  handling.catch(() => fail(response, 500, 'internal', 'Internal error of the edge. Retry shortly.'))
 }
 
 function fail(response: ServerResponse, status: number, error: string, message: string): void {
@@ -116,17 +129,17 @@ function fail(response: ServerResponse, status: number, error: string, message: 
 
 const keyOf = ({ headers }: IncomingMessage) => /^Bearer (\S{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
-/** The JSON object in the body, which may be absent. Undefined where it is something else. */
+/** The JSON object in the body, empty if there is no body; undefined if it is anything else. */
 async function readObject(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
   try {
-    const given = JSON.parse((await readText(request)) || '{}')
-    return typeof given === 'object' && given !== null && !Array.isArray(given) ? given : undefined
+    const value = JSON.parse((await readText(request)) || '{}')
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined
   }
 }
 
-/** A body that is too large is read to its end and discarded, so that the client gets its response. */
+/** A body that is too large is read to its end and discarded, so that the client gets the response. */
 function readText(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -1,7 +1,7 @@
-// Keeps cookies of a tunnel to its own host. With a Domain attribute a local server could set cookies for the tunnels of other
-// workspaces, which are under the same domain.
+// Confines cookies to the host of their tunnel. With a Domain attribute a local server could set cookies for tunnels of
+// other workspaces, which are under the same domain.
 
-/** For headers as names and values in turn: removes Domain from every cookie, so that it is for the host alone. */
+/** Removes Domain from every Set-Cookie. Headers are given as alternating names and values. */
 export const confineCookies = (headers: readonly string[]): string[] =>
   headers.map((text, index) =>
     headers[index - 1]?.toLowerCase() === 'set-cookie' && index % 2 === 1 ? withoutDomain(text) : text,
@@ -12,6 +12,6 @@ function withoutDomain(cookie: string): string {
   return [pair, ...attributes.filter((attribute) => !isDomain(attribute))].join(';')
 }
 
-/** However it is written: browsers differ in what they skip around a name. */
+/** Ignores everything but letters, because browsers differ in what they skip around attribute names. */
 const isDomain = (attribute: string) =>
   (attribute.split('=', 1)[0] as string).replace(/[^a-z]/gi, '').toLowerCase() === 'domain'

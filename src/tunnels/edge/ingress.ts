@@ -1,4 +1,4 @@
-// Visitors of tunnels: whoever asks for the host name of an open one is handed on into it, and what passes is counted.
+// Public requests: finds the tunnel by host name, proxies the request into it and counts its usage.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ProxyOptions, proxyRequest, proxyUpgrade } from '../proxy.ts'
@@ -9,78 +9,80 @@ import { confineCookies } from './cookies.ts'
 import type { Registry, Tunnel } from './registry.ts'
 
 export interface Ingress {
-  serve(host: string, request: IncomingMessage, response: ServerResponse): void
-  serveUpgrade(host: string, request: IncomingMessage, socket: Duplex, early: Buffer): void
+  onRequest(host: string, request: IncomingMessage, response: ServerResponse): void
+  onUpgrade(host: string, request: IncomingMessage, socket: Duplex, head: Buffer): void
 }
 
-export interface VisitorsOptions {
-  readonly tunnels: Registry
+export interface IngressOptions {
+  readonly registry: Registry
   readonly clients: ClientAddresses
   readonly scheme: 'http' | 'https'
 }
 
-export function createIngress({ tunnels, clients, scheme }: VisitorsOptions): Ingress {
-  /** A tunnel with a slot for the request, unless there is none. */
+type SendError = (status: number, message: string) => void
+
+const PROXY_ERRORS = {
+  502: 'Bad gateway: the local server did not respond.',
+  504: 'Gateway timeout: the local server did not respond in time.',
+}
+
+export function createIngress({ registry, clients, scheme }: IngressOptions): Ingress {
+  /** Finds the tunnel and acquires a slot of it, or sends an error. */
   function admit(
     host: string,
     request: IncomingMessage,
-    refuse: (status: number, words: string) => void,
+    send: SendError,
   ): { tunnel: Tunnel; release: () => void } | undefined {
-    const tunnel = tunnels.atHost(host)
-    if (!tunnel) refuse(404, `No tunnel is open at ${host}.`)
-    else if (tunnel.visitors >= CONNECTIONS_MAX)
-      refuse(503, 'The tunnel carries as much at once as it can. Try again in a moment.')
+    const tunnel = registry.atHost(host)
+    if (!tunnel) send(404, `No tunnel is open at ${host}.`)
+    else if (tunnel.requests >= CONNECTIONS_MAX) send(503, 'Tunnel at capacity. Retry shortly.')
     else {
       const release = tunnel.perClient.acquire(clients.ofRequest(request))
       if (release) return { tunnel, release }
-      refuse(429, 'Too many requests at once from your address. Retry shortly.')
+      send(429, 'Too many concurrent requests from your address. Retry shortly.')
     }
     return undefined
   }
 
-  function passageInto(
-    tunnel: Tunnel,
-    request: IncomingMessage,
-    refuse: (status: number, words: string) => void,
-  ): ProxyOptions {
-    const before = request.headers['x-forwarded-for']
-    const from = request.socket.remoteAddress ?? 'unknown'
+  function proxyOptions(tunnel: Tunnel, request: IncomingMessage, send: SendError): ProxyOptions {
+    const forwardedFor = request.headers['x-forwarded-for']
+    const peer = request.socket.remoteAddress ?? 'unknown'
     tunnel.count({ requests: 1 })
     return {
-      to: { agent: tunnel.agent },
+      upstream: { agent: tunnel.agent },
       headers: {
-        'x-forwarded-for': before === undefined ? from : `${before}, ${from}`,
+        'x-forwarded-for': forwardedFor === undefined ? peer : `${forwardedFor}, ${peer}`,
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
       },
       rewriteResponse: confineCookies,
       onBytesIn: (bytesIn) => tunnel.count({ bytesIn }),
       onBytesOut: (bytesOut) => tunnel.count({ bytesOut }),
-      refuse: (status) => refuse(status, `What is behind the tunnel at ${tunnel.host} gave no answer.`),
+      fail: (status) => send(status, PROXY_ERRORS[status]),
     }
   }
 
   return {
-    serve(host, request, response) {
-      const refuse = (status: number, words: string) => sendError(response, status, words)
-      const admitted = admit(host, request, refuse)
+    onRequest(host, request, response) {
+      const send: SendError = (status, message) => sendError(response, status, message)
+      const admitted = admit(host, request, send)
       if (!admitted) return
       const { tunnel, release } = admitted
-      const done = tunnel.serve(proxyRequest(request, response, passageInto(tunnel, request, refuse)))
+      const finish = tunnel.track(proxyRequest(request, response, proxyOptions(tunnel, request, send)))
       response.once('close', () => {
         release()
-        done()
+        finish()
       })
     },
-    serveUpgrade(host, request, socket, early) {
-      const refuse = (status: number, words: string) => sendRawError(socket, status, words)
-      const admitted = admit(host, request, refuse)
+    onUpgrade(host, request, socket, head) {
+      const send: SendError = (status, message) => sendRawError(socket, status, message)
+      const admitted = admit(host, request, send)
       if (!admitted) return
       const { tunnel, release } = admitted
-      const done = tunnel.serve(proxyUpgrade(request, socket, early, passageInto(tunnel, request, refuse)))
+      const finish = tunnel.track(proxyUpgrade(request, socket, head, proxyOptions(tunnel, request, send)))
       socket.once('close', () => {
         release()
-        done()
+        finish()
       })
     },
   }

@@ -1,37 +1,38 @@
-// pipenet's server for the connections of tunnel clients, also for those that arrive as HTTP upgrades.
+// Accepts connections of tunnel clients: those that arrive as HTTP upgrades, and those of stock pipenet clients on
+// pipenet's own port.
 import type { Socket } from 'node:net'
 import { TunnelServer } from 'pipenet/server'
-import { hangUp } from './agent.ts'
+import { closeUnsolicited } from './agent.ts'
 
-const PROBE_AFTER_MS = 15_000
+const KEEP_ALIVE_MS = 15_000
 
 type Handler = (socket: Socket) => void
 
-/** pipenet's own, which also takes connections that came in another way, and tells of each: pipenet forgets some of them. */
-export class Door extends TunnelServer {
+/** pipenet's server, extended by `accept` and by a callback for each connection. */
+export class TunnelListener extends TunnelServer {
   readonly #handlers = new Map<string, Handler>()
-  readonly #onConnected: (secret: string, socket: Socket) => void
+  readonly #onConnection: (secret: string, socket: Socket) => void
 
-  constructor(onConnected: (secret: string, socket: Socket) => void) {
+  constructor(onConnection: (secret: string, socket: Socket) => void) {
     super()
-    this.#onConnected = onConnected
+    this.#onConnection = onConnection
   }
 
   override registerHandler(secret: string, handler: Handler): void {
-    const take = (socket: Socket) => {
+    const accept = (socket: Socket) => {
       socket.setNoDelay(true)
-      socket.setKeepAlive(true, PROBE_AFTER_MS)
+      socket.setKeepAlive(true, KEEP_ALIVE_MS)
       socket.on('error', () => socket.destroy())
-      // Read even while nothing is asked over it, when there is nothing to come but its end.
-      socket.on('data', hangUp)
-      socket.on('end', hangUp)
-      // Said by Node when it goes on as something else, which may end in one direction before the other.
-      socket.once('agentRemove', () => socket.off('end', hangUp))
-      this.#onConnected(secret, socket)
+      // Reads idle connections too, so that their end is noticed.
+      socket.on('data', closeUnsolicited)
+      socket.on('end', closeUnsolicited)
+      // Emitted by Node on an upgrade. Upgraded protocols may close one direction before the other.
+      socket.once('agentRemove', () => socket.off('end', closeUnsolicited))
+      this.#onConnection(secret, socket)
       handler(socket)
     }
-    this.#handlers.set(secret, take)
-    super.registerHandler(secret, take)
+    this.#handlers.set(secret, accept)
+    super.registerHandler(secret, accept)
   }
 
   override unregisterHandler(secret: string): void {
@@ -39,7 +40,8 @@ export class Door extends TunnelServer {
     super.unregisterHandler(secret)
   }
 
-  take(secret: string, socket: Socket): void {
+  /** Adds a connection that arrived by an HTTP upgrade. */
+  accept(secret: string, socket: Socket): void {
     const handler = this.#handlers.get(secret)
     if (handler) handler(socket)
     else socket.destroy()
