@@ -22,7 +22,7 @@ export async function openServices(config: Config, log: Logger, timeoutMs: numbe
       onStorageFault: (fault) => log.error({ reason: fault.message }, 'database storage fault: not ready'),
       onStorageRecovered: () => log.info('database storage recovered: ready'),
     })
-    const newer = await migrate(store, { patienceMs: timeoutMs, onWait: warnWhileWaiting(log, timeoutMs) })
+    const newer = await migrate(store, { timeoutMs, onRetry: warnWhileWaiting(log, timeoutMs) })
     if (newer)
       log.warn(newer, 'database schema is newer than this version of adit but compatible; update soon')
   } catch (error) {

@@ -1,5 +1,5 @@
 // Windows of whole UTC days.
-import { DAY_MS, startOfDay } from '../store/usage-report.ts'
+import { DAY_MS, startOfDay } from '../store/time.ts'
 
 /** The starts of the last `days` days, today included, oldest first. */
 export function lastDays(days: number, now: number): number[] {

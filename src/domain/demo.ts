@@ -1,6 +1,7 @@
 // Plausible usage to look at: traffic that grows over the year, rests at weekends and has its odd busy day.
+
+import { DAY_MS } from '../store/time.ts'
 import { mergeReport } from '../store/usage.ts'
-import { DAY_MS } from '../store/usage-report.ts'
 import type { Services } from './context.ts'
 import { lastDays } from './date-range.ts'
 

@@ -3,7 +3,7 @@ import { Label } from '../contract/fields.ts'
 import type { KeyState } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
-import { dropAnswersBefore, keepAnswer } from '../store/idempotency.ts'
+import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import {
   countActiveKeys,
   findKeyById,
@@ -14,6 +14,7 @@ import {
   revokeKey,
 } from '../store/keys.ts'
 import { type Db, type Tx, unchangedSince } from '../store/store.ts'
+import { DAY_MS } from '../store/time.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -41,7 +42,7 @@ export interface IdempotencyInput {
 /** A longer list is streamed in slices. */
 const PAGE_ROWS_MAX = 1_000
 
-const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000
+const IDEMPOTENCY_MS = DAY_MS
 
 const checkLabel: Checker<string> = checker(Label, 'label')
 
@@ -52,12 +53,16 @@ export const createKey = (ctx: Context, label = '', idempotency?: IdempotencyInp
     if (!idempotency) return addKey(db, ctx, created)
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
-    await dropAnswersBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
-    const sealed = encryptResponse(encryptionKey, created, ctx.random)
-    const kept = await keepAnswer(db, ctx.workspaceId, { id: encryptionKey.id, sealed, createdAt: now })
-    return kept === sealed
+    await deleteResponsesBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
+    const encrypted = encryptResponse(encryptionKey, created, ctx.random)
+    const stored = await storeResponse(db, ctx.workspaceId, {
+      id: encryptionKey.id,
+      encrypted,
+      createdAt: now,
+    })
+    return stored === encrypted
       ? addKey(db, ctx, created)
-      : replayFirst(decryptResponse<CreatedKey>(encryptionKey, kept), label)
+      : replayFirst(decryptResponse<CreatedKey>(encryptionKey, stored), label)
   })
 
 export function newKey(services: Services, label: string): CreatedKey {

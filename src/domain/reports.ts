@@ -1,9 +1,10 @@
 // Reports of edges: times are checked, workspaces found, and what can be taken is merged.
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
+import { DAY_MS, startOfDay } from '../store/time.ts'
 import { mergeReport } from '../store/usage.ts'
 import type { Totals } from '../store/usage-limits.ts'
-import { type Counter, DAY_MS, type Day, startOfDay, type TunnelMinute } from '../store/usage-report.ts'
+import type { Counter, Day, TunnelMinute } from '../store/usage-report.ts'
 import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
 

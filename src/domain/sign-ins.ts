@@ -88,5 +88,5 @@ export async function requireSamePassword(
 /** Whoever saw a code over somebody's shoulder must not use it again. False where it was used before. */
 export function takeCode(db: Tx, services: Services, userId: string, code: string): Promise<boolean> {
   const at = services.clock()
-  return useCode(db, { userId, hash: hashSecret(code), at, forgetBefore: at - CODE_MS })
+  return useCode(db, { userId, hash: hashSecret(code), at, deleteBefore: at - CODE_MS })
 }

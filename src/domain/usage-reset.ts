@@ -1,7 +1,7 @@
 // For the operator: which edges and epochs a day of usage consists of, and resetting it where an edge reported nonsense.
 import { listEdges } from '../store/edges.ts'
+import { DAY_MS } from '../store/time.ts'
 import { readDays } from '../store/usage.ts'
-import { DAY_MS } from '../store/usage-report.ts'
 import { listCounters, resetDay } from '../store/usage-reset.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'

@@ -1,8 +1,8 @@
 // Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
 // dashboard.
 import { unchangedSince } from '../store/store.ts'
+import { startOfDay } from '../store/time.ts'
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
-import { startOfDay } from '../store/usage-report.ts'
 import type { Context, Services } from './context.ts'
 import { lastDays } from './date-range.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'

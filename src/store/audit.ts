@@ -1,3 +1,4 @@
+// The audit log.
 import type { Selectable } from 'kysely'
 import type { Page } from './keys.ts'
 import type { Db, Tx } from './store.ts'
@@ -5,7 +6,7 @@ import type { Tables } from './tables.ts'
 
 export type AuditRow = Selectable<Tables['audit_log']>
 
-/** SQLite bounds the parameters of a statement, and somebody may belong to any number of workspaces. */
+/** SQLite limits the parameters of a statement, and a user may belong to any number of workspaces. */
 const ROWS_PER_STATEMENT = 500
 
 export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
@@ -16,7 +17,7 @@ export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
       .execute()
 }
 
-/** Counts a repetition of the same since a moment (an id) into its row. False where there is none. */
+/** Increments the count of an equal entry since `sinceId`. Returns false if there is none. */
 export async function countRepetition(
   db: Tx,
   { workspace_id, action, subject_id, detail }: AuditRow,
@@ -34,13 +35,13 @@ export async function countRepetition(
   return numUpdatedRows > 0n
 }
 
-/** Acts that only the person they are about gets to see. */
+/** Actions that only the user they concern may see. */
 export interface Hidden {
   actions: readonly string[]
   exceptAbout: string
 }
 
-/** Newest first. Keys are never deleted, so their labels are looked up; everybody else's name was written down. */
+/** Newest first. Keys are never deleted, so their labels are joined; other names are stored with the entry. */
 export function listAudit(db: Db, workspaceId: string, { after, limit }: Page, hidden?: Hidden) {
   let query = db
     .selectFrom('audit_log')

@@ -1,5 +1,5 @@
-// A copy of an SQLite database that others go on using. What lies under the name that was asked for is whole: the copy
-// is made under another name, looked at, and only then renamed.
+// Online backup of an SQLite database. The backup appears under its name only when complete: it is written to a temporary
+// file, checked, and then renamed.
 import {
   closeSync,
   existsSync,
@@ -15,11 +15,11 @@ import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 
-/** Of 4 KiB each: often enough to tell of progress and to be stopped. */
+/** Of 4 KiB each; progress and cancellation are handled between steps. */
 const PAGES_PER_STEP = 1_000
 const BUSY_TIMEOUT_MS = 5_000
-/** More changes than there will ever be between a backup and its restoration. */
-const FEED_LEAP = 1_000_000_000
+/** More than the number of changes between any backup and its restore. */
+const SEQUENCE_GAP = 1_000_000_000
 
 export interface BackupOptions {
   clock: () => number
@@ -28,21 +28,25 @@ export interface BackupOptions {
   onCheck: () => void
 }
 
-export interface BackedUp {
-  /** From just before the copy's state of the database: whatever began later and is missing in it came too late. */
+export interface BackupResult {
+  /** Just before the snapshot: everything committed before this time is in the backup. */
   asOf: number
   bytes: number
-  /** The number of the last migration that is in it. */
+  /** Schema version of the backup. */
   schema: number
 }
 
-/** Nothing was written under the name; the message says why. */
-export class CannotBackUp extends Error {
-  override name = 'CannotBackUp'
+/** No backup was written; the message tells why. */
+export class BackupError extends Error {
+  override name = 'BackupError'
 }
 
-export async function backUpSqlite(path: string, file: string, options: BackupOptions): Promise<BackedUp> {
-  checkPlace(file)
+export async function backUpSqlite(
+  path: string,
+  file: string,
+  options: BackupOptions,
+): Promise<BackupResult> {
+  checkTarget(file)
   const source = openExisting(path)
   try {
     return await copy(source, file, options)
@@ -51,17 +55,17 @@ export async function backUpSqlite(path: string, file: string, options: BackupOp
   }
 }
 
-function checkPlace(file: string): void {
-  const folder = dirname(file)
-  if (!existsSync(folder)) throw new CannotBackUp(`The folder ${folder} does not exist.`)
+function checkTarget(file: string): void {
+  const directory = dirname(file)
+  if (!existsSync(directory)) throw new BackupError(`The directory ${directory} does not exist.`)
   if (!existsSync(file)) return
-  if (statSync(file).isDirectory()) throw new CannotBackUp(`${file} is a folder; name a file in it.`)
-  throw new CannotBackUp(`${file} exists already; a backup overwrites nothing.`)
+  if (statSync(file).isDirectory()) throw new BackupError(`${file} is a directory; specify a file.`)
+  throw new BackupError(`${file} already exists. Choose another file name.`)
 }
 
-/** Never makes one, unlike opening it in the usual way; and may write, so that it leaves no files of SQLite behind. */
+/** Opens without creating. Read-write, so that SQLite removes its -wal and -shm files on close. */
 function openExisting(path: string): DatabaseSync {
-  if (!existsSync(path)) throw new CannotBackUp(`There is no database ${path}. Check ADIT_DATABASE_URL.`)
+  if (!existsSync(path)) throw new BackupError(`Database ${path} does not exist. Check ADIT_DATABASE_URL.`)
   const url = pathToFileURL(path)
   url.searchParams.set('mode', 'rw')
   const source = new DatabaseSync(url, { timeout: BUSY_TIMEOUT_MS })
@@ -69,18 +73,18 @@ function openExisting(path: string): DatabaseSync {
   return source
 }
 
-async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackedUp> {
+async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackupResult> {
   const draft = `${file}.${process.pid}.part`
-  // For its owner alone from the first byte on: it holds hashes and addresses.
+  // Readable by its owner only from the start: it contains hashes and e-mail addresses.
   const written = openSync(draft, 'wx', 0o600)
   try {
     const asOf = options.clock()
-    // A reading transaction holds one state of the database for the whole copy. Without it SQLite would begin anew after
-    // every write of a server, and never end.
+    // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after every write of
+    // a server, and might never finish.
     source.exec('begin')
     const schema = schemaOf(source)
     await copyPages(source, draft, written, options)
-    // At once: for as long as it lasts, the server's write-ahead log only grows.
+    // As early as possible: while the read transaction is open, the server's write-ahead log cannot be truncated.
     source.exec('rollback')
     options.onCheck()
     finish(draft, schema)
@@ -97,15 +101,15 @@ async function copyPages(source: DatabaseSync, draft: string, written: number, o
     await backup(source, draft, {
       rate: PAGES_PER_STEP,
       progress({ totalPages, remainingPages }) {
-        // Thrown from here it ends the copy.
+        // Throwing here aborts the copy.
         options.signal.throwIfAborted()
-        // Bit by bit: a server that commits would have to wait while the disk takes in the whole copy at once.
+        // Sync in steps: one large sync at the end would delay the commits of a running server.
         fdatasyncSync(written)
         options.onProgress(Math.floor((100 * (totalPages - remainingPages)) / totalPages))
       },
     })
   } finally {
-    // Not before: closing a file takes away the locks that SQLite holds on it in the same process.
+    // Not earlier: closing the file drops the POSIX locks that SQLite holds on it in this process.
     closeSync(written)
   }
 }
@@ -115,55 +119,56 @@ function schemaOf(database: DatabaseSync): number {
     const row = database.prepare('select version from schema_version where id = 1').get()
     return (row as { version: number }).version
   } catch (error) {
-    throw new CannotBackUp(`That is no database of adit: ${(error as Error).message}.`)
+    throw new BackupError(`Not an Adit database: ${(error as Error).message}.`)
   }
 }
 
 function finish(draft: string, schema: number): void {
   const copied = new DatabaseSync(draft)
   try {
-    // One file, with nothing beside it that belongs to it; the server turns the write-ahead log on again.
+    // A single file without a -wal file beside it; the server re-enables WAL mode.
     copied.exec('pragma journal_mode = delete')
-    forgetListeners(copied)
+    resetChangeLog(copied)
     const found = copied.prepare('pragma integrity_check(1)').get() ?? {}
     const [verdict] = Object.values(found)
     if (verdict !== 'ok')
-      throw new CannotBackUp(`The copy is damaged, and so may be the database itself: ${verdict}`)
-    if (schemaOf(copied) !== schema) throw new CannotBackUp('The copy has another schema than the database.')
+      throw new BackupError(`The copy failed the integrity check; the database may be damaged: ${verdict}`)
+    if (schemaOf(copied) !== schema)
+      throw new BackupError('The copy has a different schema version than the database.')
   } finally {
     copied.close()
   }
 }
 
 /**
- * An edge that remembers more than a restored database knows would trust keys that are no longer there, and miss changes
- * that get numbers it has already seen. With an empty feed and a number from far ahead, every edge that comes back is
- * told to forget what it remembers. And no node that runs now will be there to be waited for.
+ * Edges may have cached keys that a restored database does not have, and would skip changes whose sequence they have already
+ * seen. An empty change log with a sequence far ahead makes every edge drop its cache. The nodes that run now will not exist
+ * then, so revocations must not wait for them.
  */
-function forgetListeners(database: DatabaseSync): void {
+function resetChangeLog(database: DatabaseSync): void {
   const has = (table: string) => database.prepare('select 1 from sqlite_schema where name = ?').get(table)
   if (has('key_feed_head'))
-    database.exec(`delete from key_feed; update key_feed_head set number = number + ${FEED_LEAP}`)
+    database.exec(`delete from key_feed; update key_feed_head set number = number + ${SEQUENCE_GAP}`)
   if (has('nodes')) database.exec('delete from nodes')
 }
 
-/** A link, because renaming would overwrite what somebody put there meanwhile; where there are no links, renaming. */
+/** Hard link, because rename would overwrite a file created meanwhile; rename where hard links are not supported. */
 function publish(draft: string, file: string): void {
   try {
     linkSync(draft, file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST' || existsSync(file))
-      throw new CannotBackUp(`${file} exists by now; a backup overwrites nothing.`)
+      throw new BackupError(`${file} was created meanwhile. Choose another file name.`)
     renameSync(draft, file)
   }
-  syncFolder(dirname(file))
+  syncDirectory(dirname(file))
 }
 
-/** So that the name outlives a power cut, where the system can be asked for that. */
-function syncFolder(path: string): void {
+/** Makes the new name survive a power failure, where the platform supports it. */
+function syncDirectory(path: string): void {
   try {
-    const folder = openSync(path, 'r')
-    fsyncSync(folder)
-    closeSync(folder)
+    const directory = openSync(path, 'r')
+    fsyncSync(directory)
+    closeSync(directory)
   } catch {}
 }

@@ -1,14 +1,11 @@
-// Where each table's rows lie on a PostgreSQL with Citus: usage spread over the machines by workspace, everything else,
-// which is small and looked up from everywhere, whole on each of them.
+// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace; all others are small and become
+// reference tables, replicated to every worker.
 import pg from 'pg'
 import type { Tables } from './tables.ts'
 
 export type Placement = 'distributed' | 'reference'
 
-/**
- * Every table, which the compiler asks for. In this order: a reference table may refer only to tables that Citus knows
- * already, so those that others refer to come first.
- */
+/** In this order: a reference table may only have foreign keys to tables that are placed already. */
 export const placements: Readonly<Record<keyof Tables, Placement>> = {
   schema_version: 'reference',
   workspaces: 'reference',
@@ -32,37 +29,37 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   usage_days: 'distributed',
 }
 
-/** The rows of one workspace lie together, whichever table they are in: a report touches one machine. */
-const COLUMN = 'workspace_id'
-const FIRST = 'usage_counters'
+/** All usage rows of a workspace are colocated, so a report touches one worker. */
+const DISTRIBUTION_COLUMN = 'workspace_id'
+const COLOCATED_WITH = 'usage_counters'
 
 const CONNECT_TIMEOUT_MS = 3_000
-/** For locks alone. Moving rows takes as long as there are rows, so nothing else is bounded. */
+/** There is no statement timeout: moving rows takes as long as there are rows. */
 const LOCK_TIMEOUT_MS = 10_000
 
 export interface TablePlacement {
   table: string
   placement: Placement
-  /** False where it was so before. */
+  /** False if the table was placed already. */
   changed: boolean
 }
 
-/** The message says what is missing and what to do. */
-export class CannotDistribute extends Error {
-  override name = 'CannotDistribute'
+/** The message tells what is missing and what to do. */
+export class DistributeError extends Error {
+  override name = 'DistributeError'
 }
 
-/** What Citus knows of a table. One that refers to a reference table is known as `local` before anybody asks for it. */
-interface Known {
+/** A table in the metadata of Citus. Tables with a foreign key to a reference table are listed as `local` by default. */
+interface CitusTable {
   table: string
   kind: Placement | 'local'
   column: string | null
   group: number
 }
 
-/** Each table in a transaction of its own: whatever ends it half-way, running it again does what is left. */
+/** Each table in its own transaction, so that an interrupted run can be repeated. */
 export async function distribute(url: string, onTable: (table: string) => void): Promise<TablePlacement[]> {
-  // Not from the pool, whose connections give up after seconds.
+  // Not from the pool, whose statement timeout is too short.
   const client = new pg.Client({
     connectionString: url,
     application_name: 'adit distribute',
@@ -70,16 +67,16 @@ export async function distribute(url: string, onTable: (table: string) => void):
     lock_timeout: LOCK_TIMEOUT_MS,
     keepAlive: true,
   })
-  // Whatever is being asked fails as well, and tells.
+  // The query that is under way rejects with the error.
   client.on('error', () => {})
   await client.connect()
   try {
     await requireCitus(client)
-    const known = await readKnown(client)
+    const existing = await readCitusTables(client)
     const placed: TablePlacement[] = []
     for (const [table, placement] of Object.entries(placements)) {
       onTable(table)
-      const changed = !isInPlace(table, placement, known)
+      const changed = !isPlaced(table, placement, existing)
       if (changed) await place(client, table, placement)
       placed.push({ table, placement, changed })
     }
@@ -95,18 +92,18 @@ async function requireCitus(client: pg.Client): Promise<void> {
   )
   const [citus] = rows as { created: boolean }[]
   if (!citus)
-    throw new CannotDistribute(
-      'This PostgreSQL has no Citus: install the extension on its machines, or leave the tables as they are, on one.',
+    throw new DistributeError(
+      'The citus extension is not available on this PostgreSQL server. Install it on every machine.',
     )
   if (!citus.created)
-    throw new CannotDistribute(
-      'Citus is not switched on in this database: run "create extension citus" there as a superuser, then this again.',
+    throw new DistributeError(
+      'The citus extension is not enabled in this database. Run "create extension citus" as a superuser, then retry.',
     )
 }
 
-/** From Citus' own table; its view of the same asks every machine for sizes. */
-async function readKnown(client: pg.Client): Promise<Map<string, Known>> {
-  const { rows } = await client.query<Known>(
+/** From the catalog; the view `citus_tables` would query every worker for sizes. */
+async function readCitusTables(client: pg.Client): Promise<Map<string, CitusTable>> {
+  const { rows } = await client.query<CitusTable>(
     `select c.relname as "table",
        case when p.partkey is not null then 'distributed' when p.repmodel = 't' then 'reference' else 'local' end as kind,
        column_to_column_name(p.logicalrelid, p.partkey) as "column",
@@ -117,16 +114,17 @@ async function readKnown(client: pg.Client): Promise<Map<string, Known>> {
   return new Map(rows.map((row) => [row.table, row]))
 }
 
-function isInPlace(table: string, placement: Placement, known: Map<string, Known>): boolean {
-  const found = known.get(table)
+function isPlaced(table: string, placement: Placement, existing: Map<string, CitusTable>): boolean {
+  const found = existing.get(table)
   if (!found || found.kind === 'local') return false
-  const wrong =
+  const isDifferent =
     found.kind !== placement ||
-    (placement === 'distributed' && (found.column !== COLUMN || found.group !== known.get(FIRST)?.group))
-  if (wrong)
-    throw new CannotDistribute(
-      `Somebody has placed ${table} otherwise (${found.kind}${found.column ? ` by ${found.column}` : ''}): ` +
-        `undo that with "select undistribute_table('${table}')", then run this again.`,
+    (placement === 'distributed' &&
+      (found.column !== DISTRIBUTION_COLUMN || found.group !== existing.get(COLOCATED_WITH)?.group))
+  if (isDifferent)
+    throw new DistributeError(
+      `${table} is already placed differently (${found.kind}${found.column ? ` by ${found.column}` : ''}). ` +
+        `Undo that with "select undistribute_table('${table}')", then retry.`,
     )
   return true
 }
@@ -137,12 +135,12 @@ async function place(client: pg.Client, table: string, placement: Placement): Pr
     else
       await client.query('select create_distributed_table($1::regclass, $2, colocate_with => $3)', [
         table,
-        COLUMN,
-        table === FIRST ? 'none' : FIRST,
+        DISTRIBUTION_COLUMN,
+        table === COLOCATED_WITH ? 'none' : COLOCATED_WITH,
       ])
   } catch (error) {
     const { message, detail, hint } = error as pg.DatabaseError
-    const words = [message, detail, hint].filter(Boolean).join(' ')
-    throw new CannotDistribute(`${table} stays where it is: ${words} (What was done before it is done.)`)
+    const reason = [message, detail, hint].filter(Boolean).join(' ')
+    throw new DistributeError(`Could not distribute ${table}: ${reason} (The tables before it are done.)`)
   }
 }

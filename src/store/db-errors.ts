@@ -1,22 +1,22 @@
-// Which database errors mean "cannot answer just now", and which "somebody was quicker, try again".
+// Classifies database errors: unavailable, connection lost, conflict to retry.
 import { storageFaultOf } from './storage-fault.ts'
 
-/** Conditions of PostgreSQL by SQLSTATE; a class of two characters stands for all of its codes. */
+/** PostgreSQL SQLSTATE codes; two characters stand for the whole class. */
 const POSTGRES_LOST = [
   '08', // connection exceptions
-  '57P01', // shutting down
-  '57P02',
+  '57P01', // admin shutdown
+  '57P02', // crash shutdown
   '57P03', // starting up
-  '57P05',
-  '25006', // read-only: a standby, in mid-failover
+  '57P05', // idle session timeout
+  '25006', // read-only transaction: a standby during a failover
 ]
 const POSTGRES_UNAVAILABLE = [
   '53', // out of connections, memory or disk
   '57014', // statement timeout
   '55P03', // lock timeout
-  '25P03', // idle in transaction for too long
-  '40001', // still in conflict after the last try
-  '40P01',
+  '25P03', // idle-in-transaction timeout
+  '40001', // serialization failure after the last attempt
+  '40P01', // deadlock
 ]
 const SOCKET_LOST = new Set([
   'ECONNREFUSED',
@@ -28,7 +28,7 @@ const SOCKET_LOST = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
 ])
-/** node-postgres gives these no code. */
+/** node-postgres errors without a code. */
 const DRIVER_LOST =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/
 
@@ -41,7 +41,7 @@ interface DatabaseError extends Error {
   errcode?: number
 }
 
-/** No connection could be had, whatever the reason: nothing was asked, and nothing can be answered. */
+/** No connection could be established, so no query was sent. */
 export class DatabaseUnreachable extends Error {
   override name = 'DatabaseUnreachable'
   readonly code: string | undefined
@@ -51,7 +51,7 @@ export class DatabaseUnreachable extends Error {
     this.code = cause.code
   }
 
-  /** Waiting does not help against a wrong name, password or database. */
+  /** Wrong user, password or database name: retrying does not help. */
   get isMisconfigured(): boolean {
     return /^(28|3D)/.test(this.code ?? '')
   }
@@ -65,7 +65,7 @@ export function isUnavailable(error: unknown): boolean {
   return isConnectionLost(error) || POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
 }
 
-/** Nothing more can be asked on the connection that this came from. */
+/** Whether the connection that threw this is unusable. */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error instanceof AggregateError) return error.errors.some(isConnectionLost)
@@ -74,13 +74,13 @@ export function isConnectionLost(error: unknown): boolean {
   return SOCKET_LOST.has(code) || POSTGRES_LOST.some((state) => code.startsWith(state))
 }
 
-/** A transaction that lost to another one and changed nothing: to be run again from the start. */
+/** Serialization failure or deadlock: the transaction was rolled back and can be retried. */
 export function isConflict(error: unknown): boolean {
   const { code } = error as DatabaseError
   return code === '40001' || code === '40P01'
 }
 
-/** Two processes creating the same table: PostgreSQL tells the slower one so in several ways. */
+/** Two processes created the same table: PostgreSQL reports that to the slower one with several codes. */
 export function isRace(error: unknown): boolean {
   const { code } = error as DatabaseError
   return code === '23505' || code === '42P07' || code === '42710' || code === 'XX000'

@@ -1,20 +1,20 @@
-// What an engine's file opens.
+// The interface that both database engines implement.
 import type { Dialect } from 'kysely'
 
-/** How to read and how to write. */
-export interface Ends {
+/** The Kysely dialects of one connection: the same one twice on PostgreSQL, two SQLite connections otherwise. */
+export interface Dialects {
   reader: Dialect
   writer: Dialect
 }
 
 export interface Engine {
-  main: Ends
-  /** For what must get through, or fail soon, whatever requests are waiting. */
-  line: Ends
-  /** The statement that tells other processes that there is something new, if there is one. */
-  ring?: string
-  /** See `Store`. */
-  stamp?: () => number | undefined
-  /** Closes what Kysely does not: it ends only drivers that were used. */
+  main: Dialects
+  /** See `Store.controlConnection`. */
+  control: Dialects
+  /** Statement that wakes the other processes, where the engine has one. */
+  notifyStatement?: string
+  /** See `Store.dataVersion`. */
+  dataVersion?: () => number | undefined
+  /** Closes what Kysely does not: it destroys only drivers that were used. */
   close?: () => void
 }

@@ -1,31 +1,41 @@
+// Responses to creations with an Idempotency-Key, encrypted by the domain.
 import type { Tx } from './store.ts'
 
-export interface SealedAnswer {
+export interface EncryptedResponse {
   id: string
-  sealed: string
+  encrypted: string
   createdAt: number
 }
 
 /**
- * Keeps the answer unless one is kept under that id already, and returns the one that is. Two requests at once queue
- * here: the second waits for the first one's transaction and then finds its answer.
+ * Stores the response unless there is one with that id, and returns the stored one. Of two concurrent requests the second
+ * blocks on the insert until the first commits, and then reads its response.
  */
-export async function keepAnswer(db: Tx, workspaceId: string, answer: SealedAnswer): Promise<string> {
+export async function storeResponse(
+  db: Tx,
+  workspaceId: string,
+  response: EncryptedResponse,
+): Promise<string> {
   await db
     .insertInto('idempotent_answers')
-    .values({ workspace_id: workspaceId, id: answer.id, sealed: answer.sealed, created_at: answer.createdAt })
+    .values({
+      workspace_id: workspaceId,
+      id: response.id,
+      sealed: response.encrypted,
+      created_at: response.createdAt,
+    })
     .onConflict((conflict) => conflict.columns(['workspace_id', 'id']).doNothing())
     .execute()
   const { sealed } = await db
     .selectFrom('idempotent_answers')
     .select('sealed')
     .where('workspace_id', '=', workspaceId)
-    .where('id', '=', answer.id)
+    .where('id', '=', response.id)
     .executeTakeFirstOrThrow()
   return sealed
 }
 
-export async function dropAnswersBefore(db: Tx, workspaceId: string, before: number): Promise<void> {
+export async function deleteResponsesBefore(db: Tx, workspaceId: string, before: number): Promise<void> {
   await db
     .deleteFrom('idempotent_answers')
     .where('workspace_id', '=', workspaceId)

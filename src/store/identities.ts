@@ -1,9 +1,8 @@
-// Accounts at identity providers, by issuer and subject.
-
+// Links between users and accounts at identity providers, by issuer and subject.
 import type { Db, Tx } from './store.ts'
 import type { UserRow } from './users.ts'
 
-/** The issuer is part of it: a subject means nothing without the issuer that chose it. */
+/** Includes the issuer: a subject is unique per issuer only. */
 const providerOf = (issuer: string) => `oidc:${issuer}`
 
 export const findUserByIdentity = (db: Db, issuer: string, subject: string): Promise<UserRow | undefined> =>
@@ -15,7 +14,7 @@ export const findUserByIdentity = (db: Db, issuer: string, subject: string): Pro
     .where('identities.account_id', '=', subject)
     .executeTakeFirst()
 
-/** Whether somebody is linked to any subject of the issuer. */
+/** Whether the user is linked to any subject of the issuer. */
 export async function hasIdentity(db: Db, issuer: string, userId: string): Promise<boolean> {
   const row = await db
     .selectFrom('identities')
@@ -26,7 +25,7 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
   return row !== undefined
 }
 
-/** False where the subject is linked already. */
+/** Returns false if the subject is linked already. */
 export async function insertIdentity(
   db: Tx,
   given: { id: string; userId: string; issuer: string; subject: string; at: number },

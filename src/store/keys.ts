@@ -100,7 +100,7 @@ export async function lockKey(db: Tx, workspaceId: string, id: string): Promise<
 
 /** Idempotent, in any order: the latest use is kept. */
 export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {
-  const update = `update api_keys set last_used_at = given.at from given
-    where api_keys.id = given.id and (api_keys.last_used_at is null or api_keys.last_used_at < given.at)`
+  const update = `update api_keys set last_used_at = input.at from input
+    where api_keys.id = input.id and (api_keys.last_used_at is null or api_keys.last_used_at < input.at)`
   for (const part of batches(db, uses)) await executeBulk(db, { id: 'text', at: 'bigint' }, part, update)
 }

@@ -1,4 +1,4 @@
-// Links that let somebody in. Kept by the hash of what makes them work.
+// Invitation and password reset links, stored by the hash of their secret.
 import type { Selectable } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -9,7 +9,7 @@ export async function insertLink(db: Tx, row: LinkRow): Promise<void> {
   await db.insertInto('links').values(row).execute()
 }
 
-/** Only one that still works. */
+/** Only an open link: neither ended nor expired. */
 export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
   db
     .selectFrom('links')
@@ -19,7 +19,7 @@ export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | u
     .where('expires_at', '>', now)
     .executeTakeFirst()
 
-/** Uses it up; undefined where somebody was quicker, or it works no more. */
+/** Ends an open link; undefined if there is none. Only one of several concurrent callers succeeds. */
 export const endLink = (db: Tx, hash: string, now: number): Promise<LinkRow | undefined> =>
   db
     .updateTable('links')
@@ -30,7 +30,7 @@ export const endLink = (db: Tx, hash: string, now: number): Promise<LinkRow | un
     .returningAll()
     .executeTakeFirst()
 
-/** The open invitations to a workspace. */
+/** Open invitations to a workspace, newest first. */
 export const listInvitations = (db: Db, workspaceId: string, now: number): Promise<LinkRow[]> =>
   db
     .selectFrom('links')
@@ -41,7 +41,7 @@ export const listInvitations = (db: Db, workspaceId: string, now: number): Promi
     .orderBy('id', 'desc')
     .execute()
 
-/** The open invitations of an address, to whichever workspace. */
+/** Open invitations of an address to any workspace. */
 export const listLinksTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
   db
     .selectFrom('links')
@@ -52,7 +52,7 @@ export const listLinksTo = (db: Db, email: string, now: number): Promise<LinkRow
     .where('expires_at', '>', now)
     .execute()
 
-/** The invitation; undefined where the workspace has no such one open. */
+/** Returns the invitation; undefined if the workspace has no such open invitation. */
 export const revokeInvitation = (
   db: Tx,
   workspaceId: string,
@@ -69,7 +69,7 @@ export const revokeInvitation = (
     .returningAll()
     .executeTakeFirst()
 
-/** What somebody has handed out in a workspace works no more. */
+/** Ends all open invitations that a user has created in a workspace. */
 export async function endInvitationsBy(
   db: Tx,
   workspaceId: string,
@@ -85,7 +85,7 @@ export async function endInvitationsBy(
     .execute()
 }
 
-/** Links that name nobody, by which a workspace is set up, are for its first owner. */
+/** Ends the setup links of a workspace, which have no address and create its first owner. */
 export async function endSetUpLinks(db: Tx, workspaceId: string, now: number): Promise<void> {
   await db
     .updateTable('links')
@@ -96,7 +96,7 @@ export async function endSetUpLinks(db: Tx, workspaceId: string, now: number): P
     .execute()
 }
 
-/** Whatever was sent to the address before works no more. */
+/** Ends earlier links of the same purpose to the address. */
 export async function endLinksFor(
   db: Tx,
   email: string,
@@ -121,7 +121,7 @@ interface LinkCount {
   most: number
 }
 
-/** When the latest links were created, ended or not: up to `most`. Of invitations only those by users, not by operators. */
+/** Creation times of the latest links, open or ended, at most `most`. Invitations by operators are not counted. */
 export async function recentLinkTimes(db: Db, { purpose, of, since, most }: LinkCount): Promise<number[]> {
   const rows = await db
     .selectFrom('links')
@@ -136,7 +136,7 @@ export async function recentLinkTimes(db: Db, { purpose, of, since, most }: Link
   return rows.map((row) => row.created_at)
 }
 
-/** Until the transaction ends, nobody else locks them. (Written to themselves, which locks them on every engine.) */
+/** Locks the rows; an update without change does so on both engines. */
 export async function lockRecentLinksTo(db: Tx, email: string, since: number): Promise<void> {
   await db
     .updateTable('links')

@@ -1,11 +1,11 @@
-// Which users belong to which workspace, and their roles.
+// Workspace memberships and roles.
 import type { Selectable } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type Role = Tables['members']['role']
 
-/** The role, which stays what it is until the transaction ends. (Written to itself, which locks it on every engine.) */
+/** Reads and locks the role; an update without change locks the row on both engines. */
 export async function lockRole(db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> {
   const row = await db
     .updateTable('members')
@@ -17,7 +17,7 @@ export async function lockRole(db: Tx, workspaceId: string, userId: string): Pro
   return row?.role
 }
 
-/** The workspace and the role that somebody has in it, if any. */
+/** Workspace id and role of a member, by the workspace's slug. */
 export const findMembership = (db: Db, slug: string, userId: string) =>
   db
     .selectFrom('members')
@@ -58,7 +58,7 @@ export const listMembers = (db: Db, workspaceId: string) =>
     .orderBy('users.id')
     .execute()
 
-/** False where the person belongs to it already. */
+/** Returns false if the user is a member already. */
 export async function insertMember(db: Tx, row: Selectable<Tables['members']>): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('members')
@@ -85,10 +85,7 @@ export async function deleteMember(db: Tx, workspaceId: string, userId: string):
     .execute()
 }
 
-/**
- * The people of the workspace, held until the transaction ends: two owners who leave at once take turns. (Written to
- * themselves, which locks them on every engine.)
- */
+/** Locks all members, so that two owners who leave simultaneously are serialized. */
 export async function lockMembers(db: Tx, workspaceId: string): Promise<void> {
   await db
     .updateTable('members')

@@ -1,5 +1,5 @@
-// Brings the schema up to date: migrations are numbered and run forward only. During an update of many nodes, programs of
-// two versions share the database, so it also says which programs may still run on it.
+// Schema migrations: numbered, forward only. During a rolling update two versions of the program share the database, so the
+// schema also records the oldest version that may run on it.
 import { type Kysely, sql } from 'kysely'
 import { DatabaseUnreachable, isRace, isUnavailable } from './db-errors.ts'
 import { core } from './migrations/0001-core.ts'
@@ -9,12 +9,12 @@ import { nodes } from './migrations/0004-nodes.ts'
 import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import { activeRows } from './migrations/0006-active-rows.ts'
 import { auditDetails } from './migrations/0007-audit-details.ts'
-import type { Migration, Words } from './migrations/migration.ts'
+import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 
-/** The number of a migration is its place in this list, counted from 1. Append only. */
+/** A migration's version is its position in this list, from 1. Append only. */
 const migrations: readonly Migration[] = [
   core,
   keyFeed,
@@ -26,57 +26,57 @@ const migrations: readonly Migration[] = [
 ]
 
 /**
- * The lowest schema that a program must know to run on the one that this list makes. A migration that takes away what older
- * programs use raises it to the first schema whose program does without.
+ * The lowest schema version a program must know to run on the latest schema. A migration that drops what older programs use
+ * raises it to the first version whose program no longer uses it.
  */
-const OLDEST_PROGRAM = 4
+const MIN_COMPATIBLE_VERSION = 4
 
-const words: Record<Store['engine'], Words> = {
+const engineSql: Record<Store['engine'], EngineSql> = {
   sqlite: { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' },
   postgres: { int64: 'bigint', strict: '', clustered: '' },
 }
 
-const PAUSE_MS = 250
+const RETRY_MS = 250
 
 export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew'
 }
 
 export interface RetryOptions {
-  /** How long to go on trying while the database cannot answer. */
-  patienceMs: number
-  onWait: (error: unknown) => void
+  /** How long to retry while the database is unavailable. */
+  timeoutMs: number
+  onRetry: (error: unknown) => void
 }
 
-/** Where the database is ahead of this program. */
+/** The database has a newer schema than this program knows, and allows it to run. */
 export interface NewerSchema {
   schema: number
   known: number
 }
 
 /**
- * Brings the schema up to date, or leaves it alone where it is ahead of this program and this program may run on it.
- * Processes that start at once queue at one row and the later ones find nothing left to do. What can pass is waited for: a
- * race to create that row, a long lock, a database that is still starting.
+ * Migrates the schema to the latest version. A newer schema that allows this program to run is left alone. Processes that
+ * start simultaneously queue on one row lock, and the later ones find nothing to do. Transient errors are retried: a race to
+ * create that row, a lock timeout, a database that is still starting.
  */
 export async function migrate(
   store: Store,
-  { patienceMs, onWait }: RetryOptions,
+  { timeoutMs, onRetry }: RetryOptions,
 ): Promise<NewerSchema | undefined> {
-  const deadline = performance.now() + patienceMs
+  const deadline = performance.now() + timeoutMs
   for (;;) {
     try {
       return await attempt(store)
     } catch (error) {
-      const hopeless =
+      const isPermanent =
         (error instanceof DatabaseUnreachable && error.isMisconfigured) ||
-        // The file is here already: only another process that holds it is worth waiting for.
+        // For an SQLite file, only a lock held by another process is transient.
         (store.engine === 'sqlite' && error instanceof StorageFault)
       const race = isRace(error)
-      const passing = race || (isUnavailable(error) && !hopeless)
-      if (!passing || performance.now() > deadline) throw error
-      if (!race) onWait(error)
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+      const isTransient = race || (isUnavailable(error) && !isPermanent)
+      if (!isTransient || performance.now() > deadline) throw error
+      if (!race) onRetry(error)
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }
 }
@@ -87,21 +87,24 @@ async function attempt(store: Store): Promise<NewerSchema | undefined> {
     const { version, oldest_program: oldest } = await lockVersion(db)
     const known = migrations.length
     if (version > known) {
-      // 0: nobody said which programs may.
+      // 0: written by a version that did not record compatibility.
       if (oldest === 0 || known < oldest) throw tooNew(version, known)
       return { schema: version, known }
     }
     for (const migration of migrations.slice(version))
-      for (const statement of migration(words[store.engine])) await sql.raw(statement).execute(db)
+      for (const statement of migration(engineSql[store.engine])) await sql.raw(statement).execute(db)
     if (version < known)
-      await db.updateTable('schema_version').set({ version: known, oldest_program: OLDEST_PROGRAM }).execute()
+      await db
+        .updateTable('schema_version')
+        .set({ version: known, oldest_program: MIN_COMPATIBLE_VERSION })
+        .execute()
     return undefined
   })
 }
 
 /**
- * The table that counts the migrations is none of them, and altered by none of them: who alters a table waits for those who
- * wait at its row, and they for the one who holds it.
+ * `schema_version` is created outside the migrations, and no migration alters it: an ALTER would deadlock with the
+ * processes that queue on its row.
  */
 async function prepare(store: Store): Promise<void> {
   await store.transaction(async (db) => {
@@ -114,7 +117,7 @@ async function prepare(store: Store): Promise<void> {
   })
   await store.transaction(async (db) => {
     const row = await db.selectFrom('schema_version').selectAll().executeTakeFirst()
-    // Made by a program that could not share its database with newer ones.
+    // Created by a version without rolling updates.
     if (row && !('oldest_program' in row))
       await sql`alter table schema_version add column oldest_program integer not null default 0`.execute(db)
   })
@@ -122,11 +125,11 @@ async function prepare(store: Store): Promise<void> {
 
 const tooNew = (version: number, known: number) =>
   new SchemaTooNew(
-    `The database has schema ${version}, which this adit cannot run on: it knows schemas up to ${known}. ` +
-      'Run the newer adit that wrote it, or restore a backup from before.',
+    `The database has schema version ${version}; this adit supports versions up to ${known}. ` +
+      'Run the newer adit that migrated it, or restore a backup from before the upgrade.',
   )
 
-/** Writes the row to itself, which holds it until the transaction ends on every engine. */
+/** An update without change locks the row on both engines. */
 const lockVersion = (db: Kysely<Tables>) =>
   db
     .updateTable('schema_version')

@@ -1,7 +1,7 @@
-// Passwords, hashed: rows of `identities` of one provider.
+// Password hashes: rows of `identities` with the provider `credential`.
 import type { Db, Tx } from './store.ts'
 
-/** What better-auth calls an account of the provider "credential". */
+/** The provider id that better-auth uses for passwords. */
 const PASSWORD = 'credential'
 
 export async function setPassword(
@@ -25,7 +25,7 @@ export async function setPassword(
     .execute()
 }
 
-/** One query whether the address is known or not, so that the time it takes does not tell. */
+/** One query for known and unknown addresses, so that timing does not reveal which addresses exist. */
 export const findPasswordByEmail = (db: Db, email: string) =>
   db
     .selectFrom('users')
@@ -46,7 +46,7 @@ export async function findPassword(db: Db, userId: string): Promise<string | und
   return row?.password ?? undefined
 }
 
-/** The same, and it stays what it is until the transaction ends. (Written to itself.) */
+/** Like `findPassword`, and locks the row by an update without change. */
 export async function lockPassword(db: Tx, userId: string): Promise<string | undefined> {
   const row = await db
     .updateTable('identities')

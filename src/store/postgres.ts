@@ -1,27 +1,27 @@
-// Kysely on node-postgres, with every wait bounded and no connection error left to kill the process.
+// Kysely on node-postgres. Every wait has a timeout, and no connection error can crash the process.
 import { randomBytes } from 'node:crypto'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import pg from 'pg'
 import { DatabaseUnreachable, isConnectionLost } from './db-errors.ts'
-import type { Ends, Engine } from './engine.ts'
+import type { Dialects, Engine } from './engine.ts'
 import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
 import type { StorageHealth } from './storage-fault.ts'
 
 /** For requests. */
-const POOL_LIMITS = {
+const POOL_OPTIONS = {
   max: 10,
   connectionTimeoutMillis: 3_000,
   statement_timeout: 8_000,
-  /** Longer than the server's own limit: it only ends the wait for a server that does not answer at all. */
+  /** Longer than the server's own timeout: it applies only if the server does not respond at all. */
   query_timeout: 10_000,
   lock_timeout: 5_000,
-  /** Whoever is lost, or stands still, in the middle of a transaction holds locks that others wait for. */
+  /** A client that disappears or stalls in a transaction would block others on its locks. */
   idle_in_transaction_session_timeout: 1_500,
 }
 
-/** For the line: what it asks takes a millisecond, and its silence must be noticed within a lease. */
-const LINE_LIMITS = {
-  application_name: 'adit line',
+/** For the control connection: its queries take a millisecond, and an outage must be detected within a lease. */
+const CONTROL_OPTIONS = {
+  application_name: 'adit control',
   max: 1,
   idleTimeoutMillis: 0,
   connectionTimeoutMillis: 1_000,
@@ -30,11 +30,11 @@ const LINE_LIMITS = {
   idle_in_transaction_session_timeout: 1_000,
 }
 
-/** Longer than the server's own limit on the line. */
-const LINE_PATIENCE_MS = 1_000
+/** Longer than the server's own statement timeout. */
+const CONTROL_QUERY_TIMEOUT_MS = 1_000
 
 const IS_STANDBY = { text: 'select pg_is_in_recovery() as standby', query_timeout: 1_000 }
-/** What stands still or waits for a lock. Whatever is at work may yet find out that somebody waits for its answer. */
+/** Idle sessions and those that wait for a lock. Working ones are spared: their clients may still be connected. */
 const END_SESSIONS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
@@ -44,133 +44,135 @@ const INT8_OID = 20
 
 export interface PostgresEvents {
   onLostConnection: (error: Error) => void
-  /** Another process says that there is something new. */
-  onRing: () => void
+  /** Another process called `notify`. */
+  onNotify: () => void
 }
 
 /**
- * A pool for requests, and one connection of its own, the line, that no request can crowd out. The line is asked several
- * times a second, so it is the first to know when the way to the database is lost. The pool's connections are suspects
- * then, even those that look healthy: one that leads nowhere would be found out only by a request that waits in vain. So
- * the pool is exchanged for a fresh one, when the line is lost and again when it is back.
+ * A pool for requests, and a separate control connection. The control connection is queried several times a second, so it
+ * is the first to detect an outage. Then even pool connections that look healthy may be dead, which a request would only
+ * find out by timing out. So the pool is replaced when the control connection is lost, and again when it is back.
  */
 export function openPostgres(url: string, events: PostgresEvents, health: StorageHealth): Engine {
-  /** Of the pool, and of those before it whose sessions may still be there. */
+  /** Application names of the current pool and of replaced pools whose sessions may still exist. */
   let names: string[] = []
   const pool = createReplaceablePool(() => {
     const name = `adit ${randomBytes(6).toString('hex')}`
     names.push(name)
-    return openPool(url, { ...POOL_LIMITS, application_name: name }, events)
+    return openPool(url, { ...POOL_OPTIONS, application_name: name }, events)
   })
-  const line = openPool(url, LINE_LIMITS, events)
-  line.on('connect', (client) => {
-    client.on('notification', events.onRing)
-    // Ahead of whatever is asked next, so nothing falls between. Not every database and pooler knows it; then the poll
-    // is all there is, and enough.
+  const control = openPool(url, CONTROL_OPTIONS, events)
+  control.on('connect', (client) => {
+    client.on('notification', events.onNotify)
+    // Queued before any other query, so that no notification is missed. Not every database and pooler supports LISTEN;
+    // without it, polling suffices.
     client.query(`listen ${CHANNEL}`).catch(() => {})
   })
 
   let isLost = false
-  function judgeLine(lost: boolean): void {
+  function onControlResult(lost: boolean): void {
     if (lost === isLost) return
     isLost = lost
     pool.replace()
     if (lost) return
-    // Where connections were lost without being closed, the server does not know that nobody is there any more. Each of
-    // their transactions would hold its locks until its time is up, and so would the next that waited for them.
-    line.query(END_SESSIONS, [names.slice(0, -1)]).catch(() => {})
+    // The server does not know that connections of the replaced pool are dead. Their transactions would hold locks until
+    // the server's timeout.
+    control.query(END_SESSIONS, [names.slice(0, -1)]).catch(() => {})
     names = names.slice(-1)
   }
 
-  const dialectOf = (way: PostgresPool): Ends => {
-    const dialect = new PostgresDialect({ pool: way })
+  const dialectsOn = (pool: PostgresPool): Dialects => {
+    const dialect = new PostgresDialect({ pool })
     return { reader: dialect, writer: dialect }
   }
   return {
-    main: dialectOf(discarding(pool, health)),
-    line: dialectOf(discarding(line, health, { judge: judgeLine, patienceMs: LINE_PATIENCE_MS })),
-    ring: `notify ${CHANNEL}`,
+    main: dialectsOn(discardBroken(pool, health)),
+    control: dialectsOn(
+      discardBroken(control, health, { onResult: onControlResult, queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS }),
+    ),
+    notifyStatement: `notify ${CHANNEL}`,
   }
 }
 
-function openPool(url: string, limits: pg.PoolConfig, { onLostConnection }: PostgresEvents): pg.Pool {
+function openPool(url: string, options: pg.PoolConfig, { onLostConnection }: PostgresEvents): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    ...limits,
+    ...options,
     keepAlive: true,
     onConnect: requirePrimary,
     types: {
-      // Times fit a number; counters, which may not, are read as text.
+      // Times fit a number; counters may not, and are read as text.
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
         oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
     },
   })
   pool.on('error', onLostConnection)
-  // The pool listens to idle clients only; one that is lost while lent out would end the process.
+  // The pool handles errors of idle clients only; an unhandled error of a checked-out client would crash the process.
   pool.on('connect', (client) => client.on('error', onLostConnection))
   return pool
 }
 
-/** A standby lags behind: it would call a key good that was revoked on the primary. */
+/** A standby lags behind: it would accept a key that was revoked on the primary. */
 async function requirePrimary(client: pg.ClientBase): Promise<void> {
-  // The time to connect does not include it, so it has a limit of its own.
+  // Not covered by the connection timeout, so it has its own.
   const { rows } = await client.query(IS_STANDBY)
-  if (rows[0]?.standby) throw new Error('the server is a standby, and not promoted yet')
+  if (rows[0]?.standby) throw new Error('the server is a standby that has not been promoted')
 }
 
-interface Discarding {
-  judge?: (lost: boolean) => void
-  /** Instead of a limit of the driver, whose clock also runs while this process is too busy to read what has arrived. */
-  patienceMs?: number
+interface DiscardOptions {
+  /** Called after each query: whether the connection was lost. */
+  onResult?: (lost: boolean) => void
+  /** Replaces the driver's timeout, which also fires while this process is too busy to read a response that arrived. */
+  queryTimeoutMs?: number
 }
 
 /**
- * A connection on which a query went without an answer is asked nothing more and closed, not lent again: the answer
- * might still come and be taken for the next query's. `judge` is told after each query whether it was so.
+ * Closes a connection after a query without a response instead of returning it to the pool: a late response could be taken
+ * for that of the next query.
  */
-function discarding(
+function discardBroken(
   pool: ClientPool,
   health: StorageHealth,
-  { judge, patienceMs }: Discarding = {},
+  { onResult, queryTimeoutMs }: DiscardOptions = {},
 ): PostgresPool {
   return {
     options: pool.options,
     end: () => pool.end(),
     async connect() {
       const client = await pool.connect().catch((error: Error) => {
-        judge?.(true)
+        onResult?.(true)
         throw new DatabaseUnreachable(error)
       })
       let lost: Error | undefined
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          const asked = client.query(text, parameters)
-          const answer = await (patienceMs ? answeredWithin(patienceMs, asked) : asked)
-          judge?.(false)
-          return answer
+          const pending = client.query(text, parameters)
+          const result = await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
+          onResult?.(false)
+          return result
         } catch (error) {
           if (isConnectionLost(error)) {
             lost = error as Error
-            judge?.(true)
+            onResult?.(true)
           }
           throw health.record(error)
         }
       }
-      // Kysely's type also knows cursors, which need a package that is not here.
+      // Kysely's type also includes cursors, which need a package that is not installed.
       return { query: query as unknown as PostgresPoolClient['query'], release: () => client.release(lost) }
     },
   }
 }
 
-/** When time is up, whatever lies in the socket is read first: an immediate comes after that. */
-async function answeredWithin<T>(ms: number, asked: Promise<T>): Promise<T> {
-  const { promise: silence, reject } = Promise.withResolvers<never>()
+/** On timeout, data that is already in the socket is read first: an immediate runs after that. */
+async function withTimeout<T>(ms: number, pending: Promise<T>): Promise<T> {
+  const { promise: timeout, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => setImmediate(reject, new Error('Query read timeout')), ms)
   try {
-    return await Promise.race([asked, silence])
+    return await Promise.race([pending, timeout])
   } finally {
     clearTimeout(timer)
-    asked.catch(() => {})
+    pending.catch(() => {})
   }
 }

@@ -1,8 +1,8 @@
-// A pool of connections that is exchanged for a fresh one, under those who use it, when its connections are suspects.
+// A connection pool that can be replaced while in use, when its connections may be dead.
 import type pg from 'pg'
 
-/** Whoever waits for an answer on a suspect gets that much longer: it may be slow, and not lost. */
-const SUSPECT_MS = 2_000
+/** Grace period for queries that are under way on a replaced pool: the database may be slow, not lost. */
+const GRACE_MS = 2_000
 
 export interface ClientPool {
   readonly options: object
@@ -16,34 +16,34 @@ export interface ReplaceablePool extends ClientPool {
 
 interface Generation {
   readonly pool: pg.Pool
-  readonly lent: Set<pg.PoolClient>
-  /** For each who waits for a connection: to be called when none will come. */
+  readonly checkedOut: Set<pg.PoolClient>
+  /** One callback per caller that waits for a connection; it makes the caller retry on the next pool. */
   readonly waiting: Set<() => void>
 }
 
 export function createReplaceablePool(open: () => pg.Pool): ReplaceablePool {
-  function begin(): Generation {
+  function openGeneration(): Generation {
     const pool = open()
-    const lent = new Set<pg.PoolClient>()
-    pool.on('acquire', (client) => lent.add(client))
-    pool.on('release', (_error, client) => lent.delete(client))
-    return { pool, lent, waiting: new Set() }
+    const checkedOut = new Set<pg.PoolClient>()
+    pool.on('acquire', (client) => checkedOut.add(client))
+    pool.on('release', (_error, client) => checkedOut.delete(client))
+    return { pool, checkedOut, waiting: new Set() }
   }
-  let current = begin()
+  let current = openGeneration()
 
   async function connect(): Promise<pg.PoolClient> {
     const { pool, waiting } = current
-    const asked = pool.connect()
-    const exchanged = Promise.withResolvers<undefined>()
-    const giveUp = () => exchanged.resolve(undefined)
-    waiting.add(giveUp)
+    const pending = pool.connect()
+    const replaced = Promise.withResolvers<undefined>()
+    const retry = () => replaced.resolve(undefined)
+    waiting.add(retry)
     try {
-      const client = await Promise.race([asked, exchanged.promise])
+      const client = await Promise.race([pending, replaced.promise])
       if (client) return client
     } finally {
-      waiting.delete(giveUp)
+      waiting.delete(retry)
     }
-    asked.then(
+    pending.then(
       (late) => late.release(true),
       () => {},
     )
@@ -57,15 +57,15 @@ export function createReplaceablePool(open: () => pg.Pool): ReplaceablePool {
     },
     end: () => current.pool.end(),
     replace() {
-      const { pool, lent, waiting } = current
-      current = begin()
-      // A pool that is ended closes what is idle, and leaves those who wait for a connection to wait in vain.
+      const { pool, checkedOut, waiting } = current
+      current = openGeneration()
+      // Ending a pool closes idle clients, and never settles the callers that wait for one.
       void pool.end().catch(() => {})
-      for (const giveUp of waiting) giveUp()
-      const cut = setTimeout(() => {
-        for (const client of lent) void (client as pg.Client).end().catch(() => {})
-      }, SUSPECT_MS)
-      cut.unref()
+      for (const retry of waiting) retry()
+      const cutOff = setTimeout(() => {
+        for (const client of checkedOut) void (client as pg.Client).end().catch(() => {})
+      }, GRACE_MS)
+      cutOff.unref()
     },
   }
 }

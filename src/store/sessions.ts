@@ -1,4 +1,4 @@
-// Sessions of people, and the codes of second factors that were used.
+// Sessions, and used two-factor codes.
 import type { Selectable } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -14,7 +14,7 @@ export const listSessions = (db: Db, userId: string, now: number): Promise<Sessi
     .orderBy('created_at', 'desc')
     .execute()
 
-/** Whether the session is there, and if so, it stays until the transaction ends. (Written to itself.) */
+/** Locks the session with an update without change; returns false if it does not exist. */
 export async function lockSession(db: Tx, userId: string, id: string): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('sessions')
@@ -25,7 +25,7 @@ export async function lockSession(db: Tx, userId: string, id: string): Promise<b
   return numUpdatedRows === 1n
 }
 
-/** False where the person has no such session. */
+/** Returns false if the user has no such session. */
 export async function deleteSession(db: Tx, userId: string, id: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('sessions')
@@ -35,14 +35,14 @@ export async function deleteSession(db: Tx, userId: string, id: string): Promise
   return numDeletedRows === 1n
 }
 
-/** All of a person's sessions, or all but one. */
+/** Deletes all sessions of a user, optionally except one. */
 export async function deleteSessions(db: Tx, userId: string, except?: string): Promise<void> {
   let query = db.deleteFrom('sessions').where('user_id', '=', userId)
   if (except !== undefined) query = query.where('id', '!=', except)
   await query.execute()
 }
 
-/** What is expired, of everybody; and of one person what is beyond the newest few. */
+/** Deletes expired sessions of all users, and those of one user beyond the newest `most`. */
 export async function dropSessionsBeyond(db: Tx, userId: string, most: number, now: number): Promise<void> {
   await db.deleteFrom('sessions').where('expires_at', '<=', now).execute()
   await db.deleteFrom('verifications').where('expires_at', '<=', now).execute()
@@ -65,17 +65,17 @@ export async function dropSessionsBeyond(db: Tx, userId: string, most: number, n
       .execute()
 }
 
-/** Of somebody who has given a password and owes the code: better-auth keeps them under the person's id. */
+/** Deletes pending two-factor challenges; better-auth stores them with the user's id as value. */
 export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
   await db.deleteFrom('verifications').where('value', '=', userId).execute()
 }
 
-/** False where the person has used the code before; codes from before a moment are forgotten. */
+/** Returns false if the user has used the code before. Deletes codes older than `deleteBefore`. */
 export async function useCode(
   db: Tx,
-  { userId, hash, at, forgetBefore }: { userId: string; hash: string; at: number; forgetBefore: number },
+  { userId, hash, at, deleteBefore }: { userId: string; hash: string; at: number; deleteBefore: number },
 ): Promise<boolean> {
-  await db.deleteFrom('used_codes').where('user_id', '=', userId).where('at', '<', forgetBefore).execute()
+  await db.deleteFrom('used_codes').where('user_id', '=', userId).where('at', '<', deleteBefore).execute()
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('used_codes')
     .values({ user_id: userId, hash, at })

@@ -1,27 +1,27 @@
-// The file of an SQLite database, checked before SQLite opens it: SQLite itself would wait for a pipe, use a device, or
-// fail in words that do not say what to do.
+// Checks the file of an SQLite database before SQLite opens it: SQLite would block on a pipe, use a device, or fail with an
+// error that does not tell what to do.
 import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Made for its owner alone, and so will be the files that SQLite puts beside it. */
+/** Creates the file readable by its owner only; SQLite gives the files beside it the same mode. */
 export function prepareFile(path: string): void {
-  createFolder(dirname(path))
+  createDirectory(dirname(path))
   const found = statSync(path, { throwIfNoEntry: false })
-  if (found?.isDirectory()) throw new Error('it is a folder; name a file in it')
+  if (found?.isDirectory()) throw new Error('it is a directory; specify a file')
   if (found && !found.isFile()) throw new Error('it is not a regular file')
   attempt('the file cannot be created or written', () => closeSync(openSync(path, 'a', 0o600)))
 }
 
-/** One by one: where a folder cannot have others, as in /proc, `mkdirSync` with `recursive` tries for ever. */
-function createFolder(path: string): void {
+/** Not with `recursive`: where directories cannot be created, as in /proc, `mkdirSync` would loop forever. */
+function createDirectory(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return
   const parent = dirname(path)
-  if (parent !== path) createFolder(parent)
-  attempt(`the folder ${path} cannot be created`, () => {
+  if (parent !== path) createDirectory(parent)
+  attempt(`the directory ${path} cannot be created`, () => {
     try {
       mkdirSync(path, { mode: 0o700 })
     } catch (error) {
-      // Another process may have been quicker.
+      // Another process may have created it.
       if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error
     }
   })

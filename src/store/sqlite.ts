@@ -1,4 +1,4 @@
-// Kysely on Node's own SQLite.
+// Kysely on node:sqlite.
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import {
   type CompiledQuery,
@@ -15,42 +15,42 @@ import type { Engine } from './engine.ts'
 import { prepareFile } from './sqlite-file.ts'
 import { type StorageHealth, storageFaultOf } from './storage-fault.ts'
 
-/** SQLite waits by blocking the whole process. A read has next to nothing to wait for; a write waits in its own way. */
-const READ_TIMEOUT_MS = 20
-const BUSY_PATIENCE_MS = 5_000
-const BUSY_PAUSE_MS = 10
+/** SQLite's own busy timeout blocks the event loop. Reads hardly ever wait; writes retry asynchronously. */
+const READ_BUSY_TIMEOUT_MS = 20
+const WRITE_BUSY_TIMEOUT_MS = 5_000
+const BUSY_RETRY_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
 const STATEMENTS_MAX = 200
-/** Enough for what reports about thousands of workspaces touch again and again. */
+/** Holds the pages that usage reports for thousands of workspaces touch repeatedly. */
 const WRITER_CACHE_KIB = 16_000
 
 /**
- * Two connections to one file. Reads have their own, which sees what is committed and waits for nobody; a write takes
- * its turn on the other one, and may wait there while another process writes.
+ * Two connections to one file. Reads have their own, which sees committed data and does not wait for writers. Writes queue
+ * for the other one, and may wait there while another process writes.
  */
 export function openSqlite(path: string, health: StorageHealth): Engine {
   prepareFile(path)
   const writer = connect(path, 0)
   setAndAssert(writer, 'cache_size', -WRITER_CACHE_KIB)
-  const reader = connect(path, READ_TIMEOUT_MS)
+  const reader = connect(path, READ_BUSY_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
-  const ends = {
+  const dialects = {
     reader: dialect(new SqliteReader(reader, health)),
     writer: dialect(new SqliteWriter(writer, health)),
   }
   const close = () => {
     for (const database of [reader, writer]) if (database.isOpen) database.close()
   }
-  return { main: ends, line: ends, stamp: stampsOf(reader), close }
+  return { main: dialects, control: dialects, dataVersion: dataVersionOf(reader), close }
 }
 
-function stampsOf(database: DatabaseSync): () => number | undefined {
+function dataVersionOf(database: DatabaseSync): () => number | undefined {
   const statement = database.prepare('pragma data_version')
   return () => {
     try {
       return statement.get()?.data_version as number
     } catch {
-      // Busy, or closed; asking the database itself will tell.
+      // Busy or closed; a query will report the actual error.
       return undefined
     }
   }
@@ -61,7 +61,7 @@ function connect(path: string, busyTimeoutMs: number): DatabaseSync {
   try {
     database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS })
     setAndAssert(database, 'journal_mode', 'wal')
-    // FULL: an answer is given after its commit has reached the disk, not only the operating system.
+    // FULL: a commit returns once it is on disk, not only in the operating system's cache.
     setAndAssert(database, 'synchronous', 2)
     setAndAssert(database, 'foreign_keys', 1)
     setAndAssert(database, 'busy_timeout', busyTimeoutMs)
@@ -77,25 +77,25 @@ function setAndAssert(database: DatabaseSync, pragma: string, wanted: string | n
   const [got] = Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})
   if (got !== wanted)
     throw new Error(
-      `SQLite refused ${pragma} = ${wanted} (it is ${got}). The database must be a file on a local disk.`,
+      `SQLite did not apply ${pragma} = ${wanted} (it is ${got}). The database must be a file on a local disk.`,
     )
 }
 
-/** Kysely would make callers queue before they reach the driver; here the driver itself lets them take turns. */
-class TurnsInDriver extends SqliteAdapter {
+/** Disables Kysely's own mutex for single connections; the driver below queues writers itself. */
+class QueueingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true
   }
 }
 
 const dialect = (driver: Driver): Dialect => ({
-  createAdapter: () => new TurnsInDriver(),
+  createAdapter: () => new QueueingAdapter(),
   createDriver: () => driver,
   createIntrospector: (db) => new SqliteIntrospector(db),
   createQueryCompiler: () => new SqliteQueryCompiler(),
 })
 
-/** Every query is done before the next line of the program runs, so there is nothing to take turns for. */
+/** Queries are synchronous, so any number of callers can share the connection without a queue. */
 class SqliteReader implements Driver {
   readonly #connection: SqliteConnection
 
@@ -112,7 +112,7 @@ class SqliteReader implements Driver {
   async releaseConnection(): Promise<void> {}
 
   async beginTransaction(): Promise<void> {
-    throw new Error('Transactions belong to the writing connection.')
+    throw new Error('Transactions run on the writing connection.')
   }
 
   async commitTransaction(): Promise<void> {}
@@ -126,8 +126,8 @@ class SqliteWriter implements Driver {
   readonly #database: DatabaseSync
   readonly #health: StorageHealth
   readonly #connection: SqliteConnection
-  #turn: Promise<void> = Promise.resolve()
-  #endTurn: () => void = () => {}
+  #lastInQueue: Promise<void> = Promise.resolve()
+  #release: () => void = () => {}
   #deadline = 0
 
   constructor(database: DatabaseSync, health: StorageHealth) {
@@ -138,23 +138,23 @@ class SqliteWriter implements Driver {
 
   async init(): Promise<void> {}
 
-  /** One transaction at a time. Patience is counted from here: whoever waited long for a turn has little left. */
+  /** One transaction at a time. The busy timeout includes the time in this queue. */
   async acquireConnection(): Promise<SqliteConnection> {
-    const deadline = performance.now() + BUSY_PATIENCE_MS
-    const before = this.#turn
+    const deadline = performance.now() + WRITE_BUSY_TIMEOUT_MS
+    const previous = this.#lastInQueue
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#turn = promise
-    await before
-    this.#endTurn = resolve
+    this.#lastInQueue = promise
+    await previous
+    this.#release = resolve
     this.#deadline = deadline
     return this.#connection
   }
 
   async releaseConnection(): Promise<void> {
-    this.#endTurn()
+    this.#release()
   }
 
-  /** IMMEDIATE: a read that turns into a write half-way can be refused at once, whatever the patience. */
+  /** IMMEDIATE: SQLite rejects a read transaction that turns into a write without waiting for the timeout. */
   async beginTransaction(): Promise<void> {
     for (;;) {
       try {
@@ -162,7 +162,7 @@ class SqliteWriter implements Driver {
         return
       } catch (error) {
         if (!isBusy(error) || performance.now() > this.#deadline) throw this.#health.record(error)
-        await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS * (0.5 + Math.random())))
+        await new Promise((resolve) => setTimeout(resolve, BUSY_RETRY_MS * (0.5 + Math.random())))
       }
     }
   }
@@ -208,9 +208,9 @@ class SqliteConnection implements DatabaseConnection {
     return { rows: [], numAffectedRows: BigInt(changes) }
   }
 
-  // biome-ignore lint/correctness/useYield: Kysely asks for the method; nothing here streams.
+  // biome-ignore lint/correctness/useYield: Kysely requires the method; nothing here streams.
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new Error('SQLite answers are not streamed.')
+    throw new Error('SQLite results are not streamed.')
   }
 
   #prepare(text: string) {

@@ -1,19 +1,19 @@
-// Faults of the storage under the database: no space, no permission, a failing disk, damaged pages.
+// Storage faults of the database: disk full, read-only, I/O errors, corruption.
 
 export type StorageFaultKind = 'full' | 'read_only' | 'io' | 'corrupt' | 'not_a_database'
 
-/** What is wrong, fit for anybody, and what the operator can do. */
+/** The summary is public; the remedy is for the operator. */
 const texts: Record<StorageFaultKind, readonly [summary: string, remedy: string]> = {
-  full: ['The database disk is full.', 'Free space or enlarge it; writes resume without a restart.'],
+  full: ['The database disk is full.', 'Free up or add disk space; writes resume without a restart.'],
   read_only: [
     'The database is read-only.',
-    'Check the permissions of its file and folder, and how the disk is mounted.',
+    'Check the permissions of its file and directory, and the mount options of the disk.',
   ],
   io: ['The database disk cannot be read or written.', 'Check the disk and the system log.'],
   corrupt: [
     'The database is damaged.',
-    'Stop every adit that uses it and restore a backup (docs/operations/backup.md), or salvage what is left ' +
-      'with ".recover" of the sqlite3 command.',
+    'Stop every adit process that uses it and restore a backup (docs/operations/backup.md), or recover what is left ' +
+      'with the ".recover" command of sqlite3.',
   ],
   not_a_database: [
     'The file is not a SQLite database, or its header is damaged.',
@@ -35,7 +35,7 @@ const POSTGRES_KINDS: Readonly<Record<string, StorageFaultKind>> = { '53100': 'f
 export class StorageFault extends Error {
   override name = 'StorageFault'
   readonly kind: StorageFaultKind
-  /** Without what only the operator should see. */
+  /** Public part of the message. */
   readonly summary: string
 
   constructor(kind: StorageFaultKind, cause: Error) {
@@ -45,13 +45,13 @@ export class StorageFault extends Error {
     this.summary = summary
   }
 
-  /** Damage does not mend without a restart. */
+  /** Corruption persists until the database is restored and the process restarted. */
   get isDamage(): boolean {
     return this.kind === 'corrupt' || this.kind === 'not_a_database'
   }
 }
 
-/** The fault that a driver's error stands for; undefined where it is another kind of error. */
+/** The storage fault behind a driver's error; undefined for any other error. */
 export function storageFaultOf(error: unknown): StorageFault | undefined {
   if (error instanceof StorageFault) return error
   if (!(error instanceof Error)) return undefined
@@ -61,14 +61,14 @@ export function storageFaultOf(error: unknown): StorageFault | undefined {
 }
 
 export interface StorageEvents {
-  /** Once when it begins, not for each query that fails. */
+  /** Called once per fault, not for each failed query. */
   onStorageFault: (fault: StorageFault) => void
   onStorageRecovered: () => void
 }
 
-const PROBE_EVERY_MS = 1_000
+const PROBE_INTERVAL_MS = 1_000
 
-/** Whether the database can be written, as far as the last queries tell. */
+/** Tracks whether the database can be written, from the errors of queries and a probe. */
 export class StorageHealth {
   readonly #events: StorageEvents
   #fault: StorageFault | undefined
@@ -78,7 +78,7 @@ export class StorageHealth {
     this.#events = events
   }
 
-  /** To be called with every error of a query; returns the error to throw. */
+  /** Called with every query error; returns the error to throw. */
   record(error: unknown): unknown {
     const fault = storageFaultOf(error)
     if (!fault) return error
@@ -90,17 +90,17 @@ export class StorageHealth {
   }
 
   /**
-   * Rejects while there is a fault. It is over when a probe succeeds that writes as much as requests do: heartbeats, which
-   * overwrite a row, still succeed where there is no room for anything new.
+   * Rejects while there is a fault. Only a successful write probe clears it: heartbeats, which overwrite a row, succeed even
+   * on a full disk.
    */
   async requireHealthy(probe: () => Promise<void>): Promise<void> {
     if (!this.#fault) return
     const now = performance.now()
-    if (this.#fault.isDamage || now - this.#probedAt < PROBE_EVERY_MS) throw this.#fault
+    if (this.#fault.isDamage || now - this.#probedAt < PROBE_INTERVAL_MS) throw this.#fault
     this.#probedAt = now
     const fault = this.#fault
     await probe()
-    // Another query may have failed in another way, or another probe succeeded, in the meantime.
+    // Meanwhile another query may have failed differently, or another probe succeeded.
     if (this.#fault !== fault) return this.requireHealthy(probe)
     this.#fault = undefined
     this.#events.onStorageRecovered()

@@ -1,8 +1,8 @@
-// All SQL lives in this folder: tables, migrations and queries, written once for two engines. It knows nothing of
-// the rules (domain/) or of HTTP. A query takes the database, then the workspace. `find` may miss, `get` throws.
+// All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports neither the
+// domain nor HTTP. Query functions take the database, then the workspace. `find` may return undefined, `get` throws.
 import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { isConflict } from './db-errors.ts'
-import type { Ends } from './engine.ts'
+import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
@@ -10,34 +10,34 @@ import type { Tables } from './tables.ts'
 import { guarded, runGuarded } from './transaction-guard.ts'
 import { probeWrites } from './write-probe.ts'
 
-/** Reads, inside a transaction or outside. */
+/** For reads, inside a transaction or outside. */
 export type Db = Pick<Kysely<Tables>, 'selectFrom' | 'executeQuery' | 'getExecutor'>
 
-/** A transaction: what writes or locks demands it, and only `transaction` hands it out. */
+/** A transaction. Functions that write or lock require one, and only `transaction` creates it. */
 export type Tx = Transaction<Tables>
 
 export interface Connection {
-  /** For reads. Whatever writes goes through `transaction`; SQLite insists on it. */
+  /** For reads. Writes go through `transaction`; SQLite enforces that. */
   readonly db: Db
   /**
-   * Runs the work in one transaction; if another one got in its way, runs it again from the start. Inside, every query goes
-   * through what the work is given: any other is refused.
+   * Runs the work in one transaction and retries it from the start on a serialization conflict. Inside, every query must
+   * use the given `Tx`; any other throws.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
 }
 
 export interface Store extends Connection {
   readonly engine: 'sqlite' | 'postgres'
-  /** A way of its own to the same database, for what must get through, or fail soon, whatever requests are waiting. */
+  /** A separate connection with short timeouts, for work that must not queue behind requests. */
   readonly controlConnection: Connection
-  /** Tells other processes that there is something new, if they can hear it. */
+  /** Wakes the processes that listen with `onNotify`. A no-op on SQLite. */
   notify(): Promise<void>
   onNotify(listener: () => void): void
-  /** Another one after each commit, whoever made it; undefined where there is no telling in passing. */
+  /** Changes with every commit by any process; undefined where the engine cannot tell cheaply (PostgreSQL). */
   dataVersion(): number | undefined
   /**
-   * Rejects soon where the database does not answer or, after a write has failed for want of space and the like, cannot be
-   * written; by the line, since waiting for other requests tells nothing of it.
+   * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control connection, so
+   * that a busy pool does not count as an outage.
    */
   ping(): Promise<void>
   close(): Promise<void>
@@ -46,9 +46,9 @@ export interface Store extends Connection {
 export type Target = { engine: 'sqlite'; path: string } | { engine: 'postgres'; url: string }
 
 const ATTEMPTS_MAX = 10
-const PAUSE_MS = 10
-const PAUSE_MAX_MS = 300
-const CLOSE_PATIENCE_MS = 2_000
+const BACKOFF_MS = 10
+const BACKOFF_MAX_MS = 300
+const CLOSE_TIMEOUT_MS = 2_000
 
 export interface StoreEvents extends StorageEvents {
   onLostConnection: (error: Error) => void
@@ -57,52 +57,54 @@ export interface StoreEvents extends StorageEvents {
 export function openStore(target: Target, { onLostConnection, ...storage }: StoreEvents): Store {
   const health = new StorageHealth(storage)
   const listeners = new Set<() => void>()
-  const onRing = () => {
+  const onNotify = () => {
     for (const listener of listeners) listener()
   }
   const engine =
     target.engine === 'sqlite'
       ? openSqlite(target.path, health)
-      : openPostgres(target.url, { onLostConnection, onRing }, health)
+      : openPostgres(target.url, { onLostConnection, onNotify }, health)
   const databases = new Map<Dialect, Kysely<Tables>>()
-  const on = (dialect: Dialect): Kysely<Tables> => {
+  const databaseOn = (dialect: Dialect): Kysely<Tables> => {
     const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guarded(dialect) })
     databases.set(dialect, db)
     return db
   }
-  const wayOf = ({ reader, writer }: Ends): Connection => ({
-    db: on(reader),
-    transaction: transactionsOn(on(writer)),
+  const connectionOn = ({ reader, writer }: Dialects): Connection => ({
+    db: databaseOn(reader),
+    transaction: transactionsOn(databaseOn(writer)),
   })
-  const main = wayOf(engine.main)
-  const line = wayOf(engine.line)
+  const main = connectionOn(engine.main)
+  const control = connectionOn(engine.control)
   return {
     ...main,
     engine: target.engine,
-    controlConnection: line,
+    controlConnection: control,
     async notify() {
-      if (engine.ring) await sql.raw(engine.ring).execute(main.db)
+      if (engine.notifyStatement) await sql.raw(engine.notifyStatement).execute(main.db)
     },
     onNotify: (listener) => listeners.add(listener),
-    dataVersion: engine.stamp ?? (() => undefined),
+    dataVersion: engine.dataVersion ?? (() => undefined),
     async ping() {
-      await sql`select 1`.execute(line.db)
-      await health.requireHealthy(() => probeWrites(line.transaction))
+      await sql`select 1`.execute(control.db)
+      await health.requireHealthy(() => probeWrites(control.transaction))
     },
     async close() {
       const closed = Promise.all([...databases.values()].map((each) => each.destroy()))
-      // A server that does not answer would be waited for; leaving it is all that is left to do.
-      const patience = new Promise((resolve) => setTimeout(resolve, CLOSE_PATIENCE_MS).unref())
-      await Promise.race([closed, patience])
+      // A server that does not respond must not block shutdown.
+      const timeout = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())
+      await Promise.race([closed, timeout])
       engine.close?.()
     },
   }
 }
 
-/** Until when what is read from now on stays as it is; undefined where there is no telling. */
+/**
+ * Returns a check that is true as long as nothing was committed since this call; undefined where the engine cannot tell.
+ */
 export function unchangedSince(store: Store): (() => boolean) | undefined {
-  const stamp = store.dataVersion()
-  return stamp === undefined ? undefined : () => store.dataVersion() === stamp
+  const version = store.dataVersion()
+  return version === undefined ? undefined : () => store.dataVersion() === version
 }
 
 const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
@@ -112,13 +114,12 @@ const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
         return await db.transaction().execute((tx) => runGuarded(() => work(tx)))
       } catch (error) {
         if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
-        await new Promise((resolve) =>
-          setTimeout(resolve, Math.min(PAUSE_MS * 2 ** attempt, PAUSE_MAX_MS) * Math.random()),
-        )
+        const backoffMs = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MAX_MS) * Math.random()
+        await new Promise((resolve) => setTimeout(resolve, backoffMs))
       }
     }
   }
 }
 
-/** A 64-bit column as text: exact on both engines, where a driver would round or refuse. */
+/** Selects a 64-bit column as text, because drivers round it or reject it as a number. */
 export const asText = (column: string): RawBuilder<string> => sql<string>`cast(${sql.ref(column)} as text)`

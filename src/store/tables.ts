@@ -1,8 +1,8 @@
-// The tables as types. Every time is a whole number of milliseconds since 1970 in UTC, on both engines: no time
-// zone, no driver's idea of a date. A flag is a time or null, so that it also says since when.
+// Table types. Times are integer milliseconds since 1970 in UTC on both engines, independent of time zones and driver
+// conversions. A flag is a nullable time, so that it also tells since when.
 import type { ColumnType, Generated } from 'kysely'
 
-/** A 64-bit counter: written as a bigint, read as text through `exact`, so that no driver rounds it past 2^53. */
+/** A 64-bit counter: written as a bigint, read through `asText`, because drivers round above 2^53. */
 type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
@@ -10,7 +10,7 @@ export interface Tables {
   schema_version: {
     id: number
     version: number
-    /** The lowest schema that a program must know to run on this one. */
+    /** The lowest schema version a program must know to run on this one. */
     oldest_program: Generated<number>
   }
   workspaces: {
@@ -28,14 +28,14 @@ export interface Tables {
     created_at: number
     last_used_at: number | null
     revoked_at: number | null
-    /** Who made it, in words; null for keys from before that was kept. */
+    /** Display name of the creator; null for keys created before it was stored. */
     created_by: string | null
   }
   users: {
     id: string
     name: string
     email: string
-    /** 0 or 1, because better-auth asks for a flag; so are the other two like it. */
+    /** 0 or 1, as better-auth expects; so are `two_factor_enabled` and `verified`. */
     email_verified: number
     image: string | null
     two_factor_enabled: number | null
@@ -43,7 +43,7 @@ export interface Tables {
     updated_at: number
     disabled_at: number | null
   }
-  /** How somebody can prove to be a user: by password (`credential`) or at another identity provider. */
+  /** Sign-in methods of a user: a password (`credential`) or an identity provider. */
   identities: {
     id: string
     user_id: string
@@ -62,7 +62,7 @@ export interface Tables {
   sessions: {
     id: string
     user_id: string
-    /** SHA-256 of what the cookie holds. */
+    /** SHA-256 of the session token in the cookie. */
     token: string
     ip_address: string | null
     user_agent: string | null
@@ -94,18 +94,18 @@ export interface Tables {
     role: 'member' | 'admin' | 'owner'
     created_at: number
   }
-  /** Links that let somebody in: to join a workspace, or to set a password anew. */
+  /** Invitation and password reset links. */
   links: {
     id: string
     hash: string
     purpose: 'join' | 'reset'
-    /** Null where whoever opens it says who they are. */
+    /** Null for a setup link, whose recipient enters an address. */
     email: string | null
-    /** 1 where only the owner of the address can have it, or the operator vouches for them. */
+    /** 1 if the link proves control of the address: it was mailed there, or the operator created it. */
     proves_email: number
     workspace_id: string | null
     role: 'member' | 'admin' | 'owner' | null
-    /** In words, and who of the people it was, if one. */
+    /** Display name of the creator; `creator_id` is set if it was a user. */
     created_by: string
     creator_id: string | null
     created_at: number
@@ -122,21 +122,21 @@ export interface Tables {
   }
   audit_log: {
     id: string
-    /** Null for what belongs to the whole deployment, such as edges. */
+    /** Null for entries of the whole deployment, such as edges. */
     workspace_id: string | null
     at: number
     actor_kind: string
     actor_id: string
     action: string
     subject_id: string
-    /** The names of then, where they are not kept elsewhere. */
+    /** Names at the time of the action, where they are not stored elsewhere. */
     actor_name: string | null
     subject_name: string | null
-    /** The IP address that it was done from, where it is known. */
+    /** Client IP address, if known. */
     address: string | null
-    /** How somebody signed in, or why it failed. */
+    /** Sign-in method, or the reason of a failure. */
     detail: string | null
-    /** How often within a minute, where repetitions share a row; null means once. */
+    /** Number of repetitions within a minute that share the row; null means one. */
     count: number | null
   }
   idempotent_answers: {
@@ -145,7 +145,9 @@ export interface Tables {
     sealed: string
     created_at: number
   }
+  /** Position of the latest change log entry: sequence and checksum. */
   key_feed_head: { id: number; number: number; mark: string }
+  /** The change log. */
   key_feed: {
     number: number
     kind: 'key' | 'edge' | 'workspace'
@@ -153,7 +155,7 @@ export interface Tables {
     hash: string
     at: number
     mark: string
-    /** The mark of the change before it. */
+    /** Checksum of the previous entry. */
     before: string
   }
   nodes: {

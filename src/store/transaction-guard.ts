@@ -1,12 +1,11 @@
-// Refuses queries on another connection inside a transaction. They would see the database as it was before, hold nothing
-// that they read, and could wait for a connection that only the end of this transaction frees. Types cannot tell: whoever
-// calls `transaction` has the store at hand.
+// Rejects queries on another connection inside a transaction. They would not see its writes, would lock nothing, and could
+// deadlock on the pool. The type system cannot prevent it: callers of `transaction` also have the store in scope.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Dialect } from 'kysely'
 
 const scopes = new AsyncLocalStorage<{ isOpen: boolean }>()
 
-/** Runs the work of a transaction; what it begins and leaves to run on is free again afterwards. */
+/** Runs the work of a transaction. Asynchronous work that outlives it may use other connections again. */
 export async function runGuarded<T>(work: () => Promise<T>): Promise<T> {
   const scope = { isOpen: true }
   try {
@@ -16,7 +15,7 @@ export async function runGuarded<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The work of a transaction already has its connection, so whoever acquires one there is beside it. */
+/** A transaction has its connection already, so acquiring another one inside it is a bug. */
 export function guarded(dialect: Dialect): Dialect {
   return {
     createAdapter: () => dialect.createAdapter(),
@@ -27,7 +26,9 @@ export function guarded(dialect: Dialect): Dialect {
       const acquire = driver.acquireConnection.bind(driver)
       driver.acquireConnection = async (options) => {
         if (scopes.getStore()?.isOpen)
-          throw new Error('A query beside the transaction was made inside a transaction. Use the one given.')
+          throw new Error(
+            'Query outside the current transaction. Use the Tx passed to the transaction callback.',
+          )
         return acquire(options)
       }
       return driver

@@ -1,5 +1,5 @@
-// Bounds on what a report adds. Without them one edge that counts wrong, or lies, could fill a workspace's day to 63 bits,
-// and every honest edge would be refused there; or make every report slower with each epoch it invents.
+// Limits on the usage that a report adds. Without them one faulty edge could fill a workspace's day to 63 bits, so that the
+// reports of all others are rejected, or slow down every report by inventing epochs.
 import { executeBulk } from './bulk.ts'
 import type { Tx } from './store.ts'
 import type { Counter, Day, ParsedReport } from './usage-report.ts'
@@ -16,7 +16,7 @@ const columns = {
 
 const INT64_MAX = 2n ** 63n - 1n
 
-/** Only what a column can hold. */
+/** The capacity of a column. */
 export const NO_LIMIT: Totals = {
   requests: INT64_MAX,
   bytesIn: INT64_MAX,
@@ -25,8 +25,8 @@ export const NO_LIMIT: Totals = {
 }
 
 /**
- * Epochs of one edge in one workspace's day: enough for a restart every 15 minutes. Every report sums them, so they bound
- * its cost.
+ * Epochs of one edge in one workspace's day: enough for a restart every 15 minutes. Every report sums over them, so this
+ * limits its cost.
  */
 const EPOCHS_MAX = 100
 
@@ -38,9 +38,9 @@ type Row<P extends string> = Record<`${P}_${(typeof figures)[number]}`, string> 
 type EdgeRow = Row<'own' | 'edge'> & Record<'epochs' | 'own_epochs', string>
 
 /**
- * Splits the counters by whether they can be added: as one of at most 100 epochs of the edge in that day, to the edge's sum
- * over these epochs within `edgeMax`, and to the day's sum over all edges within 63 bits. The days must be locked. A counter
- * of a known epoch that does not raise a sum is never refused.
+ * Splits the counters into accepted and rejected. A counter is accepted if the edge has at most 100 epochs that day, the
+ * edge's sum over them stays within `edgeMax`, and the day's sum over all edges within 63 bits. The days must be locked. A
+ * counter of a known epoch that does not increase a sum is always accepted.
  */
 export async function applyLimits(
   db: Tx,
@@ -50,7 +50,7 @@ export async function applyLimits(
 ): Promise<{ accepted: Counter[]; refused: RejectedCounter[] }> {
   const edgeSums = byDay(await readEdgeSums(db, edgeId, epoch, counters))
   const daySums = byDay(await readDaySums(db, counters))
-  const reasonToRefuse = (counter: Counter): RejectedCounter['reason'] | undefined => {
+  const reasonToReject = (counter: Counter): RejectedCounter['reason'] | undefined => {
     const edge = edgeSums.get(keyOf(counter))
     const day = daySums.get(keyOf(counter))
     if (edge?.own_epochs === '0' && Number(edge.epochs) >= EPOCHS_MAX) return 'too_many_epochs'
@@ -65,7 +65,7 @@ export async function applyLimits(
   const accepted: Counter[] = []
   const refused: RejectedCounter[] = []
   for (const counter of counters) {
-    const reason = reasonToRefuse(counter)
+    const reason = reasonToReject(counter)
     if (reason === undefined) accepted.push(counter)
     else refused.push({ workspaceId: counter.workspaceId, day: counter.day, reason })
   }
@@ -76,7 +76,7 @@ const keyOf = ({ workspaceId, day }: Day) => `${day} ${workspaceId}`
 
 const byDay = <T extends Day>(rows: readonly T[]) => new Map(rows.map((row) => [keyOf(row), row]))
 
-/** Found by the first three columns of the primary key, so the cost grows with this edge's own epochs and no others. */
+/** Uses the first three columns of the primary key, so the cost depends on this edge's epochs only. */
 const readEdgeSums = (db: Tx, edgeId: string, epoch: string, days: readonly Day[]) =>
   executeBulk<EdgeRow>(
     db,
@@ -84,18 +84,18 @@ const readEdgeSums = (db: Tx, edgeId: string, epoch: string, days: readonly Day[
     days.map(({ workspaceId, day }) => [workspaceId, day, edgeId, epoch]),
     `select c.workspace_id as "workspaceId", c.day as day,
        ${asText('count(*)', 'epochs')},
-       ${asText('sum(case when c.epoch = given.epoch then 1 else 0 end)', 'own_epochs')},
+       ${asText('sum(case when c.epoch = input.epoch then 1 else 0 end)', 'own_epochs')},
        ${figures
          .flatMap((figure) => {
            const column = `c.${columns[figure]}`
            return [
-             asText(`max(case when c.epoch = given.epoch then ${column} else 0 end)`, `own_${figure}`),
+             asText(`max(case when c.epoch = input.epoch then ${column} else 0 end)`, `own_${figure}`),
              asText(`sum(${column})`, `edge_${figure}`),
            ]
          })
          .join(', ')}
-     from given join usage_counters as c
-       on c.workspace_id = given.workspace_id and c.day = given.day and c.edge_id = given.edge_id
+     from input join usage_counters as c
+       on c.workspace_id = input.workspace_id and c.day = input.day and c.edge_id = input.edge_id
      group by c.workspace_id, c.day`,
   )
 
@@ -106,8 +106,8 @@ const readDaySums = (db: Tx, days: readonly Day[]) =>
     days.map(({ workspaceId, day }) => [workspaceId, day]),
     `select d.workspace_id as "workspaceId", d.day as day,
        ${figures.map((figure) => asText(`d.${columns[figure]}`, `day_${figure}`)).join(', ')}
-     from given join usage_days as d on d.workspace_id = given.workspace_id and d.day = given.day`,
+     from input join usage_days as d on d.workspace_id = input.workspace_id and d.day = input.day`,
   )
 
-/** Drivers round 64 bits. */
+/** Drivers round 64-bit numbers. */
 const asText = (expression: string, name: string) => `cast(${expression} as text) as "${name}"`

@@ -1,9 +1,5 @@
-// What an edge reports, and how a report is put in order before it is merged: one item per row, in one order.
-
-export const DAY_MS = 86_400_000
-
-/** In UTC, like every time here. */
-export const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
+// A usage report, and its normalization before it is merged: one item per row, sorted.
+import { startOfDay } from './time.ts'
 
 /** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
 export interface Counter {
@@ -14,11 +10,11 @@ export interface Counter {
   bytesIn: bigint
   bytesOut: bigint
   events: bigint
-  /** Last traffic, within that day. */
+  /** Time of the last traffic, within that day. */
   lastSeen: number | null
 }
 
-/** The most tunnels that an edge had open for a workspace in one UTC minute. */
+/** Peak of concurrently open tunnels of an edge for a workspace in one UTC minute. */
 export interface TunnelMinute {
   workspaceId: string
   /** Start of the UTC minute. */
@@ -39,13 +35,13 @@ export interface Day {
 }
 
 /**
- * One item for each row, sorted: a statement may not touch a row twice, and one order for all prevents deadlock. Counters
- * that are all zero change no total, so they need no row.
+ * Merges duplicates and sorts: a statement must not touch a row twice, and locking rows in one order prevents deadlocks.
+ * Counters that are all zero change no total and are dropped.
  */
-export function normalize({ counters, tunnels }: ParsedReport) {
+export function normalizeReport({ counters, tunnels }: ParsedReport) {
   const merged = {
-    counters: mergeTwins(counters, counterKey, largerCounter).filter(isNotZero),
-    tunnels: mergeTwins(tunnels, minuteKey, largerMinute),
+    counters: mergeDuplicates(counters, counterKey, greatestCounter).filter(isNotZero),
+    tunnels: mergeDuplicates(tunnels, minuteKey, greatestMinute),
   }
   return { ...merged, days: touchedDays(merged.counters, merged.tunnels) }
 }
@@ -66,29 +62,31 @@ const isNotZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: Counter) =
 const counterKey = (counter: Counter) => `${counter.workspaceId} ${counter.day}`
 const minuteKey = (tunnels: TunnelMinute) => `${tunnels.workspaceId} ${tunnels.minute}`
 
-const largerCounter = (a: Counter, b: Counter): Counter => ({
+const greatestCounter = (a: Counter, b: Counter): Counter => ({
   workspaceId: a.workspaceId,
   day: a.day,
-  requests: larger(a.requests, b.requests),
-  bytesIn: larger(a.bytesIn, b.bytesIn),
-  bytesOut: larger(a.bytesOut, b.bytesOut),
-  events: larger(a.events, b.events),
+  requests: greatest(a.requests, b.requests),
+  bytesIn: greatest(a.bytesIn, b.bytesIn),
+  bytesOut: greatest(a.bytesOut, b.bytesOut),
+  events: greatest(a.events, b.events),
   lastSeen:
-    a.lastSeen === null || b.lastSeen === null ? (a.lastSeen ?? b.lastSeen) : larger(a.lastSeen, b.lastSeen),
+    a.lastSeen === null || b.lastSeen === null
+      ? (a.lastSeen ?? b.lastSeen)
+      : greatest(a.lastSeen, b.lastSeen),
 })
 
-function larger<T extends number | bigint>(a: T, b: T): T {
+function greatest<T extends number | bigint>(a: T, b: T): T {
   return a < b ? b : a
 }
 
-const largerMinute = (a: TunnelMinute, b: TunnelMinute): TunnelMinute => (a.open >= b.open ? a : b)
+const greatestMinute = (a: TunnelMinute, b: TunnelMinute): TunnelMinute => (a.open >= b.open ? a : b)
 
-function mergeTwins<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a: T, b: T) => T): T[] {
+function mergeDuplicates<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a: T, b: T) => T): T[] {
   const merged = new Map<string, T>()
   for (const item of items) {
     const key = keyOf(item)
-    const twin = merged.get(key)
-    merged.set(key, twin === undefined ? item : merge(twin, item))
+    const duplicate = merged.get(key)
+    merged.set(key, duplicate === undefined ? item : merge(duplicate, item))
   }
   return [...merged].sort(([a], [b]) => compare(a, b)).map(([, item]) => item)
 }

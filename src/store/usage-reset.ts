@@ -1,9 +1,10 @@
-// What a day of usage consists of, for the operator: its counters by edge and epoch, and removing them.
+// The usage counters of a day by edge and epoch, and their removal by the operator.
 import { type RawBuilder, sql } from 'kysely'
 import { asText, type Db, type Tx } from './store.ts'
-import { DAY_MS, type Day } from './usage-report.ts'
+import { DAY_MS } from './time.ts'
+import type { Day } from './usage-report.ts'
 
-/** Largest first. An edge can make any number of epochs, so the list is cut. */
+/** Largest first. */
 export const listCounters = (db: Db, { workspaceId, day }: Day, limit: number) =>
   db
     .selectFrom('usage_counters as c')
@@ -27,21 +28,21 @@ export const listCounters = (db: Db, { workspaceId, day }: Day, limit: number) =
     .limit(limit)
     .execute()
 
-export interface Removed {
+export interface RemovedRows {
   counters: number
   minutes: number
 }
 
-/** Removes all of a day, or one edge's part of it; undefined where there is nothing. */
+/** Deletes the usage of a day, of all edges or one; undefined if there is none. */
 export async function resetDay(
   db: Tx,
   { workspaceId, day }: Day,
   edgeId: string | undefined,
-): Promise<Removed | undefined> {
+): Promise<RemovedRows | undefined> {
   const ofDay = sql`workspace_id = ${workspaceId} and day = ${day}`
   const inDay = sql`workspace_id = ${workspaceId} and minute >= ${day} and minute < ${day + DAY_MS}`
   const ofEdge = edgeId === undefined ? sql`` : sql`and edge_id = ${edgeId}`
-  // First, because reports lock the day's row before they touch the rest.
+  // First, because reports lock the day's row before any other.
   const locked =
     edgeId === undefined
       ? await count(db, sql`delete from usage_days where ${ofDay}`)
@@ -50,7 +51,7 @@ export async function resetDay(
   const counters = await count(db, sql`delete from usage_counters where ${ofDay} ${ofEdge}`)
   const minutes = await count(db, sql`delete from usage_minutes where ${inDay} ${ofEdge}`)
   if (edgeId === undefined) return { counters, minutes }
-  // Only where rows were removed: those of an old day may have been deleted to save space, and its sums must stay.
+  // Only if rows were removed: the counters of an old day may have been deleted to save space, and its sums must stay.
   if (counters > 0) {
     const sums = ['requests', 'bytes_in', 'bytes_out', 'events'].map(
       (column) =>
@@ -67,6 +68,6 @@ export async function resetDay(
   return counters + minutes > 0 ? { counters, minutes } : undefined
 }
 
-/** Runs a statement; returns how many rows it changed. */
+/** Runs a statement and returns the number of affected rows. */
 const count = async (db: Tx, statement: RawBuilder<unknown>): Promise<number> =>
   Number((await statement.execute(db)).numAffectedRows ?? 0)

@@ -1,14 +1,14 @@
-// Usage that cannot be counted twice. Edges send running totals, and what is kept is always the larger of what is
-// there and what comes: a report that is repeated, late, reordered or doubled changes nothing, and a lost one is
-// healed by the next. A day's roll-up is written from the counters in the same transaction, so reads stay short.
+// Usage, merged idempotently. Edges send running totals, and a counter is the maximum of the stored and the reported value:
+// repeated, late or reordered reports change nothing, and the next report makes up for a lost one. The roll-up of a day is
+// written from the counters in the same transaction, so reads are cheap.
 import { batches, executeBulk } from './bulk.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
+import { DAY_MS } from './time.ts'
 import { applyLimits, NO_LIMIT, type RejectedCounter, type Totals } from './usage-limits.ts'
 import {
   type Counter,
-  DAY_MS,
   type Day,
-  normalize,
+  normalizeReport,
   type ParsedReport,
   type TunnelMinute,
 } from './usage-report.ts'
@@ -22,24 +22,21 @@ export interface DayUsage {
   peakTunnels: number
 }
 
-/**
- * Returns the days whose counters are refused, with the reason; all else is committed. `edgeMax` bounds what the edge adds to
- * one workspace's day.
- */
+/** Commits what is within the limits, and returns the days whose counters were rejected, with the reason. */
 export async function mergeReport(
   store: Store,
   report: ParsedReport,
   edgeMax: Totals = NO_LIMIT,
 ): Promise<RejectedCounter[]> {
-  const { counters, tunnels, days } = normalize(report)
+  const { counters, tunnels, days } = normalizeReport(report)
   if (days.length === 0) return []
   return store.transaction(async (db) => {
-    const refusals: RejectedCounter[] = []
-    // On SQLite nobody else writes at the same time.
+    const rejected: RejectedCounter[] = []
+    // On SQLite there is only one writer.
     if (store.engine === 'postgres') await lockDays(db, days)
     for (const part of batches(db, counters)) {
       const { accepted, refused } = await applyLimits(db, report, part, edgeMax)
-      refusals.push(...refused)
+      rejected.push(...refused)
       if (accepted.length === 0) continue
       await mergeCounters(db, report, accepted)
       await rollUpCounters(db, accepted)
@@ -48,7 +45,7 @@ export async function mergeReport(
       await mergeMinutes(db, report.edgeId, part)
       await rollUpPeaks(db, part)
     }
-    return refusals
+    return rejected
   })
 }
 
@@ -92,21 +89,21 @@ export async function findLastSeen(db: Db, workspaceId: string): Promise<number 
 }
 
 /**
- * Writing the rows to themselves locks them, those that are new included, also where they lie on several machines. All
- * reports take them in one order, so two of them cannot wait for each other.
+ * Locks the rows by an upsert without change, including new ones, also when distributed. All reports lock in the same order,
+ * so they cannot deadlock.
  */
 const lockDays = (db: Tx, days: readonly Day[]) =>
   executeBulk(
     db,
     { workspace_id: 'text', day: 'bigint' },
     days.map(({ workspaceId, day }) => [workspaceId, day]),
-    `insert into usage_days (workspace_id, day) select workspace_id, day from given where true
+    `insert into usage_days (workspace_id, day) select workspace_id, day from input where true
      on conflict (workspace_id, day) do update set day = excluded.day`,
   )
 
-const larger = (table: string, column: string) => {
-  const [present, given] = [`${table}.${column}`, `excluded.${column}`]
-  return `${column} = case when ${given} > ${present} or ${present} is null then ${given} else ${present} end`
+const greatest = (table: string, column: string) => {
+  const [stored, reported] = [`${table}.${column}`, `excluded.${column}`]
+  return `${column} = case when ${reported} > ${stored} or ${stored} is null then ${reported} else ${stored} end`
 }
 
 const counted = ['requests', 'bytes_in', 'bytes_out', 'events']
@@ -137,9 +134,9 @@ const mergeCounters = (db: Tx, { edgeId, epoch }: ParsedReport, counters: readon
       lastSeen,
     ]),
     `insert into usage_counters (workspace_id, day, edge_id, epoch, ${counted.join(', ')}, last_seen)
-     select * from given where true
+     select * from input where true
      on conflict (workspace_id, day, edge_id, epoch) do update set
-       ${[...counted, 'last_seen'].map((column) => larger('usage_counters', column)).join(', ')}`,
+       ${[...counted, 'last_seen'].map((column) => greatest('usage_counters', column)).join(', ')}`,
   )
 
 const mergeMinutes = (db: Tx, edgeId: string, tunnels: readonly TunnelMinute[]) =>
@@ -147,8 +144,8 @@ const mergeMinutes = (db: Tx, edgeId: string, tunnels: readonly TunnelMinute[]) 
     db,
     { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
     tunnels.map(({ workspaceId, minute, open }) => [workspaceId, minute, edgeId, open]),
-    `insert into usage_minutes (workspace_id, minute, edge_id, open) select * from given where true
-     on conflict (workspace_id, minute, edge_id) do update set ${larger('usage_minutes', 'open')}`,
+    `insert into usage_minutes (workspace_id, minute, edge_id, open) select * from input where true
+     on conflict (workspace_id, minute, edge_id) do update set ${greatest('usage_minutes', 'open')}`,
   )
 
 const rollUpCounters = (db: Tx, days: readonly Day[]) =>
@@ -158,13 +155,13 @@ const rollUpCounters = (db: Tx, days: readonly Day[]) =>
     days.map(({ workspaceId, day }) => [workspaceId, day]),
     `insert into usage_days (workspace_id, day, ${counted.join(', ')}, last_seen)
      select c.workspace_id, c.day, ${counted.map((column) => `sum(c.${column})`).join(', ')}, max(c.last_seen)
-     from given join usage_counters as c on c.workspace_id = given.workspace_id and c.day = given.day
+     from input join usage_counters as c on c.workspace_id = input.workspace_id and c.day = input.day
      group by c.workspace_id, c.day
      on conflict (workspace_id, day) do update set
        ${[...counted, 'last_seen'].map((column) => `${column} = excluded.${column}`).join(', ')}`,
   )
 
-/** A minute's sum over the edges only ever grows, so the day's peak can only be raised by a minute just touched. */
+/** A minute's sum over all edges never decreases, so only the reported minutes can raise the day's peak. */
 const rollUpPeaks = (db: Tx, tunnels: readonly TunnelMinute[]) =>
   executeBulk(
     db,
@@ -173,9 +170,9 @@ const rollUpPeaks = (db: Tx, tunnels: readonly TunnelMinute[]) =>
     `insert into usage_days (workspace_id, day, peak_tunnels)
      select workspace_id, day, max(open) from (
        select m.workspace_id, m.minute - m.minute % ${DAY_MS} as day, sum(m.open) as open
-       from given join usage_minutes as m on m.workspace_id = given.workspace_id and m.minute = given.minute
+       from input join usage_minutes as m on m.workspace_id = input.workspace_id and m.minute = input.minute
        group by m.workspace_id, m.minute
      ) as minutes
      group by workspace_id, day
-     on conflict (workspace_id, day) do update set ${larger('usage_days', 'peak_tunnels')}`,
+     on conflict (workspace_id, day) do update set ${greatest('usage_days', 'peak_tunnels')}`,
   )

@@ -1,4 +1,4 @@
-// People, and what they are in which workspace.
+// User accounts.
 import type { Selectable } from 'kysely'
 import type { Page } from './keys.ts'
 import type { Db, Tx } from './store.ts'
@@ -6,7 +6,7 @@ import type { Tables } from './tables.ts'
 
 export type UserRow = Selectable<Tables['users']>
 
-/** False where the address has an account already. */
+/** Returns false if the address has an account already. */
 export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('users')
@@ -19,7 +19,7 @@ export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
 
-/** Until the transaction ends, nobody else locks the user. (Written to itself, which locks it on every engine.) */
+/** Locks the row; an update without change does so on both engines. */
 export const lockUser = (db: Tx, id: string): Promise<UserRow | undefined> =>
   db
     .updateTable('users')
@@ -28,7 +28,7 @@ export const lockUser = (db: Tx, id: string): Promise<UserRow | undefined> =>
     .returningAll()
     .executeTakeFirst()
 
-/** The address in lower case. */
+/** `email` must be lower case. */
 export const findUserByEmail = (db: Db, email: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
 
@@ -36,7 +36,7 @@ export async function hasUsers(db: Db): Promise<boolean> {
   return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** By e-mail address, after that one. */
+/** Sorted by e-mail address. */
 export function listUsers(db: Db, { after, limit }: Page): Promise<UserRow[]> {
   const query = db.selectFrom('users').selectAll().orderBy('email').limit(limit)
   return (after === undefined ? query : query.where('email', '>', after)).execute()
@@ -50,7 +50,7 @@ export async function verifyEmail(db: Tx, id: string): Promise<void> {
   await db.updateTable('users').set({ email_verified: 1 }).where('id', '=', id).execute()
 }
 
-/** False where there was nothing to change: disabled already. */
+/** Returns false if the user is disabled already. */
 export async function disableUser(db: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
@@ -61,7 +61,7 @@ export async function disableUser(db: Tx, id: string, at: number): Promise<boole
   return numUpdatedRows === 1n
 }
 
-/** Whoever lost it signs in with the password alone. False where there was none. */
+/** Disables two-factor authentication. Returns false if it was not set up. */
 export async function clearSecondFactor(db: Tx, id: string): Promise<boolean> {
   const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
   await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()

@@ -26,7 +26,7 @@ export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow 
 /** Omits slugs that do not exist. */
 export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
   const found: { slug: string; id: string }[] = []
-  const select = 'select w.slug, w.id from given join workspaces as w on w.slug = given.slug'
+  const select = 'select w.slug, w.id from input join workspaces as w on w.slug = input.slug'
   for (const part of batches(db, slugs))
     found.push(
       ...(await executeBulk<{ slug: string; id: string }>(

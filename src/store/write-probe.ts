@@ -1,4 +1,4 @@
-// Whether the database takes writes that need room.
+// Tests whether the database accepts writes that need disk space.
 import { randomBytes } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Tables } from './tables.ts'
@@ -6,10 +6,10 @@ import type { Tables } from './tables.ts'
 type Transaction = (work: (db: Kysely<Tables>) => Promise<unknown>) => Promise<unknown>
 
 const ID = 'write-probe'
-/** About what the largest report takes. At random, so that it cannot be compressed. */
+/** About the size of the largest usage report. Random, so that it cannot be compressed. */
 const FILLER_BYTES = 768 * 1024
 
-/** Writes a row and deletes it, in a table whose rows are short-lived anyway. What a crash leaves is overwritten next time. */
+/** Inserts and deletes a row in a table of short-lived rows. A row left by a crash is overwritten by the next probe. */
 export async function probeWrites(transaction: Transaction): Promise<void> {
   const value = randomBytes(FILLER_BYTES).toString('base64')
   await transaction((db) =>

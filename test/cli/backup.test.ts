@@ -209,18 +209,21 @@ test('a backup overwrites nothing, makes no database, and says in one line what 
     assert.equal(error, 'backup')
     return message as string
   }
-  assert.match(await attempt(place.backup), /^There is no database .*adit\.db\. Check ADIT_DATABASE_URL\.$/)
+  assert.match(
+    await attempt(place.backup),
+    /^Database .*adit\.db does not exist\. Check ADIT_DATABASE_URL\.$/,
+  )
   assert.deepEqual(readdirSync(place.folder), [])
 
   await place.json('admin', 'workspace', 'create', 'acme')
   writeFileSync(place.backup, 'mine')
-  assert.match(await attempt(place.backup), /backup\.db exists already/)
+  assert.match(await attempt(place.backup), /backup\.db already exists/)
   assert.equal(readFileSync(place.backup, 'utf8'), 'mine')
   const [none, data] = [join(place.folder, 'none'), join(place.folder, 'data')]
-  assert.equal(await attempt(join(none, 'backup.db')), `The folder ${none} does not exist.`)
-  assert.equal(await attempt(data), `${data} is a folder; name a file in it.`)
+  assert.equal(await attempt(join(none, 'backup.db')), `The directory ${none} does not exist.`)
+  assert.equal(await attempt(data), `${data} is a directory; specify a file.`)
   const notes = { ADIT_DATABASE_URL: `sqlite:${place.backup}` }
-  assert.match(await attempt(join(place.folder, 'other.db'), notes), /no database of adit/)
+  assert.match(await attempt(join(place.folder, 'other.db'), notes), /^Not an Adit database/)
   const usage = await run(t, ['admin', 'backup'], place.env)
   assert.equal(usage.code, 2)
   assert.match(usage.stderr, /<file> is missing/)

@@ -177,11 +177,11 @@ test('what is in the way of the extension (a stand-in) is told with its hint, an
     assert.deepEqual([code, stdout], [1, ''])
     return stderr
   }
-  assert.match(await refused(), /run "create extension citus" there as a superuser/)
+  assert.match(await refused(), /Run "create extension citus" as a superuser/)
   await client.query('create extension citus')
   await client.query('alter table usage_minutes add unique (minute)')
   const stderr = await refused()
-  assert.match(stderr, /usage_minutes stays where it is: cannot create constraint .*distribution column\./)
+  assert.match(stderr, /Could not distribute usage_minutes: cannot create constraint .*distribution column\./)
   await client.query('alter table usage_minutes drop constraint usage_minutes_minute_key')
   const left = await distribute()
   assert.deepEqual(
@@ -191,15 +191,18 @@ test('what is in the way of the extension (a stand-in) is told with its hint, an
   await client.query(
     "update pg_dist_partition set partkey = 'day' where logicalrelid = 'usage_days'::regclass",
   )
-  assert.match(await refused(), /placed usage_days otherwise \(distributed by day\): undo that/)
+  assert.match(await refused(), /usage_days is already placed differently \(distributed by day\)\. Undo that/)
 })
 
 test('without the extension, and on SQLite, one line says what is missing', async (t) => {
   const postgres = await createDatabase(t, 'postgres')
   const file = join(createFolder(t), 'data', 'adit.db')
   for (const [database, words] of [
-    [postgres, /^adit: This PostgreSQL has no Citus: install the extension on its machines, or .*\.\n$/],
-    [`sqlite:${file}`, /^adit: SQLite lives on one machine: set ADIT_DATABASE_URL to a PostgreSQL .*\.\n$/],
+    [
+      postgres,
+      /^adit: The citus extension is not available on this PostgreSQL server\. Install it on every machine\.\n$/,
+    ],
+    [`sqlite:${file}`, /^adit: SQLite cannot be distributed\. Set ADIT_DATABASE_URL to a PostgreSQL .*\.\n$/],
   ] as const) {
     const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], { ADIT_DATABASE_URL: database })
     assert.deepEqual([code, stdout], [1, ''])

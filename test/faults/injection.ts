@@ -74,7 +74,7 @@ export function troubleDatabase(cluster: Cluster): Lane {
     }),
     toAll('connections ended', () => endSessions(cluster, 'adit%')),
     // What wakes nodes early comes on the line, and leases are renewed on it.
-    toAll('lines ended', () => endSessions(cluster, 'adit line')),
+    toAll('control connections ended', () => endSessions(cluster, 'adit control')),
   ]
   return { mischief, pause: DATABASE_PAUSE }
 }

@@ -1,8 +1,8 @@
 // Counts past 2^53 are the same digits from the database to the agent.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DAY_MS } from '../../src/store/time.ts'
 import { mergeReport } from '../../src/store/usage.ts'
-import { DAY_MS } from '../../src/store/usage-report.ts'
 import { engines } from '../support/databases.ts'
 import { serve } from '../support/server.ts'
 import { callMessage, exchangeLines, postMessage } from './agent.ts'

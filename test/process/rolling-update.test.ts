@@ -51,6 +51,6 @@ test('while the schema is expanded under load every answer is right; a node rest
   assert.deepEqual([ended.code, ended.stdout], [1, ''])
   assert.match(
     ended.stderr,
-    /^adit: The database has schema \d+, which this adit cannot run on: it knows schemas up to \d+\. Run the newer adit that wrote it, or restore a backup from before\.$/m,
+    /^adit: The database has schema version \d+; this adit supports versions up to \d+\. Run the newer adit that migrated it, or restore a backup from before the upgrade\.$/m,
   )
 })

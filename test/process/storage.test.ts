@@ -55,7 +55,7 @@ test('a path that cannot hold a database ends the start within a second, with th
   writeFileSync(place('text'), 'This is no database, and longer than the header of one would be. '.repeat(50))
   execFileSync('mkfifo', [place('fifo')])
   symlinkSync(place('nowhere'), place('dangling'))
-  assert.match(await failureOf(folder), /is a folder/)
+  assert.match(await failureOf(folder), /is a directory/)
   assert.match(await failureOf('/dev/full'), /not a regular file/)
   assert.match(await failureOf('/dev/null'), /not a regular file/)
   assert.match(await failureOf(place('fifo')), /not a regular file/)

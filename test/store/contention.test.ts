@@ -1,4 +1,4 @@
-// Others want the same rows, or the whole database.
+// Lock contention: other transactions and processes hold the same rows, or the whole database.
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -7,7 +7,7 @@ import pg from 'pg'
 import { atEnd } from '../support/cleanup.ts'
 import { openTestWorld, serve } from '../support/server.ts'
 
-test('sqlite: while another process writes for long, reads go on and writes are 503 in time', async (t) => {
+test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { rows } = await sql<{ file: string }>`pragma database_list`.execute(server.services.store.db)
   const other = new DatabaseSync(rows[0]?.file as string)
@@ -34,7 +34,7 @@ test('sqlite: while another process writes for long, reads go on and writes are 
   assert.equal((await server.call('POST', '/tokens')).status, 201)
 })
 
-test('postgres: a transaction that lost a deadlock is run again, and both come through', async (t) => {
+test('postgres: a transaction that lost a deadlock is retried, and both commit', async (t) => {
   const { services } = await openTestWorld(t, 'postgres')
   atEnd(t, () => services.store.close())
   const rows = ['a', 'b'].map((slug) => ({ id: slug, slug, name: slug, created_at: 0, provisioned_at: null }))
@@ -63,7 +63,7 @@ test('postgres: a transaction that lost a deadlock is run again, and both come t
   )
 })
 
-test('postgres: a lock that somebody holds for long is 503 in time, and then all is as before', async (t) => {
+test('postgres: requests blocked by a lock time out with 503, and succeed once it is released', async (t) => {
   const server = await serve(t, { engine: 'postgres' })
   const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(
     server.services.store.db,
@@ -75,9 +75,9 @@ test('postgres: a lock that somebody holds for long is 503 in time, and then all
   atEnd(t, () => holder.end())
   await holder.query('begin; lock table api_keys in access exclusive mode')
   const began = performance.now()
-  const answers = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])
+  const responses = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])
   assert.deepEqual(
-    answers.map((answer) => answer.status),
+    responses.map((response) => response.status),
     [503, 503],
   )
   assert.ok(performance.now() - began < 10_000)

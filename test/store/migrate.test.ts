@@ -22,15 +22,15 @@ const silent = createLog('silent')
 const readVersion = (services: Services) =>
   services.store.db.selectFrom('schema_version').selectAll().executeTakeFirstOrThrow()
 
-/** A log to look into. */
-function keepingLog() {
+/** A log that collects its entries. */
+function collectingLog() {
   const written: string[] = []
   const log = pino({ level: 'info' }, { write: (line) => written.push(line) })
   return { log, lines: () => written.map((line) => JSON.parse(line)) }
 }
 
 for (const engine of engines) {
-  test(`${engine}: on a newer schema a program runs if that asks for no newer one, and else says what to do`, async (t) => {
+  test(`${engine}: a program runs on a newer schema that is compatible with it; otherwise the error tells what to do`, async (t) => {
     const { services, config } = await openTestWorld(t, engine)
     const { version: known } = await readVersion(services)
     const become = async (row: { version: number; oldest_program: number }) => {
@@ -40,7 +40,7 @@ for (const engine of engines) {
     atEnd(t, () => services.store.close())
 
     const row = await become({ version: known + 1, oldest_program: known })
-    const { log, lines } = keepingLog()
+    const { log, lines } = collectingLog()
     const older = await openServices(config, log, 1_000)
     assert.deepEqual({ ...(await readVersion(older)) }, { id: 1, ...row }, 'it was changed')
     await older.store.close()
@@ -49,17 +49,17 @@ for (const engine of engines) {
       [[known + 1, known, true]],
     )
 
-    // The latter is what nobody wrote: a schema of which it is not known whom it suits.
+    // 0: a schema whose compatibility was not recorded.
     for (const oldest of [known + 1, 0]) {
       await become({ version: known + 1, oldest_program: oldest })
-      const words = `The database has schema ${known + 1}, which this adit cannot run on: it knows schemas up to ${known}. Run the newer`
+      const start = `The database has schema version ${known + 1}; this adit supports versions up to ${known}. Run the newer`
       await assert.rejects(openServices(config, silent, 1_000), ({ message }: Error) =>
-        message.startsWith(words),
+        message.startsWith(start),
       )
     }
   })
 
-  test(`${engine}: a database from before programs of two versions could share one is brought up to date`, async (t) => {
+  test(`${engine}: a database without a recorded compatible version is migrated`, async (t) => {
     const { services, config } = await openTestWorld(t, engine)
     await services.store.transaction((db) =>
       db.schema.alterTable('schema_version').dropColumn('oldest_program').execute(),
@@ -70,7 +70,7 @@ for (const engine of engines) {
     await again.store.close()
   })
 
-  test(`${engine}: opening a database again keeps what is in it`, async (t) => {
+  test(`${engine}: reopening a database keeps its data`, async (t) => {
     const { services, config } = await openTestWorld(t, engine)
     await services.store.transaction(async (db) => {
       await db
@@ -87,7 +87,7 @@ for (const engine of engines) {
     await again.store.close()
   })
 
-  test(`${engine}: six processes that start at once on an empty database all succeed`, async (t) => {
+  test(`${engine}: six processes that start simultaneously on an empty database all succeed`, async (t) => {
     const database = await createDatabase(t, engine)
     const runs = Array.from({ length: 6 }, (_, index) =>
       startProcess(t, ['admin', 'workspace', 'create', `w${index}`, '--json'], {
@@ -109,7 +109,7 @@ for (const engine of engines) {
   })
 }
 
-test('sqlite: write-ahead log, full synchronisation and foreign keys are on', async (t) => {
+test('sqlite: write-ahead log, full synchronous mode and foreign keys are on', async (t) => {
   const { services } = await openTestWorld(t, 'sqlite')
   const { sql } = await import('kysely')
   const pragma = async (name: string) =>
@@ -138,24 +138,24 @@ test('sqlite: write-ahead log, full synchronisation and foreign keys are on', as
   await services.store.close()
 })
 
-test('sqlite: what is no database, or cannot be one, is refused in plain words', async (t) => {
+test('sqlite: a file that is not a database is rejected with a plain error', async (t) => {
   const file = join(createFolder(t), 'notes.txt')
   writeFileSync(file, 'This is a text of some length, and certainly no database.'.repeat(40))
-  for (const [url, words] of [
+  for (const [url, message] of [
     [`sqlite:${file}`, /not a database/],
     [`sqlite:${file}/adit.db`, /ENOTDIR|EEXIST/],
   ] as const) {
     const config = readConfig({ ADIT_DATABASE_URL: url })
-    await assert.rejects(async () => openServices(config, silent, 100), words)
+    await assert.rejects(async () => openServices(config, silent, 100), message)
   }
 })
 
-test('sqlite: usage from before its rows lay in the order of their arrival is all there', async (t) => {
+test('sqlite: the migration of the usage tables keeps every row', async (t) => {
   const path = join(createFolder(t), 'adit.db')
-  const words = { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' }
+  const engineSql = { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' }
   const before = new DatabaseSync(path)
   for (const migration of [core, keyFeed, users, nodes])
-    for (const statement of migration(words)) before.exec(statement)
+    for (const statement of migration(engineSql)) before.exec(statement)
   before.exec(`
     create table schema_version (id integer primary key, version integer not null, oldest_program integer not null default 0);
     insert into schema_version values (1, 4, 4);

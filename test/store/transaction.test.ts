@@ -1,5 +1,5 @@
-// Inside a transaction there is one connection. Whatever asks another one sees the database as it was before, and on
-// PostgreSQL may wait for a connection that only the end of this very transaction would free.
+// Queries inside a transaction must use its connection. On another one they would not see its writes, and on PostgreSQL
+// could deadlock on the pool.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inviteByOperator } from '../../src/domain/accounts.ts'
@@ -8,17 +8,17 @@ import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestWorld, operator } from '../support/server.ts'
 
-const OUTSIDE = /inside a transaction/
+const OUTSIDE = /outside the current transaction/
 
 for (const engine of engines) {
-  test(`${engine}: a query beside the transaction is refused inside it, and undoes it`, async (t) => {
+  test(`${engine}: a query on another connection inside a transaction throws and rolls it back`, async (t) => {
     const { services } = await openTestWorld(t, engine)
     const { store } = services
     atEnd(t, () => store.close())
     const { db: captured } = store
     const row = { id: 'w', slug: 'w', name: 'w', created_at: 0, provisioned_at: null }
     const count = async (db = store.db) => (await db.selectFrom('workspaces').select('id').execute()).length
-    for (const beside of [
+    for (const queryOutside of [
       () => count(),
       () => count(captured),
       () => count(store.controlConnection.db),
@@ -27,14 +27,14 @@ for (const engine of engines) {
     ]) {
       const attempt = store.transaction(async (db) => {
         await db.insertInto('workspaces').values(row).execute()
-        await beside()
+        await queryOutside()
       })
       await assert.rejects(attempt, OUTSIDE)
       assert.equal(await count(), 0)
     }
   })
 
-  test(`${engine}: what began inside a transaction may ask after its end`, async (t) => {
+  test(`${engine}: work started in a transaction may query after it has ended`, async (t) => {
     const { services } = await openTestWorld(t, engine)
     const { store } = services
     atEnd(t, () => store.close())
@@ -47,7 +47,7 @@ for (const engine of engines) {
     assert.deepEqual(await later, [])
   })
 
-  test(`${engine}: the operator's invitation asks for members in its own transaction`, async (t) => {
+  test(`${engine}: an operator's invitation reads members in its own transaction`, async (t) => {
     const { services } = await openTestWorld(t, engine)
     const { store } = services
     atEnd(t, () => store.close())

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { readConfig } from '../../config.ts'
-import { backUp, CannotBackUp } from '../../domain/backup.ts'
+import { BackupError, backUp } from '../../domain/backup.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 
@@ -48,6 +48,6 @@ function explain(error: unknown, signal: AbortSignal): CommandError {
   const { message } = error as Error
   return new CommandError(
     'backup',
-    error instanceof CannotBackUp ? message : `No backup was made: ${message}.`,
+    error instanceof BackupError ? message : `No backup was made: ${message}.`,
   )
 }

@@ -1,5 +1,5 @@
 import { readConfig } from '../../config.ts'
-import { CannotDistribute, distribute as placeTables } from '../../domain/distribute.ts'
+import { DistributeError, distribute as placeTables } from '../../domain/distribute.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { table } from '../table.ts'
@@ -21,7 +21,7 @@ export async function distribute(io: Io): Promise<void> {
     io.data(placed, table(['TABLE', 'LIES', 'SINCE'], rows))
   } catch (error) {
     io.progress('')
-    if (error instanceof CannotDistribute) throw new CommandError('distribute', error.message)
+    if (error instanceof DistributeError) throw new CommandError('distribute', error.message)
     throw error
   }
 }

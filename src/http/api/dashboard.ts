@@ -271,7 +271,7 @@ function describeDashboard(baseUrl = '') {
       keys: 'Its API keys.',
       usage: 'What went through its tunnels.',
       audit: 'Who did what in it.',
-      people: 'Who belongs to it.',
+      members: 'Its members and their roles.',
       invitations: 'Who is to belong to it.',
       description: 'This description, for programs.',
     },

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Revocations in the order of their commits. The number is taken from one row, which is locked until the commit: a
- * sequence would hand numbers out in one order and let them commit in another, and a reader would miss some.
+ * The change log, in commit order. Its sequence comes from one row that is locked until the commit: with a database
+ * sequence, numbers could become visible out of order, and readers would miss entries.
  */
 export const keyFeed: Migration = ({ int64, strict }) => [
   `create table key_feed_head (

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * People: who they are and how they sign in (users, identities, sessions, verifications, two_factors: the shape is what
- * better-auth expects), what they may do where (members), and the links that let them in.
+ * Users and their authentication (users, identities, sessions, verifications, two_factors: columns as better-auth expects),
+ * roles in workspaces (members), and invitation and reset links.
  */
 export const users: Migration = ({ int64, strict }) => [
   `create table users (
@@ -67,7 +67,7 @@ export const users: Migration = ({ int64, strict }) => [
      locked_until ${int64}
    )${strict}`,
 
-  // A code of an authenticator is good for a minute and more; who looks over a shoulder must not use it again.
+  // A TOTP code is valid for over a minute; it must not be used twice.
   `create table used_codes (
      user_id text not null references users (id),
      hash text not null,
@@ -100,7 +100,7 @@ export const users: Migration = ({ int64, strict }) => [
    )${strict}`,
   'create index links_by_workspace on links (workspace_id, id)',
 
-  // Names as they were then: whoever leaves or is renamed stays readable.
+  // Names at the time of the action: users may be removed or renamed later.
   'alter table audit_log add column actor_name text',
   'alter table audit_log add column subject_name text',
   'alter table api_keys add column created_by text',

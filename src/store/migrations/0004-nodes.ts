@@ -1,10 +1,10 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Whoever may answer from memory, and up to which change it has heard. `heard_at` is for people: nothing goes by it.
+ * Nodes with a cache, and the position in the change log up to which each has read. `heard_at` is informational.
  *
- * Changes get a mark, and name that of the change before them: after a failover that lost the last ones, or a restore,
- * numbers are given a second time, and a number alone would not tell which of the two somebody has heard of.
+ * Change log entries get a checksum, and reference that of the previous entry: after a failover that lost the latest entries,
+ * or a restore, sequence numbers are reused, and the number alone would not tell the two apart.
  */
 export const nodes: Migration = ({ int64, strict }) => [
   `create table nodes (

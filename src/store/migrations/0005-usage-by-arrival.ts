@@ -1,14 +1,14 @@
 import type { Migration } from './migration.ts'
 
 /**
- * On SQLite the rows of usage no longer lie in the order of their workspaces but in that of their arrival, as they do on
- * PostgreSQL. A report speaks of one day of many workspaces: where each of them has a long history, every row would have to be
- * written to a page of its own, and lying together they fill a few. Nothing is renamed or retyped, so older programs go on.
+ * On SQLite, stores usage rows in insertion order instead of primary key order, as PostgreSQL does. A report covers one day of
+ * many workspaces: in primary key order each row would be on a different page, in insertion order they share a few. Columns
+ * are unchanged, so older programs can run on it.
  */
 export const usageByArrival: Migration = ({ clustered }) => {
   if (clustered === '') return []
   return [
-    ...again('usage_counters', 'workspace_id, day, edge_id, epoch', [
+    ...rebuild('usage_counters', 'workspace_id, day, edge_id, epoch', [
       'workspace_id text not null',
       'day integer not null',
       'edge_id text not null',
@@ -19,13 +19,13 @@ export const usageByArrival: Migration = ({ clustered }) => {
       'events integer not null',
       'last_seen integer',
     ]),
-    ...again('usage_minutes', 'workspace_id, minute, edge_id', [
+    ...rebuild('usage_minutes', 'workspace_id, minute, edge_id', [
       'workspace_id text not null',
       'minute integer not null',
       'edge_id text not null',
       'open integer not null',
     ]),
-    ...again('usage_days', 'workspace_id, day', [
+    ...rebuild('usage_days', 'workspace_id, day', [
       'workspace_id text not null',
       'day integer not null',
       'requests integer not null default 0',
@@ -38,7 +38,7 @@ export const usageByArrival: Migration = ({ clustered }) => {
   ]
 }
 
-const again = (table: string, key: string, columns: string[]): string[] => [
+const rebuild = (table: string, key: string, columns: string[]): string[] => [
   `alter table ${table} rename to ${table}_by_workspace`,
   `create table ${table} (${columns.join(', ')}, primary key (${key})) strict`,
   `insert into ${table} select * from ${table}_by_workspace order by ${key.includes('minute') ? 'minute' : 'day'}`,

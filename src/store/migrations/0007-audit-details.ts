@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** What the audit log says of sign-ins: from where, how or why not, and how often. */
+/** Details of sign-ins: client address, method or reason of failure, and repetitions. */
 export const auditDetails: Migration = ({ int64 }) => [
   'alter table audit_log add column address text',
   'alter table audit_log add column detail text',

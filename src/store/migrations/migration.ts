@@ -1,11 +1,11 @@
-// A migration is a list of statements that both engines take, with the few words in which they differ exchanged.
+// A migration is a list of statements for both engines, with a few keywords that differ.
 
-export interface Words {
+export interface EngineSql {
   int64: string
-  /** Ends a table whose rows are found by a key of their own. */
+  /** Table options. */
   strict: string
-  /** Ends a table whose rows lie in the order of their primary key, where the engine has such. */
+  /** Table options of a table stored in primary key order, where the engine supports that. */
   clustered: string
 }
 
-export type Migration = (words: Words) => string[]
+export type Migration = (sql: EngineSql) => string[]
