@@ -124,7 +124,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     knownBrowsers: createKnownBrowsers({ secret, https }),
     sendMail: config.mail && createMail(config.mail),
   })
-  await registerApiDocs(server, document, config.baseUrl)
+  await registerApiDocs(server, PAGE_FOLDER, config.baseUrl)
   await registerDashboard(server, PAGE_FOLDER, config.baseUrl)
 
   async function loadSignIn(): Promise<void> {

@@ -144,7 +144,7 @@ test('a response in progress is sent whole although CONNECT follows', async (t) 
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   socket.pause()
-  const get = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'
+  const get = 'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n'
   socket.write(`${get}CONNECT adit:443 HTTP/1.1\r\nHost: adit\r\n\r\n`)
   await until('the response waits for its reader', () => socket.bytesRead > 0)
   socket.resume()
@@ -156,7 +156,7 @@ test('a response in progress is sent whole although CONNECT follows', async (t) 
 test('clients that send without end and read nothing cost little and stop nobody', async (t) => {
   const { url, call } = await serve(t, { engine: 'sqlite' })
   const before = process.memoryUsage().rss
-  const one = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'
+  const one = 'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n'
   const few = Buffer.from(one.repeat(30))
   const many = Buffer.from(one.repeat(2_000))
   const { hostname, port } = new URL(url)

@@ -22,9 +22,9 @@ async function start(t: TestContext) {
     post: '/api/v1/tokens',
     body: '{"label":"a"}',
     more: {
-      'large response': 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n',
+      'large response': 'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n',
       'large responses and CONNECT':
-        'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'.repeat(10) +
+        'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n'.repeat(10) +
         'CONNECT x:1 HTTP/1.1\r\nHost: adit\r\n\r\n',
     },
   }

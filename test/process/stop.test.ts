@@ -80,7 +80,7 @@ test('refused clients that keep their connections open do not hold up a stop', a
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
-  const large = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nHost: adit\r\n\r\n'
+  const large = 'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n'
   const stalled = [
     `${large.repeat(30)}CONNECT x:1 HTTP/1.1\r\n\r\n`,
     'CONNECT x:1 HTTP/1.1\r\n\r\n',

@@ -19,16 +19,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
     ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
-    packages: [
-      'fastify',
-      '@fastify/proxy-addr',
-      'fast-json-stringify',
-      '@fastify/static',
-      '@fastify/swagger',
-      '@fastify/swagger-ui',
-      'pino',
-      'typebox',
-    ],
+    packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },

@@ -7,6 +7,7 @@ import type { Access, InputOf, Operation, OutputOf } from '../../contract/operat
 import type { MaybePromise } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
+import { basePath } from '../server/paths.ts'
 import { etagMatches, etagOf } from './etag.ts'
 import { streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
@@ -65,8 +66,8 @@ export function registerOperations<C extends Callers, const O extends readonly O
   handlers: Handlers<C, O[number]>,
   { prefix, baseUrl, authenticate: admit, recall }: OperationsOptions<C, O[number]>,
 ): void {
-  // What a proxy in front takes off the path before it gets here; links must have it.
-  const basePath = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
+  // A proxy may remove it from requests; links need it.
+  const path = basePath(baseUrl)
   for (const operation of operations) {
     const { response, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
@@ -105,7 +106,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
           reply.code(response.status)
           if (response.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
           if (response.asHeaders) return reply.headers(result as Record<string, string>).send()
-          if (response.paged && result.next) reply.header('link', nextLink(basePath + url, result.next))
+          if (response.paged && result.next) reply.header('link', nextLink(path + url, result.next))
           reply.header('content-type', JSON_TYPE)
           reply.header('cache-control', response.secret ? 'no-store' : 'private, no-cache')
           // Without an ETag: it would have to be known before the rest is.

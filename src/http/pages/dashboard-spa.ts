@@ -1,16 +1,26 @@
-// The dashboard's page: one HTML file for every address of it, and its scripts and styles, whose names change with their
-// contents.
+// The dashboard: one HTML file for all of its pages and for unknown paths, and its assets, whose names contain a hash of
+// their content.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import staticFiles from '@fastify/static'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { Fault } from '../../domain/fault.ts'
+import { sendFault } from '../server/errors.ts'
+import { acceptsPage, basePath } from '../server/paths.ts'
 
-/** Addresses of the page; what comes after them is its own affair. */
-const PAGES = ['/', '/sign-in', '/forgotten', '/link', '/account', '/w/*']
+/** The routes of web/src/app.tsx. */
+const PAGES = [
+  '/sign-in',
+  '/forgotten',
+  '/link',
+  '/account',
+  '/w/:workspace',
+  '/w/:workspace/:page(^(?:keys|usage|people|audit)$)',
+]
 const YEAR_S = 365 * 24 * 60 * 60
 
-/** Styles that the page's library makes while it runs are let through by a number that nobody can guess. */
+/** The component library inserts styles at runtime; the nonce allows them. */
 const contentSecurityPolicy = (nonce: string) =>
   [
     "default-src 'none'",
@@ -24,7 +34,7 @@ const contentSecurityPolicy = (nonce: string) =>
     "frame-ancestors 'none'",
   ].join('; ')
 
-/** `folder`: where the page was built. `baseUrl`: where people reach the server, for a path that a proxy takes off. */
+/** `folder`: web/dist. `baseUrl`: the public URL of the server, whose path a proxy may remove. */
 export async function registerDashboard(
   server: FastifyInstance,
   folder: string,
@@ -32,9 +42,13 @@ export async function registerDashboard(
 ): Promise<void> {
   const file = join(folder, 'index.html')
   const html = existsSync(file) ? readFileSync(file, 'utf8') : undefined
-  const base = baseUrl ? new URL(baseUrl).pathname.replace(/\/$/, '') : ''
-  for (const url of PAGES)
-    server.get(url, (_request, reply) => (html ? sendPage(reply, html, base) : sendNotBuilt(reply)))
+  const base = basePath(baseUrl)
+  const send = (reply: FastifyReply) => (html ? sendPage(reply, html, base) : sendNotBuilt(reply))
+  for (const url of ['/', ...PAGES.flatMap((page) => [page, `${page}/`])])
+    server.get(url, (_request, reply) => send(reply))
+  server.setNotFoundHandler((request, reply) =>
+    html && acceptsPage(request) ? send(reply.code(404)) : sendFault(new Fault('not_found'), request, reply),
+  )
   if (!html) return
   await server.register(staticFiles, {
     root: join(folder, 'assets'),
@@ -57,8 +71,8 @@ function sendPage(reply: FastifyReply, html: string, base: string): FastifyReply
     .send(html.replace('__CSP_NONCE__', nonce).replace('__BASE__', base))
 }
 
-const sendNotBuilt = (reply: FastifyReply) =>
+export const sendNotBuilt = (reply: FastifyReply) =>
   reply
     .code(503)
     .header('content-type', 'text/plain; charset=utf-8')
-    .send('The dashboard is not built here. "npm start" builds it, and so does "npm run build".\n')
+    .send('The dashboard is not built. Run "npm run build".\n')

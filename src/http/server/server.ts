@@ -12,6 +12,7 @@ import type { ClientReader } from './client-address.ts'
 import { leavesMuchUnread } from './connection.ts'
 import { createGuardedServer } from './connection-guard.ts'
 import { sendFault } from './errors.ts'
+import { acceptsPage, decodeAscii } from './paths.ts'
 import { requestIds } from './request-id.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
@@ -94,7 +95,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   }
   const everyAnswerOfApi = { ...everyAnswer, ...CROSS_ORIGIN }
   function setHeaders(request: FastifyRequest, reply: FastifyReply): void {
-    const url = request.routeOptions.url ?? plain(request.url)
+    const url = request.routeOptions.url ?? decodeAscii(request.url)
     reply.headers(url.startsWith('/api/') ? everyAnswerOfApi : everyAnswer).header('x-request-id', request.id)
   }
 
@@ -110,7 +111,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     setHeaders(request, reply)
     requireOneHost(request)
     // Before the body of a request to nowhere is looked at.
-    if (request.is404) throw new Fault('not_found')
+    if (request.is404 && !acceptsPage(request)) throw new Fault('not_found')
     done()
   })
   server.addHook('onSend', (request, reply, payload, done) => {
@@ -124,7 +125,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       requestId: request.id,
       method: request.method,
       route,
-      path: route ? undefined : plain(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
+      path: route ? undefined : decodeAscii(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
       status: reply.statusCode,
       ms: reply.elapsedTime,
       from: request.clientAddress,
@@ -133,16 +134,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done()
   })
   server.setErrorHandler(sendFault)
-  // For what a plugin does not find: a file of the documentation.
-  server.setNotFoundHandler((request, reply) => sendFault(new Fault('not_found'), request, reply))
   return server
 }
 
 /** A proxy may send the whole URL where the path belongs, and HTTP asks servers to take it. */
 const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
-
-/** However its letters are written. */
-const plain = (url: string) => url.replace(/%[2-7][0-9a-f]/gi, (letter) => decodeURIComponent(letter))
 
 /** HTTP/1.1 asks for exactly one: with two, a proxy in front might have gone by the other. */
 function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {

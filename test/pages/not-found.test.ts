@@ -1,0 +1,71 @@
+// Unknown paths: the dashboard's 404 page in a browser, JSON for programs and under the APIs.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { root } from '../support/process.ts'
+import { serve } from '../support/server.ts'
+
+const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+
+async function get(url: string, init: RequestInit = { headers: BROWSER }) {
+  const response = await fetch(url, init)
+  const type = response.headers.get('content-type')?.split(';', 1)[0]
+  return { status: response.status, type, headers: response.headers, body: await response.text() }
+}
+
+test('an unknown path shows the 404 page in a browser, under the policy of the dashboard', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite' })
+  const home = await get(`${url}/`)
+  for (const path of [
+    '/login',
+    '/nope',
+    '/settings?tab=1',
+    '/w',
+    '/w/acme/nope',
+    '/assets/nope',
+    '/docs/nope',
+    '/apiary',
+  ]) {
+    const { status, type, headers, body } = await get(url + path)
+    assert.deepEqual([status, type], [404, 'text/html'], path)
+    assert.match(headers.get('content-security-policy') ?? '', /script-src 'self'; style-src 'self' 'nonce-/)
+    assert.equal(headers.get('cache-control'), 'no-store')
+    assert.equal(
+      body.replace(/csp-nonce" content="[^"]*"/, ''),
+      home.body.replace(/csp-nonce" content="[^"]*"/, ''),
+    )
+  }
+  const head = await get(`${url}/nope`, { method: 'HEAD', headers: BROWSER })
+  assert.deepEqual([head.status, head.type, head.body], [404, 'text/html', ''])
+})
+
+test('an unknown path is a JSON error under the APIs, and for clients that do not accept HTML', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite' })
+  const notFound = { status: 404, type: 'application/json', body: '{"error":"not_found"}' }
+  const pick = ({ status, type, body }: Awaited<ReturnType<typeof get>>) => ({ status, type, body })
+  for (const path of [
+    '/api',
+    '/api/v1/nope',
+    '/edge',
+    '/edge/v1/nope',
+    '/dashboard/api/nope',
+    '/mcp/nope',
+    '/%61pi/v1/nope',
+  ])
+    assert.deepEqual(pick(await get(url + path)), notFound, path)
+  assert.deepEqual(pick(await get(`${url}/nope`, {})), notFound)
+  assert.deepEqual(pick(await get(`${url}/nope`, { headers: { accept: 'application/json' } })), notFound)
+  assert.deepEqual(pick(await get(`${url}/nope`, { method: 'POST', headers: BROWSER, body: '{}' })), notFound)
+})
+
+test('every page of the dashboard is served with 200', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite' })
+  const source = readFileSync(join(root, 'web/src/app.tsx'), 'utf8')
+  const paths = [...source.matchAll(/<Route path="([^"]+)"/g)].map(([, path = '']) => path)
+  assert.ok(paths.length > 5)
+  for (const path of paths) {
+    const { status, type } = await get(url + path.replace(':workspace', 'acme'))
+    assert.deepEqual([status, type], [200, 'text/html'], path)
+  }
+})
