@@ -19,12 +19,11 @@ import { describePublic, registerPublicApi } from './http/api/public.ts'
 import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
 import { createKnownBrowsers } from './http/auth/known-browser.ts'
 import { createRateLimit } from './http/auth/rate-limit.ts'
-import { createShortcut } from './http/operations/fast-path.ts'
-import { createRecall } from './http/operations/response-cache.ts'
-import { createQuickVerify } from './http/operations/verify-fast-path.ts'
 import { registerApiDocs } from './http/pages/api-docs.ts'
 import { registerDashboard } from './http/pages/dashboard-spa.ts'
 import { registerHealth } from './http/pages/health.ts'
+import { cacheableOperations } from './http/response-cache/cacheable-operations.ts'
+import { ResponseCache } from './http/response-cache/response-cache.ts'
 import { createClientReader } from './http/server/client-address.ts'
 import { drain } from './http/server/drain.ts'
 import { createServer } from './http/server/server.ts'
@@ -67,15 +66,14 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
   const client = createClientReader(trustedProxies)
   const trustsProxies = trustedProxies.length > 0
-  const shortcut = createShortcut({ isStopping, client, trustsProxies, log })
-  // With a rate limit, each response has its own headers and cannot be cached.
-  const recall = rateLimit ? undefined : createRecall(directory, shortcut)
   const describeWorkspace = workspaceDescriber(services)
-  const quickVerify = createQuickVerify(directory, shortcut, (id) => {
-    const row = directory.cachedWorkspace(id)
-    return row && describeWorkspace(row)
+  const operations = cacheableOperations({
+    directory,
+    describeWorkspace,
+    isRateLimited: rateLimit !== undefined,
   })
-  const server = createServer({ log, isStopping, https, client, trustsProxies, recall, quickVerify })
+  const responseCache = new ResponseCache({ operations, isStopping, client, trustsProxies, log })
+  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache })
   registerHealth(server, { isStopping, ping: store.ping })
   const document = describePublic(config.variant, config.baseUrl)
   registerPublicApi(server, {
@@ -85,7 +83,6 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     variant,
     baseUrl,
     rateLimit,
-    recall,
     describeWorkspace,
   })
   registerEdgeApi(server, {
@@ -95,7 +92,6 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     closing: closing.signal,
     baseUrl,
     describeWorkspace,
-    quickVerify,
   })
   registerThirdPartyEdges(server, { directory, describeWorkspace })
   registerMcp(server, { directory, rateLimit, variant, version })

@@ -53,8 +53,6 @@ export interface Directory {
   cachedKey(secret: string): ValidKey | undefined
   cachedEdge(secret: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined
-  /** Tells whether the row that `getWorkspace` returns now is still current; undefined if it is not in the cache. */
-  workspaceValidator(id: string): (() => boolean) | undefined
 }
 
 export type MaybePromise<T> = T | Promise<T>
@@ -184,11 +182,6 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
     cachedKey: (secret) => recordUse(cached(keys, hashSecret(secret))),
     cachedEdge: (secret) => cached(edges, hashSecret(secret)),
     cachedWorkspace: (id) => cached(workspaces, id),
-    workspaceValidator(id) {
-      const row = cached(workspaces, id)
-      // A change evicts the row, and loads another object.
-      return row && (() => cached(workspaces, id) === row)
-    },
   }
 }
 

@@ -13,7 +13,7 @@ import {
   listKeys,
   revokeKey,
 } from '../store/keys.ts'
-import { type Db, type Tx, unchangedSince } from '../store/store.ts'
+import type { Db, Tx } from '../store/store.ts'
 import { DAY_MS } from '../store/time.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
@@ -115,9 +115,6 @@ export interface KeyPage {
   limit?: number | undefined
   cursor?: string | undefined
 }
-
-/** Tells whether a list read from now on is still current; undefined if the engine cannot tell. */
-export const keysValidator = ({ store }: Services) => unchangedSince(store)
 
 /**
  * A page, or without a limit the whole list: rows beyond the first page follow in `more`, slice by slice. A key that

@@ -1,22 +1,13 @@
 // Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
 // dashboard.
-import { unchangedSince } from '../store/store.ts'
-import { startOfDay } from '../store/time.ts'
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
-import type { Context, Services } from './context.ts'
+import type { Context } from './context.ts'
 import { lastDays } from './date-range.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
 const DAYS_DEFAULT = 30
 
 const quiet: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
-
-/** Until when what `readUsage` says from now on stays true; undefined where there is no telling. */
-export function watchUsage({ store, clock }: Services): (() => boolean) | undefined {
-  const isUnchanged = unchangedSince(store)
-  const today = startOfDay(clock())
-  return isUnchanged && (() => isUnchanged() && startOfDay(clock()) === today)
-}
 
 export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
   const window = lastDays(days, ctx.clock())

@@ -99,14 +99,6 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
   }
 }
 
-/**
- * Returns a check that is true as long as nothing was committed since this call; undefined where the engine cannot tell.
- */
-export function unchangedSince(store: Store): (() => boolean) | undefined {
-  const version = store.dataVersion()
-  return version === undefined ? undefined : () => store.dataVersion() === version
-}
-
 const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {

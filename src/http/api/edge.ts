@@ -16,7 +16,6 @@ import { ingestReport } from '../../domain/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
-import type { QuickVerify } from '../operations/verify-fast-path.ts'
 import { keyChanges, parseEventId } from './change-events.ts'
 import { ChangeStreams } from './change-streams.ts'
 
@@ -28,7 +27,6 @@ export interface EdgeOptions {
   closing: AbortSignal
   baseUrl: string | undefined
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
-  quickVerify: QuickVerify
 }
 
 interface EdgeCaller {
@@ -38,10 +36,8 @@ interface EdgeCaller {
   admitVisitor: () => MaybePromise<ValidKey>
 }
 
-const always = () => true
-
 export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
-  const { services, directory, follower, closing, baseUrl = '', describeWorkspace, quickVerify } = options
+  const { services, directory, follower, closing, baseUrl = '', describeWorkspace } = options
   const admitEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
   const streams = new ChangeStreams({
@@ -84,10 +80,6 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
   registerOperations(server, edgeOperations, handlers, {
     prefix: EDGE_PREFIX,
     baseUrl,
-    recall: {
-      watches: { 'keys.verify': () => always },
-      remember: (_caller, reply) => quickVerify.learn(reply),
-    },
     authenticate(request) {
       const own = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerToken(request)

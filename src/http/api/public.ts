@@ -12,12 +12,11 @@ import {
 import type { Context, Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import * as keys from '../../domain/keys.ts'
-import { readUsage, watchUsage } from '../../domain/usage.ts'
+import { readUsage } from '../../domain/usage.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
 import { LongLists } from '../operations/long-lists.ts'
-import type { Recall } from '../operations/response-cache.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 
 export interface PublicOptions {
@@ -27,7 +26,6 @@ export interface PublicOptions {
   /** Where people reach the server; undefined where only they know. */
   baseUrl: string | undefined
   rateLimit: RateLimit | undefined
-  recall: Recall | undefined
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
   /** What `describePublic` made of the same variant. */
   document: object
@@ -41,7 +39,7 @@ interface KeyContext extends Context {
 type Callers = { anyone: undefined; key: KeyContext }
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
-  const { services, directory, variant, baseUrl, rateLimit, recall, describeWorkspace, document } = options
+  const { services, directory, variant, baseUrl, rateLimit, describeWorkspace, document } = options
   const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
   const longLists = new LongLists()
 
@@ -65,14 +63,6 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
   registerOperations<Callers, (typeof variants)[Variant]>(server, variants[variant], handlers, {
     prefix: PUBLIC_PREFIX,
     baseUrl,
-    recall: recall && {
-      remember: (ctx, ...answer) => recall.remember((ctx as KeyContext).workspaceId, ...answer),
-      watches: {
-        'workspace.read': ({ workspaceId }) => directory.workspaceValidator(workspaceId),
-        'tokens.list': keys.keysValidator,
-        'usage.read': watchUsage,
-      },
-    },
     authenticate(request, reply) {
       const apiKey = bearerToken(request)
       return thenMaybe(admitKey(request, apiKey), ({ keyId, workspaceId }) => {

@@ -11,7 +11,6 @@ import { basePath } from '../server/paths.ts'
 import { etagMatches, etagOf } from './etag.ts'
 import { streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
-import type { Watch } from './response-cache.ts'
 import { type Serialize, serializerFor } from './serialize.ts'
 
 declare module 'fastify' {
@@ -34,19 +33,12 @@ export type Handlers<C extends Callers, O extends Operation> = {
   [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybePromise<OutputOf<P>>
 }
 
-export interface OperationsOptions<C extends Callers, O extends Operation> {
+export interface OperationsOptions<C extends Callers> {
   prefix: string
   /** Where people reach the server, if that is known. */
   baseUrl: string | undefined
   /** Finds out who is asking, or throws; called before anything else is looked at. */
   authenticate: (request: FastifyRequest, reply: FastifyReply, access: Access) => MaybePromise<C[Access]>
-  /** Remembers the answers of some operations, each for as long as what it watches is still as it was. */
-  recall?: RecallBy<C, O> | undefined
-}
-
-interface RecallBy<C extends Callers, O extends Operation> {
-  watches: { [P in O as P['id']]?: (caller: C[P['access']]) => Watch | undefined }
-  remember: (caller: C[Access], reply: FastifyReply, body: string, isStillTrue: Watch) => void
 }
 
 interface Result {
@@ -64,7 +56,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
-  { prefix, baseUrl, authenticate: admit, recall }: OperationsOptions<C, O[number]>,
+  { prefix, baseUrl, authenticate: admit }: OperationsOptions<C>,
 ): void {
   // A proxy may remove it from requests; links need it.
   const path = basePath(baseUrl)
@@ -72,9 +64,6 @@ export function registerOperations<C extends Callers, const O extends readonly O
     const { response, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
-    const watch = (recall?.watches as Record<string, (caller: unknown) => Watch | undefined> | undefined)?.[
-      operation.id
-    ]
     const read = inputReader(operation)
     const serialise = serializerFor(response.schema)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -100,8 +89,6 @@ export function registerOperations<C extends Callers, const O extends readonly O
       },
       handler: (request, reply) => {
         const input = read(request)
-        // From before it is read: what changes meanwhile may or may not be in the answer.
-        const isStillTrue = watch?.(request.caller)
         const finish = (result: Result) => {
           reply.code(response.status)
           if (response.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
@@ -114,7 +101,6 @@ export function registerOperations<C extends Callers, const O extends readonly O
           const body = serialise(result)
           const etag = method === 'GET' ? etagOf(body) : undefined
           if (etag) reply.header('etag', etag)
-          if (isStillTrue) recall?.remember(request.caller as C[Access], reply, body, isStillTrue)
           return etag && etagMatches(request.headers['if-none-match'], etag)
             ? sendHeld(reply, body)
             : reply.send(body)

@@ -6,6 +6,7 @@ import { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { faults } from '../../contract/faults.ts'
 import type { Fault } from '../../domain/fault.ts'
+import type { ResponseCache } from '../response-cache/response-cache.ts'
 import { bodyOf } from './errors.ts'
 
 /** Without a bound, a client that sends and never reads would fill the memory with responses. */
@@ -22,10 +23,8 @@ const LINGER_MS = 5_000
 const EARLIER_REQUESTS_MS = 10_000
 
 export interface RequestHandlers {
-  /** Answers from the cache and returns true, or leaves the request alone. */
-  recall: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined
-  /** Takes charge of a request and returns true, or leaves it alone; may still pass it to `next` later. */
-  intercept: (request: IncomingMessage, response: ServerResponse, next: RequestListener) => boolean
+  /** Consulted first. */
+  responseCache: ResponseCache
   handle: RequestListener
   log: Logger
 }
@@ -53,15 +52,14 @@ export class Connection {
 
   onRequest(request: IncomingMessage, response: ServerResponse): void {
     const unanswered = this.#unanswered
-    const { recall, log } = this.#handlers
     this.#latest = request
-    // Only where it is written at once: responses keep the order of requests, and none is added to what is not read.
-    const isFree = unanswered.length === 0 && response.socket !== null && this.#socket.writableLength === 0
-    if (isFree && recall?.(request, response)) return
     unanswered.push([request, response])
     if (unanswered.length === 1) this.#answerNext()
     else if (unanswered.length > UNANSWERED_MAX) {
-      log.warn({ from: this.#socket.remoteAddress }, 'too many pipelined requests; connection closed')
+      this.#handlers.log.warn(
+        { from: this.#socket.remoteAddress },
+        'too many pipelined requests; connection closed',
+      )
       unanswered.length = 0
       this.#socket.destroy()
     }
@@ -90,7 +88,7 @@ export class Connection {
 
   /** One at a time: a response that nobody reads delays those after it, instead of all being kept in memory. */
   #answerNext(): void {
-    const { intercept, handle } = this.#handlers
+    const { responseCache, handle } = this.#handlers
     const [first] = this.#unanswered
     if (!this.#socket.writable) this.#unanswered.length = 0
     else if (first && (first[0].complete || !this.#refused)) {
@@ -98,7 +96,7 @@ export class Connection {
       response.once('close', this.#onResponseClosed)
       // Fastify would wait for the end of a body that has a type, and this one has ended before it began.
       if (request.readableEnded) delete request.headers['content-type']
-      if (!intercept(request, response, handle)) handle(request, response)
+      if (!responseCache.tryRespond(request, response, handle)) handle(request, response)
     } else if (this.#refused) this.#sendFault()
   }
 

@@ -4,8 +4,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino'
 import type { Actor } from '../../domain/context.ts'
 import { Fault, invalid } from '../../domain/fault.ts'
-import type { Recall } from '../operations/response-cache.ts'
-import type { QuickVerify } from '../operations/verify-fast-path.ts'
+import type { ResponseCache } from '../response-cache/response-cache.ts'
 import { createAccessLog } from './access-log.ts'
 import { parseBody } from './body.ts'
 import type { ClientReader } from './client-address.ts'
@@ -40,19 +39,17 @@ export interface ServerOptions {
   client: ClientReader
   /** Whether X-Forwarded-For of any proxy counts. */
   trustsProxies: boolean
-  recall: Recall | undefined
-  quickVerify: QuickVerify
+  responseCache: ResponseCache
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, isStopping, https, client, trustsProxies, recall, quickVerify } = options
+  const { log, isStopping, https, client, trustsProxies, responseCache } = options
   const server = fastify({
     loggerInstance: log,
     // One line a request, written below, instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
-    serverFactory: (handle) =>
-      createGuardedServer({ handle, recall: recall?.answer, intercept: quickVerify.intercept, log }),
+    serverFactory: (handle) => createGuardedServer({ handle, responseCache, log }),
     // While draining, a request that still comes on an open connection is served like any other.
     return503OnClosing: false,
     genReqId: requestIds(),
@@ -76,6 +73,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       }
     })
 
+  responseCache.attach(server)
   server.decorateRequest('caller', undefined)
   server.decorateRequest('clientAddress', {
     getter() {

@@ -1,0 +1,107 @@
+// The table of operations that the response cache serves, one row each. A row either stores whole responses, with a
+// validator that tells how long they are fresh, or stores the response head and renders the body for each request.
+import type { IncomingHttpHeaders } from 'node:http'
+import { verifyKey } from '../../contract/edge.ts'
+import type { Directory } from '../../directory/directory.ts'
+import type { Context } from '../../domain/context.ts'
+import { lastDays } from '../../domain/date-range.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
+import { serializerFor } from '../operations/serialize.ts'
+
+/** `isFresh`: whether the operation would still return what it returned when the validator was created. */
+export type Validator = () => boolean
+
+export type CacheableOperation = StoredResponse | RenderedResponse
+
+interface Cacheable {
+  /** The operation's id in the contract. */
+  readonly id: string
+  /** Whether the headers are those of an ordinary request to this operation. */
+  hasOrdinaryHeaders(headers: IncomingHttpHeaders): boolean
+}
+
+export interface StoredResponse extends Cacheable {
+  /** Finds the caller in the directory's cache; undefined is a miss. */
+  authenticate(secret: string): { id: string; workspaceId: string } | undefined
+  cacheKey(workspaceId: string, url: string): string
+  /** Called before the operation reads anything. Undefined where a change could go unnoticed: do not store. */
+  createValidator(ctx: Context): Validator | undefined
+}
+
+export interface RenderedResponse extends Cacheable {
+  authenticate(secret: string): { id: string } | undefined
+  /** The response body, from the directory's cache alone; undefined is a miss. */
+  render(requestBody: string): string | undefined
+}
+
+export interface CacheableOperationsOptions {
+  readonly directory: Directory
+  readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+  /** Requests with a key count against a rate limit, and its headers differ from response to response. */
+  readonly isRateLimited: boolean
+}
+
+export function cacheableOperations(options: CacheableOperationsOptions): CacheableOperation[] {
+  const { directory, isRateLimited } = options
+  const read = {
+    hasOrdinaryHeaders: (headers: IncomingHttpHeaders) => headers['content-length'] === undefined,
+    authenticate(secret: string) {
+      const key = directory.cachedKey(secret)
+      return key && { id: key.keyId, workspaceId: key.workspaceId }
+    },
+    cacheKey: (workspaceId: string, url: string) => `${workspaceId} ${url}`,
+  }
+  const reads: StoredResponse[] = [
+    { id: 'workspace.read', ...read, createValidator: (ctx) => sameWorkspaceRow(directory, ctx) },
+    { id: 'tokens.list', ...read, createValidator: sameDataVersion },
+    { id: 'usage.read', ...read, createValidator: sameDataVersionAndDay },
+  ]
+  return [...(isRateLimited ? [] : reads), verification(options)]
+}
+
+/** The directory evicts the row of a workspace that changes, and caches another one. */
+function sameWorkspaceRow(directory: Directory, { workspaceId }: Context): Validator | undefined {
+  const row = directory.cachedWorkspace(workspaceId)
+  return row && (() => directory.cachedWorkspace(workspaceId) === row)
+}
+
+/** Nothing was committed to the database. PostgreSQL has no cheap way to tell. */
+function sameDataVersion({ store }: Context): Validator | undefined {
+  const version = store.dataVersion()
+  return version === undefined ? undefined : () => store.dataVersion() === version
+}
+
+/** Usage is of a number of days up to today. */
+function sameDataVersionAndDay(ctx: Context): Validator | undefined {
+  const isUnchanged = sameDataVersion(ctx)
+  const today = () => lastDays(1, ctx.clock())[0]
+  const day = today()
+  return isUnchanged && (() => isUnchanged() && today() === day)
+}
+
+/** The body as client libraries write it; any other spelling is parsed by Fastify. */
+const VERIFY_BODY = /^\{"key":"([0-9A-Za-z_]{1,200})"\}$/
+const VERIFY_BODY_BYTES_MAX = 220
+
+/** Rendered for each request: storing a response for each key would take more memory than the keys themselves. */
+function verification({ directory, describeWorkspace }: CacheableOperationsOptions): RenderedResponse {
+  const serialize = serializerFor(verifyKey.response.schema)
+  return {
+    id: verifyKey.id,
+    hasOrdinaryHeaders: (headers) =>
+      headers['x-adit-edge'] === undefined &&
+      headers['content-type'] === 'application/json' &&
+      Number(headers['content-length']) > 0 &&
+      Number(headers['content-length']) <= VERIFY_BODY_BYTES_MAX,
+    authenticate(secret) {
+      const edge = directory.cachedEdge(secret)
+      return edge && { id: edge.edgeId }
+    },
+    render(requestBody) {
+      const [, secret] = VERIFY_BODY.exec(requestBody) ?? []
+      const key = secret && directory.cachedKey(secret)
+      const row = key && directory.cachedWorkspace(key.workspaceId)
+      return row && serialize({ valid: true, keyId: key.keyId, workspace: describeWorkspace(row) })
+    },
+  }
+}

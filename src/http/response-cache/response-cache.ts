@@ -1,0 +1,208 @@
+// The response cache: sends responses to frequent requests before Fastify runs. It stores what Fastify sent, for the
+// operations in cacheable-operations.ts, so a hit and a miss get the same response.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { Logger } from 'pino'
+import { createLruCache } from '../../directory/lru-cache.ts'
+import type { Context } from '../../domain/context.ts'
+import { bearerToken } from '../auth/authenticator.ts'
+import { createAccessLog } from '../server/access-log.ts'
+import { requestIds } from '../server/request-id.ts'
+import type {
+  CacheableOperation,
+  RenderedResponse,
+  StoredResponse,
+  Validator,
+} from './cacheable-operations.ts'
+import { createEligibility, type EligibilityOptions } from './eligibility.ts'
+
+const BYTES_MAX = 32 * 1024 * 1024
+/** A larger body would evict too many others. */
+const BODY_BYTES_MAX = 256 * 1024
+/** Approximate size of an entry besides its body. */
+const ENTRY_BYTES = 1_000
+/** Bounds how many spellings of a URL one caller can fill the cache with. */
+const URL_CHARS_MAX = 200
+/** A short text is written faster together with the head, a long one without encoding it each time. */
+const ENCODED_FROM = 8 * 1024
+const ASCII = /^[\x20-\x7e]*$/
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the handler of a cacheable operation runs. */
+    isFresh: Validator | undefined
+  }
+}
+
+export interface ResponseCacheOptions extends EligibilityOptions {
+  readonly operations: CacheableOperation[]
+  readonly log: Logger
+}
+
+/** What Fastify sent, without the headers that differ from response to response. */
+interface ResponseHead {
+  readonly route: string | undefined
+  /** Names and values alternate. */
+  readonly fields: readonly string[]
+}
+
+interface CachedResponse {
+  readonly head: ResponseHead
+  readonly body: string | Buffer
+  readonly bytes: number
+  /** `latin1` is faster, where the body is ASCII. */
+  readonly encoding: 'latin1' | 'utf8'
+}
+
+interface Stored extends CachedResponse {
+  readonly isFresh: Validator
+}
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly startedAt: number
+  readonly clientIp: string
+}
+
+export class ResponseCache {
+  readonly #byId: Map<string, CacheableOperation>
+  /** By method and path. */
+  readonly #byRoute = new Map<string, CacheableOperation>()
+  readonly #responses = createLruCache<Stored>(BYTES_MAX, ({ bytes }) => bytes + ENTRY_BYTES)
+  /** Of operations whose bodies are rendered, by operation id. */
+  readonly #heads = new Map<string, ResponseHead>()
+  readonly #clientIp: (request: IncomingMessage) => string | undefined
+  readonly #requestId = requestIds()
+  readonly #logAccess: ReturnType<typeof createAccessLog>
+
+  constructor({ operations, log, ...options }: ResponseCacheOptions) {
+    this.#byId = new Map(operations.map((operation) => [operation.id, operation]))
+    this.#clientIp = createEligibility(options)
+    this.#logAccess = createAccessLog(log)
+  }
+
+  /** Stores the responses of cacheable operations. To be called before routes are registered. */
+  attach(server: FastifyInstance): void {
+    server.decorateRequest('isFresh', undefined)
+    server.addHook('onRoute', (route) => {
+      const { operation } = route.config ?? {}
+      const cacheable = operation && route.method === operation.method && this.#byId.get(operation.id)
+      if (cacheable) this.#attachTo(route, cacheable)
+    })
+  }
+
+  /**
+   * Responds and returns true, or returns false and leaves the request alone. If the body has to be read first, the
+   * result is true as well, and a request that turns out to be a miss is passed to `next`.
+   */
+  tryRespond(request: IncomingMessage, response: ServerResponse, next: RequestListener): boolean {
+    const startedAt = performance.now()
+    const { method, url = '', headers } = request
+    const cacheable = this.#byRoute.get(`${method} ${pathOf(url)}`)
+    if (!cacheable?.hasOrdinaryHeaders(headers)) return false
+    const clientIp = this.#clientIp(request)
+    const secret = bearerToken(request)
+    if (clientIp === undefined || secret === undefined) return false
+    const exchange = { request, response, startedAt, clientIp }
+    if ('render' in cacheable) return this.#tryRender(cacheable, exchange, secret, next)
+    const caller = cacheable.authenticate(secret)
+    const cached = caller && this.#findFresh(cacheable.cacheKey(caller.workspaceId, url))
+    if (!cached) return false
+    this.#send(exchange, cached, caller.id)
+    return true
+  }
+
+  #attachTo(route: RouteOptions, cacheable: CacheableOperation): void {
+    this.#byRoute.set(`${route.method} ${route.url}`, cacheable)
+    // Before the handler reads: a change that is committed while it reads may be missing from the response.
+    if ('createValidator' in cacheable)
+      route.preHandler = (request, _reply, done) => {
+        request.isFresh = cacheable.createValidator(request.caller as Context)
+        done()
+      }
+    route.onSend = (request, reply, payload, done) => {
+      if (reply.statusCode === 200 && typeof payload === 'string' && !reply.hasHeader('connection')) {
+        if ('createValidator' in cacheable) this.#store(cacheable, request, reply, payload)
+        else if (!this.#heads.has(cacheable.id)) this.#heads.set(cacheable.id, headOf(reply))
+      }
+      done(null, payload)
+    }
+  }
+
+  #store({ cacheKey }: StoredResponse, request: FastifyRequest, reply: FastifyReply, body: string): void {
+    const { isFresh, url, caller } = request
+    if (!isFresh || url.length > URL_CHARS_MAX) return
+    const bytes = Buffer.byteLength(body)
+    if (bytes > BODY_BYTES_MAX) return
+    this.#responses.set(cacheKey((caller as Context).workspaceId, url), {
+      head: headOf(reply),
+      body: bytes < ENCODED_FROM ? body : Buffer.from(body),
+      bytes,
+      encoding: ASCII.test(body) ? 'latin1' : 'utf8',
+      isFresh,
+    })
+  }
+
+  #findFresh(cacheKey: string): CachedResponse | undefined {
+    const cached = this.#responses.get(cacheKey)
+    if (cached === undefined || cached.isFresh()) return cached
+    this.#responses.delete(cacheKey)
+    return undefined
+  }
+
+  /** Small bodies arrive in one piece, with the head of the request or right after it. */
+  #tryRender(
+    cacheable: RenderedResponse,
+    exchange: Exchange,
+    secret: string,
+    next: RequestListener,
+  ): boolean {
+    const { request, response } = exchange
+    const head = this.#heads.get(cacheable.id)
+    const caller = head && cacheable.authenticate(secret)
+    if (!caller) return false
+    request.once('data', (chunk: Buffer) => {
+      const isWhole = chunk.length === Number(request.headers['content-length'])
+      // Still eligible? The server may have begun to stop.
+      const isEligible = isWhole && this.#clientIp(request) !== undefined
+      const body = isEligible ? cacheable.render(chunk.toString('latin1')) : undefined
+      if (body !== undefined) {
+        const bytes = Buffer.byteLength(body)
+        this.#send(exchange, { head, body, bytes, encoding: 'utf8' }, caller.id)
+        return
+      }
+      request.pause()
+      request.unshift(chunk)
+      next(request, response)
+    })
+    return true
+  }
+
+  #send(
+    { request, response, startedAt, clientIp }: Exchange,
+    cached: CachedResponse,
+    callerId: string,
+  ): void {
+    const { head, body, bytes, encoding } = cached
+    const requestId = this.#requestId(request)
+    response.writeHead(200, [...head.fields, 'content-length', String(bytes), 'x-request-id', requestId])
+    response.end(body, encoding)
+    const { method = '' } = request
+    const ms = performance.now() - startedAt
+    this.#logAccess({ requestId, method, route: head.route, status: 200, ms, from: clientIp, by: callerId })
+  }
+}
+
+function pathOf(url: string): string {
+  const queryAt = url.indexOf('?')
+  return queryAt === -1 ? url : url.slice(0, queryAt)
+}
+
+function headOf(reply: FastifyReply): ResponseHead {
+  const { 'x-request-id': _requestId, ...headers } = reply.getHeaders()
+  return {
+    route: reply.request.routeOptions.url,
+    fields: Object.entries(headers).flatMap(([name, value]) => [name, String(value)]),
+  }
+}
