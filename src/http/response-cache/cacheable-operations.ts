@@ -4,9 +4,10 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { verifyKey } from '../../contract/edge.ts'
 import type { Directory } from '../../directory/directory.ts'
 import type { Context } from '../../domain/context.ts'
-import { lastDays } from '../../domain/date-range.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { serializerFor } from '../operations/serialize.ts'
+
+const DAY_MS = 86_400_000
 
 /** `isFresh`: whether the operation would still return what it returned when the validator was created. */
 export type Validator = () => boolean
@@ -74,9 +75,9 @@ function sameDataVersion({ store }: Context): Validator | undefined {
 /** Usage is of a number of days up to today. */
 function sameDataVersionAndDay(ctx: Context): Validator | undefined {
   const isUnchanged = sameDataVersion(ctx)
-  const today = () => lastDays(1, ctx.clock())[0]
-  const day = today()
-  return isUnchanged && (() => isUnchanged() && today() === day)
+  const utcDay = () => Math.floor(ctx.clock() / DAY_MS)
+  const today = utcDay()
+  return isUnchanged && (() => isUnchanged() && utcDay() === today)
 }
 
 /** The body as client libraries write it; any other spelling is parsed by Fastify. */

@@ -93,10 +93,15 @@ export class Connection {
     if (!this.#socket.writable) this.#unanswered.length = 0
     else if (first && (first[0].complete || !this.#refused)) {
       const [request, response] = first
-      response.once('close', this.#onResponseClosed)
       // Fastify would wait for the end of a body that has a type, and this one has ended before it began.
       if (request.readableEnded) delete request.headers['content-type']
       if (!responseCache.tryRespond(request, response, handle)) handle(request, response)
+      else if (response.writableEnded && response.socket && this.#socket.writableLength === 0) {
+        // Written already, and the connection stays open: its `close` need not be waited for.
+        this.#onResponseClosed()
+        return
+      }
+      response.once('close', this.#onResponseClosed)
     } else if (this.#refused) this.#sendFault()
   }
 
