@@ -27,11 +27,15 @@ function stampOf(): string {
   return hash.digest('hex')
 }
 
-/** Copies the API reference: our page, and Scalar in one file. */
+/** Copies the API reference: our page, and Scalar in one file. Without it the server reports that /docs is not built. */
 function copyDocs(): void {
+  const scalar = `${root}node_modules/@scalar/api-reference/dist/browser/standalone.js`
+  if (!existsSync(scalar)) {
+    say('@scalar/api-reference is missing: /docs is not built. Run "npm install".')
+    return
+  }
   cpSync(`${root}web/docs`, `${dist}/docs`, { recursive: true })
   cpSync(`${root}web/src/icon.svg`, `${dist}/docs/icon.svg`)
-  const scalar = `${root}node_modules/@scalar/api-reference/dist/browser/standalone.js`
   cpSync(scalar, `${dist}/docs/scalar.js`)
 }
 

@@ -1,5 +1,6 @@
 // The API reference at /docs: Scalar on the OpenAPI document of this server, built into web/dist. All of its files come
 // from this server, so it works offline, and none is read before it is requested.
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import staticFiles from '@fastify/static'
@@ -39,6 +40,7 @@ export async function registerApiDocs(
       .header('referrer-policy', 'no-referrer')
       .send(html.replace('__BASE__', basePath(baseUrl)))
   })
+  if (!existsSync(root)) return
   await server.register(staticFiles, {
     root,
     prefix: '/docs/',
