@@ -1,5 +1,5 @@
-// Opens the database and constructs the services of domain functions. Separate from app.ts, so that admin commands do
-// not load a web server.
+// Opens the database and constructs the services of domain functions. Separate from app.ts, so that admin
+// commands do not load a web server.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
@@ -13,7 +13,9 @@ import { openStore, type Store, type Target } from './store/store.ts'
 
 const WARN_INTERVAL_MS = 5_000
 
-/** Opens the database and migrates its schema. Retries until the timeout while the database is unreachable. */
+/**
+ * Opens the database and migrates its schema. Retries until the timeout while the database is unreachable.
+ */
 export async function openServices(config: Config, log: Logger, timeoutMs: number): Promise<Services> {
   let store: Store | undefined
   try {

@@ -1,5 +1,6 @@
-// The one definition of an active key; edge credentials have the same states. A new reason why a key is not active is
-// added here and to the SQL conditions in store/key-state.ts; the compiler then demands it of every user.
+// The one definition of an active key; edge credentials have the same states. A new reason why a key is not
+// active is added here and to the SQL conditions in store/key-state.ts; the compiler then demands it of every
+// user.
 
 export const inactiveStates = ['revoked'] as const
 export const keyStates = ['active', ...inactiveStates] as const

@@ -1,6 +1,6 @@
-// The format of API keys and edge credentials: a prefix, 256 random bits in base62 and a checksum, so that a typo is
-// detected without a database query. Only the SHA-256 is stored: 256 random bits cannot be guessed, and a slow hash
-// would slow down every request.
+// The format of API keys and edge credentials: a prefix, 256 random bits in base62 and a checksum, so that a
+// typo is detected without a database query. Only the SHA-256 is stored: 256 random bits cannot be guessed,
+// and a slow hash would slow down every request.
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 

@@ -1,5 +1,6 @@
-// The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges what it has
-// applied and renews the lease. Correctness rests on the poll; notifications only make it earlier.
+// The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges
+// what it has applied and renews the lease. Correctness rests on the poll; notifications only make it
+// earlier.
 import {
   type Change,
   isSamePosition,
@@ -38,7 +39,10 @@ export interface ChangeFollower {
   backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
   /** The last thousand changes up to a position. */
   latest(upTo: Position): Promise<Change[]>
-  /** Stops following and removes the node, so that no revocation waits for it. The cache may not be used afterwards. */
+  /**
+   * Stops following and removes the node, so that no revocation waits for it. The cache may not be used
+   * afterwards.
+   */
   deregister(): Promise<void>
 }
 
@@ -80,7 +84,8 @@ export async function startChangeFollower(
   async function catchUp(head: Position): Promise<void> {
     if (isSamePosition(head, position)) return
     const changes = await readChanges(db, position, head)
-    // The node was suspended for longer than changes are kept, or the database was restored to an earlier state.
+    // The node was suspended for longer than changes are kept, or the database was restored to an earlier
+    // state.
     if (!changes) return resync(head)
     for (const change of changes) {
       for (const { onChange } of listeners) onChange(change)
@@ -89,9 +94,9 @@ export async function startChangeFollower(
   }
 
   /**
-   * A revocation waits for the node rows that it finds after its commit. So the lease is renewed only by a poll during
-   * which this node's row existed throughout, with the position it had reached. If the row was deleted, because a
-   * revocation waited in vain, the node registers again and the next poll counts.
+   * A revocation waits for the node rows that it finds after its commit. So the lease is renewed only by a
+   * poll during which this node's row existed throughout, with the position it had reached. If the row was
+   * deleted, because a revocation waited in vain, the node registers again and the next poll counts.
    */
   async function poll(): Promise<void> {
     const startedAt = lease.now()
@@ -111,7 +116,10 @@ export async function startChangeFollower(
     readAt = startedAt.monotonic
   }
 
-  /** One poll at a time. A call during a poll causes another one after it, which sees what the caller committed. */
+  /**
+   * One poll at a time. A call during a poll causes another one after it, which sees what the caller
+   * committed.
+   */
   function wake(): void {
     if (polling) {
       pollAgain = true

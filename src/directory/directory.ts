@@ -1,19 +1,20 @@
-// Verifies API keys and edge credentials from a cache, on every node, so that no request that starts after a revocation
-// was acknowledged is accepted by any of them. This folder owns the protocol that makes this safe:
+// Verifies API keys and edge credentials from a cache on every node. No request that starts after a
+// revocation was acknowledged is accepted by any of them. This folder owns the protocol that guarantees it:
 //
-//  1. Change log (store/change-log.ts). `publishChange` appends an entry in the transaction that revokes. All writers
-//     lock the same row until they commit, so sequences become visible in order and a reader misses none. Each entry
-//     names the checksum of the one before it, so that a log after a restore or a failover is not mistaken for the same.
-//  2. Follower (change-follower.ts). Each node polls the log four times a second, evicts what changed from its cache, and
-//     acknowledges the position in its row of the nodes table (nodes.ts). NOTIFY only makes the poll earlier.
-//  3. Lease (lease.ts). A poll lets the node answer from its cache for two seconds, counted from before the poll started.
-//     Without a valid lease every request reads the database; if that does not respond, the response is 503.
-//  4. Propagation (propagation.ts). After its commit a revocation waits until every registered node has acknowledged it,
-//     or for the length of a lease. A node that does not know the change has no valid lease by then; its row is deleted.
-//  5. Registration (nodes.ts). A node whose row was deleted registers again, and renews its lease only by a later poll.
+// 1. Change log (store/change-log.ts): `publishChange` appends an entry in the transaction that revokes.
+//    Writers lock one row until they commit, so sequences become visible in order. Each entry has the
+//    checksum of the one before it, so that a log rolled back by a restore or a failover is recognized.
+// 2. Follower (change-follower.ts): each node polls the log four times a second, evicts what changed from its
+//    cache, and acknowledges the position in its row of the nodes table. NOTIFY only makes the poll earlier.
+// 3. Lease (lease.ts): a poll lets the node use its cache for two seconds, counted from before the poll.
+//    Without a valid lease each request reads the database, and gets 503 if that is unreachable.
+// 4. Propagation (propagation.ts): after its commit a revocation waits until every registered node has
+//    acknowledged it, or for the length of a lease. Nodes that did not are without a valid lease by then, and
+//    their rows are deleted.
+// 5. Registration (nodes.ts): a node without a row registers again, and only a later poll renews its lease.
 //
-// No step compares the clocks of two machines. Only what the change log reports may be cached here: sessions and roles are
-// read from the database by each request. Imports the store and credentials; domain and HTTP import it.
+// Clocks of two machines are never compared. Only what the change log reports is cached here; sessions and
+// roles are read from the database by each request. Imports store and credentials; domain and HTTP import it.
 import type { InactiveState } from '../credentials/key-state.ts'
 import { hashSecret, isSecret } from '../credentials/secret.ts'
 import { findEdgeByHash } from '../store/edges.ts'
@@ -47,7 +48,9 @@ export interface Directory {
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
-  /** By slug, omitting those that do not exist. A slug is never reassigned, so entries are not invalidated. */
+  /**
+   * By slug, omitting those that do not exist. A slug is never reassigned, so entries are not invalidated.
+   */
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
   /** A valid key, if it is in the cache; undefined is no verdict. It counts as used. */
   cachedKey(secret: string): ValidKey | undefined
@@ -63,8 +66,8 @@ export const thenMaybe = <T, R>(
 ): MaybePromise<R> => (value instanceof Promise ? value.then(use) : use(value))
 
 /**
- * The change log announces every revocation. A state that a key reaches without an entry there, as by the passing of time,
- * has to be checked when the cache is read.
+ * The change log announces every revocation. A state that a key reaches without an entry there, as by the
+ * passing of time, has to be checked when the cache is read.
  */
 const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
   malformed: { valid: false, reason: 'malformed' },
@@ -102,8 +105,8 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
   })
 
   /**
-   * Caches the result only if no change arrived during the read: it may predate the change, and would bring a revoked key
-   * back.
+   * Caches the result only if no change arrived during the read: it may predate the change, and would bring a
+   * revoked key back.
    */
   async function load<V>(read: (db: Db) => Promise<V>, cache: (result: V) => void): Promise<V> {
     const before = follower.position()

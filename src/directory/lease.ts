@@ -16,8 +16,8 @@ export interface Moment {
 }
 
 /**
- * Measured on the monotonic clock, which is never set. The wall clock is checked as well: on a suspended machine the
- * monotonic clock stops, while revocations on other nodes wait no longer than the lease.
+ * Measured on the monotonic clock, which is never set. The wall clock is checked as well: on a suspended
+ * machine the monotonic clock stops, while revocations on other nodes wait no longer than the lease.
  */
 export function createLease(clock: () => number): Lease {
   let until: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }

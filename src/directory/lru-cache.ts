@@ -8,9 +8,9 @@ export interface LruCache<V> {
 }
 
 /**
- * Two generations instead of an exact order: when the current one reaches half of the maximum weight, it becomes the
- * previous one, and the entries of the one before that are evicted. A hit in the current generation is one lookup and
- * moves nothing.
+ * Two generations instead of an exact order: when the current one reaches half of the maximum weight, it
+ * becomes the previous one, and the entries of the one before that are evicted. A hit in the current
+ * generation is one lookup and moves nothing.
  */
 export function createLruCache<V>(max: number, weigh: (value: V) => number = () => 1): LruCache<V> {
   const half = Math.ceil(max / 2)

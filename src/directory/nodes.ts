@@ -1,5 +1,5 @@
-// Node registration: a row in the nodes table for each node that may answer from its cache. A revocation waits for these
-// rows.
+// Node registration: a row in the nodes table for each node that may answer from its cache. A revocation
+// waits for these rows.
 import { type Position, readHead } from '../store/change-log.ts'
 import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/nodes.ts'
 import type { Connection, Store } from '../store/store.ts'

@@ -1,5 +1,5 @@
-// The writer's half of the protocol: publishes a change in the transaction that makes it, and waits until no node answers
-// from a cache that predates it.
+// The writer's half of the protocol: publishes a change in the transaction that makes it, and waits until no
+// node answers from a cache that predates it.
 import {
   appendChange,
   type Change,
@@ -49,12 +49,13 @@ export async function publishChange(
 }
 
 /**
- * Resolves when no node answers from a cache that predates the change: each has acknowledged it, or its lease has
- * expired. A lease renewed before the commit expires within its length after the commit, so this process's clock is
- * enough. With a position it never rejects: if the database does not respond, it waits until the leases expire.
+ * Resolves when no node answers from a cache that predates the change: each has acknowledged it, or its lease
+ * has expired. A lease renewed before the commit expires within its length after the commit, so this
+ * process's clock is enough. With a position it never rejects: if the database does not respond, it waits
+ * until the leases expire.
  *
- * Without a position there was nothing left to change. It then awaits the latest change: the caller may be retrying a
- * revocation whose response was lost.
+ * Without a position there was nothing left to change. It then awaits the latest change: the caller may be
+ * retrying a revocation whose response was lost.
  */
 export async function awaitPropagation(
   services: PropagationServices,

@@ -1,5 +1,5 @@
-// Authorization inside the writing transaction. Without it, the holder of a leaked key or session could start a request,
-// send its body slowly, and write after the revocation was acknowledged.
+// Authorization inside the writing transaction. Without it, the holder of a leaked key or session could start
+// a request, send its body slowly, and write after the revocation was acknowledged.
 import type { InactiveState } from '../credentials/key-state.ts'
 import { lockKey } from '../store/keys.ts'
 import { lockRole, type Role } from '../store/members.ts'

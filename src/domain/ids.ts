@@ -1,5 +1,5 @@
-// Ids that sort by time of creation: 48 bits of milliseconds and 80 random bits, in 26 characters. Within one process
-// they strictly increase, so "newest first" holds even for keys created in the same millisecond.
+// Ids that sort by time of creation: 48 bits of milliseconds and 80 random bits, in 26 characters. Within one
+// process they strictly increase, so "newest first" holds even for keys created in the same millisecond.
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 const TIME_CHARS = 10
 const RANDOM_BITS = 80n

@@ -98,8 +98,8 @@ async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Cont
   await lockWorkspace(db, workspaceId)
   if ((await countActiveKeys(db, workspaceId, keysPerWorkspace)) < keysPerWorkspace) return
   const message =
-    `The workspace has ${keysPerWorkspace} active API keys, which is the limit. Revoke keys that are no longer in ` +
-    'use; the operator can raise the limit with ADIT_KEYS_PER_WORKSPACE'
+    `The workspace has ${keysPerWorkspace} active API keys, which is the limit. Revoke keys that are no ` +
+    'longer in use; the operator can raise the limit with ADIT_KEYS_PER_WORKSPACE'
   throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 }
 
@@ -117,8 +117,8 @@ export interface KeyPage {
 }
 
 /**
- * A page, or without a limit the whole list: rows beyond the first page follow in `more`, slice by slice. A key that
- * exists throughout is listed once; one created meanwhile may be missing.
+ * A page, or without a limit the whole list: rows beyond the first page follow in `more`, slice by slice. A
+ * key that exists throughout is listed once; one created meanwhile may be missing.
  */
 export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, {

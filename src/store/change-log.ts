@@ -1,10 +1,10 @@
-// SQL of the change log (tables key_feed and key_feed_head): entries in commit order, kept for a limited time. The
-// columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
+// SQL of the change log (tables key_feed and key_feed_head): entries in commit order, kept for a limited
+// time. The columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
 import type { Db, Tx } from './store.ts'
 
 /**
- * Identifies an entry of the change log. Sequences alone do not: after a restore or a failover that lost entries they are
- * assigned a second time, with another checksum.
+ * Identifies an entry of the change log. Sequences alone do not: after a restore or a failover that lost
+ * entries they are assigned a second time, with another checksum.
  */
 export interface Position {
   readonly sequence: number
@@ -113,7 +113,10 @@ export const readHead = (db: Db): Promise<Position> =>
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
 
-/** The head and the position that a node has acknowledged, from one snapshot; undefined if the node has no row. */
+/**
+ * The head and the position that a node has acknowledged, from one snapshot; undefined if the node has no
+ * row.
+ */
 export async function readPosition(
   db: Db,
   nodeId: string,

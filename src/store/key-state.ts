@@ -1,4 +1,5 @@
-// The state of a key in SQL, for api_keys and edges alike. credentials/key-state.ts defines what the states are.
+// The state of a key in SQL, for api_keys and edges alike. credentials/key-state.ts defines what the states
+// are.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type KeyState, keyState } from '../credentials/key-state.ts'
 import type { Tables } from './tables.ts'

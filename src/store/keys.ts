@@ -84,8 +84,8 @@ export async function revokeKey(
 }
 
 /**
- * The state of a key, which no other transaction can change until this one ends; undefined if there is no such key. An
- * update that changes nothing locks the row on every engine.
+ * The state of a key, which no other transaction can change until this one ends; undefined if there is no
+ * such key. An update that changes nothing locks the row on every engine.
  */
 export async function lockKey(db: Tx, workspaceId: string, id: string): Promise<KeyState | undefined> {
   const row = await db

@@ -1,5 +1,5 @@
-// SQL of the nodes that may answer from their cache, and the position of the change log that each has acknowledged
-// (columns seen and mark).
+// SQL of the nodes that may answer from their cache, and the position of the change log that each has
+// acknowledged (columns seen and mark).
 import type { Selectable } from 'kysely'
 import type { Position } from './change-log.ts'
 import type { Db, Tx } from './store.ts'
@@ -59,8 +59,8 @@ export async function findLeaseBehind(db: Db, { sequence, checksum }: Position):
 }
 
 /**
- * A node that acknowledges the position first keeps its row, because the condition is evaluated again. It reads no other
- * table: that one's snapshot could be older than the row.
+ * A node that acknowledges the position first keeps its row, because the condition is evaluated again. It
+ * reads no other table: that one's snapshot could be older than the row.
  */
 export async function deleteNodesBehind(db: Tx, { sequence, checksum }: Position): Promise<void> {
   await db

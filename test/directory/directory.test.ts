@@ -1,4 +1,5 @@
-// The cache of a node and when it may be used. Tables are renamed to prove that a response came from the cache.
+// The cache of a node and when it may be used. Tables are renamed to prove that a response came from the
+// cache.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -60,7 +61,7 @@ for (const engine of engines) {
     assert.equal(before.json.valid, true)
   })
 
-  test(`${engine}: a revocation or change by another process is effective as soon as it is acknowledged`, async (t) => {
+  test(`${engine}: a change by another process is effective as soon as it is acknowledged`, async (t) => {
     const server = await serve(t, { engine })
     const [edge, other] = [await addEdge(server), await addEdge(server, 'other')]
     const { workspace, key } = await addWorkspace(server, 'beta')
@@ -249,7 +250,7 @@ for (const engine of engines) {
   })
 }
 
-test('without the database a node serves from its cache until the lease expires, then returns 503', async (t) => {
+test('without the database a node uses its cache until the lease expires, then returns 503', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const relay = await startRelay(t, database)
   const through = new URL(database)

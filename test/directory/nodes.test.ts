@@ -57,7 +57,7 @@ test('with three nodes a revocation is acknowledged soon, and then no node accep
   assert.ok((times[10] as number) < 125, `the median was ${times[10]} ms`)
 })
 
-test('a revocation waits for a hung node once, for a lease; resumed, the node rejects the keys it had cached', async (t) => {
+test('a revocation waits once for a hung node, for a lease; the node then rejects cached keys', async (t) => {
   const { nodes, calls, listNodes, createKey, revoke } = await startThree(t)
   const [key, next] = [await createKey(), await createKey()]
   const { child } = nodes[2] as (typeof nodes)[number]
@@ -76,7 +76,7 @@ test('a revocation waits for a hung node once, for a lease; resumed, the node re
   await until('it is registered again', async () => (await listNodes()).length === 3)
 })
 
-test('a node that stops gives up its lease; a revocation waits once for a node that was killed', async (t) => {
+test('a node that stops gives up its lease; a revocation waits once for a killed node', async (t) => {
   const { nodes, listNodes, createKey, revoke } = await startThree(t)
   const [keyOfStop, keyOfKill, last] = [await createKey(), await createKey(), await createKey()]
   const [, stops, dies] = nodes as [unknown, (typeof nodes)[number], (typeof nodes)[number]]

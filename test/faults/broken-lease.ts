@@ -1,21 +1,20 @@
-// Makes a node careless: loaded ahead of Adit, it has the node trust its memory for ever. The product has no such switch;
-// here its source is changed while it is read.
+// Loaded before Adit, patches its source so that leases never expire. The product has no such switch.
 import { registerHooks } from 'node:module'
 
-const CAREFUL = 'isValid: () => performance.now() < until.monotonic && clock() < until.wall'
-const CARELESS = 'isValid: () => true'
-let changed = 0
+const ORIGINAL = 'isValid: () => performance.now() < until.monotonic && clock() < until.wall'
+const PATCHED = 'isValid: () => true'
+let patched = 0
 
 registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context)
-    if (!loaded.source || !String(loaded.source).includes(CAREFUL)) return loaded
-    changed += 1
-    return { ...loaded, source: String(loaded.source).replace(CAREFUL, CARELESS) }
+    if (!loaded.source || !String(loaded.source).includes(ORIGINAL)) return loaded
+    patched += 1
+    return { ...loaded, source: String(loaded.source).replace(ORIGINAL, PATCHED) }
   },
 })
 
-// Long after all is loaded.
+// After everything is loaded.
 setTimeout(() => {
-  if (changed !== 1) throw new Error(`loaded ${changed} times, not once: ${CAREFUL}`)
+  if (patched !== 1) throw new Error(`patched ${patched} times instead of once: ${ORIGINAL}`)
 }, 1_500).unref()

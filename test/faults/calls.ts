@@ -1,4 +1,4 @@
-// The calls that clients make, each written down.
+// The requests of the clients. Each is recorded in the history.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EDGE_PREFIX } from '../../src/contract/edge.ts'
 import { PUBLIC_PREFIX } from '../../src/contract/variants.ts'
@@ -6,8 +6,8 @@ import { type Answer, caller } from '../support/server.ts'
 import { type Attempt, type Kind, operationOf } from './history.ts'
 import type { Node } from './nodes.ts'
 
-/** Beyond all bounds of the server and all that is done to it: whoever waits longer was forgotten. */
-const PATIENCE_MS = 25_000
+/** Longer than every timeout of the server and every fault: a request that takes longer was dropped. */
+const TIMEOUT_MS = 25_000
 
 export interface Key {
   id: string
@@ -18,49 +18,50 @@ export interface Edge {
   token: string
 }
 
-type Given = Pick<Attempt, 'keyId' | 'revokes' | 'idempotencyKey'> & {
+type CallInput = Pick<Attempt, 'keyId' | 'revokes' | 'idempotencyKey'> & {
   token: string
   id?: string
   query?: string
   body?: unknown
   headers?: Record<string, string>
-  /** Gives up after that time, on purpose. */
-  patienceMs?: number | undefined
+  /** Abandons the request after this time, on purpose. */
+  timeoutMs?: number | undefined
 }
 
 export type Calls = ReturnType<typeof createCalls>
 
 export function createCalls(attempts: Attempt[], edge: Edge) {
-  async function call(node: Node, kind: Kind, given: Given): Promise<Answer | undefined> {
-    const { token, id = '', query = '', body, headers = {}, patienceMs, ...noted } = given
+  async function call(node: Node, kind: Kind, input: CallInput): Promise<Answer | undefined> {
+    const { token, id = '', query = '', body, headers = {}, timeoutMs, ...recorded } = input
     const { surface, operation } = operationOf(kind)
     const base = node.url + (surface === 'public' ? PUBLIC_PREFIX : EDGE_PREFIX)
-    // Not AbortSignal.timeout: nothing but the request would hold it, and that holds it too loosely for it to go off.
-    const patience = new AbortController()
-    const timer = setTimeout(() => patience.abort(), patienceMs ?? PATIENCE_MS)
+    // Not AbortSignal.timeout: only the request references it, weakly, so it can be collected before it
+    // fires.
+    const timeout = new AbortController()
+    const timer = setTimeout(() => timeout.abort(), timeoutMs ?? TIMEOUT_MS)
     const startMs = performance.now()
-    const answer = await caller(base, token)(operation.method, operation.path.replace('{id}', id) + query, {
+    const response = await caller(base, token)(operation.method, operation.path.replace('{id}', id) + query, {
       headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: patience.signal,
-    }).catch(unlessNetwork)
+      signal: timeout.signal,
+    }).catch(ignoreNetworkError)
     clearTimeout(timer)
-    const impatient = patienceMs !== undefined && { impatient: true as const }
+    const abandoned = timeoutMs !== undefined && { abandoned: true as const }
     attempts.push({
       kind,
       node: node.name,
       startMs,
       endMs: performance.now(),
-      ...noted,
-      ...impatient,
-      answer,
+      ...recorded,
+      ...abandoned,
+      response,
     })
-    // A process that is not there refuses in no time.
-    if (!answer) await sleep(20)
-    return answer
+    // A dead process refuses connections immediately: do not retry in a busy loop.
+    if (!response) await sleep(20)
+    return response
   }
 
-  /** The ways in which a key is put to the test. */
+  /** The requests that show whether a key is accepted. */
   const probes = {
     verify: (node: Node, { id, token }: Key) =>
       call(node, 'keys.verify', { keyId: id, token: edge.token, body: { key: token } }),
@@ -73,38 +74,38 @@ export function createCalls(attempts: Attempt[], edge: Edge) {
 
   return {
     probes,
-    create: (node: Node, by: Key, idempotencyKey: string, patienceMs?: number) =>
+    create: (node: Node, by: Key, idempotencyKey: string, timeoutMs?: number) =>
       call(node, 'tokens.create', {
         keyId: by.id,
         token: by.token,
         idempotencyKey,
         body: { label: idempotencyKey },
         headers: { 'idempotency-key': idempotencyKey },
-        patienceMs,
+        timeoutMs,
       }),
-    revoke: (node: Node, by: Key, id: string, patienceMs?: number) =>
-      call(node, 'tokens.revoke', { keyId: by.id, token: by.token, revokes: id, id, patienceMs }),
+    revoke: (node: Node, by: Key, id: string, timeoutMs?: number) =>
+      call(node, 'tokens.revoke', { keyId: by.id, token: by.token, revokes: id, id, timeoutMs }),
     listAll: (node: Node, by: Key) => call(node, 'tokens.list', { keyId: by.id, token: by.token }),
     readUsage: (node: Node, by: Key) =>
       call(node, 'usage.read', { keyId: by.id, token: by.token, query: '?days=2' }),
-    report: (node: Node, by: Edge, body: object, patienceMs?: number) =>
-      call(node, 'usage.report', { token: by.token, body, patienceMs }),
+    report: (node: Node, by: Edge, body: object, timeoutMs?: number) =>
+      call(node, 'usage.report', { token: by.token, body, timeoutMs }),
   }
 }
 
-/** Repeats what was not answered, or with 503, as long as somebody might still wait for it. */
-export async function insist(attempt: () => Promise<Answer | undefined>): Promise<Answer> {
-  const began = performance.now()
+/** Retries while there is no response, or 503. */
+export async function retryUntilResponse(attempt: () => Promise<Answer | undefined>): Promise<Answer> {
+  const startedAt = performance.now()
   for (;;) {
-    const answer = await attempt()
-    if (answer && answer.status !== 503) return answer
-    if (performance.now() - began > PATIENCE_MS) throw new Error('There is no answer although all is well.')
+    const response = await attempt()
+    if (response && response.status !== 503) return response
+    if (performance.now() - startedAt > TIMEOUT_MS) throw new Error('no response although no fault is active')
     await sleep(50)
   }
 }
 
-/** Refused, reset, cut off or given up: no answer. Anything else is a mistake of ours. */
-function unlessNetwork(error: Error): undefined {
+/** Network errors and aborts count as no response; anything else is a bug of the test. */
+function ignoreNetworkError(error: Error): undefined {
   const isNetwork = error instanceof TypeError && /fetch failed|terminated/.test(error.message)
   if (!isNetwork && error.name !== 'AbortError') throw error
 }

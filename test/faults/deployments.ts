@@ -1,4 +1,4 @@
-// Where a scenario takes place: the processes, their database, and what can be done to both.
+// Deployments for scenarios: the processes, their database and the faults that can be injected.
 import { readConfig } from '../../src/config.ts'
 import { createEdge } from '../../src/domain/edges.ts'
 import { createKey } from '../../src/domain/keys.ts'
@@ -11,66 +11,68 @@ import { createCluster } from '../support/postgres.ts'
 import { startRelay } from '../support/relay.ts'
 import { operator } from '../support/server.ts'
 import type { Edge, Key } from './calls.ts'
-import { type Lane, troubleDatabase, troubleNodes, troubleWires } from './injection.ts'
+import { databaseFaults, type FaultSchedule, linkFaults, nodeFaults } from './injection.ts'
 import { type Node, startNode } from './nodes.ts'
 
 const EDGES = 5
-/** Several, because whatever a key does holds it: with one, a node that is frozen in the middle would hold up everybody. */
-const FIRST_KEYS = 6
+/**
+ * Several, because a write locks the acting key: with a single one, a paused node would block all clients.
+ */
+const ADMIN_KEYS = 6
 
 export interface Deployment {
   nodes: Node[]
-  /** The straight way to it, which nobody disturbs. */
+  /** Direct URL, without injected faults. */
   database: string
   workspace: string
-  /** Make and revoke the others, and are never revoked themselves. */
-  first: Key[]
+  /** They create and revoke the others, and are never revoked. */
+  adminKeys: Key[]
   edges: Edge[]
-  lanes: Lane[]
+  schedules: FaultSchedule[]
 }
 
-/** Each node reaches the database over a wire of its own. */
+/** Each node connects to the database through its own relay. */
 export async function deployOnPostgres(t: Test, count: number, env = {}): Promise<Deployment> {
-  // Processes die here, machines do not: what was handed to the operating system is safe.
+  // Processes are killed, machines are not: what the operating system has is safe without fsync.
   const cluster = await createCluster(['fsync=off'])
   atEnd(t, () => cluster.remove())
   await cluster.start()
   const database = `${cluster.url}/postgres`
-  const inhabitants = await populate(database)
-  const wires = await Promise.all(
+  const seeded = await seed(database)
+  const links = await Promise.all(
     names(count).map(async (name) => {
       const relay = await startRelay(t, cluster.url)
-      const wired = new URL(database)
-      wired.port = relay.port
-      return { relay, node: await startNode(t, name, { ...env, ADIT_DATABASE_URL: wired.href }) }
+      const relayed = new URL(database)
+      relayed.port = relay.port
+      return { relay, node: await startNode(t, name, { ...env, ADIT_DATABASE_URL: relayed.href }) }
     }),
   )
-  const nodes = wires.map(({ node }) => node)
-  const lanes = [troubleNodes(nodes), troubleWires(wires), troubleDatabase(cluster)]
-  return { ...inhabitants, nodes, database, lanes }
+  const nodes = links.map(({ node }) => node)
+  const schedules = [nodeFaults(nodes), linkFaults(links), databaseFaults(cluster)]
+  return { ...seeded, nodes, database, schedules }
 }
 
 export async function deployOnSqlite(t: Test, count: number): Promise<Deployment> {
   const database = await createDatabase(t, 'sqlite')
-  const inhabitants = await populate(database)
+  const seeded = await seed(database)
   const nodes = await Promise.all(
     names(count).map((name) => startNode(t, name, { ADIT_DATABASE_URL: database })),
   )
-  return { ...inhabitants, nodes, database, lanes: [troubleNodes(nodes)] }
+  return { ...seeded, nodes, database, schedules: [nodeFaults(nodes)] }
 }
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `node-${index + 1}`)
 
-async function populate(database: string) {
+async function seed(database: string) {
   const config = readConfig({ ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET })
   const services = await openServices(config, createLog('silent'), 10_000)
   const { id, slug } = await createWorkspace(services, operator, { slug: 'acme', provisioned: true })
-  const first: Key[] = []
-  for (let index = 1; index <= FIRST_KEYS; index++)
-    first.push(await createKey({ ...services, actor: operator, workspaceId: id }, `first-${index}`))
+  const adminKeys: Key[] = []
+  for (let index = 1; index <= ADMIN_KEYS; index++)
+    adminKeys.push(await createKey({ ...services, actor: operator, workspaceId: id }, `admin-${index}`))
   const edges: Edge[] = []
   for (let index = 1; index <= EDGES; index++)
     edges.push(await createEdge(services, operator, `edge-${index}`))
   await services.store.close()
-  return { workspace: slug, first, edges }
+  return { workspace: slug, adminKeys, edges }
 }

@@ -1,5 +1,5 @@
-// What happened, as the clients saw it: each attempt with when it began and ended on the clock of the test, and what was
-// answered. Whether it was right is for the checker to say.
+// The history of a run as its clients saw it: each attempt with its start and end on the clock of the test,
+// and its response. The checker decides whether it is correct.
 import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
@@ -8,12 +8,12 @@ import type { Answer } from '../support/server.ts'
 
 export type Surface = 'public' | 'edge'
 
-const described = [
+const operations = [
   ...variants.A.map((operation: Operation) => ({ surface: 'public' as Surface, operation })),
   ...edgeOperations.map((operation: Operation) => ({ surface: 'edge' as Surface, operation })),
 ]
 
-/** The operations that clients call, by what the contract calls them. */
+/** The operations that clients call, by their id in the contract. */
 export type Kind =
   | 'workspace.read'
   | 'tokens.list'
@@ -25,32 +25,34 @@ export type Kind =
   | 'usage.report'
 
 export function operationOf(kind: Kind): { surface: Surface; operation: Operation } {
-  const found = described.find(({ operation }) => operation.id === kind)
-  if (!found) throw new Error(`The contract knows no ${kind}.`)
+  const found = operations.find(({ operation }) => operation.id === kind)
+  if (!found) throw new Error(`The contract has no operation ${kind}.`)
   return found
 }
 
 export interface Attempt {
-  /** `operator.revoke` is `adit admin key revoke`, a process of its own: no answer of HTTP, but an acknowledgement. */
+  /**
+   * `operator.revoke` is `adit admin key revoke` in a separate process: an acknowledgement, but no HTTP
+   * response.
+   */
   kind: Kind | 'operator.revoke'
   node: string
   startMs: number
   endMs: number
-  /** The key on which the answer depends: it came with the call, or the question is about it. */
+  /** The key that the response depends on: it authenticated the request or was verified by it. */
   keyId?: string
-  /** The key that is to be revoked. */
+  /** The key to revoke. */
   revokes?: string
   idempotencyKey?: string
-  /** The client did not wait for the answer, on purpose. */
-  impatient?: true
-  /** Undefined where no answer came. */
-  answer: Answer | undefined
+  /** The client closed the connection early, on purpose. */
+  abandoned?: true
+  /** Undefined if there was none. */
+  response: Answer | undefined
 }
 
-/** Something that was done to a node or to the database. */
-export interface Trouble {
+export interface InjectedFault {
   kind: string
-  /** Undefined where it was done to all. */
+  /** Undefined if it affected all nodes. */
   node: string | undefined
   startMs: number
   endMs: number
@@ -69,43 +71,44 @@ export interface Used {
 
 export interface History {
   nodes: string[]
-  /** Of the keys that were there before. */
+  /** Keys that existed before the run. */
   initialKeyIds: string[]
   attempts: Attempt[]
-  troubles: Trouble[]
-  /** From then on nothing was done to anybody, and every key was asked about on every node once more. */
-  quietMs: number
-  /** All keys at the end. A key is labelled with the Idempotency-Key of its creation. */
+  injected: InjectedFault[]
+  /** No faults from then on; every key was verified on every node once more. */
+  quiescentMs: number
+  /** All keys at the end. The label of a key is the Idempotency-Key of its creation. */
   listed: ListedKey[]
-  /** What the server says was used, and what the edges counted. */
-  usage: { told: Used; counted: Used }
-  /** What the servers themselves say that they answer with. */
+  /** According to the server, and to the edges. */
+  usage: { reported: Used; counted: Used }
+  /** The OpenAPI documents that the servers serve. */
   documents: Record<Surface, Document>
 }
 
-export type Verdict = 'accepted' | 'refused' | undefined
+export type Outcome = 'accepted' | 'rejected' | undefined
 
-/** Whether the key that an attempt depends on was taken for a good one; undefined where that was not said. */
-export function verdictOf({ kind, answer }: Attempt): Verdict {
+/**
+ * Whether the server accepted the key that an attempt depends on; undefined if the response does not tell.
+ */
+export function outcomeOf({ kind, response }: Attempt): Outcome {
   if (kind === 'keys.verify')
-    return answer?.status === 200 ? (answer.json.valid ? 'accepted' : 'refused') : undefined
-  if (answer?.status === 401) return 'refused'
-  // Whoever is told that something is not there was let in to ask.
-  return answer && (answer.status < 300 || answer.status === 404) ? 'accepted' : undefined
+    return response?.status === 200 ? (response.json.valid ? 'accepted' : 'rejected') : undefined
+  if (response?.status === 401) return 'rejected'
+  // A 404 comes after authentication.
+  return response && (response.status < 300 || response.status === 404) ? 'accepted' : undefined
 }
 
-export const isAcknowledged = ({ answer }: Attempt): boolean =>
-  answer?.status === 200 || answer?.status === 201
+export const isAcknowledged = ({ response }: Attempt): boolean =>
+  response?.status === 200 || response?.status === 201
 
-/** A promise that was not kept. */
 export interface Violation {
   rule:
     | 'stale accept'
-    | 'good key refused'
+    | 'valid key rejected'
     | 'key lost'
-    | 'key doubled'
-    | 'usage wrong'
-    | 'answer not documented'
-    | 'no answer'
+    | 'duplicate key'
+    | 'wrong usage'
+    | 'undocumented response'
+    | 'no response'
   what: string
 }

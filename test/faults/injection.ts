@@ -1,62 +1,64 @@
-// What is done to the nodes, to their wires to the database and to the database itself while the clients work.
+// Injects faults into the nodes, their links to the database and the database itself while the clients run.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Cluster } from '../support/postgres.ts'
 import type { Random } from '../support/random.ts'
 import type { Relay } from '../support/relay.ts'
 import { until } from '../support/until.ts'
-import type { Trouble } from './history.ts'
+import type { InjectedFault } from './history.ts'
 import type { Node } from './nodes.ts'
-import type { Crowd } from './workers.ts'
+import type { Workers } from './workers.ts'
 
 type Span = readonly [minMs: number, maxMs: number]
 
-/** Longer than a node may trust its memory without word from the database, which is 2 s. */
-const TOO_LONG: Span = [2_500, 4_000]
-/** The first pause is also the time in which the nodes learn the first keys. */
-const PAUSE: Span = [500, 2_000]
-/** Longer, because what happens to the database happens to everybody. */
-const DATABASE_PAUSE: Span = [1_000, 6_000]
+/** Longer than a lease, which is 2 s. */
+const BEYOND_LEASE: Span = [2_500, 4_000]
+/** Time between faults. The first one is also the time in which nodes cache the first keys. */
+const GAP: Span = [500, 2_000]
+/** Longer, because faults of the database affect all nodes. */
+const DATABASE_GAP: Span = [1_000, 6_000]
 
-/** A kind of trouble: it begins, lasts and is over when the promise is. It tells whom it befell, if not everybody. */
-export interface Mischief {
+export interface FaultType {
   kind: string
-  befalls(random: Random): { node?: Node; done: Promise<void> }
+  /** `done` resolves when the fault is over; `node` is the affected node, or absent if all are. */
+  inject(random: Random): { node?: Node; done: Promise<void> }
 }
 
-/** One trouble comes after the other, beside those of other lanes; each kind comes once before any comes again. */
-export interface Lane {
-  mischief: Mischief[]
-  pause: Span
+/**
+ * Faults one after another, concurrently with other schedules. Each type occurs once before any occurs again.
+ */
+export interface FaultSchedule {
+  types: FaultType[]
+  gap: Span
 }
 
-export function troubleNodes(nodes: readonly Node[]): Lane {
-  const toOne = (kind: string, act: (node: Node, random: Random) => Promise<void>): Mischief => ({
+export function nodeFaults(nodes: readonly Node[]): FaultSchedule {
+  const toOne = (kind: string, apply: (node: Node, random: Random) => Promise<void>): FaultType => ({
     kind,
-    befalls(random) {
+    inject(random) {
       const node = random.pick(nodes)
-      return { node, done: act(node, random) }
+      return { node, done: apply(node, random) }
     },
   })
-  const mischief = [
+  const types = [
     toOne('kill', async (node, random) => {
       await node.kill()
       await sleep(random.between(0, 600))
       await node.start()
     }),
-    toOne('freeze', async (node, random) => {
-      node.freeze()
-      await sleep(random.between(...TOO_LONG))
-      node.thaw()
+    toOne('pause', async (node, random) => {
+      node.pause()
+      await sleep(random.between(...BEYOND_LEASE))
+      node.resume()
     }),
   ]
-  return { mischief, pause: PAUSE }
+  return { types, gap: GAP }
 }
 
-export function troubleDatabase(cluster: Cluster): Lane {
-  const toAll = (kind: string, act: (random: Random) => Promise<void>): Mischief => ({
+export function databaseFaults(cluster: Cluster): FaultSchedule {
+  const toAll = (kind: string, apply: (random: Random) => Promise<void>): FaultType => ({
     kind,
-    befalls: (random) => ({ done: act(random) }),
+    inject: (random) => ({ done: apply(random) }),
   })
   const restart = (how: 'fast' | 'kill') =>
     toAll(`database restart (${how})`, async (random) => {
@@ -64,99 +66,107 @@ export function troubleDatabase(cluster: Cluster): Lane {
       await sleep(random.between(0, 800))
       await cluster.start()
     })
-  const mischief = [
+  const types = [
     restart('fast'),
     restart('kill'),
-    toAll('database frozen', async (random) => {
+    toAll('database paused', async (random) => {
       cluster.freeze()
-      await sleep(random.between(...TOO_LONG))
+      await sleep(random.between(...BEYOND_LEASE))
       cluster.thaw()
     }),
-    toAll('connections ended', () => endSessions(cluster, 'adit%')),
-    // What wakes nodes early comes on the line, and leases are renewed on it.
-    toAll('control connections ended', () => endSessions(cluster, 'adit control')),
+    toAll('connections terminated', () => terminateSessions(cluster, 'adit%')),
+    // Notifications arrive and leases are renewed on the control connection.
+    toAll('control connections terminated', () => terminateSessions(cluster, 'adit control')),
   ]
-  return { mischief, pause: DATABASE_PAUSE }
+  return { types, gap: DATABASE_GAP }
 }
 
-/** Waits for such sessions, lest one day nobody is called so and this does nothing. */
-async function endSessions(cluster: Cluster, application: string): Promise<void> {
+/** Waits for at least one session, so that a renamed application does not turn this into a no-op. */
+async function terminateSessions(cluster: Cluster, application: string): Promise<void> {
   const client = new pg.Client(`${cluster.url}/postgres`)
   await client.connect()
-  const all = 'select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1'
-  await until(`sessions of ${application}`, async () => (await client.query(all, [application])).rowCount)
+  const terminate = 'select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1'
+  await until(
+    `sessions of ${application}`,
+    async () => (await client.query(terminate, [application])).rowCount,
+  )
   await client.end()
 }
 
-export interface Wire {
+export interface Link {
   node: Node
   relay: Relay
 }
 
-export function troubleWires(wires: readonly Wire[]): Lane {
-  const toOne = (kind: string, act: (wire: Wire, random: Random) => Promise<void>): Mischief => ({
+export function linkFaults(links: readonly Link[]): FaultSchedule {
+  const toOne = (kind: string, apply: (link: Link, random: Random) => Promise<void>): FaultType => ({
     kind,
-    befalls(random) {
-      const wire = random.pick(wires)
-      return { node: wire.node, done: act(wire, random) }
+    inject(random) {
+      const link = random.pick(links)
+      return { node: link.node, done: apply(link, random) }
     },
   })
-  const slow = toOne('wire slow', async ({ relay }, random) => {
+  const slow = toOne('link slow', async ({ relay }, random) => {
     slowDown(relay, random)
-    await sleep(random.between(...TOO_LONG))
+    await sleep(random.between(...BEYOND_LEASE))
     relay.delay(() => 0)
   })
-  // What the node hears last is old by then, and what it hears first when it is back comes bit by bit.
-  const slowAndHeld = toOne('wire slow and held', async ({ relay }, random) => {
+  // Stalls while responses are late, and releases them in pieces.
+  const slowAndStalled = toOne('link slow and stalled', async ({ relay }, random) => {
     slowDown(relay, random)
     await sleep(random.between(500, 1_500))
     relay.hold()
-    await sleep(random.between(...TOO_LONG))
+    await sleep(random.between(...BEYOND_LEASE))
     relay.release()
     await sleep(random.between(500, 1_500))
     relay.delay(() => 0)
   })
-  const held = toOne('wire held', async ({ relay }, random) => {
+  const stalled = toOne('link stalled', async ({ relay }, random) => {
     relay.hold()
-    await sleep(random.between(...TOO_LONG))
+    await sleep(random.between(...BEYOND_LEASE))
     relay.release()
   })
-  // It finds requests of several seconds when it thaws, and cannot ask anybody about them at once.
-  const heldAndFrozen = toOne('wire held and node frozen', async ({ relay, node }, random) => {
+  // The node resumes with requests that are seconds old, and cannot reach the database.
+  const stalledAndPaused = toOne('link stalled and node paused', async ({ relay, node }, random) => {
     relay.hold()
-    node.freeze()
-    await sleep(random.between(...TOO_LONG))
-    node.thaw()
+    node.pause()
+    await sleep(random.between(...BEYOND_LEASE))
+    node.resume()
     await sleep(random.between(100, 600))
     relay.release()
   })
-  const cut = toOne('wire cut', async ({ relay }, random) => {
+  const cut = toOne('link cut', async ({ relay }, random) => {
     relay.cut()
     await sleep(random.between(0, 3_000))
     relay.mend()
   })
-  const forgotten = toOne('wire forgotten', async ({ relay }) => relay.forget())
-  // Answers that overtake each other are what memories are most easily wrong about.
-  const mischief = [held, heldAndFrozen, slow, slow, slowAndHeld, slowAndHeld, cut, forgotten]
-  return { mischief, pause: PAUSE }
+  const blackhole = toOne('link blackholed', async ({ relay }) => relay.forget())
+  // Slow links twice: responses that overtake each other are the hardest case for a cache.
+  const types = [stalled, stalledAndPaused, slow, slow, slowAndStalled, slowAndStalled, cut, blackhole]
+  return { types, gap: GAP }
 }
 
-/** Some answers come late and are overtaken by later ones on other connections. */
+/** Delays some responses, so that later ones on other connections overtake them. */
 function slowDown(relay: Relay, random: Random): void {
   const slowestMs = random.between(200, 1_500)
   relay.delay(() => (random.chance(0.3) ? random.between(0, slowestMs) : 0))
 }
 
-export function startTroubles(crowd: Crowd, troubles: Trouble[], { mischief, pause }: Lane, random: Random) {
-  let deck: Mischief[] = []
-  crowd.repeats(async () => {
-    await sleep(random.between(...pause))
-    if (crowd.isStopped) return
-    if (deck.length === 0) deck = random.shuffled(mischief)
-    const { kind, befalls } = deck.pop() as Mischief
+export function startInjection(
+  workers: Workers,
+  injected: InjectedFault[],
+  { types, gap }: FaultSchedule,
+  random: Random,
+) {
+  let remaining: FaultType[] = []
+  workers.loop(async () => {
+    await sleep(random.between(...gap))
+    if (workers.isStopped) return
+    if (remaining.length === 0) remaining = random.shuffled(types)
+    const { kind, inject } = remaining.pop() as FaultType
     const startMs = performance.now()
-    const { node, done } = befalls(random)
+    const { node, done } = inject(random)
     await done
-    troubles.push({ kind, node: node?.name, startMs, endMs: performance.now() })
+    injected.push({ kind, node: node?.name, startMs, endMs: performance.now() })
   })
 }

@@ -1,133 +1,140 @@
-// The lives of keys: each is made, used on every node until all of them know it by heart, and revoked sooner or later,
-// most often while something is wrong somewhere. Then every node is asked for it again and again.
+// Key lifecycles: each key is created, used on every node until all have cached it, and revoked after a
+// while, most often during a fault. Then it is presented to every node repeatedly.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../support/random.ts'
 import type { Calls, Key } from './calls.ts'
 import type { Node } from './nodes.ts'
-import type { Crowd } from './workers.ts'
+import type { Workers } from './workers.ts'
 
-const NEW_LIFE_EVERY_MS = 130
-const AT_ONCE_MAX = 60
-/** So that, whatever happens next, there are keys that were known before it and are revoked during it. */
+const START_INTERVAL_MS = 130
+const CONCURRENT_MAX = 60
+/** Spread out, so that every fault finds keys that are cached before it and revoked during it. */
 const AGE_MAX_MS = 3_500
-const CREATION_TRIES = 5
-const REVOCATION_TRIES = 3
-/** When a revoked key is presented again, after the volley at the very moment of the acknowledgement. */
-const AGAIN_AFTER_MS = [40, 150, 400, 900, 1_600, 2_400, 3_500]
+const CREATE_ATTEMPTS = 5
+const REVOKE_ATTEMPTS = 3
+/** When a revoked key is presented again, after the burst at the acknowledgement. */
+const PROBE_AFTER_MS = [40, 150, 400, 900, 1_600, 2_400, 3_500]
 
-export interface LivesOptions {
+export interface LifecycleOptions {
   nodes: readonly Node[]
   calls: Calls
-  crowd: Crowd
-  /** Make and revoke the others, and are never revoked themselves. */
-  first: readonly Key[]
+  workers: Workers
+  /** They create and revoke the others, and are never revoked. */
+  adminKeys: readonly Key[]
   random: Random
-  /** Revokes from a process of its own. */
+  /** Revokes from a separate process. */
   revokeAsOperator: (id: string) => Promise<boolean>
 }
 
-export function startLives({ nodes, calls, crowd, first, random: root, revokeAsOperator }: LivesOptions) {
-  const known: Key[] = []
-  /** Keys that are never revoked make others too. */
-  const makers: Key[] = [...first]
-  let living = 0
+export function startKeyLifecycles({
+  nodes,
+  calls,
+  workers,
+  adminKeys,
+  random: root,
+  revokeAsOperator,
+}: LifecycleOptions) {
+  const created: Key[] = []
+  /** Keys that are never revoked create others too. */
+  const creators: Key[] = [...adminKeys]
+  let active = 0
 
   const probes = Object.values(calls.probes)
   const probe = (random: Random, node: Node, key: Key) => random.pick(probes)(node, key)
 
-  /** Whoever gives up soon, as a client that crashes, loses the answer and not what it asked for. */
-  const impatience = (random: Random) => (random.chance(0.15) ? random.between(1, 150) : undefined)
+  /** Some clients disconnect early, as if they crashed: the request still takes effect. */
+  const abandonAfter = (random: Random) => (random.chance(0.15) ? random.between(1, 150) : undefined)
 
-  /** Undefined where no answer came, however often it was asked for. */
+  /** Undefined if no attempt got a response. */
   async function create(random: Random, name: string): Promise<Key | undefined> {
-    const by = random.pick(makers)
-    for (let tries = 1; tries <= CREATION_TRIES; tries++) {
-      const places = random.chance(0.1) ? random.shuffled(nodes).slice(0, 2) : [random.pick(nodes)]
-      const answers = await Promise.all(
-        places.map((node) => calls.create(node, by, name, impatience(random))),
+    const by = random.pick(creators)
+    for (let attempt = 1; attempt <= CREATE_ATTEMPTS; attempt++) {
+      const targets = random.chance(0.1) ? random.shuffled(nodes).slice(0, 2) : [random.pick(nodes)]
+      const responses = await Promise.all(
+        targets.map((node) => calls.create(node, by, name, abandonAfter(random))),
       )
-      const made = answers.find((answer) => answer?.status === 201)
-      if (made) {
-        if (random.chance(0.1)) crowd.goes(calls.create(random.pick(nodes), by, name))
-        return { id: made.json.id, token: made.json.token }
+      const success = responses.find((response) => response?.status === 201)
+      if (success) {
+        if (random.chance(0.1)) workers.run(calls.create(random.pick(nodes), by, name))
+        return { id: success.json.id, token: success.json.token }
       }
       await sleep(random.between(20, 200))
     }
   }
 
-  const warm = async (key: Key) => {
-    for (let turn = 0; turn < 2; turn++)
+  const warmCaches = async (key: Key) => {
+    for (let round = 0; round < 2; round++)
       for (const node of nodes) {
-        crowd.goes(calls.probes.verify(node, key))
+        workers.run(calls.probes.verify(node, key))
         await sleep(15)
       }
   }
 
-  /** Keeps asking while the revocation is under way: an answer that is just being fetched must not outlive it. */
-  function askUntil(random: Random, key: Key, isOver: () => boolean): void {
-    for (const node of nodes) crowd.goes(probe(random, node, key))
-    crowd.goes(
+  /** Probes during the revocation: a database read that overlaps it must not be cached. */
+  function probeUntil(random: Random, key: Key, isDone: () => boolean): void {
+    for (const node of nodes) workers.run(probe(random, node, key))
+    workers.run(
       (async () => {
-        for (; !isOver(); await sleep(random.between(10, 120)))
-          crowd.goes(probe(random, random.pick(nodes), key))
+        for (; !isDone(); await sleep(random.between(10, 120)))
+          workers.run(probe(random, random.pick(nodes), key))
       })(),
     )
   }
 
-  function askEverywhere(random: Random, key: Key): void {
-    for (const node of nodes) for (const ask of probes) crowd.goes(ask(node, key))
-    crowd.goes(
+  function probeAllNodes(random: Random, key: Key): void {
+    for (const node of nodes) for (const probeBy of probes) workers.run(probeBy(node, key))
+    workers.run(
       (async () => {
-        const began = performance.now()
-        for (const afterMs of AGAIN_AFTER_MS) {
-          if (crowd.isStopped) return
-          await sleep(Math.max(0, began + afterMs - performance.now()))
-          for (const node of nodes) crowd.goes(probe(random, node, key))
+        const startedAt = performance.now()
+        for (const afterMs of PROBE_AFTER_MS) {
+          if (workers.isStopped) return
+          await sleep(Math.max(0, startedAt + afterMs - performance.now()))
+          for (const node of nodes) workers.run(probe(random, node, key))
         }
       })(),
     )
   }
 
   async function revoke(random: Random, key: Key): Promise<void> {
-    const by = random.chance(0.15) ? key : random.pick(first)
-    for (let tries = 1; tries <= REVOCATION_TRIES; tries++) {
-      let over = false
-      askUntil(random, key, () => over)
-      const answer = random.chance(0.04)
+    const by = random.chance(0.15) ? key : random.pick(adminKeys)
+    for (let attempt = 1; attempt <= REVOKE_ATTEMPTS; attempt++) {
+      let done = false
+      probeUntil(random, key, () => done)
+      const response = random.chance(0.04)
         ? { status: (await revokeAsOperator(key.id)) ? 200 : 503 }
-        : await calls.revoke(random.pick(nodes), by, key.id, impatience(random))
-      over = true
-      // Nothing left to revoke: an earlier try got through.
-      if (answer?.status === 200 || answer?.status === 404) askEverywhere(random, key)
-      // One that stays in doubt must do no harm either.
-      if ((answer && answer.status !== 503) || random.chance(0.3)) return
+        : await calls.revoke(random.pick(nodes), by, key.id, abandonAfter(random))
+      done = true
+      // 404: an earlier attempt took effect.
+      if (response?.status === 200 || response?.status === 404) probeAllNodes(random, key)
+      // Sometimes gives up on a revocation whose outcome is unknown.
+      if ((response && response.status !== 503) || random.chance(0.3)) return
       await sleep(random.between(20, 300))
     }
   }
 
-  async function live(random: Random, name: string): Promise<void> {
+  async function runLifecycle(random: Random, name: string): Promise<void> {
     const key = await create(random, name)
     if (!key) return
-    known.push(key)
+    created.push(key)
     await probe(random, random.pick(nodes), key)
     if (random.chance(0.1)) {
-      makers.push(key)
+      creators.push(key)
       return
     }
-    // Some are presented for the first time when they are about to go.
-    if (random.chance(0.6)) await warm(key)
+    // Some keys are not cached before their revocation.
+    if (random.chance(0.6)) await warmCaches(key)
     await sleep(random.between(0, AGE_MAX_MS))
-    if (crowd.isStopped) return
+    if (workers.isStopped) return
     await revoke(random, key)
   }
 
-  crowd.repeats(async (turn) => {
-    await sleep(NEW_LIFE_EVERY_MS)
-    if (living >= AT_ONCE_MAX) return
-    living += 1
-    const name = `life-${turn}`
-    crowd.goes(live(root.fork(name), name).finally(() => living--))
+  workers.loop(async (iteration) => {
+    await sleep(START_INTERVAL_MS)
+    if (active >= CONCURRENT_MAX) return
+    active += 1
+    const name = `key-${iteration}`
+    workers.run(runLifecycle(root.fork(name), name).finally(() => active--))
   })
 
-  return { known }
+  return { created }
 }

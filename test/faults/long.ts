@@ -1,24 +1,25 @@
-// The same scenarios for minutes instead of seconds: npm run test:faults. FAULTS_SECONDS says how long each of them takes.
+// The same scenarios for minutes instead of seconds (npm run test:faults). FAULTS_SECONDS sets the length of
+// each.
 import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
-import type { Attempt, Trouble } from './history.ts'
-import { assertSound } from './run.ts'
+import type { Attempt, InjectedFault } from './history.ts'
+import { assertNoViolations } from './run.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
 
-const began = performance.now()
-function tellProgress(attempts: readonly Attempt[], troubles: readonly Trouble[]): void {
-  const seconds = Math.round((performance.now() - began) / 1_000)
-  const unavailable = attempts.filter(({ answer }) => answer?.status === 503).length
+const startedAt = performance.now()
+function printProgress(attempts: readonly Attempt[], injected: readonly InjectedFault[]): void {
+  const seconds = Math.round((performance.now() - startedAt) / 1_000)
+  const unavailable = attempts.filter(({ response }) => response?.status === 503).length
   process.stdout.write(
-    `${seconds} s: ${attempts.length} operations, ${unavailable} times 503, ${troubles.length} troubles\n`,
+    `${seconds} s: ${attempts.length} operations, ${unavailable} with 503, ${injected.length} faults\n`,
   )
 }
 
-test('PostgreSQL, at length', async (t) => {
-  await assertSound(t, await deployOnPostgres(t, 3), { seconds: SECONDS, onProgress: tellProgress })
+test('long run on PostgreSQL without violations', async (t) => {
+  await assertNoViolations(t, await deployOnPostgres(t, 3), { seconds: SECONDS, onProgress: printProgress })
 })
 
-test('SQLite, at length', async (t) => {
-  await assertSound(t, await deployOnSqlite(t, 2), { seconds: SECONDS, onProgress: tellProgress })
+test('long run on SQLite without violations', async (t) => {
+  await assertNoViolations(t, await deployOnSqlite(t, 2), { seconds: SECONDS, onProgress: printProgress })
 })

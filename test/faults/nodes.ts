@@ -1,4 +1,4 @@
-// Adit's processes, and what can be done to them.
+// Server processes that can be killed and paused.
 import type { Test } from '../support/cleanup.ts'
 import { startServing } from '../support/process.ts'
 
@@ -6,26 +6,26 @@ const STARTS_MAX = 5
 
 export interface Node {
   readonly name: string
-  /** Another one after each start. */
+  /** Changes with each start. */
   readonly url: string
-  /** What it logged as an error, of every run. */
-  readonly complaints: string
+  /** Errors logged by all of its processes. */
+  readonly errorLog: string
   start(): Promise<void>
-  /** As a power cut would. */
+  /** SIGKILL, as in a power failure. */
   kill(): Promise<void>
-  /** Stops it where it stands: connections stay open and nothing answers. */
-  freeze(): void
-  thaw(): void
+  /** SIGSTOP: connections stay open and nothing responds. */
+  pause(): void
+  resume(): void
 }
 
 export async function startNode(t: Test, name: string, env: Record<string, string>): Promise<Node> {
-  let complaints = ''
+  let errorLog = ''
   const start = async () => {
-    // A run of many minutes creates more keys in one workspace than a real one needs.
+    // A long run creates more keys than the default limit allows.
     const limits = { ADIT_KEYS_PER_WORKSPACE: '1000000' }
     const started = await startServing(t, { ...env, ...limits, ADIT_LOG_LEVEL: 'error' })
     started.child.stderr?.on('data', (chunk) => {
-      complaints = (complaints + chunk).slice(-10_000)
+      errorLog = (errorLog + chunk).slice(-10_000)
     })
     return started
   }
@@ -35,24 +35,24 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
     get url() {
       return running.url
     },
-    get complaints() {
-      return complaints
+    get errorLog() {
+      return errorLog
     },
     async start() {
-      for (let tries = 1; ; tries++)
+      for (let attempt = 1; ; attempt++)
         try {
           running = await start()
           return
         } catch (error) {
-          // One that loses its database while it starts gives up; whoever supervises it starts it again.
-          if (tries === STARTS_MAX) throw error
+          // Startup fails if the database goes away meanwhile; a supervisor would start it again.
+          if (attempt === STARTS_MAX) throw error
         }
     },
     async kill() {
       running.child.kill('SIGKILL')
       await running.ended
     },
-    freeze: () => running.child.kill('SIGSTOP'),
-    thaw: () => running.child.kill('SIGCONT'),
+    pause: () => running.child.kill('SIGSTOP'),
+    resume: () => running.child.kill('SIGCONT'),
   }
 }

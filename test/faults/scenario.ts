@@ -1,4 +1,5 @@
-// A scenario: clients work on all nodes, troubles come and go, then all is quiet and everybody is asked once more.
+// A scenario: clients use all nodes while faults are injected; then the faults end and every key is verified
+// once more.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EDGE_PREFIX } from '../../src/contract/edge.ts'
 import { PUBLIC_PREFIX } from '../../src/contract/variants.ts'
@@ -7,127 +8,129 @@ import type { Document } from '../support/openapi.ts'
 import { run } from '../support/process.ts'
 import { createRandom } from '../support/random.ts'
 import { until } from '../support/until.ts'
-import { createCalls, insist, type Key } from './calls.ts'
+import { createCalls, type Key, retryUntilResponse } from './calls.ts'
 import type { Deployment } from './deployments.ts'
-import { type Attempt, type History, isAcknowledged, type Trouble } from './history.ts'
-import { startTroubles } from './injection.ts'
-import { startLives } from './key-lifecycle.ts'
+import { type Attempt, type History, type InjectedFault, isAcknowledged } from './history.ts'
+import { startInjection } from './injection.ts'
+import { startKeyLifecycles } from './key-lifecycle.ts'
 import type { Node } from './nodes.ts'
 import { startReporting } from './reporting.ts'
-import { createCrowd } from './workers.ts'
+import { createWorkers } from './workers.ts'
 
-const VISITORS = 3
-const SWEEPERS = 8
-const RECOVERED_WITHIN_MS = 15_000
+const PROBERS = 3
+const CONCURRENCY = 8
+const RECOVERY_MAX_MS = 15_000
 
 export interface ScenarioOptions {
   seed: string
   seconds: number
-  /** Told now and then what happened so far. */
-  onProgress?: (attempts: readonly Attempt[], troubles: readonly Trouble[]) => void
+  /** Called every 10 s. */
+  onProgress?: (attempts: readonly Attempt[], injected: readonly InjectedFault[]) => void
 }
 
-export async function play(t: Test, deployment: Deployment, options: ScenarioOptions): Promise<History> {
-  const { nodes, database, first, edges, workspace } = deployment
+export async function runScenario(
+  t: Test,
+  deployment: Deployment,
+  options: ScenarioOptions,
+): Promise<History> {
+  const { nodes, database, adminKeys, edges, workspace } = deployment
   const random = createRandom(options.seed)
   const attempts: Attempt[] = []
-  const troubles: Trouble[] = []
+  const injected: InjectedFault[] = []
   const calls = createCalls(attempts, edges[0] as (typeof edges)[number])
-  const clients = createCrowd()
-  const troublemakers = createCrowd()
+  const clients = createWorkers()
+  const injectors = createWorkers()
 
   const revokeAsOperator = async (id: string): Promise<boolean> => {
     const startMs = performance.now()
     const { code, stdout } = await run(t, ['admin', 'key', 'revoke', id, '--json'], {
       ADIT_DATABASE_URL: database,
     })
-    const answer =
+    const response =
       code === 0 ? { status: 200, text: stdout, json: undefined, headers: new Headers() } : undefined
     const endMs = performance.now()
-    attempts.push({ kind: 'operator.revoke', node: 'operator', startMs, endMs, revokes: id, answer })
+    attempts.push({ kind: 'operator.revoke', node: 'operator', startMs, endMs, revokes: id, response })
     return code === 0
   }
 
-  const { known } = startLives({
+  const { created } = startKeyLifecycles({
     nodes,
     calls,
-    crowd: clients,
-    first,
-    random: random.fork('lives'),
+    workers: clients,
+    adminKeys,
+    random: random.fork('keys'),
     revokeAsOperator,
   })
   const reporting = startReporting({
     nodes,
     calls,
-    crowd: clients,
+    workers: clients,
     edges,
     workspace,
     random: random.fork('edges'),
   })
-  for (let index = 0; index < VISITORS; index++) {
-    const own = random.fork(`visitor-${index}`)
-    clients.repeats(async () => {
+  for (let index = 0; index < PROBERS; index++) {
+    const own = random.fork(`prober-${index}`)
+    clients.loop(async () => {
       await sleep(own.between(5, 60))
-      const key = known.length > 0 && own.chance(0.9) ? own.pick(known.slice(-50)) : own.pick(first)
+      const key = created.length > 0 && own.chance(0.9) ? own.pick(created.slice(-50)) : own.pick(adminKeys)
       const node = own.pick(nodes)
       await (own.chance(0.05)
-        ? calls.readUsage(node, own.pick(first))
+        ? calls.readUsage(node, own.pick(adminKeys))
         : own.pick(Object.values(calls.probes))(node, key))
     })
   }
-  deployment.lanes.forEach((lane, index) => {
-    startTroubles(troublemakers, troubles, lane, random.fork(`lane-${index}`))
+  deployment.schedules.forEach((schedule, index) => {
+    startInjection(injectors, injected, schedule, random.fork(`schedule-${index}`))
   })
 
-  const ends = performance.now() + options.seconds * 1_000
-  while (performance.now() < ends) {
-    await sleep(Math.min(10_000, ends - performance.now()))
-    options.onProgress?.(attempts, troubles)
+  const endsAt = performance.now() + options.seconds * 1_000
+  while (performance.now() < endsAt) {
+    await sleep(Math.min(10_000, endsAt - performance.now()))
+    options.onProgress?.(attempts, injected)
   }
-  await Promise.all([clients.stop(), troublemakers.stop()])
-  await Promise.all(
-    nodes.map((node) => until(`${node.name} is ready`, () => isReady(node), RECOVERED_WITHIN_MS)),
-  )
+  await Promise.all([clients.stop(), injectors.stop()])
+  await Promise.all(nodes.map((node) => until(`${node.name} is ready`, () => isReady(node), RECOVERY_MAX_MS)))
 
-  const quietMs = performance.now()
+  const quiescentMs = performance.now()
   const counted = await reporting.settle()
-  await askForAll(nodes, keysOf(attempts, first), calls)
-  const somewhere = random.pick(nodes)
-  const somebody = random.pick(first)
-  const { totalBytes, eventCount } = (await insist(() => calls.readUsage(somewhere, somebody))).json
+  await verifyAll(nodes, keysOf(attempts, adminKeys), calls)
+  const node = random.pick(nodes)
+  const key = random.pick(adminKeys)
+  const { totalBytes, eventCount } = (await retryUntilResponse(() => calls.readUsage(node, key))).json
   return {
     nodes: nodes.map(({ name }) => name),
-    initialKeyIds: first.map(({ id }) => id),
+    initialKeyIds: adminKeys.map(({ id }) => id),
     attempts,
-    troubles,
-    quietMs,
-    listed: (await insist(() => calls.listAll(somewhere, somebody))).json.tokens,
-    usage: { told: { bytes: totalBytes, events: eventCount }, counted },
+    injected,
+    quiescentMs,
+    listed: (await retryUntilResponse(() => calls.listAll(node, key))).json.tokens,
+    usage: { reported: { bytes: totalBytes, events: eventCount }, counted },
     documents: {
-      public: await fetchDocument(somewhere, PUBLIC_PREFIX),
-      edge: await fetchDocument(somewhere, EDGE_PREFIX),
+      public: await fetchDocument(node, PUBLIC_PREFIX),
+      edge: await fetchDocument(node, EDGE_PREFIX),
     },
   }
 }
 
-/** Every key that was acknowledged. */
-const keysOf = (attempts: readonly Attempt[], first: readonly Key[]): Key[] => {
+/** Every key whose creation was acknowledged. */
+const keysOf = (attempts: readonly Attempt[], adminKeys: readonly Key[]): Key[] => {
   const created = attempts.filter((attempt) => attempt.kind === 'tokens.create' && isAcknowledged(attempt))
-  const keys = created.map(({ answer }): [string, Key] => [answer?.json.id, answer?.json])
-  return [...first, ...new Map(keys).values()]
+  const keys = created.map(({ response }): [string, Key] => [response?.json.id, response?.json])
+  return [...adminKeys, ...new Map(keys).values()]
 }
 
-/** Each key, on each node. */
-async function askForAll(
+/** Each key on each node. */
+async function verifyAll(
   nodes: readonly Node[],
   keys: readonly Key[],
   calls: ReturnType<typeof createCalls>,
 ) {
-  const questions = keys.flatMap((key) => nodes.map((node) => () => calls.probes.verify(node, key)))
-  const sweepers = Array.from({ length: SWEEPERS }, async () => {
-    for (let ask = questions.pop(); ask; ask = questions.pop()) await insist(ask)
+  const requests = keys.flatMap((key) => nodes.map((node) => () => calls.probes.verify(node, key)))
+  const workers = Array.from({ length: CONCURRENCY }, async () => {
+    for (let send = requests.pop(); send; send = requests.pop()) await retryUntilResponse(send)
   })
-  await Promise.all(sweepers)
+  await Promise.all(workers)
 }
 
 const isReady = async (node: Node) =>

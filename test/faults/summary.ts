@@ -1,24 +1,26 @@
-// A history in a few lines, for people.
+// A history in a few lines.
 import { type History, isAcknowledged, type Violation } from './history.ts'
 
-export function summarize({ attempts, troubles, listed, usage }: History, violations: Violation[]): string[] {
-  const took = attempts
+export function summarize({ attempts, injected, listed, usage }: History, violations: Violation[]): string[] {
+  const durations = attempts
     .filter((attempt) => attempt.revokes !== undefined && isAcknowledged(attempt))
     .map(({ startMs, endMs }) => Math.round(endMs - startMs))
     .sort((a, b) => a - b)
-  const answered = (status: number) => attempts.filter(({ answer }) => answer?.status === status).length
+  const withStatus = (status: number) => attempts.filter(({ response }) => response?.status === status).length
+  const median = durations[durations.length >> 1]
+  const staleAccepts = violations.filter(({ rule }) => rule === 'stale accept').length
   return [
     `${attempts.length} operations: ${counts(attempts.map(({ kind }) => kind))}`,
-    `${troubles.length} troubles: ${counts(troubles.map(({ kind }) => kind))}`,
-    `${attempts.filter(({ answer }) => !answer).length} without an answer, ${answered(503)} answered with 503`,
-    `${took.length} revocations acknowledged, in ${took[took.length >> 1]} ms at the median and ${took.at(-1)} ms at most`,
-    `${listed.length} keys, ${usage.told.bytes} bytes and ${usage.told.events} events at the end`,
-    `${violations.filter(({ rule }) => rule === 'stale accept').length} stale accepts, ${violations.length} violations in all`,
+    `${injected.length} faults: ${counts(injected.map(({ kind }) => kind))}`,
+    `${attempts.filter(({ response }) => !response).length} without a response, ${withStatus(503)} with 503`,
+    `${durations.length} revocations acknowledged in ${median} ms (median), ${durations.at(-1)} ms (max)`,
+    `${listed.length} keys, ${usage.reported.bytes} bytes and ${usage.reported.events} events at the end`,
+    `${staleAccepts} stale accepts, ${violations.length} violations in total`,
   ]
 }
 
-const counts = (words: string[]): string =>
-  [...Map.groupBy(words, (word) => word)]
-    .map(([word, all]) => `${all.length} ${word}`)
+const counts = (values: string[]): string =>
+  [...Map.groupBy(values, (value) => value)]
+    .map(([value, all]) => `${all.length} ${value}`)
     .sort((a, b) => Number.parseInt(b, 10) - Number.parseInt(a, 10))
     .join(', ')

@@ -1,28 +1,28 @@
-// Everybody who is at work at the same time, so that all can be told to stop and be waited for.
+// Concurrent tasks that can be stopped and awaited together.
 
-export interface Crowd {
-  /** Something that goes on beside everything else. */
-  goes(work: Promise<unknown>): void
-  /** The same again and again, until `stop`. */
-  repeats(work: (turn: number) => Promise<unknown>): void
+export interface Workers {
+  /** Tracks a task. */
+  run(task: Promise<unknown>): void
+  /** Repeats a task until `stop`. */
+  loop(task: (iteration: number) => Promise<unknown>): void
   readonly isStopped: boolean
-  /** Begins nothing new, and waits for what is under way. Throws if anything went wrong, now or earlier. */
+  /** Starts no new iteration and waits for running tasks. Throws the first failure, if any. */
   stop(): Promise<void>
 }
 
-export function createCrowd(): Crowd {
-  const working = new Set<Promise<unknown>>()
+export function createWorkers(): Workers {
+  const running = new Set<Promise<unknown>>()
   const failures: unknown[] = []
   let stopped = false
-  const crowd: Crowd = {
-    goes(work) {
-      const watched = work.catch((error) => failures.push(error)).finally(() => working.delete(watched))
-      working.add(watched)
+  const workers: Workers = {
+    run(task) {
+      const tracked = task.catch((error) => failures.push(error)).finally(() => running.delete(tracked))
+      running.add(tracked)
     },
-    repeats(work) {
-      crowd.goes(
+    loop(task) {
+      workers.run(
         (async () => {
-          for (let turn = 1; !stopped; turn++) await work(turn)
+          for (let iteration = 1; !stopped; iteration++) await task(iteration)
         })(),
       )
     },
@@ -31,9 +31,9 @@ export function createCrowd(): Crowd {
     },
     async stop() {
       stopped = true
-      while (working.size > 0) await Promise.all(working)
+      while (running.size > 0) await Promise.all(running)
       if (failures.length > 0) throw failures[0]
     },
   }
-  return crowd
+  return workers
 }
