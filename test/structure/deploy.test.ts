@@ -1,5 +1,5 @@
-// What lies in deploy/ names settings, files and times of the program: held against it here, and read by the tools that
-// will read it where those are installed.
+// The files in deploy/ contain settings, paths and timeouts of the program. They are checked against it, and by the
+// tools that read them if those are installed.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,40 +18,40 @@ const proxy = read('deploy/haproxy.cfg')
 
 const seconds = (text: string, pattern: RegExp): number => {
   const found = pattern.exec(text)?.[1]
-  assert.ok(found, `${pattern} is not there`)
+  assert.ok(found, `${pattern} not found`)
   return Number(found)
 }
 
-/** As the shell that calls compose would, with everything set that has to be. */
-const filledIn = (value: string) =>
+/** Substitutes variables as compose does, with every required one set. */
+const substitute = (value: string) =>
   value
     .replace(/\$\{\w+:-([^}]*)\}/g, '$1')
     .replace(/\$\{\w+:\?[^}]*\}/g, 'x'.repeat(40))
     .replace(/^"(.*)"$/, '$1')
 
-/** Of the block that the nodes share. */
+/** The environment that all nodes share. */
 const nodeEnvironment = Object.fromEntries(
   [...compose.matchAll(/^ {4}(ADIT_\w+): (.+)$/gm)].map(([, name, value]) => [
     name,
-    filledIn(value as string),
+    substitute(value as string),
   ]),
 )
 
-test('whatever deploy/ names as a setting is one, and has a value that will do', () => {
+test('every setting in deploy/ exists and has a valid value', () => {
   for (const text of [compose, unit, dockerfile, proxy])
     for (const [name] of text.matchAll(/\bADIT_[A-Z_]+\b/g)) assert.ok(Object.hasOwn(settings, name), name)
   assert.ok(Object.keys(nodeEnvironment).length > 5)
   assert.equal(readConfig(nodeEnvironment).database.engine, 'postgres')
   for (const text of [unit, dockerfile]) {
-    const given = [...text.matchAll(/^(?:Environment=|ENV ).*$/gm)].flatMap(([line]) => [
+    const assignments = [...text.matchAll(/^(?:Environment=|ENV ).*$/gm)].flatMap(([line]) => [
       ...line.matchAll(/(ADIT_\w+)=(\S+)/g),
     ])
-    assert.ok(given.length > 0)
-    readConfig(Object.fromEntries(given.map(([, name, value]) => [name, value])))
+    assert.ok(assignments.length > 0)
+    readConfig(Object.fromEntries(assignments.map(([, name, value]) => [name, value])))
   }
 })
 
-test('the image has a Node that will do, and starts it without a shell in between', () => {
+test('the image has a supported Node and runs it without a shell', () => {
   const least = Number(/^>=(\d+)$/.exec(JSON.parse(read('package.json')).engines.node)?.[1])
   const versions = [...dockerfile.matchAll(/^FROM node:(\d+)/gm)].map(([, major]) => Number(major))
   assert.equal(versions.length, 2)
@@ -62,7 +62,7 @@ test('the image has a Node that will do, and starts it without a shell in betwee
   assert.ok(dockerfile.indexOf('USER node') < dockerfile.indexOf('ENTRYPOINT'))
 })
 
-test('the files that deploy/ refers to are there, and reach the builder of the image', () => {
+test('the files that deploy/ uses exist and are in the build context of the image', () => {
   const sent = read('.dockerignore')
     .split('\n')
     .flatMap((line) => (line.startsWith('!') ? line.slice(1) : []))
@@ -71,11 +71,11 @@ test('the files that deploy/ refers to are there, and reach the builder of the i
     ([, paths = '']) => paths.split(' ').map((path) => path.replace('/app/', '')),
   )
   assert.ok(copied.length >= 8, copied.join())
-  // What its build runs: the scripts of package.json, and the compiler's settings.
+  // The build also needs the sources and the compiler's settings.
   for (const path of [...copied, 'src', 'web', 'tsconfig.json', 'tsconfig.build.json']) {
     if (built.includes(path)) continue
     assert.ok(existsSync(join(root, path)), path)
-    assert.ok(sent.includes(path), `${path} is kept from the builder`)
+    assert.ok(sent.includes(path), `${path} is excluded by .dockerignore`)
   }
   assert.ok(existsSync(join(root, 'deploy', /context: (\S+)/.exec(compose)?.[1] as string, 'package.json')))
   assert.ok(existsSync(join(root, /dockerfile: (\S+)/.exec(compose)?.[1] as string)))
@@ -86,7 +86,7 @@ test('the files that deploy/ refers to are there, and reach the builder of the i
   assert.ok(existsSync(join(root, launcher.slice(installed.length))))
 })
 
-test('the proxy knows every node, is trusted by its address, and asks whether they are ready', () => {
+test('the proxy lists every node, checks /readyz, and is trusted by its address', () => {
   const nodes = [...compose.matchAll(/^ {2}([\w-]+): \*node$/gm)].map(([, name]) => name)
   const servers = [...proxy.matchAll(/^ {2}server (\S+) (\S+):(\d+)$/gm)]
   assert.equal(nodes.length, 3)
@@ -96,7 +96,7 @@ test('the proxy knows every node, is trusted by its address, and asks whether th
   )
   for (const [, , , port] of servers) assert.equal(port, nodeEnvironment.ADIT_PORT)
   assert.equal(/ipv4_address: (\S+)/.exec(compose)?.[1], nodeEnvironment.ADIT_TRUSTED_PROXIES)
-  // Whatever asks for no address of its own gets one from the upper half.
+  // Automatic addresses are in the upper half of the subnet.
   const [subnet, range] = [/subnet: (\S+)\.0\/24$/m, /ip_range: (\S+)\.128\/25$/m].map(
     (pattern) => pattern.exec(compose)?.[1],
   )
@@ -104,11 +104,11 @@ test('the proxy knows every node, is trusted by its address, and asks whether th
   assert.match(nodeEnvironment.ADIT_TRUSTED_PROXIES ?? '', new RegExp(`^${subnet}\\.\\d\\d$`))
   assert.match(proxy, /http-check send meth GET uri \/readyz/)
   assert.match(proxy, /set-header X-Forwarded-For %\[src\]/)
-  // Seen: without it every event of a stream came 200 ms later.
+  // Without it every event of a stream was delayed by 200 ms.
   assert.match(proxy, /^ {2}option http-no-delay$/m)
 })
 
-test('where no node is ready, the proxy answers as a node would', () => {
+test('if no node is ready, the proxy responds like a node', () => {
   const { status, example } = faults.unavailable
   const [, code, type, body, headers] =
     /^ {2}http-error status (\d+) content-type "(.+?)" string '(.+?)' (hdr .+)$/m.exec(proxy) ?? []
@@ -119,15 +119,15 @@ test('where no node is ready, the proxy answers as a node would', () => {
     assert.ok(headers?.includes(`hdr ${header}`), header)
 })
 
-test('the times fit: a node is noticed before it stops, finishes before it is killed, and no stream is cut', () => {
+test('timeouts match: the proxy notices a node before it stops, it drains before it is killed, no stream is cut', () => {
   const source = (path: string, name: string) =>
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
   const drain = source('src/http/server/drain.ts', 'PATIENCE_MS')
   const comment = source('src/http/api/change-events.ts', 'COMMENT_EVERY_MS')
   const idle = source('src/http/server/connection-guard.ts', 'KEEP_ALIVE_MS')
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
-  const noticed = seconds(proxy, /inter (\d+)s/) * seconds(proxy, /fall (\d+)/)
-  assert.ok(noticed < delay, 'ADIT_STOP_DELAY is too short for the checks')
+  const noticedAfter = seconds(proxy, /inter (\d+)s/) * seconds(proxy, /fall (\d+)/)
+  assert.ok(noticedAfter < delay, 'ADIT_STOP_DELAY is shorter than the health checks need')
   assert.ok(seconds(compose, /^ {2}stop_grace_period: (\d+)s/m) >= delay + drain + 5)
   assert.ok(
     seconds(compose, /^ {4}stop_grace_period: (\d+)s\n {4}ports:/m) >
@@ -139,15 +139,15 @@ test('the times fit: a node is noticed before it stops, finishes before it is ki
   assert.ok(seconds(proxy, /timeout http-keep-alive (\d+)s/) < idle)
 })
 
-test('HAProxy takes its configuration', (t) => {
-  if (spawnSync('haproxy', ['-v']).status !== 0) return t.skip('HAProxy is not installed here')
+test('HAProxy accepts its configuration', (t) => {
+  if (spawnSync('haproxy', ['-v']).status !== 0) return t.skip('HAProxy is not installed')
   const { status, stderr } = spawnSync('haproxy', ['-c', '-f', join(root, 'deploy/haproxy.cfg')])
   assert.equal(status, 0, String(stderr))
 })
 
-test('systemd takes the unit', (t) => {
-  if (spawnSync('systemd-analyze', ['--version']).status !== 0) return t.skip('systemd is not installed here')
-  // Its program is looked for, and is elsewhere.
+test('systemd accepts the unit', (t) => {
+  if (spawnSync('systemd-analyze', ['--version']).status !== 0) return t.skip('systemd is not installed')
+  // systemd checks that the program exists; it is elsewhere on this machine.
   const file = join(createFolder(t), 'adit.service')
   writeFileSync(file, unit.replaceAll(/^ExecStart=\S+/gm, `ExecStart=${process.execPath}`))
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file])

@@ -1,4 +1,4 @@
-// Which part may import which. Dependencies point one way.
+// Dependencies between parts point one way. ARCHITECTURE.md has the same table.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { root } from '../support/process.ts'
 
-/** What each part may import of ours, and of others' packages. */
+/** The parts and packages that each part may import. */
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
   credentials: { ours: [], packages: [] },
   contract: { ours: ['credentials'], packages: ['typebox'] },
@@ -92,7 +92,7 @@ test('every import follows the dependency rules', () => {
     seen += 1
     const part = partOf(file)
     const rule = rules[part]
-    assert.ok(rule, `${file} is in no known part`)
+    assert.ok(rule, `${file} belongs to no known part`)
     if (ours) assert.ok([part, ...rule.ours].includes(partOf(to)), `${file} must not import ${to}`)
     else if (!isBuiltin(to)) {
       const name = to
@@ -102,10 +102,10 @@ test('every import follows the dependency rules', () => {
       assert.ok(rule.packages.includes(name), `${file} must not import the package ${name}`)
     }
   }
-  assert.ok(seen > 100, 'the imports were not found')
+  assert.ok(seen > 100, 'found too few imports')
 })
 
-test('only the configuration reads the environment, and only the HTTP side and tunnels know HTTP', () => {
+test('only the configuration reads the environment, and only http/ and tunnels/ import node:http', () => {
   const source = join(root, 'src')
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
@@ -124,11 +124,11 @@ test('the client and the edge SDK import no package at run time, and of other pa
   }
 })
 
-test('no two files import each other, however far around', () => {
+test('imports have no cycles', () => {
   const targets = new Map<string, string[]>()
   for (const { file, to, ours } of imports()) if (ours) targets.set(file, [...(targets.get(file) ?? []), to])
   const walk = (file: string, path: string[]): void => {
-    assert.ok(!path.includes(file), `a circle: ${[...path, file].join(' → ')}`)
+    assert.ok(!path.includes(file), `cycle: ${[...path, file].join(' → ')}`)
     for (const target of targets.get(file) ?? []) walk(target, [...path, file])
   }
   for (const file of targets.keys()) walk(file, [])

@@ -1,11 +1,11 @@
-// What the program tells people to run.
+// Commands in messages and documents must not run another package that is called adit.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { root } from '../support/process.ts'
 
-test('no source names npx: outside a clone it would run another package that is called adit', () => {
+test('no message of the program mentions npx', () => {
   const sources = globSync(['src/**/*.ts', 'bin/*.js', 'scripts/*.{ts,js}', 'web/src/**/*.{ts,tsx}'], {
     cwd: root,
   })
@@ -14,7 +14,7 @@ test('no source names npx: outside a clone it would run another package that is 
   assert.deepEqual(naming, [])
 })
 
-test('the documents never run adit by npx in a way that could fetch another package', () => {
+test('the documents run adit by npx only with --no-install', () => {
   const documents = globSync(['README.md', 'CONTRIBUTING.md', 'docs/**/*.md'], { cwd: root })
   const unsafe = documents.flatMap((document) =>
     readFileSync(join(root, document), 'utf8')
