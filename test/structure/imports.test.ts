@@ -1,6 +1,6 @@
 // Dependencies between parts point one way. ARCHITECTURE.md has the same table.
 import assert from 'node:assert/strict'
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
@@ -127,9 +127,30 @@ test('the client and the edge SDK import no package at run time, and of other pa
 test('imports have no cycles', () => {
   const targets = new Map<string, string[]>()
   for (const { file, to, ours } of imports()) if (ours) targets.set(file, [...(targets.get(file) ?? []), to])
+  const visited = new Set<string>()
   const walk = (file: string, path: string[]): void => {
     assert.ok(!path.includes(file), `cycle: ${[...path, file].join(' → ')}`)
+    if (visited.has(file)) return
     for (const target of targets.get(file) ?? []) walk(target, [...path, file])
+    visited.add(file)
   }
   for (const file of targets.keys()) walk(file, [])
+})
+
+test('the table of ARCHITECTURE.md lists these rules, and its diagram has no other arrows', () => {
+  const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const isFolder = (part: string) => existsSync(join(root, 'src', part))
+  const folders = Object.entries(rules).filter(([part]) => isFolder(part))
+  const namesIn = (cell: string) => [...cell.matchAll(/`([\w/-]+)`/g)].map(([, name = '']) => name).sort()
+  const rows = [...text.matchAll(/^\| (`.+?`) \| (.*?) ?\|/gm)].flatMap(([, parts = '', imported = '']) =>
+    namesIn(parts).map((part) => [part, namesIn(imported)]),
+  )
+  assert.deepEqual(
+    Object.fromEntries(rows),
+    Object.fromEntries(folders.map(([part, { ours }]) => [part, ours.filter(isFolder).sort()])),
+  )
+  const [, diagram = ''] = /```mermaid\n(.*?)```/s.exec(text) ?? []
+  const arrows = [...diagram.matchAll(/^ +([\w-]+)(?:\[.*?\])? --> ([\w-]+)/gm)]
+  assert.ok(arrows.length > 20)
+  for (const [arrow, from = '', to = ''] of arrows) assert.ok(rules[from]?.ours.includes(to), arrow)
 })
