@@ -1,7 +1,7 @@
 // The one way out for all commands: data to standard output, talk to standard error, JSON where it was asked for.
 import { once } from 'node:events'
 import { Writable } from 'node:stream'
-import { writable } from '../client/exact-json.ts'
+import { toSerializable } from '../client/exact-json.ts'
 import { isDumbTerminal } from '../config.ts'
 import { CommandError } from './errors.ts'
 import { type Columns, jsonTexts, tableTexts } from './table.ts'
@@ -36,7 +36,8 @@ export function createIo(json: boolean): Io {
   const overwrites = stderr.isTTY && !json && !isDumbTerminal()
   return {
     json,
-    data: (value, text) => stdout.write(`${json ? JSON.stringify(writable(value)) : stripControl(text)}\n`),
+    data: (value, text) =>
+      stdout.write(`${json ? JSON.stringify(toSerializable(value)) : stripControl(text)}\n`),
     async list(slices, columns) {
       const texts = json ? jsonTexts(slices) : tableTexts(slices, columns)
       for await (const text of texts)

@@ -1,5 +1,5 @@
 // Tables for people, and lists that may be long: written part by part, so that a command never holds all of one.
-import { writable } from '../client/exact-json.ts'
+import { toSerializable } from '../client/exact-json.ts'
 
 /** Rows that are aligned with one another; a list that is longer is aligned in parts. */
 const ALIGNED_ROWS = 500
@@ -34,7 +34,7 @@ export async function* jsonTexts<T>(slices: Slices<T>): AsyncGenerator<string> {
   let before = '['
   for await (const items of slices) {
     if (items.length === 0) continue
-    yield before + items.map((item) => JSON.stringify(writable(item))).join(',')
+    yield before + items.map((item) => JSON.stringify(toSerializable(item))).join(',')
     before = ','
   }
   yield before === '[' ? '[]\n' : ']\n'

@@ -1,9 +1,9 @@
-// JSON whose integers stay exact. Counts may pass 2^53, where a plain reader would round them.
+// JSON with exact integers: counts may exceed 2^53, where JSON.parse rounds them.
 
-/** A bigint where a number would not be exact, and a number everywhere else. */
+/** A bigint if a number would not be exact, and a number otherwise. */
 export type Count = number | bigint
 
-/** What arrives of an answer of the contract, in which counts are bigints. */
+/** A response as the client returns it: bigints of the contract become counts. */
 export type Received<T> = T extends bigint
   ? Count
   : T extends readonly (infer E)[]
@@ -12,7 +12,7 @@ export type Received<T> = T extends bigint
       ? { [K in keyof T]: Received<T[K]> }
       : T
 
-/** An object or a list; undefined where the text is neither. */
+/** Parses an object or array; undefined if the text is neither. */
 export function parseExact(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text, exact)
@@ -22,18 +22,18 @@ export function parseExact(text: string): object | undefined {
   }
 }
 
-/** Not in the compiler's library yet, and not in every browser: there nothing is written. */
+/** Missing in the compiler's library and in some browsers, where nothing is serialized with bigints. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
-/** The other way: a copy that `JSON.stringify` writes exactly. */
-export function writable(value: unknown): unknown {
+/** A copy that `JSON.stringify` writes with exact integers. */
+export function toSerializable(value: unknown): unknown {
   if (typeof value === 'bigint') return rawJSON(String(value))
-  if (Array.isArray(value)) return value.map(writable)
+  if (Array.isArray(value)) return value.map(toSerializable)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([member, inner]) => [member, writable(inner)]))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toSerializable(inner)]))
 }
 
-/** Browsers that do not give the source of a number yet show it rounded, as they always did. */
+/** Browsers that do not pass the source text of a number return it rounded. */
 function exact(_key: string, value: unknown, context?: { source?: string }): unknown {
   const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
   return isRounded && context?.source && /^-?\d+$/.test(context.source) ? BigInt(context.source) : value

@@ -1,16 +1,16 @@
-// A route of the contract, `POST /tokens/{id}`, and what it takes → what to send.
+// Builds an HTTP request from a route of the contract, such as `POST /tokens/{id}`, and an input object.
 
-export interface Outgoing {
+export interface BuiltRequest {
   method: string
-  /** With its query, relative to where the operations begin. */
+  /** With the query, relative to the API's prefix. */
   path: string
   body: string | undefined
 }
 
-/** Parameters go into the path; the rest into the query, or into the body of a POST. */
-export function outgoing(route: string, given: object | undefined): Outgoing {
+/** Path parameters are inserted into the path; the rest becomes the query, or the body of a POST. */
+export function buildRequest(route: string, input: object | undefined): BuiltRequest {
   const [method = '', pattern = ''] = route.split(' ')
-  const fields: Record<string, unknown> = { ...given }
+  const fields: Record<string, unknown> = { ...input }
   const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = encodeURIComponent(String(fields[name]))
     delete fields[name]

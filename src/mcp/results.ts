@@ -1,13 +1,13 @@
 // What a call came to → what the agent is given: structured beside readable, and a failure with what to do about it.
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
-import { writable } from '../client/exact-json.ts'
+import { toSerializable } from '../client/exact-json.ts'
 import type { AditError } from '../client/index.ts'
 import { errorHint } from './error-hints.ts'
 import { summaries } from './summaries.ts'
 import type { AgentTool } from './tools.ts'
 
 export function succeeded({ operation }: AgentTool, answer: object, given: object): CallToolResult {
-  const structuredContent = writable(answer) as Record<string, unknown>
+  const structuredContent = toSerializable(answer) as Record<string, unknown>
   const sentence = (summaries[operation.id] as (answer: object, given: object) => string)(answer, given)
   return {
     content: [{ type: 'text', text: `${sentence}\n\n${JSON.stringify(structuredContent)}` }],

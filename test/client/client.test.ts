@@ -1,4 +1,4 @@
-// The typed client: against the real server in both variants, and against one that misbehaves.
+// The typed client, against a real server in both variants and against misbehaving ones.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
@@ -23,7 +23,7 @@ const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
 }
 
 for (const engine of engines)
-  test(`${engine}: every operation of variant A, and the faults as they come`, async (t) => {
+  test(`${engine}: every operation of variant A, and its faults`, async (t) => {
     const { url, key, services, workspace } = await serve(t, { engine })
     const client = createClient({ baseUrl: url, apiKey: key.token })
     assert.deepEqual(await client.workspace.read(), {
@@ -32,18 +32,18 @@ for (const engine of engines)
       provisioned: true,
       tunnelBase: 'acme.localhost',
     })
-    const made = await client.tokens.create({ label: 'ci' })
-    assert.match(made.token, /^adit_/)
+    const created = await client.tokens.create({ label: 'ci' })
+    assert.match(created.token, /^adit_/)
     const { tokens } = await client.tokens.list({ limit: 1 })
     assert.deepEqual(
       tokens.map(({ id }) => id),
-      [made.id],
+      [created.id],
     )
     assert.equal((await client.usage.read()).series.length, 30)
     assert.equal((await client.usage.read({ days: 7 })).series.length, 7)
     assert.equal(((await client.description.read()) as { openapi: string }).openapi, '3.1.1')
-    assert.deepEqual(await client.tokens.revoke({ id: made.id }), { id: made.id, revoked: true })
-    assert.deepEqual(await faultOf(client.tokens.revoke({ id: made.id })), { error: 'not_found' })
+    assert.deepEqual(await client.tokens.revoke({ id: created.id }), { id: created.id, revoked: true })
+    assert.deepEqual(await faultOf(client.tokens.revoke({ id: created.id })), { error: 'not_found' })
     const invalid = await faultOf(client.tokens.create({ label: 'x'.repeat(81) }))
     assert.ok(invalid.error === 'invalid_request' && invalid.details[0]?.path === '/body/label')
     await revoke({ ...services, actor: operator, workspaceId: workspace.id }, key.id)
@@ -51,7 +51,7 @@ for (const engine of engines)
     assert.ok(refused.error === 'unauthorized' && /revoked/.test(refused.message))
   })
 
-test('variant B: reads, and nothing that writes', async (t) => {
+test('variant B: reads only', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
   const client = createClient<'B'>({ baseUrl: `${url}/`, apiKey: key.token })
   assert.equal((await client.workspace.read()).exampleUrl, 'my-app.acme.localhost')
@@ -61,7 +61,7 @@ test('variant B: reads, and nothing that writes', async (t) => {
   assert.deepEqual(await faultOf(asA.tokens.create({})), { error: 'not_found' })
 })
 
-test('counts past 2^53 arrive exactly', async (t) => {
+test('counts above 2^53 are exact', async (t) => {
   const { url, key, services, workspace } = await serve(t, { engine: 'sqlite' })
   await mergeReport(services.store, {
     edgeId: 'edge_1',
@@ -84,8 +84,8 @@ test('counts past 2^53 arrive exactly', async (t) => {
 })
 
 /** A server in front of the real one, or instead of it. */
-async function stand(t: Test, answer: RequestListener): Promise<string> {
-  const server = createServer(answer).listen(0, '127.0.0.1')
+async function startServer(t: Test, onRequest: RequestListener): Promise<string> {
+  const server = createServer(onRequest).listen(0, '127.0.0.1')
   await once(server, 'listening')
   atEnd(t, () => {
     server.closeAllConnections()
@@ -94,7 +94,7 @@ async function stand(t: Test, answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Passes the first requests to `misbehave`, and the others on to the real server. */
+/** Passes the first requests to `misbehave`, and proxies the others to the real server. */
 async function inFrontOf(
   t: Test,
   target: string,
@@ -102,23 +102,23 @@ async function inFrontOf(
   misbehave: RequestListener,
 ): Promise<string> {
   let seen = 0
-  return stand(t, async (request, response) => {
+  return startServer(t, async (request, response) => {
     seen += 1
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    const passOn = () =>
+    const proxy = () =>
       fetch(target + request.url, {
         method: request.method as string,
         headers: request.headers as Record<string, string>,
         ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
       })
     if (seen > times) {
-      const answer = await passOn()
-      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+      const proxied = await proxy()
+      response.writeHead(proxied.status, { 'content-type': 'application/json' }).end(await proxied.text())
       return
     }
-    // Done by the server, but the answer does not get through.
-    if (misbehave.length === 3) await passOn()
+    // Processed by the server, but the response is lost.
+    if (misbehave.length === 3) await proxy()
     misbehave(request, response)
   })
 }
@@ -126,72 +126,72 @@ async function inFrontOf(
 const unavailable: RequestListener = (_request, response) =>
   response.writeHead(503, { 'retry-after': '0' }).end('{"error":"unavailable","message":"Not now."}')
 
-test('503 twice is tried again, and one key is minted', async (t) => {
+test('503 is retried, and one key is created', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const client = createClient({ baseUrl: await inFrontOf(t, url, 2, unavailable), apiKey: key.token })
-  const made = await client.tokens.create({ label: 'once' })
+  const created = await client.tokens.create({ label: 'once' })
   const { tokens } = (await call('GET', '/tokens')).json
   assert.deepEqual(
     tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
-    [made.id],
+    [created.id],
   )
 })
 
 for (const [what, misbehave] of [
   [
-    'a connection that is dropped after the key was minted',
+    'a connection that is dropped after the key was created',
     (_: unknown, response: { destroy(): void }) => response.destroy(),
   ],
   [
-    'garbage instead of the answer',
+    'garbage instead of the response',
     (_: unknown, response: { end(text: string): void }) => response.end('<html>gateway</html>'),
   ],
-  ['an answer that comes too late', () => {}],
+  ['a response after the timeout', () => {}],
 ] as const)
-  test(`${what}: the same key comes with the next attempt`, async (t) => {
+  test(`${what}: the retry returns the same key`, async (t) => {
     const { url, key, call } = await serve(t, { engine: 'sqlite' })
-    const minting = Object.defineProperty(misbehave.bind(undefined), 'length', {
+    const processing = Object.defineProperty(misbehave.bind(undefined), 'length', {
       value: 3,
     }) as unknown as RequestListener
-    const baseUrl = await inFrontOf(t, url, 2, minting)
+    const baseUrl = await inFrontOf(t, url, 2, processing)
     const client = createClient({ baseUrl, apiKey: key.token, timeoutMs: 800 })
-    const made = await client.tokens.create({ label: 'once' })
+    const created = await client.tokens.create({ label: 'once' })
     const { tokens } = (await call('GET', '/tokens')).json
     assert.deepEqual(
       tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
-      [made.id],
+      [created.id],
     )
-    assert.equal((await call('GET', '/workspace', { key: made.token })).status, 200)
+    assert.equal((await call('GET', '/workspace', { key: created.token })).status, 200)
   })
 
-test('a revocation without an answer is not tried again', async (t) => {
+test('a revocation without a response is not retried', async (t) => {
   const { url, key, post } = await serve(t, { engine: 'sqlite' })
   const { id } = (await post('/tokens', {})).json
-  let asked = 0
+  let requests = 0
   const baseUrl = await inFrontOf(t, url, 9, (_request, response) => {
-    asked += 1
+    requests += 1
     response.destroy()
   })
   const client = createClient({ baseUrl, apiKey: key.token })
   assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
-  assert.equal(asked, 1)
+  assert.equal(requests, 1)
 })
 
-test('a revocation that a proxy gave up on is not tried again either: it may have been done', async (t) => {
+test('a revocation that timed out at a proxy is not retried: it may have taken effect', async (t) => {
   const { url, key, post } = await serve(t, { engine: 'sqlite' })
   const { id } = (await post('/tokens', {})).json
-  let asked = 0
+  let requests = 0
   const gateway: RequestListener = (_request, response) => {
-    asked += 1
+    requests += 1
     response.writeHead(504).end('<html>gateway timeout</html>')
   }
-  const minting = Object.defineProperty(gateway.bind(undefined), 'length', { value: 3 }) as RequestListener
-  const client = createClient({ baseUrl: await inFrontOf(t, url, 9, minting), apiKey: key.token })
+  const processing = Object.defineProperty(gateway.bind(undefined), 'length', { value: 3 }) as RequestListener
+  const client = createClient({ baseUrl: await inFrontOf(t, url, 9, processing), apiKey: key.token })
   assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
-  assert.equal(asked, 1)
+  assert.equal(requests, 1)
 })
 
-test('answers of others are not taken for ours, whatever they look like', async (t) => {
+test('responses of other servers are detected, whatever they look like', async (t) => {
   const cases: [status: number, body: string, error: Fault['error'], headers?: Record<string, string>][] = [
     [200, '{}', 'unreadable'],
     [200, '[]', 'unreadable'],
@@ -203,7 +203,7 @@ test('answers of others are not taken for ours, whatever they look like', async 
     [503, '{"error":"Service Unavailable"}', 'unreachable'],
   ]
   let at = 0
-  const baseUrl = await stand(t, (_request, response) => {
+  const baseUrl = await startServer(t, (_request, response) => {
     const [status, body, , headers] = cases[at] as (typeof cases)[number]
     response.writeHead(status, headers).end(body)
   })
@@ -215,8 +215,8 @@ test('answers of others are not taken for ours, whatever they look like', async 
   }
 })
 
-test('a body that comes too slowly is out of time too, and attempts are further and further apart', async (t) => {
-  const slow = await stand(t, (_request, response) => {
+test('a slow body times out too, and the delay between attempts grows', async (t) => {
+  const slow = await startServer(t, (_request, response) => {
     response.writeHead(200).write('{"slug":')
   })
   const fault = await faultOf(
@@ -225,7 +225,7 @@ test('a body that comes too slowly is out of time too, and attempts are further 
   assert.equal(fault.error, 'timed_out')
   const gapsOf = async () => {
     const times: number[] = []
-    const busy = await stand(t, (_request, response) => {
+    const busy = await startServer(t, (_request, response) => {
       times.push(performance.now())
       response.writeHead(503).end('{"error":"unavailable","message":"Not now."}')
     })
@@ -239,76 +239,77 @@ test('a body that comes too slowly is out of time too, and attempts are further 
   assert.ok((gaps[2] as number) > 2 * (gaps[0] as number), `${gaps.map(Math.round)} ms`)
 })
 
-test('an id that would be another path asks nothing', async (t) => {
-  let asked = 0
-  const baseUrl = await stand(t, (_request, response) => {
-    asked += 1
+test('an id that would change the path sends no request', async (t) => {
+  let requests = 0
+  const baseUrl = await startServer(t, (_request, response) => {
+    requests += 1
     response.end('{"id":"x","revoked":true}')
   })
   const client = createClient({ baseUrl, apiKey: 'k' })
   for (const id of ['', '.', '..'])
     assert.deepEqual(await faultOf(client.tokens.revoke({ id })), { error: 'not_found' })
   assert.equal((await faultOf(client.tokens.revoke({ id: '\ud800' }))).error, 'invalid_request')
-  assert.equal(asked, 0)
+  assert.equal(requests, 0)
 })
 
-test('how long to wait is the server’s to say, up to half a minute', async (t) => {
+test('Retry-After is respected, up to 30 seconds', async (t) => {
   const times: number[] = []
-  const patient = await stand(t, (_request, response) => {
+  const limiting = await startServer(t, (_request, response) => {
     times.push(performance.now())
     const body = '{"error":"rate_limited","message":"Slow down."}'
     if (times.length < 2) response.writeHead(429, { 'retry-after': '1' }).end(body)
     else response.writeHead(200).end('{"slug":"acme","name":"Acme"}')
   })
-  await createClient({ baseUrl: patient, apiKey: 'k' }).workspace.read()
+  await createClient({ baseUrl: limiting, apiKey: 'k' }).workspace.read()
   const waited = (times[1] as number) - (times[0] as number)
   assert.ok(waited > 700, `${waited} ms`)
-  const impatient = await stand(t, (_request, response) =>
+  const blocking = await startServer(t, (_request, response) =>
     response.writeHead(429, { 'retry-after': '3600' }).end('{"error":"rate_limited","message":"Slow down."}'),
   )
-  const began = performance.now()
-  const fault = await faultOf(createClient({ baseUrl: impatient, apiKey: 'k' }).workspace.read())
+  const startedAt = performance.now()
+  const fault = await faultOf(createClient({ baseUrl: blocking, apiKey: 'k' }).workspace.read())
   assert.equal(fault.error, 'rate_limited')
-  assert.ok(performance.now() - began < 5_000)
+  assert.ok(performance.now() - startedAt < 5_000)
 })
 
-test('a call can be given up, while it waits for an answer and between attempts', async (t) => {
-  const silent = await stand(t, () => {})
-  const busy = await stand(t, (_request, response) =>
+test('a call can be aborted, during an attempt and between attempts', async (t) => {
+  const silent = await startServer(t, () => {})
+  const busy = await startServer(t, (_request, response) =>
     response.writeHead(503, { 'retry-after': '20' }).end('{"error":"unavailable","message":"Not now."}'),
   )
   for (const baseUrl of [silent, busy]) {
-    const began = performance.now()
+    const startedAt = performance.now()
     const call = createClient({ baseUrl, apiKey: 'k' }).workspace.read(undefined, {
       signal: AbortSignal.timeout(300),
     })
     assert.equal((await faultOf(call)).error, 'aborted')
-    assert.ok(performance.now() - began < 5_000)
+    assert.ok(performance.now() - startedAt < 5_000)
   }
 })
 
-test('nobody there, nobody in time, nobody of ours: each is said', async (t) => {
+test('unreachable, slow and foreign servers have distinct errors, and invalid options throw', async (t) => {
   const options = { apiKey: 'k', retries: 0, timeoutMs: 300 }
-  const nobody = await faultOf(
+  const unreachable = await faultOf(
     createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, ...options }).workspace.read(),
   )
-  assert.ok(nobody.error === 'unreachable' && /cannot be reached: .*ECONNREFUSED/.test(nobody.message))
-  const silent = await faultOf(
-    createClient({ baseUrl: await stand(t, () => {}), ...options }).workspace.read(),
+  assert.ok(
+    unreachable.error === 'unreachable' && /cannot be reached: .*ECONNREFUSED/.test(unreachable.message),
   )
-  assert.ok(silent.error === 'timed_out' && /did not answer within 0\.3 s/.test(silent.message))
-  const other = await stand(t, (_request, response) => response.end('<html>hello</html>'))
+  const silent = await faultOf(
+    createClient({ baseUrl: await startServer(t, () => {}), ...options }).workspace.read(),
+  )
+  assert.ok(silent.error === 'timed_out' && /did not respond within 0\.3 s/.test(silent.message))
+  const other = await startServer(t, (_request, response) => response.end('<html>hello</html>'))
   const garbage = await faultOf(createClient({ baseUrl: other, ...options }).workspace.read())
-  assert.ok(garbage.error === 'unreadable' && /none of Adit’s/.test(garbage.message))
+  assert.ok(garbage.error === 'unreadable' && /is not from an Adit server/.test(garbage.message))
   for (const baseUrl of ['adit.example.com', 'http://me:pw@host', 'http://host/?q', 'http://host/#h'])
     assert.throws(
       () => createClient({ baseUrl, apiKey: 'k' }),
-      (error: Error) =>
-        /must be the address of a server/.test(error.message) && !error.message.includes('pw'),
+      (error: Error) => /Invalid baseUrl/.test(error.message) && !error.message.includes('pw'),
     )
   for (const apiKey of ['', 'adit_SECRET\nline', 'a b'])
     assert.throws(
       () => createClient({ baseUrl: 'http://host', apiKey }),
-      (error: Error) => /cannot be an API key/.test(error.message) && !error.message.includes('SECRET'),
+      (error: Error) => /Invalid apiKey/.test(error.message) && !error.message.includes('SECRET'),
     )
 })

@@ -1,4 +1,4 @@
-// What must not compile does not, and for the reason that it should not.
+// The client's types: mistakes do not compile, each for the expected reason.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,18 +8,26 @@ import { root } from '../support/process.ts'
 
 const cases: [what: string, code: string, error: RegExp | undefined][] = [
   [
-    'what is right',
+    'correct calls',
     "await a.tokens.create({ label: 'x' }); await a.usage.read(); const n: string = (await a.workspace.read()).tunnelBase; n",
     undefined,
   ],
-  ['a wrong parameter', "await a.tokens.create({ lable: 'x' })", /TS(2353|2561).*'lable' does not exist/],
+  [
+    'a misspelled parameter',
+    "await a.tokens.create({ lable: 'x' })",
+    /TS(2353|2561).*'lable' does not exist/,
+  ],
   [
     'a parameter of the wrong type',
     "await a.usage.read({ days: '7' })",
     /TS2322.*'string' is not assignable to type 'number'/,
   ],
-  ['a parameter that is missing', 'await a.tokens.revoke()', /TS2554|TS2345/],
-  ['a field that the answer has not', '(await a.workspace.read()).exampleUrl', /TS2339.*'exampleUrl'/],
+  ['a missing parameter', 'await a.tokens.revoke()', /TS2554|TS2345/],
+  [
+    'a field that the response does not have',
+    '(await a.workspace.read()).exampleUrl',
+    /TS2339.*'exampleUrl'/,
+  ],
   ['a secret in the list', '(await a.tokens.list()).tokens[0]?.token', /TS2339.*'token'/],
   ['a creation in variant B', 'await b.tokens.create({})', /TS2339.*'create'/],
   ['a revocation in variant B', "await b.tokens.revoke({ id: 'x' })", /TS2339.*'revoke'/],
@@ -31,7 +39,7 @@ const cases: [what: string, code: string, error: RegExp | undefined][] = [
   ],
 ]
 
-test('the compiler takes what the contract says, and refuses everything else', (t) => {
+test('the compiler accepts what the contract allows, and rejects everything else', (t) => {
   const folder = mkdtempSync(join(root, 'test/client/compiled-'))
   t.after(() => rmSync(folder, { recursive: true }))
   for (const [index, [, code]] of cases.entries())

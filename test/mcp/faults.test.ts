@@ -67,7 +67,7 @@ for (const transport of transports) {
     await rename(server, 'usage_days', 'elsewhere')
     const { failed, text } = await agent.call('get_usage')
     assert.equal(failed, true)
-    assert.match(text, /^internal: The server failed\.\nTell the user; .* request id [\w-]+\.$/)
+    assert.match(text, /^internal: Internal server error\.\nTell the user; .* request id [\w-]+\.$/)
   })
 
   test(`${transport}: a tool that does not exist is an error of the protocol`, async (t) => {

@@ -51,7 +51,7 @@ test('what answers but is no Adit is told as such', async (t) => {
   await new Promise((resolve) => other.once('listening', resolve))
   const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
   const agent = await connectAgent(t, 'stdio', { url, apiKey: 'adit_x' })
-  await assert.rejects(agent.client.listTools(), /none of Adit’s\. Check the address/)
+  await assert.rejects(agent.client.listTools(), /is not from an Adit server\. Check the server URL/)
 })
 
 /** The server, at another port. */

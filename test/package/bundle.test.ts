@@ -1,4 +1,4 @@
-// The program in a few files: it runs in place of the sources only while it was made from just them.
+// The bundle in dist: it runs instead of the sources only while it is newer than all of them.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { root } from '../support/process.ts'
 
 const TWO_WEEKS_AGO = new Date(Date.now() - 14 * 86_400_000)
 
-/** A program with a part that it loads when it is first needed. */
+/** A program with one lazily loaded chunk. */
 function createProgram(t: Test) {
   const folder = createFolder(t)
   for (const name of ['scripts', 'bin', 'package.json', 'package-lock.json'])
@@ -20,42 +20,49 @@ function createProgram(t: Test) {
     mkdirSync(join(folder, 'src', name), { recursive: true })
     writeFileSync(join(folder, 'src', name, 'index.ts'), 'export const nothing = true\n')
   }
-  const main = "export const main = async () => console.log((await import('./later.ts')).said)\n"
+  const main = "export const main = async () => console.log((await import('./later.ts')).output)\n"
   writeFileSync(join(folder, 'src/main.ts'), main)
-  const say = (text: string) => writeFileSync(join(folder, 'src/later.ts'), `export const said = '${text}'\n`)
+  const setOutput = (text: string) =>
+    writeFileSync(join(folder, 'src/later.ts'), `export const output = '${text}'\n`)
   const run = (file: string) => execFileSync(process.execPath, [join(folder, file)], { encoding: 'utf8' })
-  const parts = () => readdirSync(join(folder, 'dist')).filter((name) => name.startsWith('later'))
-  return { folder, say, parts, bundle: () => run('scripts/bundle.ts'), hear: () => run('bin/adit.js').trim() }
+  const chunks = () => readdirSync(join(folder, 'dist')).filter((name) => name.startsWith('later'))
+  return {
+    folder,
+    setOutput,
+    chunks,
+    bundle: () => run('scripts/bundle.ts'),
+    output: () => run('bin/adit.js').trim(),
+  }
 }
 
-test('a source that was changed runs, whatever date it was given', (t) => {
-  const { folder, say, bundle, hear } = createProgram(t)
-  say('first')
+test('a changed source runs, whatever its modification time', (t) => {
+  const { folder, setOutput, bundle, output } = createProgram(t)
+  setOutput('first')
   bundle()
-  assert.equal(hear(), 'first')
+  assert.equal(output(), 'first')
   assert.ok(existsSync(join(folder, 'dist/client/index.js')))
-  say('second')
+  setOutput('second')
   utimesSync(join(folder, 'src/later.ts'), TWO_WEEKS_AGO, TWO_WEEKS_AGO)
-  assert.equal(hear(), 'second')
+  assert.equal(output(), 'second')
   bundle()
-  assert.equal(hear(), 'second')
+  assert.equal(output(), 'second')
 })
 
-test('parts that an older server may still load stay for a week from when they were replaced', (t) => {
-  const { folder, say, parts, bundle } = createProgram(t)
-  say('first')
+test('chunks that an older server may still load are kept for a week after they were replaced', (t) => {
+  const { folder, setOutput, chunks, bundle } = createProgram(t)
+  setOutput('first')
   bundle()
-  const [first = ''] = parts()
-  // Made long ago, and in use until now.
+  const [first = ''] = chunks()
+  // Built long ago, and in use until now.
   for (const name of ['main.js', first]) utimesSync(join(folder, 'dist', name), TWO_WEEKS_AGO, TWO_WEEKS_AGO)
-  say('second')
+  setOutput('second')
   bundle()
-  assert.equal(parts().length, 2)
-  say('third')
+  assert.equal(chunks().length, 2)
+  setOutput('third')
   bundle()
-  assert.equal(parts().length, 3)
+  assert.equal(chunks().length, 3)
   utimesSync(join(folder, 'dist', first), TWO_WEEKS_AGO, TWO_WEEKS_AGO)
-  say('fourth')
+  setOutput('fourth')
   bundle()
-  assert.ok(!parts().includes(first) && parts().length === 3, String(parts()))
+  assert.ok(!chunks().includes(first) && chunks().length === 3, String(chunks()))
 })

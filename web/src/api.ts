@@ -1,6 +1,6 @@
 // The one way to the dashboard's API, typed by its contract.
 import { type Count, parseExact, type Received } from '../../src/client/exact-json.ts'
-import { outgoing } from '../../src/client/request.ts'
+import { buildRequest } from '../../src/client/request.ts'
 import type { InputOf, OutputOf } from '../../src/contract/operation.ts'
 import { ApiError } from './api-error.ts'
 import { type DashboardOperation, routes } from './api-routes.ts'
@@ -20,7 +20,7 @@ export async function call<Id extends OperationId>(
   id: Id,
   ...[input]: unknown extends Input<Id> ? [] : [input: Input<Id>]
 ): Promise<Output<Id>> {
-  const { method, path, body } = outgoing(routes[id], input as object | undefined)
+  const { method, path, body } = buildRequest(routes[id], input as object | undefined)
   let response: Response
   let text: string
   try {

@@ -1,0 +1,33 @@
+// Operations and errors of the public API as types, derived from the contract. The published declarations have the same
+// types written out (scripts/declarations.ts), so that users of the client need neither the contract nor TypeBox.
+import type { Static, TSchema } from 'typebox'
+import type { FaultCode, faults } from '../contract/faults.ts'
+import type { Operation, OutputOf } from '../contract/operation.ts'
+import type { Variant, variants } from '../contract/variants.ts'
+import type { Received } from './exact-json.ts'
+
+export type { Variant }
+
+type OperationsOf<V extends Variant> = (typeof variants)[V][number]
+
+type PartOf<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P] extends TSchema
+  ? Static<O[P]>
+  : unknown
+
+/** Input and result of each operation, by API variant. */
+export type Operations = {
+  [V in Variant]: {
+    [O in OperationsOf<V> as O['id']]: {
+      input: PartOf<O, 'params'> & PartOf<O, 'query'> & PartOf<O, 'body'>
+      result: Received<OutputOf<O>>
+    }
+  }
+}
+
+/** Method and path of each operation. */
+export type Routes = { [O in OperationsOf<Variant> as O['id']]: `${O['method']} ${O['path']}` }
+
+/** The errors of the API, with the fields of each. */
+export type ApiFault = {
+  [C in FaultCode]: { error: C } & Omit<Static<(typeof faults)[C]['schema']>, 'error'>
+}[FaultCode]

@@ -1,0 +1,146 @@
+// Sends one call of the client: timeout for each attempt, and retries with backoff.
+import { parseExact } from './exact-json.ts'
+import { AditError, type Fault, responseFault } from './faults.ts'
+import { buildRequest } from './request.ts'
+
+export interface CallOptions {
+  /** Aborts the call, including the delay between attempts. */
+  signal?: AbortSignal
+}
+
+export interface TransportOptions {
+  /** Base URL of the server, e.g. `https://adit.example.com`. */
+  baseUrl: string
+  apiKey: string
+  /** Timeout of one attempt; 10,000 by default. */
+  timeoutMs?: number
+  /** Maximum number of retries; 3 by default. */
+  retries?: number
+  fetch?: typeof fetch
+}
+
+export interface RoutedOperation {
+  readonly route: string
+  readonly resultFields: readonly string[]
+  readonly isIdempotencyKeyed: boolean
+}
+
+const BACKOFF_MIN_MS = 250
+/** A longer `Retry-After` is reported to the caller instead. */
+const DELAY_MAX_MS = 30_000
+
+export function createTransport(options: TransportOptions) {
+  const { apiKey, timeoutMs = 10_000, retries = 3, fetch: send = fetch } = options
+  const base = parseBaseUrl(options.baseUrl)
+  // The key is not quoted in the message: it is a secret, even if it is malformed.
+  if (!/^[\x21-\x7e]+$/.test(apiKey))
+    throw new TypeError('Invalid apiKey (expected printable ASCII characters)')
+  const root = `${base.href.replace(/\/$/, '')}/api/v1`
+
+  async function attempt(
+    { path, ...init }: RequestInit & { path: string },
+    resultFields: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<object> {
+    const timeout = AbortSignal.timeout(timeoutMs)
+    let response: Response
+    let text: string
+    try {
+      const anySignal = signal ? AbortSignal.any([signal, timeout]) : timeout
+      response = await send(root + path, { ...init, signal: anySignal, redirect: 'manual' })
+      text = await response.text()
+    } catch (cause) {
+      throw new AditError(connectionFault(base.origin, cause, { signal, timeout, timeoutMs }), { cause })
+    }
+    const body = parseExact(text)
+    if (response.ok && body && resultFields.every((field) => field in body)) return body
+    throw new AditError(responseFault(response, body), { response })
+  }
+
+  return async (
+    { route, resultFields, isIdempotencyKeyed }: RoutedOperation,
+    input: object | undefined,
+    { signal }: CallOptions,
+  ) => {
+    const { method, path, body } = buildRequest(route, requireValidId(input))
+    const headers: Record<string, string> = { authorization: `Bearer ${apiKey}` }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    // The same for all attempts of the call.
+    if (isIdempotencyKeyed) headers['idempotency-key'] = crypto.randomUUID()
+    const request = { path, method, headers, ...(body !== undefined && { body }) }
+    for (let retry = 0; ; retry++) {
+      try {
+        return await attempt(request, resultFields, signal)
+      } catch (error) {
+        if (!(error instanceof AditError) || retry >= retries || !mayRetry(error, method)) throw error
+        const ms = error.retryAfterS === undefined ? BACKOFF_MIN_MS * 2 ** retry : error.retryAfterS * 1000
+        if (ms > DELAY_MAX_MS) throw error
+        await delay(ms * (0.75 + Math.random() / 2), signal, error)
+      }
+    }
+  }
+}
+
+function parseBaseUrl(text: string): URL {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+    throw new TypeError('Invalid baseUrl (expected the URL of a server, such as https://adit.example.com)')
+  return url
+}
+
+function mayRetry({ fault }: AditError, method: string): boolean {
+  if (fault.error === 'rate_limited' || fault.error === 'unavailable') return true
+  const isUncertain =
+    fault.error === 'unreachable' || fault.error === 'timed_out' || fault.error === 'unreadable'
+  return isUncertain && method !== 'DELETE'
+}
+
+interface AttemptContext {
+  signal: AbortSignal | undefined
+  timeout: AbortSignal
+  timeoutMs: number
+}
+
+const ABORTED: Fault = { error: 'aborted', message: 'The call was aborted.' }
+
+function connectionFault(
+  origin: string,
+  cause: unknown,
+  { signal, timeout, timeoutMs }: AttemptContext,
+): Fault {
+  if (signal?.aborted) return ABORTED
+  if (timeout.aborted)
+    return { error: 'timed_out', message: `${origin} did not respond within ${timeoutMs / 1000} s.` }
+  const { cause: deeper = cause } = cause as { cause?: unknown }
+  const { message, code } = deeper as { message?: string; code?: string }
+  const reason = (message || code || String(deeper)).replace(/\.$/, '')
+  return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
+}
+
+/** Rejects ids that would change the path of the request. */
+function requireValidId(input: object | undefined): object | undefined {
+  const { id } = (input ?? {}) as { id?: unknown }
+  if (id === '' || id === '.' || id === '..') throw new AditError({ error: 'not_found' })
+  if (typeof id === 'string' && !id.isWellFormed())
+    throw new AditError({
+      error: 'invalid_request',
+      details: [{ path: '/params/id', message: 'must be well-formed text' }],
+    })
+  return input
+}
+
+/** Rejects when the signal is aborted, with the error of the last attempt as the cause. */
+function delay(ms: number, signal: AbortSignal | undefined, cause: AditError): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer)
+      reject(new AditError(ABORTED, { cause }))
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort)
+      resolve()
+    }, ms)
+    if (signal?.aborted) onAbort()
+    signal?.addEventListener('abort', onAbort, { once: true })
+  })
+}
