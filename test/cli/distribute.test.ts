@@ -12,7 +12,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, createFolder } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { run } from '../support/process.ts'
-import { openTestWorld } from '../support/server.ts'
+import { openTestServices } from '../support/server.ts'
 
 const CONTROL = `
 comment = 'stands in for Citus in the tests of Adit'
@@ -113,7 +113,7 @@ async function createStandIn(t: Test) {
 }
 
 test('every table of the schema is placed, after those that it refers to, and no table that is not there', async (t) => {
-  const { services, database } = await openTestWorld(t, 'postgres')
+  const { services, database } = await openTestServices(t, 'postgres')
   await services.store.close()
   const client = await openClient(t, database)
   const { rows: tables } = await client.query("select tablename from pg_tables where schemaname = 'public'")

@@ -20,7 +20,7 @@ import type { Tables } from '../../src/store/tables.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, type Engine, engines } from '../support/databases.ts'
 import { startRelay } from '../support/relay.ts'
-import { addEdge, addWorkspace, openTestWorld, operator, rename, serve } from '../support/server.ts'
+import { addEdge, addWorkspace, openTestServices, operator, rename, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 /** The cast is needed because the type offers only reads. */
@@ -42,7 +42,7 @@ async function startNode(
 }
 
 async function openNode(t: Test, engine: Engine) {
-  const { services } = await openTestWorld(t, engine)
+  const { services } = await openTestServices(t, engine)
   atEnd(t, () => services.store.close())
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
   const ctx = { ...services, actor: operator, workspaceId }

@@ -10,7 +10,7 @@ import { readHead } from '../../src/store/change-log.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
-import { addEdge, openTestWorld, operator, serve, type TestServer } from '../support/server.ts'
+import { addEdge, openTestServices, operator, serve, type TestServer } from '../support/server.ts'
 
 interface Heard {
   id?: string
@@ -181,7 +181,7 @@ for (const engine of engines) {
 }
 
 test('an edge that is revoked while it connects is not left listening', async (t) => {
-  const { services } = await openTestWorld(t, 'sqlite')
+  const { services } = await openTestServices(t, 'sqlite')
   const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
   const follower = await startChangeFollower(services.store, services.clock, node, {
     onFailure: assert.fail,

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { atEnd } from '../support/cleanup.ts'
-import { openTestWorld, serve } from '../support/server.ts'
+import { openTestServices, serve } from '../support/server.ts'
 
 test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
@@ -35,7 +35,7 @@ test('sqlite: while another process holds the write lock, reads succeed and writ
 })
 
 test('postgres: a transaction that lost a deadlock is retried, and both commit', async (t) => {
-  const { services } = await openTestWorld(t, 'postgres')
+  const { services } = await openTestServices(t, 'postgres')
   atEnd(t, () => services.store.close())
   const rows = ['a', 'b'].map((slug) => ({ id: slug, slug, name: slug, created_at: 0, provisioned_at: null }))
   await services.store.transaction(async (db) => {

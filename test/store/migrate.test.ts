@@ -15,7 +15,7 @@ import { nodes } from '../../src/store/migrations/0004-nodes.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../support/databases.ts'
 import { startProcess } from '../support/process.ts'
-import { openTestWorld } from '../support/server.ts'
+import { openTestServices } from '../support/server.ts'
 
 const silent = createLog('silent')
 
@@ -31,7 +31,7 @@ function collectingLog() {
 
 for (const engine of engines) {
   test(`${engine}: a program runs on a newer schema that is compatible with it; otherwise the error tells what to do`, async (t) => {
-    const { services, config } = await openTestWorld(t, engine)
+    const { services, config } = await openTestServices(t, engine)
     const { version: known } = await readVersion(services)
     const become = async (row: { version: number; oldest_program: number }) => {
       await services.store.transaction((db) => db.updateTable('schema_version').set(row).execute())
@@ -60,7 +60,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a database without a recorded compatible version is migrated`, async (t) => {
-    const { services, config } = await openTestWorld(t, engine)
+    const { services, config } = await openTestServices(t, engine)
     await services.store.transaction((db) =>
       db.schema.alterTable('schema_version').dropColumn('oldest_program').execute(),
     )
@@ -71,7 +71,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: reopening a database keeps its data`, async (t) => {
-    const { services, config } = await openTestWorld(t, engine)
+    const { services, config } = await openTestServices(t, engine)
     await services.store.transaction(async (db) => {
       await db
         .insertInto('workspaces')
@@ -110,7 +110,7 @@ for (const engine of engines) {
 }
 
 test('sqlite: write-ahead log, full synchronous mode and foreign keys are on', async (t) => {
-  const { services } = await openTestWorld(t, 'sqlite')
+  const { services } = await openTestServices(t, 'sqlite')
   const { sql } = await import('kysely')
   const pragma = async (name: string) =>
     Object.values(

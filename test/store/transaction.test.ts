@@ -6,13 +6,13 @@ import { inviteByOperator } from '../../src/domain/accounts.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
-import { openTestWorld, operator } from '../support/server.ts'
+import { openTestServices, operator } from '../support/server.ts'
 
 const OUTSIDE = /outside the current transaction/
 
 for (const engine of engines) {
   test(`${engine}: a query on another connection inside a transaction throws and rolls it back`, async (t) => {
-    const { services } = await openTestWorld(t, engine)
+    const { services } = await openTestServices(t, engine)
     const { store } = services
     atEnd(t, () => store.close())
     const { db: captured } = store
@@ -35,7 +35,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: work started in a transaction may query after it has ended`, async (t) => {
-    const { services } = await openTestWorld(t, engine)
+    const { services } = await openTestServices(t, engine)
     const { store } = services
     atEnd(t, () => store.close())
     const over = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an operator's invitation reads members in its own transaction`, async (t) => {
-    const { services } = await openTestWorld(t, engine)
+    const { services } = await openTestServices(t, engine)
     const { store } = services
     atEnd(t, () => store.close())
     const workspace = await createWorkspace(services, operator, { slug: 'acme' })

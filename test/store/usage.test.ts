@@ -8,13 +8,13 @@ import { findLastSeen, mergeReport, readDays } from '../../src/store/usage.ts'
 import type { Counter, ParsedReport } from '../../src/store/usage-report.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
-import { openTestWorld } from '../support/server.ts'
+import { openTestServices } from '../support/server.ts'
 
 const DAY = Date.parse('2026-03-01T00:00:00.000Z')
 const MINUTE = 60_000
 
 async function openStore(t: Test, engine: Engine): Promise<Store> {
-  const { services } = await openTestWorld(t, engine)
+  const { services } = await openTestServices(t, engine)
   atEnd(t, () => services.store.close())
   return services.store
 }

@@ -1,9 +1,11 @@
-// What a test sets up is taken down when it ends, the last thing first: a server before its database.
-import type { TestContext } from 'node:test'
+// Cleanup in reverse order when a test ends: a server before its database.
+import { after, type TestContext } from 'node:test'
 
 export type Test = Pick<TestContext, 'after'>
 
 const stacks = new WeakMap<Test, AsyncDisposableStack>()
+const inBackground = new WeakSet<Test>()
+const pending: Promise<void>[] = []
 
 export function atEnd(t: Test, act: () => unknown): void {
   let stack = stacks.get(t)
@@ -11,9 +13,20 @@ export function atEnd(t: Test, act: () => unknown): void {
     const created = new AsyncDisposableStack()
     stack = created
     stacks.set(t, stack)
-    t.after(() => created.disposeAsync())
+    t.after(() => {
+      const cleaned = created.disposeAsync()
+      if (!inBackground.has(t)) return cleaned
+      pending.push(cleaned)
+    })
   }
   stack.defer(async () => {
     await act()
   })
 }
+
+/** The next test starts during this one's cleanup. A server in this process waits half a second for idle connections. */
+export function cleanUpInBackground(t: Test): void {
+  inBackground.add(t)
+}
+
+after(() => Promise.all(pending))

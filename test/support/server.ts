@@ -9,8 +9,8 @@ import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import type { WorkspaceRow } from '../../src/store/workspaces.ts'
-import { atEnd, type Test } from './cleanup.ts'
-import { createDatabase, type Engine, SECRET } from './databases.ts'
+import { atEnd, cleanUpInBackground, type Test } from './cleanup.ts'
+import { createMigratedDatabase, type Engine, SECRET } from './databases.ts'
 
 export const operator: Actor = { kind: 'operator', id: 'test' }
 
@@ -44,8 +44,8 @@ export interface TestServerOptions {
   clock?: () => number
 }
 
-export async function openTestWorld(t: Test, engine: Engine, env = {}) {
-  const database = await createDatabase(t, engine)
+export async function openTestServices(t: Test, engine: Engine, env = {}) {
+  const database = await createMigratedDatabase(t, engine)
   const config = readConfig({
     ADIT_PORT: '0',
     ADIT_DATABASE_URL: database,
@@ -58,10 +58,11 @@ export async function openTestWorld(t: Test, engine: Engine, env = {}) {
 }
 
 export async function serve(t: Test, { engine, env, clock }: TestServerOptions): Promise<TestServer> {
-  const { config, services: opened } = await openTestWorld(t, engine, env)
+  const { config, services: opened } = await openTestServices(t, engine, env)
   const services = clock ? { ...opened, clock, ids: createIds(clock, opened.random) } : opened
   const running = await startServer(config, services, createLog(config.logLevel))
   atEnd(t, running.stop)
+  cleanUpInBackground(t)
   const workspace = await createWorkspace(services, operator, {
     slug: 'acme',
     name: 'Acme',
