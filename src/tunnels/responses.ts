@@ -1,9 +1,10 @@
 // Responses that the edge and the tunnel client generate: JSON for the control API, plain text for proxied requests.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { GracefulClose } from '../net/graceful-close.ts'
 import { normalizeHost } from './names.ts'
 
-const CLOSE_TIMEOUT_MS = 2_000
+const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
 const TEXT_HEADERS = {
   'content-type': 'text/plain; charset=utf-8',
   'x-content-type-options': 'nosniff',
@@ -37,14 +38,7 @@ export function sendRawError(socket: Duplex, status: number, message: string): v
   closeGracefully(socket)
 }
 
-/** Flushes pending output, then waits for the peer to close, but no longer than the timeout. */
-export function closeGracefully(socket: Duplex): void {
-  const timeout = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS)
-  socket.once('close', () => clearTimeout(timeout))
-  socket.once('end', () => socket.destroy())
-  socket.resume()
-  socket.end()
-}
+export const closeGracefully = (socket: Duplex) => new GracefulClose(socket, CLOSE).start()
 
 export interface Target {
   readonly host: string

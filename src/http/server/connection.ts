@@ -1,4 +1,4 @@
-// One client connection: answers its requests one at a time and in order, and closes it so that the client can read the
+// One client connection: handles its requests one at a time and in order, and closes it so that the client can read the
 // last response.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
@@ -6,150 +6,132 @@ import { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { faults } from '../../contract/faults.ts'
 import type { Fault } from '../../domain/fault.ts'
+import { GracefulClose } from '../../net/graceful-close.ts'
 import type { ResponseCache } from '../response-cache/response-cache.ts'
 import { bodyOf } from './errors.ts'
 
-/** Without a bound, a client that sends and never reads would fill the memory with responses. */
-const UNANSWERED_MAX = 32
-/**
- * How much of what a refused client is still sending is read and discarded. Closing a socket with unread input resets the
- * connection, and a client that is still writing then sees the reset instead of the response. Twice the largest body that
- * any operation accepts: a client that exceeds a limit learns of it, one that sends without end is cut off.
- */
-export const DISCARD_BYTES_MAX = 8 * 1024 * 1024
-/** How long a refused client may take to close its end. */
-const LINGER_MS = 5_000
-/** How long the requests before a refused one may take; longer than any statement of theirs. */
-const EARLIER_REQUESTS_MS = 10_000
+/** One request is in progress and the others wait. Without a limit, a client that never reads could fill the memory. */
+const REQUESTS_MAX = 32
+/** Twice the largest body that any operation accepts: a client that exceeds a limit can still read the response. */
+const DISCARD_BYTES_MAX = 8 * 1024 * 1024
+const CLOSE_TIMEOUT_MS = 5_000
+/** For requests in progress when the connection is rejected; longer than the timeout of any SQL statement. */
+const EARLIER_REQUESTS_TIMEOUT_MS = 10_000
 
 export interface RequestHandlers {
-  /** Consulted first. */
+  /** Tried first. */
   responseCache: ResponseCache
   handle: RequestListener
   log: Logger
 }
 
+interface QueuedRequest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
 export class Connection {
   readonly #socket: Socket
   readonly #handlers: RequestHandlers
+  readonly #gracefulClose: GracefulClose
   /** Requests without a complete response: the first is in progress, the others wait. */
-  readonly #unanswered: [request: IncomingMessage, response: ServerResponse][] = []
+  readonly #queue: QueuedRequest[] = []
   #latest: IncomingMessage | undefined
-  /** Input is discarded, and the connection closed after the responses to the requests that arrived whole. */
-  #refused = false
+  /** Input is discarded, and the connection closes after the responses to the requests that arrived whole. */
+  #isRejected = false
   /** Sent after those responses. */
   #fault: Fault | undefined
-  #deadline: NodeJS.Timeout | undefined
 
   constructor(socket: Socket, handlers: RequestHandlers) {
     this.#socket = socket
     this.#handlers = handlers
-    // Node removes its own listener when it emits `connect`; a socket without one ends the process when it fails.
+    this.#gracefulClose = new GracefulClose(socket, {
+      discardBytesMax: DISCARD_BYTES_MAX,
+      timeoutMs: CLOSE_TIMEOUT_MS,
+    })
+    // Node removes its own listener when it emits `connect`, and an `error` event without a listener ends the process.
     socket.on('error', ignore)
-    // Node calls this after the last response, while a refused body may still be arriving.
+    // Node calls this after the last response, while a rejected body may still be arriving.
     socket.destroySoon = () => this.#close()
   }
 
   onRequest(request: IncomingMessage, response: ServerResponse): void {
-    const unanswered = this.#unanswered
     this.#latest = request
-    unanswered.push([request, response])
-    if (unanswered.length === 1) this.#answerNext()
-    else if (unanswered.length > UNANSWERED_MAX) {
-      this.#handlers.log.warn(
-        { from: this.#socket.remoteAddress },
-        'too many pipelined requests; connection closed',
-      )
-      unanswered.length = 0
+    this.#queue.push({ request, response })
+    if (this.#queue.length === 1) this.#handleNext()
+    else if (this.#queue.length > REQUESTS_MAX) {
+      const { remoteAddress } = this.#socket
+      this.#handlers.log.warn({ from: remoteAddress }, 'too many pipelined requests; connection closed')
+      this.#queue.length = 0
       this.#socket.destroy()
     }
   }
 
-  /** Answers what arrived whole, then responds with this fault, and closes the connection. */
-  refuse(fault: Fault): void {
-    if (this.#refused) return
-    this.#refused = true
+  /** Handles the requests that arrived whole, then responds with this fault and closes the connection. */
+  reject(fault: Fault): void {
+    if (this.#isRejected) return
+    this.#isRejected = true
     this.#fault = fault
-    this.#discardInput()
+    this.#gracefulClose.discardInput()
     // Node removes its own listener when it emits `connect`; a response in progress would wait for it forever.
-    this.#socket.on('drain', () => this.#unanswered[0]?.[1].emit('drain'))
+    this.#socket.on('drain', () => this.#queue[0]?.response.emit('drain'))
     const isPartial = this.#latest !== undefined && !this.#latest.complete
-    if (this.#unanswered.length > (isPartial ? 1 : 0)) this.#closeWithin(EARLIER_REQUESTS_MS)
+    if (this.#queue.length > (isPartial ? 1 : 0))
+      this.#gracefulClose.destroyAfter(EARLIER_REQUESTS_TIMEOUT_MS)
     else this.#sendFault()
   }
 
   #sendFault(): void {
     const isPartial = this.#latest !== undefined && !this.#latest.complete
-    // A partial request that has its response already gets no second one: it would count as that of the next request.
-    const hasResponse = isPartial && (this.#unanswered[0]?.[1].headersSent ?? true)
+    // A second response to a partial request would be taken for that to the next request.
+    const hasResponse = isPartial && (this.#queue[0]?.response.headersSent ?? true)
     if (this.#fault && !hasResponse) this.#socket.write(responseTo(this.#fault))
-    this.#linger()
+    this.#gracefulClose.start()
   }
 
-  /** One at a time: a response that nobody reads delays those after it, instead of all being kept in memory. */
-  #answerNext(): void {
+  /** One at a time, so that the responses to a client that does not read are not all buffered. */
+  #handleNext(): void {
+    const [next] = this.#queue
+    if (!this.#socket.writable) this.#queue.length = 0
+    else if (next && (next.request.complete || !this.#isRejected)) this.#handle(next)
+    else if (this.#isRejected) this.#sendFault()
+  }
+
+  #handle({ request, response }: QueuedRequest): void {
     const { responseCache, handle } = this.#handlers
-    const [first] = this.#unanswered
-    if (!this.#socket.writable) this.#unanswered.length = 0
-    else if (first && (first[0].complete || !this.#refused)) {
-      const [request, response] = first
-      // Fastify would wait for the end of a body that has a type, and this one has ended before it began.
-      if (request.readableEnded) delete request.headers['content-type']
-      if (!responseCache.tryRespond(request, response, handle)) handle(request, response)
-      else if (response.writableEnded && response.socket && this.#socket.writableLength === 0) {
-        // Written already, and the connection stays open: its `close` need not be waited for.
-        this.#onResponseClosed()
-        return
-      }
-      response.once('close', this.#onResponseClosed)
-    } else if (this.#refused) this.#sendFault()
+    // Fastify would wait for the end of a body with a content type, but an empty body has ended already.
+    if (request.readableEnded) delete request.headers['content-type']
+    if (!responseCache.tryRespond(request, response, handle)) handle(request, response)
+    else if (response.writableEnded && response.socket && this.#socket.writableLength === 0) {
+      // A cached response that is written, on a connection that stays open: there is nothing to wait for.
+      this.#onResponseClosed()
+      return
+    }
+    response.once('close', this.#onResponseClosed)
   }
 
   readonly #onResponseClosed = () => {
-    this.#unanswered.shift()
-    this.#answerNext()
+    this.#queue.shift()
+    this.#handleNext()
   }
 
   /**
-   * Only a client that asked for it, in a request that arrived whole, sends nothing after it. Any other may be writing its
-   * next request, and a socket closed under it would be reset before the client reads the response.
+   * Only a client that sent `Connection: close` with a request that arrived whole sends nothing after it. Any other may be
+   * sending its next request, and would see a reset instead of the response.
    */
   #close(): void {
     const isLast = this.#latest?.complete && this.#latest.headers.connection?.toLowerCase() === 'close'
-    if (isLast && this.#unanswered.length <= 1 && !this.#refused)
+    if (isLast && this.#queue.length <= 1 && !this.#isRejected)
       Socket.prototype.destroySoon.call(this.#socket)
-    else this.#linger()
-  }
-
-  /** Closes our end, and the connection when the client has closed its end as well. */
-  #linger(): void {
-    if (!this.#refused) this.#discardInput()
-    this.#refused = true
-    this.#socket.end()
-    this.#closeWithin(LINGER_MS)
-  }
-
-  /** Takes the input from the parser: none of it is interpreted any more. */
-  #discardInput(): void {
-    const socket = this.#socket
-    let left = DISCARD_BYTES_MAX
-    socket.removeAllListeners('data')
-    socket.on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) socket.destroy()
-    })
-    socket.resume()
-  }
-
-  #closeWithin(ms: number): void {
-    if (this.#deadline) clearTimeout(this.#deadline)
-    else this.#socket.once('close', () => clearTimeout(this.#deadline))
-    this.#deadline = setTimeout(() => this.#socket.destroy(), ms).unref()
+    else {
+      this.#isRejected = true
+      this.#gracefulClose.start()
+    }
   }
 }
 
-/** Whether a response to this request leaves more of its body unread than is worth reading to keep the connection. */
-export const leavesMuchUnread = ({ complete, headers }: IncomingMessage): boolean =>
+/** The rest of the body is not worth reading to keep the connection open. */
+export const shouldCloseAfterResponse = ({ complete, headers }: IncomingMessage): boolean =>
   !complete &&
   (headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > DISCARD_BYTES_MAX)
 

@@ -8,7 +8,7 @@ import type { ResponseCache } from '../response-cache/response-cache.ts'
 import { createAccessLog } from './access-log.ts'
 import { parseBody } from './body.ts'
 import type { ClientReader } from './client-address.ts'
-import { leavesMuchUnread } from './connection.ts'
+import { shouldCloseAfterResponse } from './connection.ts'
 import { createGuardedServer } from './connection-guard.ts'
 import { sendFault } from './errors.ts'
 import { acceptsPage, decodeAscii } from './paths.ts'
@@ -113,7 +113,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     done()
   })
   server.addHook('onSend', (request, reply, payload, done) => {
-    if (isStopping() || leavesMuchUnread(request.raw)) reply.header('connection', 'close')
+    if (isStopping() || shouldCloseAfterResponse(request.raw)) reply.header('connection', 'close')
     done(null, payload)
   })
   const tell = createAccessLog(log)

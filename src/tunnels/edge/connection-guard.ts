@@ -1,22 +1,29 @@
-// Connections to the edge. The requests of one connection are handled one at a time, in their order; each gets at most one
-// response, and what is not a request is refused after the requests before it.
+// Connections to the edge. The requests of one connection are handled one at a time and in order, each gets at most one
+// response, and malformed input is rejected after the responses to the requests before it.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { type ClientError, classifyClientError } from '../../net/client-error.ts'
 import { hasBody } from '../proxy.ts'
 import { closeGracefully, sendError, sendRawError } from '../responses.ts'
 import { type ClientAddresses, ClientLimit } from './client-address.ts'
 
-/** One request is handled and the others wait; more close the connection. */
+/** One request is in progress and the others wait; more close the connection. */
 const REQUESTS_MAX = 32
-/** What those that wait may have sent, headers and bodies. */
+/** Headers and bodies of the waiting requests. */
 const WAITING_BYTES_MAX = 256 * 1024
-const CONNECTIONS_OF_CLIENT = { max: 500, maxOf48: 2_000 }
-/** A body must bring this much in each interval until the response begins. */
+const CONNECTIONS_PER_CLIENT = { max: 500, maxOf48: 2_000 }
+/** Minimum upload rate of a body, until the response begins. */
 const BODY_BYTES_MIN = 1_024
 const BODY_INTERVAL_MS = 30_000
-/** A client that neither sends the rest of its request nor reads its response for so long is gone. */
+/** For a client that neither sends the rest of its request nor reads its response. */
 const STALL_TIMEOUT_MS = 60_000
+
+const ERRORS: Record<ClientError, [status: number, message: string]> = {
+  'headers too large': [431, 'The request headers are too large.'],
+  timeout: [408, 'The request headers did not arrive in time.'],
+  malformed: [400, 'Malformed HTTP request.'],
+}
 
 export interface GuardOptions {
   readonly clients: ClientAddresses
@@ -25,13 +32,13 @@ export interface GuardOptions {
 }
 
 export interface Guard {
-  /** How many connections have requests that are not answered yet. */
+  /** The number of connections with a request in progress. */
   busy(): number
 }
 
 export function guardConnections(server: Server, { clients, onRequest, onUpgrade }: GuardOptions): Guard {
   const connections = new Map<Duplex, Connection>()
-  const perClient = new ClientLimit(CONNECTIONS_OF_CLIENT)
+  const perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
 
   server.on('connection', (socket: Socket) => {
     const release = perClient.acquire(clients.ofPeer(socket.remoteAddress))
@@ -42,143 +49,135 @@ export function guardConnections(server: Server, { clients, onRequest, onUpgrade
     connections.set(socket, new Connection(socket, release))
     socket.once('close', () => connections.delete(socket))
   })
-  // Each connection has its own listener; without one here the server would close whatever is silent.
+  // Each connection has its own listener. Without one here, the server would close every idle connection.
   server.setTimeout(STALL_TIMEOUT_MS, () => {})
 
   const enqueue = (request: IncomingMessage, response: ServerResponse) =>
-    connections.get(request.socket)?.add({ request, response, run: () => onRequest(request, response) })
+    connections.get(request.socket)?.enqueue({ request, response, run: () => onRequest(request, response) })
   server.on('request', enqueue)
   // Unknown expectations are ignored.
   server.on('checkExpectation', enqueue)
   server.on('upgrade', (request, _stream, early) => {
     const connection = connections.get(request.socket)
-    connection?.add({ run: () => onUpgrade(request, connection, early) })
+    connection?.enqueue({ run: () => onUpgrade(request, connection, early) })
   })
   server.on('connect', (request, stream) => {
-    // Where a body follows, this is not always the socket.
+    // If a body follows, the stream is not the socket, and emits its own errors.
     stream.on('error', () => {})
-    connections.get(request.socket)?.refuse(405, 'This is not a proxy: CONNECT is not supported.')
+    connections.get(request.socket)?.reject(405, 'This is not a proxy: CONNECT is not supported.')
   })
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
-    const connection = connections.get(socket)
-    // Where nothing was sent yet, a response could be taken for that to a request which is on its way.
-    if (error.code === 'ECONNRESET' || (socket as Socket).bytesRead === 0) socket.destroy()
-    else connection?.refuse(...explain(error.code))
+  server.on('clientError', ({ code }: Error & { code?: string }, socket) => {
+    const clientError = classifyClientError(code, socket)
+    if (clientError) connections.get(socket)?.reject(...ERRORS[clientError])
+    else socket.destroy()
   })
   return { busy: () => [...connections.values()].filter(({ isBusy }) => isBusy).length }
 }
 
-function explain(code: string | undefined): [status: number, message: string] {
-  if (code === 'HPE_HEADER_OVERFLOW') return [431, 'The request headers are too large.']
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return [408, 'The request headers did not arrive in time.']
-  return [400, 'Malformed HTTP request.']
-}
+/** The client has yet to send more of the body. If part of it is unread, the local server is slow, not the client. */
+const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
 
-/** More of the body is to come from the client. With a part of it unread, it is the local server that is slow. */
-const isAwaited = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
-
-interface Turn {
+interface QueuedRequest {
   readonly request?: IncomingMessage
   readonly response?: ServerResponse
-  /** How many bytes the connection had received. */
-  readonly receivedAt?: number
+  /** `bytesRead` of the socket when it was queued. */
+  readonly queuedAtByte?: number
   run(): void
 }
 
 export class Connection {
   readonly socket: Socket
-  readonly #turns: Turn[] = []
-  readonly #release: () => void
+  readonly #queue: QueuedRequest[] = []
+  #releaseClientSlot: (() => void) | undefined
   #latest: IncomingMessage | undefined
-  #isRefused = false
-  #isCounted = true
+  #isRejected = false
 
-  constructor(socket: Socket, release: () => void) {
+  constructor(socket: Socket, releaseClientSlot: () => void) {
     this.socket = socket
-    this.#release = release
-    // From the start: the server takes its own listeners away when a request asks for an upgrade or CONNECT.
+    this.#releaseClientSlot = releaseClientSlot
+    // The server removes its own listeners when a request asks for an upgrade or CONNECT.
     socket.on('error', () => {})
     // Node calls this after the last response, while the client may still be sending its request.
     socket.destroySoon = () => closeGracefully(socket)
-    socket.on('drain', () => this.#turns[0]?.response?.emit('drain'))
+    socket.on('drain', () => this.#queue[0]?.response?.emit('drain'))
     socket.on('timeout', () => this.#onTimeout())
     socket.once('close', () => {
-      this.#turns.length = 0
-      this.uncount()
+      this.#queue.length = 0
+      this.releaseClientSlot()
     })
   }
 
   get isBusy(): boolean {
-    return this.#turns[0]?.response !== undefined
+    return this.#queue[0]?.response !== undefined
   }
 
-  /** For a connection that becomes part of a tunnel, and no longer counts against its client. */
-  uncount(): void {
-    if (this.#isCounted) this.#release()
-    this.#isCounted = false
+  /** A connection that becomes part of a tunnel no longer counts against its client's limit. */
+  releaseClientSlot(): void {
+    this.#releaseClientSlot?.()
+    this.#releaseClientSlot = undefined
   }
 
-  add(turn: Turn): void {
-    if (this.#isRefused || this.socket.destroyed) return
-    this.#latest = turn.request ?? this.#latest
+  enqueue(queued: QueuedRequest): void {
+    if (this.#isRejected || this.socket.destroyed) return
+    this.#latest = queued.request ?? this.#latest
     const { bytesRead } = this.socket
-    this.#turns.push({ ...turn, receivedAt: bytesRead })
-    const waitingSince = this.#turns[1]?.receivedAt ?? bytesRead
-    if (this.#turns.length === 1) this.#runNext()
-    else if (this.#turns.length > REQUESTS_MAX || bytesRead - waitingSince > WAITING_BYTES_MAX)
+    this.#queue.push({ ...queued, queuedAtByte: bytesRead })
+    const firstWaitingAtByte = this.#queue[1]?.queuedAtByte ?? bytesRead
+    if (this.#queue.length === 1) this.#runNext()
+    else if (this.#queue.length > REQUESTS_MAX || bytesRead - firstWaitingAtByte > WAITING_BYTES_MAX)
       this.socket.destroy()
   }
 
-  /** Answers what cannot be handled, after the requests before it, and closes the connection. */
-  refuse(status: number, message: string): void {
-    if (this.#isRefused) return
-    this.#isRefused = true
-    const refusal = { run: () => sendRawError(this.socket, status, message) }
-    const last = this.#turns.at(-1)
+  /** Responds with an error, after the responses to the requests before, and closes the connection. */
+  reject(status: number, message: string): void {
+    if (this.#isRejected) return
+    this.#isRejected = true
+    const errorResponse = { run: () => sendRawError(this.socket, status, message) }
+    const last = this.#queue.at(-1)
     if (this.#latest === undefined || this.#latest.complete) {
-      this.#turns.push(refusal)
-      if (this.#turns.length === 1) this.#runNext()
-    } else if (last && last.request === this.#latest && this.#turns.length > 1)
-      this.#turns.splice(-1, 1, refusal)
+      this.#queue.push(errorResponse)
+      if (this.#queue.length === 1) this.#runNext()
+    } else if (last && last.request === this.#latest && this.#queue.length > 1)
+      this.#queue.splice(-1, 1, errorResponse)
     else if (last?.request === this.#latest && last.response && !last.response.headersSent) {
       last.response.shouldKeepAlive = false
       sendError(last.response, status, message)
     }
-    // The request has its response already: another one would be taken for that to the next request.
+    // The request has its response already; a second one would be taken for that to the next request.
     else closeGracefully(this.socket)
   }
 
   #runNext(): void {
-    const [turn] = this.#turns
-    if (!turn) return
+    const [queued] = this.#queue
+    if (!queued) return
     if (!this.socket.writable) {
-      this.#turns.length = 0
+      this.#queue.length = 0
       return
     }
-    const timer = this.#watchBody(turn)
-    turn.response?.once('close', () => {
+    const timer = this.#watchUpload(queued)
+    queued.response?.once('close', () => {
       clearInterval(timer)
-      this.#turns.shift()
+      this.#queue.shift()
       this.#runNext()
     })
-    turn.run()
+    queued.run()
   }
 
-  #watchBody({ request, response }: Turn): NodeJS.Timeout | undefined {
+  #watchUpload({ request, response }: QueuedRequest): NodeJS.Timeout | undefined {
     if (!request || !response || !hasBody(request)) return undefined
     let { bytesRead } = this.socket
     return setInterval(() => {
       const received = this.socket.bytesRead - bytesRead
       bytesRead += received
-      if (received < BODY_BYTES_MIN && !response.headersSent && isAwaited(request))
-        this.refuse(408, 'The request body did not arrive in time.')
+      if (received < BODY_BYTES_MIN && !response.headersSent && isBodyPending(request))
+        this.reject(408, 'The request body did not arrive in time.')
     }, BODY_INTERVAL_MS)
   }
 
   #onTimeout(): void {
-    const [turn] = this.#turns
-    if (!turn || this.socket.writableLength > 0) this.socket.destroy()
-    else if (turn.request && isAwaited(turn.request)) closeGracefully(this.socket)
+    const [queued] = this.#queue
+    if (!queued || this.socket.writableLength > 0) this.socket.destroy()
+    else if (queued.request && isBodyPending(queued.request)) closeGracefully(this.socket)
     else this.socket.setTimeout(STALL_TIMEOUT_MS)
   }
 }

@@ -111,7 +111,7 @@ export function createControlApi({
       // A tunnel client sends nothing before the first request.
       if (head.length > 0) socket.destroy()
       else {
-        connection.uncount()
+        connection.releaseClientSlot()
         registry.connect(tunnel, socket)
       }
     },
