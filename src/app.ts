@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { AuthSettings } from './auth/options.ts'
 import { type Config, forgetForeignSettings, version } from './config.ts'
 import { startChangeFollower } from './directory/change-follower.ts'
 import { createDirectory } from './directory/directory.ts'
@@ -45,90 +46,28 @@ export interface Running {
 }
 
 export async function startServer(config: Config, opened: Services, log: Logger): Promise<Running> {
-  const { store, clock } = opened
+  const { store } = opened
   const secret = await secretOrClose(config, store)
-  const node = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
-  const follower = await startChangeFollower(store, clock, node, {
-    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
-    onRecovery: () => log.info('change log polling recovered'),
-  })
-  const services: Services = { ...opened, afterChange: follower.wake }
-  const lastUsed = startLastUsedTracker(store, clock, (error) =>
-    log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
-  )
-  const directory = createDirectory({ store, follower, lastUsed, keysMax: config.keysInMemory })
+  const node = await startNode(config, opened, log)
   let stopping = false
   const closing = new AbortController()
-
-  const isStopping = () => stopping
-  const https = config.baseUrl?.startsWith('https:') ?? false
-  const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
-  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, clock) : undefined
-  const client = createClientReader(trustedProxies)
-  const trustsProxies = trustedProxies.length > 0
-  const describeWorkspace = workspaceDescriber(services)
-  const operations = cacheableOperations({
-    directory,
-    describeWorkspace,
-    isRateLimited: rateLimit !== undefined,
-  })
-  const responseCache = new ResponseCache({ operations, isStopping, client, trustsProxies, log })
-  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache })
-  registerHealth(server, { isStopping, ping: store.ping })
-  const document = describePublic(config.variant, config.baseUrl)
-  registerPublicApi(server, {
-    services,
-    directory,
-    document,
-    variant,
-    baseUrl,
-    rateLimit,
-    describeWorkspace,
-  })
-  registerEdgeApi(server, {
-    services,
-    directory,
-    follower,
+  const server = createApiServer({
+    config,
+    node,
+    log,
+    isStopping: () => stopping,
     closing: closing.signal,
-    baseUrl,
-    describeWorkspace,
   })
-  registerThirdPartyEdges(server, { directory, describeWorkspace })
-  registerMcp(server, { directory, rateLimit, variant, version })
   // Stored because a server that is closing no longer has an address.
   let url = ''
   const address = () => config.baseUrl ?? url
-  const authSettings = () => ({ services, secret, baseUrl: address(), onTrouble: logAuth(log) })
-  const { sso } = config
-  const auth = lazily(async () => {
-    forgetForeignSettings()
-    const { createAuth } = await import('./auth/auth.ts')
-    // Loading and setup both block: lets other requests run in between.
-    await setImmediate()
-    return createAuth(authSettings())
-  })
-  registerDashboardApi(server, {
-    services,
-    variant,
-    baseUrl,
-    address,
-    auth,
-    sso: sso && {
-      host: new URL(sso.issuer).host,
-      open: lazily(async () => (await import('./auth/sso.ts')).createSso(authSettings(), await auth(), sso)),
-    },
-    knownBrowsers: createKnownBrowsers({ secret, https }),
-    sendMail: config.mail && createMail(config.mail),
-  })
-  await registerApiDocs(server, PAGE_FOLDER, config.baseUrl)
-  await registerDashboard(server, PAGE_FOLDER, config.baseUrl)
-
-  async function loadSignIn(): Promise<void> {
-    if (stopping) return
-    await auth()
-    await setImmediate()
-    await loadCommonPasswords()
-  }
+  const auth = createLazyAuth(config.sso, () => ({
+    services: node.services,
+    secret,
+    baseUrl: address(),
+    onTrouble: logAuth(log),
+  }))
+  await registerDashboardPages({ server, config, services: node.services, secret, address, auth })
 
   const announceStop = () => {
     stopping = true
@@ -138,8 +77,8 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     // Ends the change streams, which the drain would otherwise wait for.
     closing.abort()
     await drain(server)
-    await follower.deregister()
-    const { lost } = await lastUsed.stop()
+    await node.follower.deregister()
+    const { lost } = await node.lastUsed.stop()
     if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
     await store.close()
   }
@@ -151,8 +90,119 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     await stop()
     throw new StartupError('address', explain(config, error as NodeJS.ErrnoException), error)
   }
+  const loadSignIn = async () => {
+    if (stopping) return
+    await auth.open()
+    await setImmediate()
+    await loadCommonPasswords()
+  }
   return { url, loadSignIn, announceStop, stop }
 }
+
+type Node = Awaited<ReturnType<typeof startNode>>
+
+/** Registers this process as a node and follows the change log. */
+async function startNode(config: Config, opened: Services, log: Logger) {
+  const { store, clock } = opened
+  const identity = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
+  const follower = await startChangeFollower(store, clock, identity, {
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
+    onRecovery: () => log.info('change log polling recovered'),
+  })
+  const services: Services = { ...opened, afterChange: follower.wake }
+  const lastUsed = startLastUsedTracker(store, clock, (error) =>
+    log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
+  )
+  const directory = createDirectory({ store, follower, lastUsed, keysMax: config.keysInMemory })
+  return { services, follower, lastUsed, directory }
+}
+
+interface ApiServerOptions {
+  config: Config
+  node: Node
+  log: Logger
+  isStopping: () => boolean
+  /** Aborted when change streams have to end. */
+  closing: AbortSignal
+}
+
+/** The HTTP server with the APIs for keys and edges. */
+function createApiServer({ config, node, log, isStopping, closing }: ApiServerOptions): FastifyInstance {
+  const { services, directory, follower } = node
+  const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
+  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, services.clock) : undefined
+  const client = createClientReader(trustedProxies)
+  const trustsProxies = trustedProxies.length > 0
+  const describeWorkspace = workspaceDescriber(services)
+  const operations = cacheableOperations({
+    directory,
+    describeWorkspace,
+    isRateLimited: rateLimit !== undefined,
+  })
+  const responseCache = new ResponseCache({ operations, isStopping, client, trustsProxies, log })
+  const https = isHttps(config)
+  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache })
+  registerHealth(server, { isStopping, ping: services.store.ping })
+  const document = describePublic(variant, baseUrl)
+  registerPublicApi(server, {
+    services,
+    directory,
+    document,
+    variant,
+    baseUrl,
+    rateLimit,
+    describeWorkspace,
+  })
+  registerEdgeApi(server, { services, directory, follower, closing, baseUrl, describeWorkspace })
+  registerThirdPartyEdges(server, { directory, describeWorkspace })
+  registerMcp(server, { directory, rateLimit, variant, version })
+  return server
+}
+
+type LazyAuth = ReturnType<typeof createLazyAuth>
+
+/** Sign-in, loaded on first use. */
+function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
+  const open = lazily(async () => {
+    forgetForeignSettings()
+    const { createAuth } = await import('./auth/auth.ts')
+    // Loading and setup both block: lets other requests run in between.
+    await setImmediate()
+    return createAuth(settings())
+  })
+  const openSso =
+    sso && lazily(async () => (await import('./auth/sso.ts')).createSso(settings(), await open(), sso))
+  return { open, sso: sso && openSso && { host: new URL(sso.issuer).host, open: openSso } }
+}
+
+interface DashboardPagesOptions {
+  server: FastifyInstance
+  config: Config
+  services: Services
+  secret: string
+  address: () => string
+  auth: LazyAuth
+}
+
+/** The dashboard, its API and the API reference. */
+async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
+  const { server, config, services, secret, address, auth } = options
+  const { variant, baseUrl } = config
+  registerDashboardApi(server, {
+    services,
+    variant,
+    baseUrl,
+    address,
+    auth: auth.open,
+    sso: auth.sso,
+    knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
+    sendMail: config.mail && createMail(config.mail),
+  })
+  await registerApiDocs(server, PAGE_FOLDER, baseUrl)
+  await registerDashboard(server, PAGE_FOLDER, baseUrl)
+}
+
+const isHttps = ({ baseUrl }: Config): boolean => baseUrl?.startsWith('https:') ?? false
 
 async function secretOrClose(config: Config, store: Services['store']): Promise<string> {
   try {

@@ -340,12 +340,12 @@ export const commands: readonly Command[] = [
   command(
     {
       name: 'admin nodes',
-      summary: 'list the running nodes, their leases and how far each has heard of changes',
+      summary: 'list the running nodes, their leases and their positions in the change log',
       details:
-        'HEARD is when a node last let itself be heard, every 5 seconds or sooner, by its own clock. FEED says whether it has\n' +
-        'heard of every change. LEASE says whether it may still answer from memory, as far as HEARD tells. A node that was\n' +
-        'killed or hangs stays in the list until a revocation has waited for it, once and for 2 seconds; one that comes back\n' +
-        'is listed again.',
+        'LAST HEARTBEAT is at most 5 seconds old, by the clock of the node. CHANGE LOG shows whether the node is up to\n' +
+        'date. LEASE shows whether it may still answer from its cache, judging by its last heartbeat. A node that was\n' +
+        'killed or hangs is listed until a revocation has waited for it, once and for 2 seconds; if it recovers, it is\n' +
+        'listed again.',
     },
     async (_input, io) => (await import('./admin/nodes.ts')).list(io),
   ),
