@@ -9,7 +9,7 @@ import { faults } from '../../src/contract/faults.ts'
 import { variants } from '../../src/contract/variants.ts'
 import { root } from '../support/process.ts'
 
-const documents = globSync(['*.md', 'docs/**/*.md'], { cwd: root })
+const documents = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md'], { cwd: root })
 /** Made by the build, so absent in a fresh clone. */
 const BUILT = /^(web\/)?dist\b/
 
