@@ -55,8 +55,8 @@ export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettin
     emailAndPassword: {
       enabled: true,
       disableSignUp: true,
-      minPasswordLength: PASSWORD_CHARS.least,
-      maxPasswordLength: PASSWORD_CHARS.most,
+      minPasswordLength: PASSWORD_CHARS.min,
+      maxPasswordLength: PASSWORD_CHARS.max,
     },
     user: { modelName: 'users', fields: snake('emailVerified', 'createdAt', 'updatedAt') },
     session: {

@@ -1,20 +1,100 @@
-// The API's description of itself.
+// The texts of the OpenAPI documents, which users read at /docs, and the operation that serves them.
 import Type from 'typebox'
+import type { ApiInfo } from './openapi.ts'
 import { operation } from './operation.ts'
 
-/** Every surface describes itself in the same way. */
+/** Every API serves its own document. */
 export const readDescription = operation({
   id: 'description.read',
   method: 'GET',
   path: '/openapi.json',
   access: 'anyone',
-  summary: 'Read this description',
-  description: 'Returns the OpenAPI 3.1 document of the routes that this deployment serves. Needs no key.',
+  summary: 'Get the OpenAPI document',
+  description:
+    'Returns the OpenAPI 3.1 document of the API that this server runs. Requires no authentication.',
   response: {
     status: 200,
     description: 'The OpenAPI document.',
     schema: Type.Unsafe<object>({ type: 'object', additionalProperties: true, title: 'OpenApiDocument' }),
-    example: { openapi: '3.1.1', info: { title: 'Adit control plane', version: '1' }, paths: {} },
+    example: { openapi: '3.1.1', info: { title: 'Adit API', version: '1' }, paths: {} },
   },
   faults: [],
 })
+
+const DESCRIPTION_GROUP = 'This document, in machine-readable form.'
+
+const keyManagement: Record<'A' | 'B', string> = {
+  A: 'API keys can be created and revoked through this API and in the dashboard.',
+  B: 'This API is read-only: admins and owners create and revoke API keys in the dashboard.',
+}
+
+export const publicInfo = (variant: 'A' | 'B'): ApiInfo => ({
+  title: 'Adit API',
+  version: '1',
+  description: `Read a workspace, its API keys and its usage. ${keyManagement[variant]}
+
+**Authentication.** Send an API key as a bearer token: \`Authorization: Bearer adit_…\`. Every request is scoped
+to the workspace of its key. In paths and fields of this API an API key is called \`token\`.
+
+**Errors.** Every error is a JSON object with a code in \`error\`, and a \`message\` or \`details\` where they help.
+Rely on the code: texts may change.
+
+**Caching.** \`GET\` responses have an \`ETag\`; send it in \`If-None-Match\` to get 304 while nothing has changed.
+
+**Cross-origin requests.** Any web page may call this API (\`Access-Control-Allow-Origin: *\`).
+
+\`HEAD\` is supported for every \`GET\`. Any other path or method returns 404.`,
+  credential: 'An API key of a workspace: `Authorization: Bearer adit_…`.',
+  crossOrigin: true,
+  groups: {
+    workspace: 'The workspace of the API key.',
+    tokens: 'API keys of the workspace. A raw key is shown once, when it is created.',
+    usage: 'Traffic through the tunnels of the workspace.',
+    description: DESCRIPTION_GROUP,
+  },
+})
+
+export const edgeInfo: ApiInfo = {
+  title: 'Adit edge API',
+  version: '1',
+  description: `For edges, the servers that carry tunnels: verify API keys, follow revocations and report usage.
+
+**Authentication.** Send the credential of the edge as a bearer token: \`Authorization: Bearer adit_edge_…\`.
+The operator creates it with \`adit admin edge create\`. API keys of workspaces are not accepted.`,
+  credential:
+    'The credential of an edge: `Authorization: Bearer adit_edge_…`. Where that header carries the credentials of ' +
+    'the proxied request, send it in `X-Adit-Edge`.',
+  crossOrigin: false,
+  groups: {
+    keys: 'Verification of API keys, and their revocations.',
+    visitors: 'Authorization of proxied requests.',
+    usage: 'Usage reports.',
+    description: DESCRIPTION_GROUP,
+  },
+}
+
+export const dashboardInfo: ApiInfo = {
+  title: 'Adit dashboard API',
+  version: '1',
+  description: `The API of the dashboard, for signed-in users. It may change with any release; programs use the API
+under \`/api/v1\` with an API key.
+
+Writes are accepted from the dashboard's own origin only.`,
+  credential: 'The session cookie of a signed-in user.',
+  cookie: 'adit.session_token',
+  crossOrigin: false,
+  groups: {
+    'sign-in': 'Signing in.',
+    links: 'Invitation and password reset links. Each works once, for 24 hours.',
+    session: 'The current session.',
+    account: 'The account of the signed-in user.',
+    'second-factor': 'Two-factor authentication of the signed-in user.',
+    workspace: 'A workspace of the signed-in user.',
+    keys: 'API keys of the workspace.',
+    usage: 'Traffic through the tunnels of the workspace.',
+    audit: 'The audit log of the workspace.',
+    members: 'Members of the workspace and their roles.',
+    invitations: 'Open invitations to the workspace.',
+    description: DESCRIPTION_GROUP,
+  },
+}

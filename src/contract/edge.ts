@@ -1,4 +1,4 @@
-// The edges' side: is this key good and whose is it; here is what was used.
+// The edge API: verify API keys, follow revocations, report usage.
 import Type from 'typebox'
 import { type InactiveState, inactiveStates } from '../credentials/key-state.ts'
 import { readDescription } from './description.ts'
@@ -10,7 +10,7 @@ export const EDGE_PREFIX = '/edge/v1'
 
 const exampleKeyId = 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5'
 
-const GoodKey = Type.Object(
+const ValidKey = Type.Object(
   {
     valid: Type.Literal(true),
     keyId: TokenId,
@@ -19,24 +19,24 @@ const GoodKey = Type.Object(
         slug: Slug,
         name: WorkspaceName,
         provisioned: Type.Boolean({ description: 'Whether tunnels may be opened for this workspace.' }),
-        tunnelBase: HostName({ description: 'Host name under which the workspace’s tunnels live.' }),
+        tunnelBase: HostName({ description: 'Parent host name of the workspace’s tunnels.' }),
       },
       { title: 'EdgeWorkspace' },
     ),
   },
-  { title: 'GoodKey' },
+  { title: 'ValidKey' },
 )
 
-const BadKey = Type.Object(
+const InvalidKey = Type.Object(
   {
     valid: Type.Literal(false),
     reason: Type.Unsafe<'unknown' | InactiveState>({
       type: 'string',
       enum: ['unknown', ...inactiveStates],
-      description: 'Whether it never was a key here, or is one no more.',
+      description: '`unknown`: there is no such key. `revoked`: it was revoked.',
     }),
   },
-  { title: 'BadKey' },
+  { title: 'InvalidKey' },
 )
 
 export const verifyKey = operation({
@@ -46,21 +46,21 @@ export const verifyKey = operation({
   access: 'edge',
   summary: 'Verify an API key',
   description:
-    'Tells whether a key is good and whose it is. A key that is not good is an answer, not an error. Asking counts as ' +
-    'a use of the key.',
+    'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: false`, not ' +
+    'an error. Verification updates `lastUsedAt` of the key.',
   body: Type.Object(
     {
       key: Type.String({
         maxLength: 200,
-        description: 'The raw API key that somebody presented to the edge.',
+        description: 'The raw API key that was presented to the edge.',
       }),
     },
     { title: 'KeyToVerify', examples: [{ key: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE' }] },
   ),
   response: {
     status: 200,
-    description: 'What the key is.',
-    schema: Type.Union([GoodKey, BadKey], { title: 'KeyVerdict' }),
+    description: 'Whether the key is valid.',
+    schema: Type.Union([ValidKey, InvalidKey], { title: 'KeyVerdict' }),
     example: {
       valid: true,
       keyId: exampleKeyId,
@@ -75,14 +75,14 @@ export const authorizeVisitor = operation({
   method: 'GET',
   path: '/authorize',
   access: 'edge',
-  summary: 'Authorise a visitor',
+  summary: 'Authorize a proxied request',
   description:
-    'For reverse proxies that ask before they forward (nginx `auth_request`, Caddy `forward_auth`, Traefik). The ' +
-    'visitor’s own `Authorization: Bearer <API key>` is passed on, and the edge’s credential comes in `X-Adit-Edge`. ' +
-    'A good key is 204, anything else 401.',
+    'For reverse proxies with external authorization (nginx `auth_request`, Caddy `forward_auth`, Traefik ' +
+    '`ForwardAuth`). Forward the `Authorization: Bearer <API key>` header of the proxied request, and send the ' +
+    'credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key and 401 otherwise.',
   response: {
     status: 204,
-    description: 'The key is good; the headers tell whose it is.',
+    description: 'The key is valid; headers name its workspace and id.',
     schema: Type.Object({ 'x-adit-workspace': Slug, 'x-adit-key-id': TokenId }),
     example: { 'x-adit-workspace': 'acme', 'x-adit-key-id': exampleKeyId },
     asHeaders: true,
@@ -97,19 +97,22 @@ export const followKeyChanges = operation({
   access: 'edge',
   summary: 'Follow revocations',
   description:
-    'A stream of server-sent events. `revoked` tells that a key is good no more: its data holds `keyId` and `hash`, the ' +
-    'SHA-256 of the raw key in hex. Send the last `id` back in `Last-Event-ID` to go on without a gap: ' +
-    'what was missed comes first. `reset` says that changes were missed for good: forget every key you remember. ' +
-    'Without that header, and after `reset`, the latest revocations, up to a thousand, come first, without ids; keep them, and ' +
-    'let no answer to a verification outweigh them. An `id` alone follows: now everything was heard. A comment comes at ' +
-    'least every 5 seconds, so that silence means loss. The stream ends when the edge itself is revoked. ' +
-    'A node keeps at most 8 streams for an edge: a further one closes the oldest, which is sent `closed`, with the ' +
-    'reason as `message` in its data. Beyond 1,000 streams of all edges a node answers 503.',
+    'A stream of server-sent events.\n\n' +
+    '- `revoked`: a key was revoked. Its data has `keyId` and `hash`, the SHA-256 of the raw key in hex.\n' +
+    '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
+    '- `closed`: the node closes this stream. Its data has the reason as `message`.\n\n' +
+    'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. Without that ' +
+    'header, and after `reset`, up to 1,000 of the latest revocations are sent first, without ids. Keep them, and let ' +
+    'them take precedence over verification responses. An event with only an `id` follows once the edge is up to ' +
+    'date.\n\n' +
+    'A comment is sent at least every 5 seconds, so a longer silence means that the connection is lost. The stream ' +
+    'ends when the edge is revoked. A node serves 8 streams per edge, and closes the oldest when another one is ' +
+    'opened. Beyond 1,000 streams of all edges it returns 503.',
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({
         pattern: '^[0-9]{1,15}(-[0-9a-f]{0,16})?$',
-        description: 'The id of the last event that the edge has seen.',
+        description: 'Id of the last event received.',
         examples: ['41-9c3e5d0f7a1b2846'],
         'x-rule': 'must be the id of an event of this stream',
       }),
@@ -117,7 +120,7 @@ export const followKeyChanges = operation({
   }),
   response: {
     status: 200,
-    description: 'The changes, as they happen.',
+    description: 'The stream of changes.',
     schema: Type.Object({ keyId: TokenId, hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
     example: `id: 42-1f0e2d3c4b5a6978\nevent: revoked\ndata: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
     stream: true,

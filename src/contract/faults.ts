@@ -1,16 +1,16 @@
-// The closed list of errors the API can answer with: what each means, its status and its body.
+// The closed list of API errors: code, status and body of each.
 import Type, { type TSchema } from 'typebox'
 
 const InvalidDetail = Type.Object(
   {
-    path: Type.String({ description: 'Where the mistake is, as a JSON Pointer into the request.' }),
-    message: Type.String({ description: 'What is wrong there.' }),
+    path: Type.String({ description: 'JSON Pointer to the invalid part of the request.' }),
+    message: Type.String({ description: 'What is wrong with it.' }),
   },
   { title: 'InvalidDetail' },
 )
 
 const message = Type.String({
-  description: 'What is wrong and what to do, for people. The wording may change.',
+  description: 'Human-readable explanation. The wording may change.',
 })
 
 const body = <T extends Record<string, TSchema>>(title: string, code: string, more: T) =>
@@ -19,7 +19,7 @@ const body = <T extends Record<string, TSchema>>(title: string, code: string, mo
 export const faults = {
   invalid_request: {
     status: 400,
-    description: 'The body, the query, a header or a path parameter failed validation.',
+    description: 'The body, a query parameter, a header or a path parameter is invalid.',
     schema: body('InvalidRequest', 'invalid_request', { details: Type.Array(InvalidDetail) }),
     example: {
       error: 'invalid_request',
@@ -28,31 +28,34 @@ export const faults = {
   },
   unauthorized: {
     status: 401,
-    description: 'The API key is missing, unknown or revoked; or nobody is signed in.',
+    description: 'The credentials are missing, unknown, revoked or expired.',
     schema: body('Unauthorized', 'unauthorized', { message }),
     example: { error: 'unauthorized', message: 'This API key was revoked. Use another one.' },
   },
   forbidden: {
     status: 403,
-    description: 'Whoever is signed in may not do this, or it was asked from another site.',
+    description: 'The signed-in user lacks the required role, or the request comes from another origin.',
     schema: body('Forbidden', 'forbidden', { message }),
     example: { error: 'forbidden', message: 'Only admins and owners of this workspace may do this.' },
   },
   not_found: {
     status: 404,
-    description: 'There is no such route or resource in this workspace.',
+    description: 'The path does not exist, or the workspace has no such resource.',
     schema: body('NotFound', 'not_found', {}),
     example: { error: 'not_found' },
   },
   conflict: {
     status: 409,
-    description: 'It cannot be done as things stand.',
+    description: 'The request conflicts with the current state.',
     schema: body('Conflict', 'conflict', { message }),
-    example: { error: 'conflict', message: 'A workspace needs an owner. Make somebody else one first.' },
+    example: {
+      error: 'conflict',
+      message: 'This is the last owner of the workspace. Make another member an owner first.',
+    },
   },
   idempotency_mismatch: {
     status: 422,
-    description: 'This Idempotency-Key was used within the last 24 hours with another body.',
+    description: 'This `Idempotency-Key` was used with a different body in the last 24 hours.',
     schema: body('IdempotencyMismatch', 'idempotency_mismatch', { message }),
     example: {
       error: 'idempotency_mismatch',
@@ -61,21 +64,22 @@ export const faults = {
   },
   rate_limited: {
     status: 429,
-    description: 'Too many requests, or too many failed attempts; `Retry-After` says when to go on.',
+    description: 'Too many requests or failed attempts. Retry after `Retry-After` seconds.',
     schema: body('RateLimited', 'rate_limited', { message }),
     example: { error: 'rate_limited', message: 'Too many requests with this API key. Try again in 12 s.' },
   },
   internal: {
     status: 500,
-    description: 'The server failed. The `X-Request-Id` of the answer finds the cause in its log.',
+    description: 'Internal error. Search the server’s log for the `X-Request-Id` of the response.',
     schema: body('Internal', 'internal', {}),
     example: { error: 'internal' },
   },
   unavailable: {
     status: 503,
-    description: 'The server cannot reach its database just now; `Retry-After` says when to try again.',
+    description:
+      'The server is temporarily unavailable, for example without its database. Retry after `Retry-After` seconds.',
     schema: body('Unavailable', 'unavailable', { message }),
-    example: { error: 'unavailable', message: 'The service cannot answer just now. Try again shortly.' },
+    example: { error: 'unavailable', message: 'The service is temporarily unavailable. Try again shortly.' },
   },
 } as const
 

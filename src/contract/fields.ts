@@ -1,8 +1,8 @@
-// The building blocks of the wire: fields that more than one resource uses.
+// Fields that are shared by several operations.
 import Type, { type TSchemaOptions } from 'typebox'
 import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
-/** What a value must be, in words; shown instead of a bare pattern when the value is refused. */
+/** The error message for a value that does not match the pattern. */
 const rule = (text: string) => ({ 'x-rule': text })
 
 const NO_CONTROLS = '^[^\\p{Cc}\\p{Cs}]*$'
@@ -11,28 +11,28 @@ const NO_CONTROLS_RULE = 'must be well-formed text without control characters'
 
 export const Instant = Type.String({
   format: 'date-time',
-  description: 'ISO 8601 in UTC with milliseconds.',
+  description: 'ISO 8601 timestamp in UTC, with milliseconds.',
   examples: ['2026-11-15T10:02:11.000Z'],
 })
 
-/** A moment as callers send it: in UTC, to the millisecond at the most. */
-export const UtcMoment = (options: TSchemaOptions) =>
+/** A timestamp in a request: in UTC, with at most milliseconds. */
+export const UtcTimestamp = (options: TSchemaOptions) =>
   Type.String({
     pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',
     examples: ['2026-11-15T10:02:11.000Z'],
     ...options,
-    ...rule('must be a moment in UTC such as 2026-11-15T10:02:11.000Z'),
+    ...rule('must be a UTC timestamp such as 2026-11-15T10:02:11.000Z'),
   })
 
-/** A type list rather than a union: it is valid OpenAPI 3.1 and is written out without trying alternatives. */
+/** A list of types instead of a union: valid in OpenAPI 3.1, and faster to serialize. */
 export const InstantOrNull = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 
-/** A count that stays exact past 2^53: bigint in the program, plain digits on the wire. */
+/** A count that may exceed 2^53: a bigint in code, an integer in JSON. */
 export const Count = (description: string) =>
   Type.Unsafe<bigint>({ type: 'integer', minimum: 0, description })
 
-/** Text that is displayed: nothing in it can break a line, a terminal or a database, or mislead a reader. */
+/** Displayed text. Characters that could break a line or a terminal, or mislead readers, are rejected. */
 const DisplayText = (options: TSchemaOptions) =>
   Type.String({
     maxLength: 80,
@@ -43,11 +43,11 @@ const DisplayText = (options: TSchemaOptions) =>
 
 export const Label = DisplayText({
   description:
-    'Free text of at most 80 characters (Unicode code points), without control, bidirectional or invisible characters.',
+    'At most 80 characters (Unicode code points), without control, bidirectional or invisible characters.',
   examples: ['ci'],
 })
 
-/** The same, and not blank. */
+/** Like `DisplayText`, and not blank. */
 const DisplayName = (options: TSchemaOptions) =>
   Type.String({
     minLength: 1,
@@ -63,16 +63,16 @@ export const WorkspaceName = DisplayName({
 })
 
 export const EdgeName = DisplayName({
-  description: 'What people call the edge.',
+  description: 'Name of the edge.',
   examples: ['fra-1'],
 })
 
 export const UserName = DisplayName({
-  description: 'What a person wants to be called.',
+  description: 'Display name of the user.',
   examples: ['Ann Example'],
 })
 
-/** The rule of better-auth's own validation: no other address could sign in there. ASCII only. */
+/** Same as better-auth's own validation, which rejects any other address at sign-in. ASCII only. */
 const EMAIL =
   "^(?!\\.)(?!.*\\.\\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$"
 const EMAIL_CHARS_MAX = 254
@@ -80,7 +80,7 @@ const EMAIL_CHARS_MAX = 254
 export const Email = Type.String({
   maxLength: EMAIL_CHARS_MAX,
   pattern: EMAIL,
-  description: 'An e-mail address; upper and lower case are the same.',
+  description: 'E-mail address, case-insensitive.',
   examples: ['ann@example.com'],
   ...rule('must be an e-mail address, such as ann@example.com'),
 })
@@ -89,24 +89,24 @@ const emailPattern = new RegExp(EMAIL)
 
 export const isEmail = (text: string): boolean => text.length <= EMAIL_CHARS_MAX && emailPattern.test(text)
 
-/** A slug is a label of a host name (RFC 1123), because tunnels live under it. */
+/** A DNS label (RFC 1123), because it is part of the host names of tunnels. */
 export const Slug = Type.String({
   minLength: 1,
   maxLength: 63,
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
-  description: 'Short identifier of the workspace, usable as one label of a host name.',
+  description: 'Short identifier of the workspace; a DNS label.',
   examples: ['acme'],
   ...rule('must be lower-case letters, digits and inner hyphens'),
 })
 
 export const HostName = (options: TSchemaOptions) => Type.String({ format: 'hostname', ...options })
 
-/** An id in a path. One that no id could be is refused; one that does not exist is not found. */
+/** An id in a path. Control characters are 400; any other unknown id is 404. */
 export const Id = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: NO_CONTROLS,
-  description: 'Identifier of the one that is meant.',
+  description: 'Identifier of the resource.',
   ...rule(NO_CONTROLS_RULE),
 })
 
@@ -114,7 +114,7 @@ export const TokenId = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: NO_CONTROLS,
-  description: 'Key identifier, `tok_` and a suffix that sorts by time of creation.',
+  description: 'Identifier of the API key: `tok_` and a suffix that sorts by creation time.',
   examples: ['tok_01k9x2m4q7r8s9t0v1w2x3y4z5'],
   ...rule(NO_CONTROLS_RULE),
 })

@@ -1,55 +1,56 @@
-// Operations → an OpenAPI 3.1 document. Schemas with a title become components, named once.
+// Generates an OpenAPI 3.1 document from operations. Schemas with a title become named components.
 import type { TObject, TSchema } from 'typebox'
 import { type FaultCode, faults } from './faults.ts'
 import { faultsOf, type Operation } from './operation.ts'
 
 type Json = { [member: string]: unknown }
 
-export interface Surface {
+export interface ApiInfo {
   title: string
   version: string
   description: string
-  /** Where the operations' paths begin, e.g. `https://api.example.com/api/v1`. */
-  serverUrl: string
-  operations: readonly Operation[]
-  /** What callers authenticate with: in the Authorization header, or in a cookie of that name. */
+  /** Describes the credential: a bearer token, or a cookie of that name. */
   credential: string
   cookie?: string
-  /** Whether any web page may read the answers. */
+  /** Whether CORS allows any origin. */
   crossOrigin: boolean
-  /** What the groups of operations are about, by the first part of their ids. */
+  /** Descriptions of the groups of operations, by the first part of the operation id. */
   groups: { readonly [group: string]: string }
 }
 
+export interface Api extends ApiInfo {
+  /** Prefix of the operations' paths, e.g. `https://api.example.com/api/v1`. */
+  serverUrl: string
+  operations: readonly Operation[]
+}
+
 const headers = {
-  RequestId: { description: 'Names this answer in the server’s log.', schema: { type: 'string' } },
-  CrossOrigin: { description: 'Any web page may read the answer.', schema: { type: 'string', const: '*' } },
+  RequestId: { description: 'Identifies the request in the server’s log.', schema: { type: 'string' } },
+  CrossOrigin: { description: 'Any origin may read the response.', schema: { type: 'string', const: '*' } },
   ETag: {
-    description:
-      'Send it back in `If-None-Match`, and while nothing changed the answer is 304 without a body.',
+    description: 'Send it in `If-None-Match` to get 304 without a body while nothing has changed.',
     schema: { type: 'string' },
   },
   Link: {
-    description:
-      'Where the next page is, with `rel="next"`, as a reference relative to this server; absent on the last page.',
+    description: 'URL of the next page, relative to this server, with `rel="next"`; absent on the last page.',
     schema: { type: 'string' },
   },
   RetryAfter: {
-    description: 'Seconds to wait before the next try.',
+    description: 'Seconds to wait before retrying.',
     schema: { type: 'integer', minimum: 0 },
   },
   RateLimit: {
-    description: 'What is left of the limit and when it is whole again. Sent where a limit is configured.',
+    description: 'Remaining requests and seconds until the limit resets. Sent if a rate limit is configured.',
     schema: { type: 'string', examples: ['"key";r=98;t=41'] },
   },
   RateLimitPolicy: {
-    description: 'The limit in force. Sent where a limit is configured.',
+    description: 'Requests per window and its length in seconds. Sent if a rate limit is configured.',
     schema: { type: 'string', examples: ['"key";q=100;w=60'] },
   },
-  Challenge: { description: 'The scheme to authenticate with.', schema: { type: 'string', const: 'Bearer' } },
+  Challenge: { description: 'The authentication scheme.', schema: { type: 'string', const: 'Bearer' } },
 } as const
 
-export function describe(surface: Surface): Json {
+export function describe(api: Api): Json {
   const schemas: Json = {}
   const usedHeaders: Json = {}
   const header = (name: keyof typeof headers) => {
@@ -58,16 +59,16 @@ export function describe(surface: Surface): Json {
   }
   const limits = () => ({ RateLimit: header('RateLimit'), 'RateLimit-Policy': header('RateLimitPolicy') })
   const faultHeaders: { [code in FaultCode]?: () => Json } = {
-    unauthorized: () => (surface.cookie ? {} : { 'WWW-Authenticate': header('Challenge') }),
-    rate_limited: () => ({ 'Retry-After': header('RetryAfter'), ...(!surface.cookie && limits()) }),
+    unauthorized: () => (api.cookie ? {} : { 'WWW-Authenticate': header('Challenge') }),
+    rate_limited: () => ({ 'Retry-After': header('RetryAfter'), ...(!api.cookie && limits()) }),
     unavailable: () => ({ 'Retry-After': header('RetryAfter') }),
   }
-  const everyAnswer = {
+  const commonHeaders = {
     'X-Request-Id': header('RequestId'),
-    ...(surface.crossOrigin && { 'Access-Control-Allow-Origin': header('CrossOrigin') }),
+    ...(api.crossOrigin && { 'Access-Control-Allow-Origin': header('CrossOrigin') }),
   }
 
-  /** Copies a schema, moving every titled part of it into the components. */
+  /** Copies a schema and moves every titled part of it into the components. */
   function named(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map(named)
     if (typeof schema !== 'object' || schema === null) return schema
@@ -97,10 +98,10 @@ export function describe(surface: Surface): Json {
 
   const paths: { [path: string]: Json } = {}
   const usedFaults = new Set<FaultCode>()
-  for (const operation of surface.operations) {
+  for (const operation of api.operations) {
     const { response } = operation
     const cacheable = operation.method === 'GET' && !response.asHeaders && !response.stream
-    const given = [
+    const allParameters = [
       ...parameters('path', operation.params),
       ...parameters('query', operation.query),
       ...parameters('header', operation.headers),
@@ -109,7 +110,7 @@ export function describe(surface: Surface): Json {
       [response.status]: {
         description: response.description,
         headers: {
-          ...everyAnswer,
+          ...commonHeaders,
           ...(cacheable && { ETag: header('ETag') }),
           ...(response.paged && { Link: header('Link') }),
           ...(operation.access === 'key' && limits()),
@@ -133,7 +134,7 @@ export function describe(surface: Surface): Json {
         description: operation.description,
         tags: [groupOf(operation)],
         ...((operation.access === 'anyone' || operation.access === 'browser') && { security: [] }),
-        ...(given.length > 0 && { parameters: given }),
+        ...(allParameters.length > 0 && { parameters: allParameters }),
         ...(operation.body && {
           requestBody: {
             required: false,
@@ -147,15 +148,15 @@ export function describe(surface: Surface): Json {
 
   const responses: Json = {
     not_modified: {
-      description: 'Nothing changed since the answer with that ETag.',
-      headers: { ...everyAnswer, ETag: header('ETag') },
+      description: 'Nothing has changed since the response with that ETag.',
+      headers: { ...commonHeaders, ETag: header('ETag') },
     },
   }
   for (const code of usedFaults) {
     const { description, schema, example } = faults[code]
     responses[code] = {
       description,
-      headers: { ...everyAnswer, ...faultHeaders[code]?.() },
+      headers: { ...commonHeaders, ...faultHeaders[code]?.() },
       content: content(schema, example),
     }
   }
@@ -163,22 +164,22 @@ export function describe(surface: Surface): Json {
   return {
     openapi: '3.1.1',
     info: {
-      title: surface.title,
-      version: surface.version,
-      description: surface.description,
+      title: api.title,
+      version: api.version,
+      description: api.description,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: surface.serverUrl }],
+    servers: [{ url: api.serverUrl }],
     security: [{ credential: [] }],
-    tags: Object.entries(surface.groups).map(([name, description]) => ({ name, description })),
+    tags: Object.entries(api.groups).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
         credential: {
-          ...(surface.cookie
-            ? { type: 'apiKey', in: 'cookie', name: surface.cookie }
+          ...(api.cookie
+            ? { type: 'apiKey', in: 'cookie', name: api.cookie }
             : { type: 'http', scheme: 'bearer' }),
-          description: surface.credential,
+          description: api.credential,
         },
       },
       headers: usedHeaders,
@@ -188,10 +189,10 @@ export function describe(surface: Surface): Json {
   }
 }
 
-/** OpenAPI 3.1 has no words for events: the text of the stream is all that can be described. */
+/** OpenAPI 3.1 cannot describe events, so the stream is described as text. */
 const streamContent = (example: unknown) => ({ 'text/event-stream': { schema: { type: 'string' }, example } })
 
-/** The members of an answer that is sent as headers. */
+/** Response headers of an operation whose result is sent as headers. */
 const headersOf = (schema: TSchema) =>
   Object.fromEntries(
     Object.entries((schema as TObject).properties).map(([name, property]) => {
@@ -202,5 +203,5 @@ const headersOf = (schema: TSchema) =>
 
 const groupOf = (operation: Operation) => operation.id.split('.')[0] as string
 
-/** `idempotency-key` → `Idempotency-Key`, as people write it. */
+/** `idempotency-key` → `Idempotency-Key`. */
 const headerName = (name: string) => name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())

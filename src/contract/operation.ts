@@ -1,22 +1,22 @@
-// An operation is a value: what it is called, who may call it, what goes in and what comes out. Routes,
-// validation, serialisation, the OpenAPI document, clients and agents' tools are all made from it.
+// The contract: every operation of every API as a value, with its path, access, input, output and errors. Routes,
+// validation, serialization, the OpenAPI documents, the client and the MCP tools are generated from it.
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
 /**
- * Who may call: anybody; the holder of a workspace's API key; an edge; and of people anybody at a browser of ours, whoever
- * is signed in, or a member of the workspace in the path whose role is at least that.
+ * Who may call: `anyone`; an API `key` of a workspace; an `edge`; a `browser` on the dashboard's origin, signed in or not; a
+ * signed-in `user`; or a member of the workspace in the path with at least that role.
  */
 export type Access = 'anyone' | 'key' | 'edge' | 'browser' | 'user' | Role
 
-/** What people are in a workspace, each including the ones before. */
+/** Roles in a workspace, in ascending order. */
 export const roles = ['member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
 export interface Operation {
   readonly id: string
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Relative to its surface, parameters in braces: `/tokens/{id}`. */
+  /** Relative to the prefix of its API, with parameters in braces: `/tokens/{id}`. */
   readonly path: `/${string}`
   readonly access: Access
   readonly summary: string
@@ -25,22 +25,22 @@ export interface Operation {
   readonly query?: TObject
   readonly headers?: TObject
   readonly body?: TObject
-  /** How large a body may be, where the server's usual bound is too small. */
+  /** Maximum body size, if larger than the server's default. */
   readonly bodyBytesMax?: number
   readonly response: ResponseDefinition
-  /** The faults of its own; those that every operation can answer with are implied. */
+  /** Errors specific to this operation; see `faultsOf` for those that apply to all. */
   readonly faults: readonly FaultCode[]
-  /** Agents may call it, under this name. */
+  /** The MCP tool that calls this operation. */
   readonly tool?: Tool
 }
 
-/** An operation as agents see it: they call it with all that it takes in one object, and see neither paths nor headers. */
+/** An operation as an MCP tool: all its input in one object, without paths and headers. */
 export interface Tool {
   readonly name: string
   readonly title: string
-  /** Where the operation's own description speaks of what agents do not see, or they need to be told more. */
+  /** Replaces the operation's description where that mentions HTTP, or agents need to know more. */
   readonly description?: string
-  /** Agents ask their people before they call what takes something away. */
+  /** Agents ask their user before they call a destructive tool. */
   readonly hints:
     | { readonly readOnly: true }
     | { readonly destructive: boolean; readonly idempotent: boolean }
@@ -51,13 +51,13 @@ export interface ResponseDefinition {
   readonly description: string
   readonly schema: TSchema
   readonly example: unknown
-  /** The answer holds a secret, so nothing on the way may store it. */
+  /** The response contains a secret and must not be cached. */
   readonly secret?: true
-  /** The answer is a stream of server-sent events, of which the schema describes the data. */
+  /** The response is a stream of server-sent events; the schema describes their data. */
   readonly stream?: true
-  /** The members of the answer are sent as headers, and there is no body. */
+  /** The result is sent as response headers, without a body. */
   readonly asHeaders?: true
-  /** The answer may be one page of a list; the next one is named in a `Link` header. */
+  /** The response may be one page of a list, with a `Link` header to the next. */
   readonly paged?: true
 }
 
@@ -67,7 +67,7 @@ type PartOf<O extends Operation, P extends 'params' | 'query' | 'headers' | 'bod
   ? Static<O[P]>
   : unknown
 
-/** Everything a caller sends, in one object; names are unique across the parts of an operation. */
+/** The whole input in one object; names are unique across params, query, headers and body. */
 export type InputOf<O extends Operation> = PartOf<O, 'params'> &
   PartOf<O, 'query'> &
   PartOf<O, 'headers'> &
@@ -77,10 +77,10 @@ export type OutputOf<O extends Operation> = O['response'] extends { stream: true
   ? AsyncIterable<string>
   : Static<O['response']['schema']>
 
-/** The faults an operation can answer with: those that any request can run into, and its own. */
+/** All errors of an operation: those of any request, of its access check, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {
   const anyRequest: FaultCode[] = ['invalid_request', 'internal']
-  const admission: Record<Access, FaultCode[]> = {
+  const byAccess: Record<Access, FaultCode[]> = {
     anyone: [],
     key: ['unauthorized', 'rate_limited', 'unavailable'],
     edge: ['unauthorized', 'unavailable'],
@@ -90,5 +90,5 @@ export function faultsOf(operation: Operation): FaultCode[] {
     admin: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
     owner: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
   }
-  return [...new Set([...anyRequest, ...admission[operation.access], ...operation.faults])]
+  return [...new Set([...anyRequest, ...byAccess[operation.access], ...operation.faults])]
 }

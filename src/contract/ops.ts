@@ -1,10 +1,10 @@
-// What load balancers and supervisors ask. Not part of the versioned API, so outside its prefix.
+// Health checks for load balancers and supervisors, outside the versioned API.
 import Type from 'typebox'
 import { operation } from './operation.ts'
 
-const status = <T extends string>(word: T) => ({
-  schema: Type.Object({ status: Type.Literal(word) }),
-  example: { status: word },
+const status = <T extends string>(value: T) => ({
+  schema: Type.Object({ status: Type.Literal(value) }),
+  example: { status: value },
 })
 
 const readHealth = operation({
@@ -12,9 +12,9 @@ const readHealth = operation({
   method: 'GET',
   path: '/healthz',
   access: 'anyone',
-  summary: 'Is the process alive?',
-  description: 'Answers as long as the process can answer at all. It does not ask the database.',
-  response: { status: 200, description: 'It is.', ...status('ok') },
+  summary: 'Liveness check',
+  description: 'Returns 200 while the process runs. Does not query the database.',
+  response: { status: 200, description: 'The process is alive.', ...status('ok') },
   faults: [],
 })
 
@@ -23,11 +23,11 @@ const readReadiness = operation({
   method: 'GET',
   path: '/readyz',
   access: 'anyone',
-  summary: 'Should requests be sent here?',
+  summary: 'Readiness check',
   description:
-    'Asks the database. Unavailable while that does not answer or cannot be written, such as on a full disk, and once a ' +
-    'stop was asked for.',
-  response: { status: 200, description: 'They should.', ...status('ready') },
+    'Queries the database. Returns 503 while the database does not respond or cannot be written, for example on a full ' +
+    'disk, and during shutdown.',
+  response: { status: 200, description: 'The server accepts requests.', ...status('ready') },
   faults: ['unavailable'],
 })
 

@@ -1,12 +1,12 @@
-// What edges report: running totals, and the most tunnels open in a minute.
+// Usage reports of edges: running totals per day, and peaks of open tunnels per minute.
 import Type from 'typebox'
-import { Slug, UtcMoment } from './fields.ts'
+import { Slug, UtcTimestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-/** Items in one report, of both lists together. */
+/** Maximum number of items of a report, in both lists together. */
 export const REPORT_ITEMS_MAX = 5_000
 
-/** Counters beyond what every JSON reader holds exactly are refused: they would be rounded on the way. */
+/** Larger integers are rejected, because many JSON parsers round them. */
 const Total = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 
@@ -15,15 +15,17 @@ const CounterItem = Type.Object(
     workspace: Slug,
     day: Type.String({
       pattern: '^\\d{4}-\\d{2}-\\d{2}$',
-      description: 'The UTC day.',
+      description: 'UTC day.',
       examples: ['2026-11-15'],
       'x-rule': 'must be a day such as 2026-11-15',
     }),
     requests: Total('Requests so far.'),
     bytesIn: Total('Bytes received so far.'),
     bytesOut: Total('Bytes sent so far.'),
-    events: Total('Tunnels opened, closed and refused so far.'),
-    lastSeen: Type.Optional(UtcMoment({ description: 'Last traffic, within that day; absent before any.' })),
+    events: Total('Tunnels opened, closed and rejected so far.'),
+    lastSeen: Type.Optional(
+      UtcTimestamp({ description: 'Time of the last traffic, within that day; absent if there was none.' }),
+    ),
   },
   { title: 'Counter', description: 'Running totals of this epoch, for one workspace and one UTC day.' },
 )
@@ -31,11 +33,11 @@ const CounterItem = Type.Object(
 const TunnelsItem = Type.Object(
   {
     workspace: Slug,
-    minute: UtcMoment({ description: 'Start of the UTC minute.', examples: ['2026-11-15T10:02:00.000Z'] }),
+    minute: UtcTimestamp({ description: 'Start of the UTC minute.', examples: ['2026-11-15T10:02:00.000Z'] }),
     open: Type.Integer({
       minimum: 0,
       maximum: 1_000_000,
-      description: 'The most tunnels open in that minute.',
+      description: 'Peak of concurrently open tunnels in that minute.',
     }),
   },
   { title: 'TunnelMinute' },
@@ -50,16 +52,17 @@ export const reportUsage = operation({
   access: 'edge',
   summary: 'Report usage',
   description:
-    'Takes running totals, not increments: send what this epoch has counted so far for a workspace and day, as often as ' +
-    'you like and in any order. The larger of what is known and what comes is kept, so nothing is ever counted twice and ' +
-    'a lost report is healed by the next. Choose a new epoch each time the edge starts. The answer comes after the ' +
-    `commit. At most 5,000 items a report; an item that cannot be taken is refused ` +
-    'with its reason and the others are kept, while a report that is malformed anywhere is refused whole.',
+    'Send running totals, not increments: everything this epoch has counted so far for a workspace and day, as often ' +
+    'as you like and in any order. The maximum of the stored and the reported value is kept, so nothing is counted ' +
+    'twice, and the next report makes up for a lost one. Use a new epoch each time the edge starts. The response is ' +
+    'sent after the commit.\n\n' +
+    'A report has at most 5,000 items. Items that cannot be accepted are listed in `refused` with a reason, and the ' +
+    'others are stored. A malformed report is rejected as a whole.',
   body: Type.Object(
     {
       epoch: Type.String({
         pattern: '^[\\x21-\\x7e]{1,64}$',
-        description: 'Names this run of the edge: new each time it starts.',
+        description: 'Identifies this run of the edge; new each time it starts.',
         examples: ['e-1'],
         'x-rule': 'must be 1 to 64 printable ASCII characters without spaces',
       }),
@@ -90,22 +93,23 @@ export const reportUsage = operation({
   bodyBytesMax: 4 * 1024 * 1024,
   response: {
     status: 200,
-    description: 'What was taken is committed.',
+    description: 'The accepted items are committed.',
     schema: Type.Object(
       {
-        accepted: Type.Integer({ minimum: 0, description: 'How many items were taken.' }),
+        accepted: Type.Integer({ minimum: 0, description: 'Number of accepted items.' }),
         refused: Type.Array(
           Type.Object(
             {
               list: Type.Unsafe<'counters' | 'tunnels'>({ type: 'string', enum: ['counters', 'tunnels'] }),
-              index: Type.Integer({ minimum: 0, description: 'The place of the item in its list.' }),
+              index: Type.Integer({ minimum: 0, description: 'Index of the item in its list.' }),
               reason: Type.Unsafe<(typeof reasons)[number]>({
                 type: 'string',
                 enum: [...reasons],
                 description:
-                  'No such workspace; more than 35 days ago; more than 5 minutes ahead; more than an edge can have ' +
-                  'carried for a workspace in a day, or than the day’s total can hold; an epoch beyond the 100 that ' +
-                  'an edge may have in a workspace’s day. Later versions may add reasons.',
+                  '`unknown_workspace`: no such workspace. `too_old`: more than 35 days ago. `in_future`: more than 5 ' +
+                  'minutes ahead. `too_large`: more than an edge can carry for a workspace in a day, or than the total ' +
+                  'of the day can hold. `too_many_epochs`: more than 100 epochs of an edge in a day of a workspace. ' +
+                  'Later versions may add reasons.',
               }),
             },
             { title: 'RefusedItem' },

@@ -1,11 +1,11 @@
-// Text that is displayed: names and labels. One rule for every field and every way in, so that what people read is what
-// is stored: no control characters, no bidirectional controls, nothing invisible.
+// Rules for displayed text such as names and labels, for every field and every source: no control characters, no
+// bidirectional controls, nothing invisible, so that users see what is stored.
 
 // Default_Ignorable_Code_Point is Unicode's set of invisible characters: bidirectional controls, zero-width characters,
 // variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible but not in it.
 const FORBIDDEN = '\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\ufff9-\\ufffb'
 
-// Emoji need two of the invisible ones: U+200D between two emoji, U+FE0E or U+FE0F after one or in a keycap (1️⃣).
+// Emoji need two of these: U+200D between two emoji, and U+FE0E or U+FE0F after one or in a keycap (1️⃣).
 const PICTURE = '\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\p{Regional_Indicator}'
 const JOINER = `(?<=[${PICTURE}]\\ufe0f?)\\u200d(?=\\p{Extended_Pictographic})`
 const SELECTOR = `(?<=[${PICTURE}])[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)`
@@ -21,7 +21,7 @@ export const DISPLAY_NAME = `^(?=.*\\S)${CHARACTER}*$`
 const allowedStart = new RegExp(`^${CHARACTER}*`, 'u')
 const allowedCharacters = new RegExp(CHARACTER, 'gu')
 
-/** Why the text may not be displayed: its first forbidden character and where that is. Undefined where it has none. */
+/** An error message for the first forbidden character of the text; undefined if there is none. */
 export function forbiddenCharacter(text: string): string | undefined {
   const allowed = allowedStart.exec(text)?.[0] ?? ''
   const found = text.codePointAt(allowed.length)
@@ -30,14 +30,14 @@ export function forbiddenCharacter(text: string): string | undefined {
   return `must not contain ${codePoint}, a control or invisible character (character ${[...allowed].length + 1})`
 }
 
-/** For text from outside that cannot be refused: one line without forbidden characters, cut to a length. */
+/** Sanitizes external text that cannot be rejected: one line, without forbidden characters, truncated. */
 export function cleanText(text: string, charsMax: number): string {
   const line = text.replace(/[\s\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim()
   const cut = [...keepAllowed(line)].slice(0, charsMax).join('')
   return keepAllowed(cut).trim()
 }
 
-/** Removing one character can make another one forbidden that it stood beside, so until none is left. */
+/** Repeats until nothing changes: removing a character can make its neighbor forbidden. */
 function keepAllowed(text: string): string {
   const kept = (text.match(allowedCharacters) ?? []).join('')
   return kept === text ? text : keepAllowed(kept)

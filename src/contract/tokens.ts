@@ -1,4 +1,4 @@
-// API keys: their metadata in both variants; creation and revocation in variant A alone.
+// API keys: listing in both variants, creation and revocation in variant A. On the wire a key is called `token`.
 import Type from 'typebox'
 import { Instant, InstantOrNull, Label, TokenId } from './fields.ts'
 import { operation } from './operation.ts'
@@ -8,7 +8,7 @@ const ApiKey = Type.Object(
     id: TokenId,
     label: Label,
     createdAt: Instant,
-    lastUsedAt: InstantOrNull('When the key was last used, at most 5 s late; null before its first use.'),
+    lastUsedAt: InstantOrNull('When the key was last used, delayed by up to 5 seconds; null if never.'),
     revokedAt: InstantOrNull('When the key was revoked; null while it is active.'),
   },
   { title: 'ApiKey' },
@@ -29,25 +29,24 @@ export const listTokens = operation({
   access: 'key',
   summary: 'List API keys',
   description:
-    'Lists the workspace’s keys, revoked ones included, newest first; never a secret. Without `limit` and ' +
-    '`cursor` the list is whole; past 1,000 keys it is streamed and has no `ETag`. With `limit`, follow the `Link` ' +
-    'header with `rel="next"` until there is none.',
+    'Lists the API keys of the workspace, including revoked ones, newest first. Raw keys are never included. Without ' +
+    '`limit` and `cursor` all keys are returned; a list of more than 1,000 is streamed and has no `ETag`. With ' +
+    '`limit`, follow the `Link` header with `rel="next"` until there is none.',
   query: Type.Object({
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1000, description: 'The most keys to return in one page.' }),
+      Type.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of keys per page.' }),
     ),
     cursor: Type.Optional(
       Type.String({
         pattern: '^tok_[0-9a-z]{1,64}$',
-        description:
-          'Where the page begins, as the `Link` header of the page before gave it: the id of that page’s last key.',
-        'x-rule': 'must be the id of the last key of the page before',
+        description: 'Id of the last key of the previous page, as in its `Link` header.',
+        'x-rule': 'must be the id of the last key of the previous page',
       }),
     ),
   }),
   response: {
     status: 200,
-    description: 'The keys.',
+    description: 'The API keys.',
     schema: Type.Object({ tokens: Type.Array(ApiKey) }, { title: 'ApiKeyList' }),
     example: { tokens: [exampleKey] },
     paged: true,
@@ -57,8 +56,9 @@ export const listTokens = operation({
     name: 'list_api_keys',
     title: 'List API keys',
     description:
-      'Lists the workspace’s keys, revoked ones included, newest first; never a secret. Returns at most 100 keys, or ' +
-      'as many as `limit` says. Call again with the id of the last key as `cursor` until fewer keys come than that.',
+      'Lists the API keys of the workspace, including revoked ones, newest first. Raw keys are never included. Returns ' +
+      'at most `limit` keys, 100 by default. To get more, call again with the id of the last key as `cursor`, until ' +
+      'fewer keys are returned.',
     hints: { readOnly: true },
   },
 })
@@ -70,15 +70,15 @@ export const createToken = operation({
   access: 'key',
   summary: 'Create an API key',
   description:
-    'Mints a key for the workspace. The raw key is in `token` of this answer and cannot be read again. ' +
-    'Send an `Idempotency-Key` so that a retry after a lost answer returns the same key instead of another one.',
+    'Creates an API key for the workspace. The raw key is in `token` of this response and cannot be retrieved again. ' +
+    'Send an `Idempotency-Key`, so that a retry returns the same key instead of creating another one.',
   headers: Type.Object({
     'idempotency-key': Type.Optional(
       Type.String({
         pattern: '^[\\x21-\\x7e]{1,255}$',
         description:
-          'A value of your choice, such as a UUID. For 24 hours the same value from the same API key returns the ' +
-          'first answer; with another body it is refused.',
+          'A unique value, such as a UUID. For 24 hours the same value with the same API key returns the first ' +
+          'response; with a different body it is rejected with 422.',
         examples: ['5f3c1a52-6d0e-4a0f-9b3e-2f1f6a1c7d10'],
         'x-rule': 'must be 1 to 255 printable ASCII characters without spaces',
       }),
@@ -86,15 +86,15 @@ export const createToken = operation({
   }),
   body: Type.Object(
     { label: Type.Optional(Label) },
-    { title: 'NewApiKey', description: 'Unknown members are ignored.', examples: [{ label: 'ci' }] },
+    { title: 'NewApiKey', description: 'Unknown fields are ignored.', examples: [{ label: 'ci' }] },
   ),
   response: {
     status: 201,
-    description: 'The new key, with its secret.',
+    description: 'The new API key.',
     schema: Type.Object(
       {
         id: TokenId,
-        token: Type.String({ description: 'The raw key. It is shown here and never again.' }),
+        token: Type.String({ description: 'The raw key. It cannot be retrieved again.' }),
         label: Label,
         createdAt: Instant,
       },
@@ -113,9 +113,9 @@ export const createToken = operation({
     name: 'create_api_key',
     title: 'Create an API key',
     description:
-      'Mints a key for the workspace; each call makes another one. The raw key is in `token` of the result and cannot ' +
-      'be read again. It is a secret: hand it to the user or put it where secrets are kept, and repeat it nowhere ' +
-      'else, neither in files under version control nor in logs nor in messages to others.',
+      'Creates an API key for the workspace; each call creates another one. The raw key is in `token` of the result and ' +
+      'cannot be retrieved again. It is a secret: give it to the user or store it in a secret manager. Do not write it ' +
+      'to version-controlled files, logs or messages.',
     hints: { destructive: false, idempotent: false },
   },
 })
@@ -127,12 +127,12 @@ export const revokeToken = operation({
   access: 'key',
   summary: 'Revoke an API key',
   description:
-    'Revokes a key of the workspace for good; a key may revoke itself. A key that does not exist, belongs to ' +
-    'another workspace or is already revoked is 404.',
+    'Revokes an API key of the workspace permanently. A key may revoke itself. Returns 404 for a key that does not ' +
+    'exist, belongs to another workspace or is already revoked.',
   params: Type.Object({ id: TokenId }),
   response: {
     status: 200,
-    description: 'The key is revoked.',
+    description: 'The API key was revoked.',
     schema: Type.Object({ id: TokenId, revoked: Type.Literal(true) }, { title: 'Revoked' }),
     example: { id: exampleKey.id, revoked: true },
   },
@@ -141,8 +141,8 @@ export const revokeToken = operation({
     name: 'revoke_api_key',
     title: 'Revoke an API key',
     description:
-      'Revokes a key of the workspace for good: whatever uses it is refused from then on. There is no way back, so be ' +
-      'sure of the id. The key that you act with can be revoked too, and is then of no more use to you.',
+      'Revokes an API key of the workspace permanently: requests with it are rejected from then on. This cannot be ' +
+      'undone, so check the id. Revoking the key of this connection ends your own access.',
     hints: { destructive: true, idempotent: true },
   },
 })

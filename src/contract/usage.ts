@@ -1,26 +1,26 @@
-// Usage over a window of UTC days, in both variants.
+// Usage over a range of UTC days, in both variants.
 import Type, { type TSchema } from 'typebox'
 import { Count, Instant, InstantOrNull } from './fields.ts'
 import { operation } from './operation.ts'
 
 const day = { ...Instant, description: 'Start of the UTC day.', examples: ['2026-11-15T00:00:00.000Z'] }
-const lastSeen = InstantOrNull('When traffic was last seen, be it before the window; null before any.')
-const totalBytes = Count('Bytes in both directions over the window.')
+const lastSeen = InstantOrNull('Time of the last traffic, also if before the range; null if there was none.')
+const totalBytes = Count('Bytes in both directions.')
 const series = <T extends TSchema>(entry: T) =>
-  Type.Array(entry, { description: 'One entry for each day of the window, oldest first, today last.' })
+  Type.Array(entry, { description: 'One entry per day, oldest first. Today is partial.' })
 
 const UsageA = Type.Object(
   {
     totalBytes,
-    peakTunnels: Count('The most tunnels open at once in the window.'),
-    eventCount: Count('Tunnels opened, closed and refused in the window.'),
+    peakTunnels: Count('Peak of concurrently open tunnels.'),
+    eventCount: Count('Number of tunnels opened, closed and rejected.'),
     lastSeen,
     series: series(
       Type.Object(
         {
           day,
-          bytes: Count('Bytes in both directions on that day.'),
-          peakTunnels: Count('The most tunnels open at once on that day.'),
+          bytes: Count('Bytes in both directions.'),
+          peakTunnels: Count('Peak of concurrently open tunnels.'),
         },
         { title: 'UsageDay' },
       ),
@@ -31,19 +31,19 @@ const UsageA = Type.Object(
 
 const UsageB = Type.Object(
   {
-    requests: Count('Requests in the window.'),
-    bytesIn: Count('Bytes received in the window.'),
-    bytesOut: Count('Bytes sent in the window.'),
+    requests: Count('Number of requests.'),
+    bytesIn: Count('Bytes received.'),
+    bytesOut: Count('Bytes sent.'),
     totalBytes,
     lastSeen,
     series: series(
       Type.Object(
         {
           day,
-          requests: Count('Requests on that day.'),
-          bytesIn: Count('Bytes received on that day.'),
-          bytesOut: Count('Bytes sent on that day.'),
-          totalBytes: Count('Bytes in both directions on that day.'),
+          requests: Count('Number of requests.'),
+          bytesIn: Count('Bytes received.'),
+          bytesOut: Count('Bytes sent.'),
+          totalBytes: Count('Bytes in both directions.'),
         },
         { title: 'UsageDay' },
       ),
@@ -58,23 +58,23 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
     method: 'GET',
     path: '/usage',
     access: 'key',
-    summary: 'Read usage',
+    summary: 'Get usage',
     description:
-      'Returns totals and a series by UTC day over the last `days` days, today included. The days add up to the ' +
-      'totals. Integers are exact and may exceed 2^53: read them as such.',
+      'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are exact and ' +
+      'may exceed 2^53, so parse them as 64-bit integers.',
     query: Type.Object({
       days: Type.Optional(
         Type.Integer({
           minimum: 1,
           maximum: 365,
           default: 30,
-          description: 'Length of the window in days, in decimal digits.',
+          description: 'Number of days, including today.',
         }),
       ),
     }),
-    response: { status: 200, description: 'Usage over the window.', schema, example },
+    response: { status: 200, description: 'Totals and daily series.', schema, example },
     faults: [],
-    tool: { name: 'get_usage', title: 'Read usage', hints: { readOnly: true } },
+    tool: { name: 'get_usage', title: 'Get usage', hints: { readOnly: true } },
   })
 
 export const readUsage = {

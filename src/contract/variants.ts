@@ -1,4 +1,4 @@
-// The public API, whole: each variant is its list of operations, and nothing outside the list is served.
+// The public API: the operations of each variant. Nothing else is served.
 import { readDescription } from './description.ts'
 import { createToken, listTokens, revokeToken } from './tokens.ts'
 import { readUsage } from './usage.ts'

@@ -1,4 +1,4 @@
-// The workspace that a key belongs to, in both variants.
+// The workspace of an API key, in both variants.
 import Type, { type TSchema } from 'typebox'
 import { HostName, Slug, WorkspaceName } from './fields.ts'
 import { operation } from './operation.ts'
@@ -6,14 +6,14 @@ import { operation } from './operation.ts'
 const fields = {
   slug: Slug,
   name: WorkspaceName,
-  provisioned: Type.Boolean({ description: 'Whether edges carry tunnels for this workspace yet.' }),
+  provisioned: Type.Boolean({ description: 'Whether tunnels may be opened for this workspace.' }),
 }
 
 const WorkspaceA = Type.Object(
   {
     ...fields,
     tunnelBase: HostName({
-      description: 'Host name under which the workspace’s tunnels live, without a scheme.',
+      description: 'Parent host name of the workspace’s tunnels, without a scheme.',
       examples: ['acme.tunnels.example.com'],
     }),
   },
@@ -24,7 +24,7 @@ const WorkspaceB = Type.Object(
   {
     ...fields,
     exampleUrl: HostName({
-      description: 'Host name that a tunnel called `my-app` would have, without a scheme.',
+      description: 'Host name of a tunnel named `my-app`, without a scheme.',
       examples: ['my-app.acme.tunnels.example.com'],
     }),
   },
@@ -37,11 +37,11 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
     method: 'GET',
     path: '/workspace',
     access: 'key',
-    summary: 'Read the workspace',
-    description: 'Returns the workspace that owns the presented key.',
+    summary: 'Get the workspace',
+    description: 'Returns the workspace of the API key.',
     response: { status: 200, description: 'The workspace.', schema, example },
     faults: [],
-    tool: { name: 'get_workspace', title: 'Read the workspace', hints: { readOnly: true } },
+    tool: { name: 'get_workspace', title: 'Get the workspace', hints: { readOnly: true } },
   })
 
 export const readWorkspace = {

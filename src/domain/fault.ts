@@ -52,7 +52,7 @@ export function faultOf(error: unknown): Fault {
     })
   if (isUnavailable(error))
     return new Fault('unavailable', {
-      message: 'The service cannot answer just now. Try again shortly.',
+      message: 'The service is temporarily unavailable. Try again shortly.',
       retryAfterS: 1,
       cause: error,
     })

@@ -1,4 +1,4 @@
-// What a caller reads when a value is refused: each message names the bound that was missed.
+// Validation messages: each names the limit that was exceeded.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'
@@ -21,7 +21,7 @@ interface Bounds {
   properties?: Record<string, TSchema>
 }
 
-/** Every schema of an input, with its name: fields, and the fields of items in lists. */
+/** All schemas of an input with their names, including fields of list items. */
 function* inputs(name: string, schema: TSchema): Generator<[string, TSchema]> {
   yield [name, schema]
   const { properties = {}, items } = schema as Bounds
@@ -29,7 +29,7 @@ function* inputs(name: string, schema: TSchema): Generator<[string, TSchema]> {
   if (items) yield* inputs(`${name}[]`, items)
 }
 
-function refusal(schema: TSchema, value: unknown): string | undefined {
+function validationMessage(schema: TSchema, value: unknown): string | undefined {
   const check: Checker<unknown> = checker(schema, '/value')
   try {
     check(value)
@@ -52,32 +52,33 @@ const fields = operations.flatMap((operation) =>
   }),
 )
 
-test('a text of the wrong length is told the length that is asked for', () => {
+test('the message for a text of the wrong length names the allowed length', () => {
   for (const [name, schema] of fields) {
     const { type, minLength, maxLength, enum: values } = schema as Bounds
     if (type !== 'string' || values) continue
     const range = `must be ${minLength} to ${maxLength} characters long`
     if (minLength !== undefined && minLength > 1)
-      for (const length of [0, minLength - 1]) assert.equal(refusal(schema, 'x'.repeat(length)), range, name)
-    if (minLength === 1) assert.match(refusal(schema, '') ?? '', /^must not be empty/, name)
+      for (const length of [0, minLength - 1])
+        assert.equal(validationMessage(schema, 'x'.repeat(length)), range, name)
+    if (minLength === 1) assert.match(validationMessage(schema, '') ?? '', /^must not be empty/, name)
     if (maxLength !== undefined) {
       const bound = minLength !== undefined && minLength > 1 ? range : `longer than ${maxLength} characters`
-      assert.ok(refusal(schema, 'x'.repeat(maxLength + 1))?.includes(bound), name)
+      assert.ok(validationMessage(schema, 'x'.repeat(maxLength + 1))?.includes(bound), name)
     }
   }
 })
 
-test('no message shows a pattern, and a choice lists what can be chosen', () => {
+test('no message shows a pattern, and that of an enum lists its values', () => {
   for (const [name, schema] of fields) {
     const { enum: values, maxItems } = schema as Bounds
     for (const value of ['', '\u0000', '!'.repeat(5_000), 7, null, [], {}]) {
-      const message = refusal(schema, value) ?? ''
+      const message = validationMessage(schema, value) ?? ''
       assert.doesNotMatch(message, /pattern|\^|allowed values|a (array|integer|object)/, name)
       if (values && typeof value === 'string') assert.equal(message, `must be one of ${values.join(', ')}`)
     }
     if (maxItems !== undefined)
       assert.equal(
-        refusal({ ...schema, items: {} }, Array(maxItems + 1).fill(0)),
+        validationMessage({ ...schema, items: {} }, Array(maxItems + 1).fill(0)),
         `must not have more than ${maxItems} items`,
         name,
       )

@@ -1,3 +1,4 @@
+// The served OpenAPI documents.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
@@ -13,7 +14,7 @@ interface Described {
 }
 
 for (const variant of variants) {
-  test(`variant ${variant}: an independent linter finds nothing wrong with the served document`, async (t) => {
+  test(`variant ${variant}: the served document passes an independent linter`, async (t) => {
     for (const env of [{}, { ADIT_BASE_URL: 'https://adit.internal' }]) {
       const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant, ...env } })
       const { text } = await server.call('GET', '/openapi.json', { key: null })
@@ -28,7 +29,7 @@ for (const variant of variants) {
     }
   })
 
-  test(`variant ${variant}: the document describes exactly the variant that runs`, async (t) => {
+  test(`variant ${variant}: the document describes exactly the running variant`, async (t) => {
     const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
     const { json: document, headers } = await call('GET', '/openapi.json', { key: null })
     assert.match(document.openapi, /^3\.1\./)
@@ -48,7 +49,7 @@ for (const variant of variants) {
     assert.deepEqual([days.minimum, days.maximum, days.default], [1, 365, 30])
   })
 
-  test(`variant ${variant}: a stranger finds a summary, a description and examples everywhere`, async (t) => {
+  test(`variant ${variant}: every operation has a summary, a description and examples`, async (t) => {
     const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
     const { json: document } = await call('GET', '/openapi.json', { key: null })
     for (const [path, methods] of Object.entries(document.paths))
@@ -56,13 +57,13 @@ for (const variant of variants) {
         const what = `${method} ${path}`
         assert.ok(operation.summary.length > 5, what)
         assert.ok(operation.description.length > 20, what)
-        const answers = Object.values(operation.responses).map(({ $ref, content }) =>
+        const contents = Object.values(operation.responses).map(({ $ref, content }) =>
           $ref ? document.components.responses[$ref.split('/').at(-1) as string].content : content,
         )
-        for (const content of [...answers, operation.requestBody?.content])
+        for (const content of [...contents, operation.requestBody?.content])
           for (const body of Object.values((content ?? {}) as Record<string, object>))
             assert.ok('example' in body, what)
-        assert.ok(answers.filter(Boolean).length >= 3, what)
+        assert.ok(contents.filter(Boolean).length >= 3, what)
       }
     for (const response of Object.values(
       document.components.responses as Record<string, { description: string }>,
@@ -71,7 +72,7 @@ for (const variant of variants) {
   })
 }
 
-test('the edges’ document passes the same linter, and nothing of it is in the public one', async (t) => {
+test('the edge API document passes the same linter, and is separate from the public one', async (t) => {
   const { url, call } = await serve(t, { engine: 'sqlite' })
   const response = await fetch(`${url}/edge/v1/openapi.json`)
   assert.equal(response.headers.get('access-control-allow-origin'), null)

@@ -1,4 +1,4 @@
-// Guards over the table of operations itself.
+// Consistency checks over all operations of the contract.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
@@ -28,7 +28,7 @@ interface Bounds {
   properties?: Record<string, Bounds>
 }
 
-/** A pattern bounds a text if nothing in it may repeat without end. */
+/** A pattern limits the length of a text if it has no unlimited repetition. */
 function isBounded(bounds: Bounds): boolean {
   const { type, enum: values, maxLength, maximum, maxItems, pattern, items, properties } = bounds
   switch (type) {
@@ -47,7 +47,7 @@ function isBounded(bounds: Bounds): boolean {
   }
 }
 
-/** Every id that a surface has, with who may call it: a new operation is not complete before it stands here too. */
+/** The expected access of every operation. New operations must be added here. */
 const forUsers: Record<string, Operation['access']> = {
   'sign-in.options': 'browser',
   'sign-in.password': 'browser',
@@ -97,12 +97,12 @@ const forPrograms: Record<string, Operation['access']> = {
 }
 
 for (const [table, operations] of Object.entries(tables)) {
-  test(`${table}: every operation declares its access, and it is the one decided upon`, () => {
+  test(`${table}: every operation has the expected access`, () => {
     const decided = table === 'dashboard' ? forUsers : forPrograms
     for (const operation of operations) assert.equal(operation.access, decided[operation.id], operation.id)
   })
 
-  test(`${table}: ids and routes are unique, and so are the names of what an operation takes`, () => {
+  test(`${table}: ids and routes are unique, and so are the input names of an operation`, () => {
     const ids = operations.map((operation) => operation.id)
     const routes = operations.map((operation) => `${operation.method} ${operation.path}`)
     assert.equal(new Set(ids).size, ids.length)
@@ -113,14 +113,14 @@ for (const [table, operations] of Object.entries(tables)) {
     }
   })
 
-  test(`${table}: parameters in the path are the ones declared`, () => {
+  test(`${table}: path parameters match the declared ones`, () => {
     for (const { path, params } of operations) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
       assert.deepEqual(Object.keys(params?.properties ?? {}), inPath)
     }
   })
 
-  test(`${table}: every text that comes in has a bound`, () => {
+  test(`${table}: every input has a maximum size`, () => {
     for (const operation of operations)
       for (const part of [operation.params, operation.query, operation.headers, operation.body])
         for (const [name, schema] of Object.entries(part?.properties ?? {})) {
@@ -128,7 +128,7 @@ for (const [table, operations] of Object.entries(tables)) {
         }
   })
 
-  test(`${table}: the examples are what the schemas say`, () => {
+  test(`${table}: response examples match their schemas`, () => {
     for (const { id, response } of operations) {
       if (response.stream) continue
       const compiled = Compile(response.schema)
@@ -140,7 +140,7 @@ for (const [table, operations] of Object.entries(tables)) {
   })
 }
 
-test('the examples of faults are what their schemas say, and no two faults share a status', () => {
+test('error examples match their schemas, and every error has its own status', () => {
   for (const [code, { schema, example }] of Object.entries(faults)) {
     assert.ok(Compile(schema).Check(example), code)
     assert.equal(example.error, code)
@@ -160,7 +160,7 @@ const patternsIn = ({ pattern, items, properties = {} }: Patterned): string[] =>
   ...[...(items ? [items] : []), ...Object.values(properties)].flatMap(patternsIn),
 ]
 
-test('no pattern can be made to backtrack for long: a second is far more than linear time takes', () => {
+test('no pattern is vulnerable to catastrophic backtracking', () => {
   const parts = Object.values(tables)
     .flat()
     .flatMap(({ params, query, headers, body }) => [params, query, headers, body])

@@ -15,7 +15,7 @@ const MESSAGES: Partial<Record<Code, string>> = {
   forbidden: 'You may not do this.',
   not_found: 'This does not exist, or no longer.',
   rate_limited: 'Too many attempts. Try again in a while.',
-  unavailable: 'The service cannot answer just now. Try again shortly.',
+  unavailable: 'The service is temporarily unavailable. Try again shortly.',
   unreachable: 'Adit cannot be reached. Check your connection; this page tries again by itself.',
 }
 

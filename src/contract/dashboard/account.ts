@@ -1,4 +1,4 @@
-// One's own account: who is signed in, the password, the second factor, and where else one is signed in.
+// The account of the signed-in user: sessions, name, password and two-factor authentication.
 import Type from 'typebox'
 import { Email, Id, Instant, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
@@ -13,11 +13,11 @@ const readSession = operation({
   method: 'GET',
   path: '/session',
   access: 'user',
-  summary: 'Who is signed in',
-  description: 'The person, and the workspaces that the person belongs to.',
+  summary: 'Get the current session',
+  description: 'Returns the signed-in user and their workspaces.',
   response: {
     status: 200,
-    description: 'The person.',
+    description: 'The signed-in user.',
     schema: Type.Object(
       {
         person: Type.Object(
@@ -25,7 +25,9 @@ const readSession = operation({
             id: Id,
             name: UserName,
             email: Email,
-            hasPassword: Type.Boolean({ description: 'False for one who only signs in elsewhere.' }),
+            hasPassword: Type.Boolean({
+              description: 'False for users who sign in with an identity provider only.',
+            }),
             hasSecondFactor: Type.Boolean(),
           },
           { title: 'Self' },
@@ -55,7 +57,7 @@ const signOut = operation({
   method: 'POST',
   path: '/sign-out',
   access: 'user',
-  summary: 'Sign out here',
+  summary: 'Sign out',
   description: 'Ends this session.',
   response: done,
   faults: [],
@@ -67,7 +69,7 @@ const signOutEverywhere = operation({
   path: '/sign-out/everywhere',
   access: 'user',
   summary: 'Sign out everywhere',
-  description: 'Ends every session of this person, this one too.',
+  description: 'Ends all sessions of the user, including this one.',
   response: done,
   faults: [],
 })
@@ -77,8 +79,8 @@ const rename = operation({
   method: 'POST',
   path: '/account/name',
   access: 'user',
-  summary: 'Change one’s name',
-  description: 'What the audit log has written stays as it was.',
+  summary: 'Change the display name',
+  description: 'Existing audit log entries keep the old name.',
   body: Type.Object({ name: UserName }, { title: 'NewName' }),
   response: done,
   faults: [],
@@ -90,7 +92,7 @@ const changePassword = operation({
   path: '/account/password',
   access: 'user',
   summary: 'Change the password',
-  description: 'Ends every other session of this person.',
+  description: 'Ends all other sessions of the user.',
   body: Type.Object({ current: Password, password: NewPassword }, { title: 'PasswordChange' }),
   response: done,
   faults: ['rate_limited'],
@@ -101,8 +103,8 @@ const listSessions = operation({
   method: 'GET',
   path: '/account/sessions',
   access: 'user',
-  summary: 'List one’s sessions',
-  description: 'Where this person is signed in, the latest first.',
+  summary: 'List sessions',
+  description: 'Lists the sessions of the user, newest first.',
   response: {
     status: 200,
     description: 'The sessions.',
@@ -112,11 +114,11 @@ const listSessions = operation({
           Type.Object(
             {
               id: Id,
-              isThis: Type.Boolean({ description: 'Whether it is the one that asks.' }),
+              isThis: Type.Boolean({ description: 'Whether it is the current session.' }),
               createdAt: Instant,
               expiresAt: Instant,
-              from: Type.String({ description: 'The network address it was begun from.' }),
-              agent: Type.String({ description: 'What the browser calls itself.' }),
+              from: Type.String({ description: 'IP address of the sign-in.' }),
+              agent: Type.String({ description: 'User agent of the browser.' }),
             },
             { title: 'SessionFacts' },
           ),
@@ -145,8 +147,8 @@ const endSession = operation({
   method: 'DELETE',
   path: '/account/sessions/{id}',
   access: 'user',
-  summary: 'End one of one’s sessions',
-  description: 'It is refused from its next request on.',
+  summary: 'End a session',
+  description: 'Signs the user out in that browser.',
   params: Type.Object({ id: Id }),
   response: done,
   faults: ['not_found'],
@@ -157,18 +159,18 @@ const beginSecondFactor = operation({
   method: 'POST',
   path: '/account/second-factor',
   access: 'user',
-  summary: 'Begin to set up a second factor',
+  summary: 'Begin the setup of two-factor authentication',
   description:
-    'Answers what an authenticator needs, and codes for the day it is lost. Nothing is asked for at sign-in before the ' +
-    'first code was confirmed.',
+    'Returns the secret for an authenticator app, and recovery codes. Two-factor authentication is enabled once a first ' +
+    'code is confirmed.',
   body: Type.Object({ password: Password }, { title: 'PasswordAgain' }),
   response: {
     status: 200,
-    description: 'For the authenticator.',
+    description: 'The secret and the recovery codes.',
     schema: Type.Object(
       {
-        uri: Type.String({ description: 'For an authenticator, as an otpauth address.' }),
-        secret: Type.String({ description: 'The same, to be typed in.' }),
+        uri: Type.String({ description: '`otpauth:` URI for the QR code.' }),
+        secret: Type.String({ description: 'The secret, for manual entry.' }),
         recoveryCodes: Type.Array(Type.String()),
       },
       { title: 'SecondFactor' },
@@ -184,8 +186,8 @@ const confirmSecondFactor = operation({
   method: 'POST',
   path: '/account/second-factor/confirm',
   access: 'user',
-  summary: 'Confirm the second factor',
-  description: 'With a first code from the authenticator. From now on signing in asks for one.',
+  summary: 'Confirm the setup of two-factor authentication',
+  description: 'Takes a first code of the authenticator app. From then on, signing in requires a code.',
   body: Type.Object({ code: Code }, { title: 'FirstCode' }),
   response: done,
   faults: ['rate_limited', 'conflict'],
@@ -196,8 +198,8 @@ const removeSecondFactor = operation({
   method: 'POST',
   path: '/account/second-factor/remove',
   access: 'user',
-  summary: 'Remove the second factor',
-  description: 'The password is enough again.',
+  summary: 'Disable two-factor authentication',
+  description: 'Signing in requires the password only.',
   body: Type.Object({ password: Password }, { title: 'PasswordOnceMore' }),
   response: done,
   faults: ['rate_limited'],

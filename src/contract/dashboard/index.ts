@@ -1,4 +1,4 @@
-// The dashboard's own API, for the page that people look at. A session's cookie opens it, and nothing else does.
+// The API of the dashboard. Authenticated by the session cookie only.
 import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
 import { memberOperations } from './members.ts'

@@ -1,4 +1,4 @@
-// People of a workspace: members, their roles, and invitations.
+// Members of a workspace, their roles, and invitations.
 import Type from 'typebox'
 import { Email, Id, Instant, Slug, UserName } from '../fields.ts'
 import { operation, type Role as RoleName, roles } from '../operation.ts'
@@ -8,7 +8,8 @@ export const InWorkspace = { workspace: Slug }
 export const Role = Type.Unsafe<RoleName>({
   type: 'string',
   enum: roles,
-  description: 'An owner may do everything; an admin manages keys, invitations and members; a member looks.',
+  description:
+    'Owners may do everything; admins manage API keys, invitations and members; members have read access.',
 })
 
 const Member = Type.Object(
@@ -18,7 +19,7 @@ const Member = Type.Object(
     email: Email,
     role: Role,
     joinedAt: Instant,
-    isYou: Type.Boolean({ description: 'Whether it is the one who asks.' }),
+    isYou: Type.Boolean({ description: 'Whether it is the signed-in user.' }),
     isLastOwner: Type.Boolean({
       description: 'Whether no other owner can sign in, so that this one must keep the role.',
     }),
@@ -31,7 +32,7 @@ const Invitation = Type.Object(
     id: Id,
     email: Email,
     role: Role,
-    invitedBy: Type.String({ description: 'Who invited.' }),
+    invitedBy: Type.String({ description: 'Name of the user who created the invitation.' }),
     createdAt: Instant,
     expiresAt: Instant,
   },
@@ -61,13 +62,12 @@ const listMembers = operation({
   method: 'GET',
   path: '/workspaces/{workspace}/people',
   access: 'member',
-  summary: 'List people and invitations',
-  description:
-    'Everybody who belongs to the workspace, owners first, and the invitations that are still open.',
+  summary: 'List members and invitations',
+  description: 'Lists the members of the workspace, owners first, and open invitations.',
   params: Type.Object(InWorkspace),
   response: {
     status: 200,
-    description: 'The people.',
+    description: 'Members and invitations.',
     schema: Type.Object(
       { people: Type.Array(Member), invitations: Type.Array(Invitation) },
       { title: 'Members' },
@@ -82,23 +82,21 @@ const invite = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/invitations',
   access: 'admin',
-  summary: 'Invite somebody',
+  summary: 'Invite a user',
   description:
-    'Makes a link that lets its holder join the workspace, once and within 24 hours. Where mail is configured it is sent ' +
-    'to the address and to nobody else; otherwise it is in this answer, once, to be handed on. Only an owner may invite ' +
-    'an owner.',
+    'Creates an invitation link, which works once, for 24 hours. If mail is configured, the link is sent to the ' +
+    'address; otherwise it is in this response. Only an owner may invite an owner.',
   params: Type.Object(InWorkspace),
   body: Type.Object({ email: Email, role: Role }, { title: 'NewInvitation' }),
   response: {
     status: 201,
-    description: 'The invitation, with its link.',
+    description: 'The invitation.',
     schema: Type.Object(
       {
         ...Invitation.properties,
         link: Type.Unsafe<string | null>({
           type: ['string', 'null'],
-          description:
-            'The address to open, in this answer and nowhere else; null where it was sent by mail.',
+          description: 'The invitation link, which cannot be retrieved again; null if it was sent by mail.',
         }),
       },
       { title: 'NewInvitationLink' },
@@ -115,11 +113,11 @@ const revokeInvitation = operation({
   path: '/workspaces/{workspace}/invitations/{id}',
   access: 'admin',
   summary: 'Revoke an invitation',
-  description: 'Its link works no more.',
+  description: 'Invalidates the invitation link.',
   params: Type.Object({ ...InWorkspace, id: Id }),
   response: {
     status: 200,
-    description: 'It is revoked.',
+    description: 'The invitation was revoked.',
     schema: Type.Object({ id: Id, revoked: Type.Literal(true) }, { title: 'RevokedInvitation' }),
     example: { id: invitation.id, revoked: true },
   },
@@ -133,12 +131,13 @@ const setRole = operation({
   access: 'admin',
   summary: 'Change a role',
   description:
-    'In force from the person’s next request on. Only an owner may make or change an owner, and one always remains.',
+    'Takes effect with the next request of the member. Only an owner may promote to or demote an owner, and the last ' +
+    'owner cannot be demoted.',
   params: Type.Object({ ...InWorkspace, id: Id }),
   body: Type.Object({ role: Role }, { title: 'NewRole' }),
   response: {
     status: 200,
-    description: 'The person with the new role.',
+    description: 'The member with the new role.',
     schema: Member,
     example: member,
   },
@@ -152,14 +151,14 @@ const removeMember = operation({
   method: 'DELETE',
   path: '/workspaces/{workspace}/people/{id}',
   access: 'admin',
-  summary: 'Remove somebody',
+  summary: 'Remove a member',
   description:
-    'The person belongs to the workspace no more, from the next request on. Keys that the person made stay; revoke them ' +
-    'where they should not. Only an owner may remove an owner, and one always remains.',
+    'Takes effect with the next request of the member. API keys that the member created stay active; revoke them ' +
+    'separately. Only an owner may remove an owner, and the last owner cannot be removed.',
   params: Type.Object({ ...InWorkspace, id: Id }),
   response: {
     status: 200,
-    description: 'Removed.',
+    description: 'The member was removed.',
     schema: removed,
     example: { id: member.id, removed: true },
   },
@@ -176,7 +175,7 @@ const leave = operation({
   params: Type.Object(InWorkspace),
   response: {
     status: 200,
-    description: 'You belong to it no more.',
+    description: 'You left the workspace.',
     schema: removed,
     example: { id: member.id, removed: true },
   },

@@ -1,39 +1,39 @@
-// Getting in: by password and second factor, by another identity provider, or by a link that somebody was given.
+// Signing in: with a password and a two-factor code, with an identity provider, or with an invitation or reset link.
 import Type from 'typebox'
 import { Email, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 
-export const PASSWORD_CHARS = { least: 8, most: 128 } as const
+export const PASSWORD_CHARS = { min: 8, max: 128 } as const
 
-/** Any text that was once taken for a password; the rules for new ones are `NewPassword`'s. */
+/** An existing password; the rules of `NewPassword` do not apply to it. */
 export const Password = Type.String({ maxLength: 1_000, description: 'The password.' })
 
 export const NewPassword = Type.String({
-  minLength: PASSWORD_CHARS.least,
-  maxLength: PASSWORD_CHARS.most,
-  description: '8 to 128 characters; not one of those that everybody uses.',
+  minLength: PASSWORD_CHARS.min,
+  maxLength: PASSWORD_CHARS.max,
+  description: '8 to 128 characters; common passwords are rejected.',
 })
 
 export const Code = Type.String({
   pattern: '^[0-9A-Za-z -]{6,20}$',
-  description: 'Six digits from the authenticator, or one of the recovery codes.',
+  description: 'Six-digit code of the authenticator app, or a recovery code.',
   examples: ['492039'],
-  'x-rule': 'must be the six digits of an authenticator, or a recovery code',
+  'x-rule': 'must be a six-digit code of the authenticator app, or a recovery code',
 })
 
 const Link = Type.String({
   pattern: '^[\\w-]{20,100}$',
-  description: 'What follows `#` in the address of the link.',
-  'x-rule': 'must be what follows # in a link of this server',
+  description: 'The part of the link after `#`.',
+  'x-rule': 'must be the part of the link after #',
 })
 
-/** After the first step of signing in. */
+/** Result of a sign-in step. */
 const Next = Type.Object(
   {
     next: Type.Unsafe<'signed_in' | 'code'>({
       type: 'string',
       enum: ['signed_in', 'code'],
-      description: 'Whether that was all, or the code of the second factor is still to come.',
+      description: '`signed_in`, or `code` if a two-factor code is required.',
     }),
   },
   { title: 'SignInStep' },
@@ -44,16 +44,16 @@ const readOptions = operation({
   method: 'GET',
   path: '/sign-in',
   access: 'browser',
-  summary: 'How to sign in',
-  description: 'Which ways to sign in this server offers beside a password.',
+  summary: 'Get sign-in options',
+  description: 'Returns the sign-in methods of this server besides a password.',
   response: {
     status: 200,
-    description: 'The ways.',
+    description: 'The sign-in options.',
     schema: Type.Object(
       {
         sso: Type.Unsafe<string | null>({
           type: ['string', 'null'],
-          description: 'Host name of the identity provider; null where none is configured.',
+          description: 'Host name of the identity provider; null if none is configured.',
         }),
         resetByMail: Type.Boolean({ description: 'Whether a forgotten password can be reset by mail.' }),
       },
@@ -69,14 +69,14 @@ const signIn = operation({
   method: 'POST',
   path: '/sign-in',
   access: 'browser',
-  summary: 'Sign in',
+  summary: 'Sign in with a password',
   description:
-    'By e-mail and password. Whether an address is known here cannot be told from the answer. Failed attempts are ' +
-    'limited, for each address and for each network.',
+    'The response does not reveal whether the address has an account. Failed attempts are limited per account and ' +
+    'per network.',
   body: Type.Object({ email: Email, password: Password }, { title: 'Credentials' }),
   response: {
     status: 200,
-    description: 'The password is right.',
+    description: 'The password is correct.',
     schema: Next,
     example: { next: 'signed_in' },
   },
@@ -88,8 +88,8 @@ const signInCode = operation({
   method: 'POST',
   path: '/sign-in/code',
   access: 'browser',
-  summary: 'Give the code of the second factor',
-  description: 'After the password, within ten minutes. A code works once.',
+  summary: 'Sign in with a two-factor code',
+  description: 'Completes a sign-in within ten minutes after the password. A code works once.',
   body: Type.Object({ code: Code }, { title: 'SecondFactorCode' }),
   response: { status: 200, description: 'Signed in.', schema: Next, example: { next: 'signed_in' } },
   faults: ['unauthorized', 'rate_limited'],
@@ -100,11 +100,11 @@ const beginSso = operation({
   method: 'POST',
   path: '/sign-in/sso',
   access: 'browser',
-  summary: 'Begin to sign in at the identity provider',
-  description: 'Answers where to go on. 404 where no provider is configured.',
+  summary: 'Begin single sign-on',
+  description: 'Returns the URL of the identity provider to redirect to. 404 if none is configured.',
   response: {
     status: 200,
-    description: 'Where to go on.',
+    description: 'The URL to redirect to.',
     schema: Type.Object({ url: Type.String() }, { title: 'SsoStart' }),
     example: { url: 'https://id.example.com/auth?…' },
   },
@@ -118,8 +118,9 @@ const returnFromSso = operation({
   method: 'GET',
   path: '/sign-in/sso/return',
   access: 'browser',
-  summary: 'Come back from the identity provider',
-  description: 'The provider sends the browser here; it is sent on to the dashboard, or back to sign in.',
+  summary: 'Complete single sign-on',
+  description:
+    'The redirect URI of the identity provider. Redirects to the dashboard, or to the sign-in page on failure.',
   query: Type.Object({
     code: Returned,
     state: Returned,
@@ -129,7 +130,7 @@ const returnFromSso = operation({
   }),
   response: {
     status: 302,
-    description: 'On to the page.',
+    description: 'Redirect to the dashboard.',
     schema: Type.Object({ location: Type.String() }),
     example: { location: '/' },
     asHeaders: true,
@@ -142,13 +143,13 @@ const forgotPassword = operation({
   method: 'POST',
   path: '/sign-in/forgotten',
   access: 'browser',
-  summary: 'Ask for a link to reset the password',
+  summary: 'Request a password reset link',
   description:
-    'Sends one by mail if the address is known here; the answer is the same if not. 404 where mail is not configured.',
+    'Sends a link by mail if the address has an account; the response is the same if not. 404 if mail is not configured.',
   body: Type.Object({ email: Email }, { title: 'ForgottenPassword' }),
   response: {
     status: 200,
-    description: 'If the address is known, a mail is on its way.',
+    description: 'The request was accepted.',
     schema: Type.Object({ asked: Type.Literal(true) }, { title: 'ResetAsked' }),
     example: { asked: true },
   },
@@ -160,22 +161,23 @@ const readLink = operation({
   method: 'POST',
   path: '/links/read',
   access: 'browser',
-  summary: 'What a link is for',
-  description: 'Tells it without using the link up. 404 once it was used, revoked or is older than 24 hours.',
+  summary: 'Inspect a link',
+  description:
+    'Returns the purpose of a link without using it. 404 if the link is invalid, expired or already used.',
   body: Type.Object({ link: Link }, { title: 'Link' }),
   response: {
     status: 200,
-    description: 'What it is for.',
+    description: 'The purpose of the link.',
     schema: Type.Object(
       {
         purpose: Type.Unsafe<'join' | 'reset'>({
           type: 'string',
           enum: ['join', 'reset'],
-          description: 'To join a workspace, or to set another password.',
+          description: '`join`: invitation to a workspace. `reset`: password reset.',
         }),
         email: Type.Unsafe<string | null>({
           type: ['string', 'null'],
-          description: 'Whom it is for; null where whoever opens it says so.',
+          description: 'Recipient; null if the recipient enters an address.',
         }),
         workspace: Type.Unsafe<{ slug: string; name: string } | null>({
           type: ['object', 'null'],
@@ -187,9 +189,10 @@ const readLink = operation({
           type: 'string',
           enum: ['choose', 'sign_in', 'accept'],
           description:
-            'Choose a password and, as a new person, a name; sign in first, because there is an account; or just accept.',
+            '`choose`: choose a password, and a name for a new account. `sign_in`: sign in to the existing account first. ' +
+            '`accept`: accept the invitation as the signed-in user.',
         }),
-        isNew: Type.Boolean({ description: 'Whether there is no account yet, so that a name is asked for.' }),
+        isNew: Type.Boolean({ description: 'Whether a new account will be created, which needs a name.' }),
       },
       { title: 'LinkFacts' },
     ),
@@ -212,8 +215,8 @@ const useLink = operation({
   access: 'browser',
   summary: 'Use a link',
   description:
-    'Joins the workspace or sets the password, and signs in. A new person gives a name and a password, and an address ' +
-    'where the link names none; a reset takes a password; somebody who has an account accepts while signed in.',
+    'Joins the workspace or sets the password, and signs in. A new account needs `name` and `password`, and `email` if ' +
+    'the link has no recipient; a reset needs `password`; signed-in users accept an invitation without further fields.',
   body: Type.Object(
     {
       link: Link,

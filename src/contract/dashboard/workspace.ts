@@ -1,4 +1,4 @@
-// What people see of a workspace: itself, its keys, its usage and its audit log.
+// A workspace in the dashboard: its details, API keys, usage and audit log.
 import Type from 'typebox'
 import { type KeyState, keyStates } from '../../credentials/key-state.ts'
 import {
@@ -18,16 +18,16 @@ import { InWorkspace, Role } from './members.ts'
 const Cursor = Type.Optional(
   Type.String({
     pattern: '^[a-z]{3}_[0-9a-z]{1,64}$',
-    description: 'Where the page begins: `next` of the page before.',
-    'x-rule': 'must be `next` of the page before',
+    description: '`next` of the previous page.',
+    'x-rule': 'must be `next` of the previous page',
   }),
 )
 const Limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'The most to return in one page.' }),
+  Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Maximum number of items per page.' }),
 )
 const NextPage = Type.Unsafe<string | null>({
   type: ['string', 'null'],
-  description: 'The cursor of the next page; null on the last.',
+  description: 'Cursor of the next page; null on the last page.',
 })
 
 const readWorkspace = operation({
@@ -35,8 +35,8 @@ const readWorkspace = operation({
   method: 'GET',
   path: '/workspaces/{workspace}',
   access: 'member',
-  summary: 'Read the workspace',
-  description: 'The workspace, and what the one who asks is in it.',
+  summary: 'Get the workspace',
+  description: 'Returns the workspace and the role of the signed-in user.',
   params: Type.Object(InWorkspace),
   response: {
     status: 200,
@@ -45,9 +45,9 @@ const readWorkspace = operation({
       {
         slug: Slug,
         name: WorkspaceName,
-        provisioned: Type.Boolean({ description: 'Whether edges carry its tunnels.' }),
-        tunnelBase: HostName({ description: 'Host name under which its tunnels live.' }),
-        exampleUrl: HostName({ description: 'Host name of a tunnel, for example.' }),
+        provisioned: Type.Boolean({ description: 'Whether tunnels may be opened for this workspace.' }),
+        tunnelBase: HostName({ description: 'Parent host name of the workspace’s tunnels.' }),
+        exampleUrl: HostName({ description: 'Host name of an example tunnel.' }),
         createdAt: Instant,
         role: Role,
         edgeName: Type.Unsafe<string | null>({
@@ -56,10 +56,10 @@ const readWorkspace = operation({
         }),
         keysCanManageKeys: Type.Boolean({
           description:
-            'Whether API keys can make and revoke keys too (variant A), or only people can (variant B).',
+            'Whether API keys can create and revoke API keys (variant A), or only users (variant B).',
         }),
       },
-      { title: 'WorkspaceOfPerson' },
+      { title: 'WorkspaceDetails' },
     ),
     example: {
       slug: 'acme',
@@ -91,14 +91,14 @@ const listKeys = operation({
   path: '/workspaces/{workspace}/keys',
   access: 'member',
   summary: 'List API keys',
-  description: 'Newest first, a page at a time; never a secret.',
+  description: 'Lists API keys, newest first, in pages. Raw keys are never included.',
   params: Type.Object(InWorkspace),
   query: Type.Object({
     state: Type.Optional(
       Type.Unsafe<KeyState>({
         type: 'string',
         enum: [...keyStates],
-        description: 'Only those; all where not given.',
+        description: 'Only keys in this state; all keys if absent.',
       }),
     ),
     limit: Limit,
@@ -121,9 +121,9 @@ const listKeys = operation({
                   'Who created it: the user’s name at that time, or the label of the API key; null if not recorded.',
               }),
               lastUsedAt: InstantOrNull(
-                'When it was last used, at most 5 s late; null before its first use.',
+                'When the key was last used, delayed by up to 5 seconds; null if never.',
               ),
-              revokedAt: InstantOrNull('When it was revoked; null while it is active.'),
+              revokedAt: InstantOrNull('When the key was revoked; null while it is active.'),
             },
             { title: 'KeyOfWorkspace' },
           ),
@@ -143,7 +143,7 @@ const createKey = operation({
   path: '/workspaces/{workspace}/keys',
   access: 'admin',
   summary: 'Create an API key',
-  description: 'The raw key is in `token` of this answer and cannot be read again.',
+  description: 'The raw key is in `token` of this response and cannot be retrieved again.',
   params: Type.Object(InWorkspace),
   body: Type.Object({ label: Type.Optional(Label) }, { title: 'NewKey' }),
   response: {
@@ -170,11 +170,11 @@ const revokeKey = operation({
   path: '/workspaces/{workspace}/keys/{id}',
   access: 'admin',
   summary: 'Revoke an API key',
-  description: 'For good and at once.',
+  description: 'Revokes the key permanently, effective immediately on every node.',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
   response: {
     status: 200,
-    description: 'It is revoked.',
+    description: 'The API key was revoked.',
     schema: Type.Object({ id: TokenId, revoked: Type.Literal(true) }, { title: 'RevokedKeyOfWorkspace' }),
     example: { id: exampleKey.id, revoked: true },
   },
@@ -182,11 +182,11 @@ const revokeKey = operation({
 })
 
 const figures = {
-  requests: Count('Requests.'),
+  requests: Count('Number of requests.'),
   bytesIn: Count('Bytes received.'),
   bytesOut: Count('Bytes sent.'),
-  peakTunnels: Count('The most tunnels open at once.'),
-  events: Count('Tunnels opened, closed and refused.'),
+  peakTunnels: Count('Peak of concurrently open tunnels.'),
+  events: Count('Number of tunnels opened, closed and rejected.'),
 }
 
 const readUsage = operation({
@@ -194,24 +194,31 @@ const readUsage = operation({
   method: 'GET',
   path: '/workspaces/{workspace}/usage',
   access: 'member',
-  summary: 'Read usage',
+  summary: 'Get usage',
   description:
-    'Totals and a series by UTC day over the last `days` days, today included. Integers are exact.',
+    'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are exact.',
   params: Type.Object(InWorkspace),
   query: Type.Object({
     days: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 365, default: 30, description: 'Length of the window in days.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 365,
+        default: 30,
+        description: 'Number of days, including today.',
+      }),
     ),
   }),
   response: {
     status: 200,
-    description: 'Usage over the window.',
+    description: 'Totals and daily series.',
     schema: Type.Object(
       {
         ...figures,
-        lastSeen: InstantOrNull('When traffic was last seen, be it before the window; null before any.'),
+        lastSeen: InstantOrNull(
+          'Time of the last traffic, also if before the range; null if there was none.',
+        ),
         series: Type.Array(Type.Object({ day: Instant, ...figures }, { title: 'UsageDayOfWorkspace' }), {
-          description: 'One entry for each day of the window, oldest first, today last.',
+          description: 'One entry per day, oldest first. Today is partial.',
         }),
       },
       { title: 'UsageOfWorkspace' },
@@ -243,15 +250,15 @@ const listAudit = operation({
   method: 'GET',
   path: '/workspaces/{workspace}/audit',
   access: 'member',
-  summary: 'Read the audit log',
+  summary: 'List audit log entries',
   description:
-    'Who did what to which key or person and when, newest first, a page at a time. How others sign in is shown to admins ' +
-    'and owners.',
+    'Lists entries, newest first, in pages. Members see sign-in entries of their own account only; admins and owners ' +
+    'see those of all members.',
   params: Type.Object(InWorkspace),
   query: Type.Object({ limit: Limit, cursor: Cursor }),
   response: {
     status: 200,
-    description: 'A page of the log.',
+    description: 'A page of entries.',
     schema: Type.Object(
       {
         entries: Type.Array(
@@ -261,34 +268,33 @@ const listAudit = operation({
               at: Instant,
               actor: Type.Object({
                 kind: Type.String({
-                  description: 'person, key or operator; visitor for somebody who failed to sign in.',
+                  description: '`person` (a user), `key`, `operator`, or `visitor` for a failed sign-in.',
                 }),
                 id: Id,
                 name: Type.Unsafe<string | null>({
                   type: ['string', 'null'],
-                  description: 'The name of then.',
+                  description: 'Name at the time of the action.',
                 }),
               }),
-              action: Type.String({ description: 'What was done, e.g. `key.created`.' }),
+              action: Type.String({ description: 'The action, e.g. `key.created`.' }),
               subject: Type.Object({
                 id: Id,
                 name: Type.Unsafe<string | null>({
                   type: ['string', 'null'],
-                  description: 'The label or name of then.',
+                  description: 'Label or name at the time of the action.',
                 }),
               }),
               address: Type.Unsafe<string | null>({
                 type: ['string', 'null'],
-                description:
-                  'The IP address that it was done from; null where it is not known. Members see their own only.',
+                description: 'Client IP address; null if unknown. Members see their own only.',
               }),
               detail: Type.Unsafe<string | null>({
                 type: ['string', 'null'],
-                description: 'How somebody signed in, or what was wrong, e.g. `password`; else null.',
+                description: 'Sign-in method or reason of a failure, e.g. `password`; otherwise null.',
               }),
               count: Type.Integer({
                 minimum: 1,
-                description: 'How often: failures of the same kind within a minute are one entry.',
+                description: 'Number of repetitions: equal failures within a minute share an entry.',
               }),
             },
             { title: 'AuditEntry' },

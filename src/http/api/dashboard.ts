@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Auth, WithCookies } from '../../auth/auth.ts'
 import type { Sso } from '../../auth/sso.ts'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../contract/dashboard/index.ts'
+import { dashboardInfo } from '../../contract/description.ts'
 import { describe } from '../../contract/openapi.ts'
 import type { Variant } from '../../contract/variants.ts'
 import * as accounts from '../../domain/accounts.ts'
@@ -249,31 +250,5 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
   })
 }
 
-function describeDashboard(baseUrl = '') {
-  return describe({
-    title: 'Adit dashboard',
-    version: '1',
-    description:
-      'What the dashboard’s page asks of the server, for people who are signed in. Writes are taken from the page itself ' +
-      'only. Programs use the API under /api/v1 and a key.',
-    serverUrl: baseUrl + DASHBOARD_PREFIX,
-    operations: dashboardOperations,
-    credential: 'The session of somebody who is signed in.',
-    cookie: 'adit.session_token',
-    crossOrigin: false,
-    groups: {
-      'sign-in': 'Getting in.',
-      links: 'Links that let somebody in, once and for 24 hours.',
-      session: 'Who is signed in.',
-      account: 'One’s own account.',
-      'second-factor': 'A second factor for one’s own account.',
-      workspace: 'A workspace that one belongs to.',
-      keys: 'Its API keys.',
-      usage: 'What went through its tunnels.',
-      audit: 'Who did what in it.',
-      members: 'Its members and their roles.',
-      invitations: 'Who is to belong to it.',
-      description: 'This description, for programs.',
-    },
-  })
-}
+const describeDashboard = (baseUrl = '') =>
+  describe({ ...dashboardInfo, serverUrl: baseUrl + DASHBOARD_PREFIX, operations: dashboardOperations })

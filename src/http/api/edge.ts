@@ -1,6 +1,7 @@
 // The edges' side: /edge/v1. Edges and nobody else; no page of a browser has business here.
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
+import { edgeInfo } from '../../contract/description.ts'
 import { EDGE_PREFIX, edgeOperations, type verifyKey } from '../../contract/edge.ts'
 import { describe } from '../../contract/openapi.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
@@ -44,7 +45,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
   })
-  const document = describeEdge(baseUrl)
+  const document = describeEdgeApi(baseUrl)
   const describeVerdict = (
     verdict: ValidKey | InvalidCredential,
   ): MaybePromise<Static<typeof verifyKey.response.schema>> =>
@@ -93,24 +94,5 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
   })
 }
 
-function describeEdge(baseUrl: string) {
-  return describe({
-    title: 'Adit for edges',
-    version: '1',
-    description:
-      'What the servers that carry tunnels ask of the control plane, and tell it. The operator makes a credential for ' +
-      'each edge with `adit admin edge create`; an API key of a workspace does not work here.',
-    serverUrl: baseUrl + EDGE_PREFIX,
-    operations: edgeOperations,
-    credential:
-      'The credential of an edge: `Authorization: Bearer adit_edge_…`. Where that header is the visitor’s, send it in ' +
-      '`X-Adit-Edge`.',
-    crossOrigin: false,
-    groups: {
-      keys: 'Is this key good, and whose is it?',
-      visitors: 'May this visitor pass?',
-      usage: 'What went through the tunnels.',
-      description: 'This description, for programs.',
-    },
-  })
-}
+const describeEdgeApi = (baseUrl: string) =>
+  describe({ ...edgeInfo, serverUrl: baseUrl + EDGE_PREFIX, operations: edgeOperations })

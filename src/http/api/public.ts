@@ -1,5 +1,6 @@
 // The public API: /api/v1 in the variant that the deployment runs.
 import type { FastifyInstance } from 'fastify'
+import { publicInfo } from '../../contract/description.ts'
 import { describe } from '../../contract/openapi.ts'
 import type { Operation } from '../../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../../contract/variants.ts'
@@ -88,32 +89,13 @@ function mountPreflight(server: FastifyInstance, operations: readonly Operation[
   server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())
 }
 
-/** The document describes the variant that runs, and only it. */
-export function describePublic(variant: Variant, baseUrl = '') {
-  const keysByApi = {
-    A: 'Keys are minted and revoked here too.',
-    B: 'Keys are minted and revoked by people, not by this API.',
-  }
-  return describe({
-    title: 'Adit control plane',
-    version: '1',
-    description:
-      'Read a workspace, its API keys and its usage. Every request is scoped to the workspace that the presented ' +
-      `key belongs to. ${keysByApi[variant]}\n\n` +
-      'Every answer is JSON and may be read by any web page. `HEAD` is answered wherever `GET` is. ' +
-      'Whatever else is asked for under this address is 404.',
+/** The document describes the running variant only. */
+export const describePublic = (variant: Variant, baseUrl = '') =>
+  describe({
+    ...publicInfo(variant),
     serverUrl: baseUrl + PUBLIC_PREFIX,
     operations: variants[variant],
-    credential: 'A workspace API key: `Authorization: Bearer adit_…`. The key decides the workspace.',
-    crossOrigin: true,
-    groups: {
-      workspace: 'The workspace that the presented key belongs to.',
-      tokens: 'API keys of the workspace. A raw key is shown once, when it is made.',
-      usage: 'What went through the workspace’s tunnels.',
-      description: 'This description, for programs.',
-    },
   })
-}
 
 function requireValid(verdict: ValidKey | InvalidCredential): void {
   if (!verdict.valid) throw new Fault('unauthorized', { message: keyMessages[verdict.reason] })
