@@ -1,5 +1,5 @@
-// Builds the dashboard's page into web/dist, unless what lies there was made from the same sources. Its files are also
-// written compressed, so that the server has nothing to do but send them.
+// Builds the dashboard and the API reference into web/dist, unless the existing build has the same inputs. Assets are also
+// written with gzip and Brotli compression, so that the server only sends files.
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,12 +7,12 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = `${root}web/dist`
-const stampFile = `${dist}/stamp`
+const hashFile = `${dist}/stamp`
 const LARGE_BYTES = 2_000_000
-const say = (line: string) => process.stderr.write(`${line}\n`)
+const log = (line: string) => process.stderr.write(`${line}\n`)
 
-/** Of everything that the page is made from. */
-function stampOf(): string {
+/** SHA-256 of all build inputs. */
+function hashInputs(): string {
   const files = globSync(['web/**/*', 'src/contract/**/*.ts', 'package-lock.json'], {
     cwd: root,
     exclude: ['web/dist/**'],
@@ -31,7 +31,7 @@ function stampOf(): string {
 function copyDocs(): void {
   const scalar = `${root}node_modules/@scalar/api-reference/dist/browser/standalone.js`
   if (!existsSync(scalar)) {
-    say('@scalar/api-reference is missing: /docs is not built. Run "npm install".')
+    log('@scalar/api-reference is missing: /docs is not built. Run "npm install".')
     return
   }
   cpSync(`${root}web/docs`, `${dist}/docs`, { recursive: true })
@@ -50,15 +50,15 @@ function compress(): void {
   }
 }
 
-const stamp = stampOf()
-if (!existsSync(stampFile) || readFileSync(stampFile, 'utf8') !== stamp) {
-  say('Building the dashboard …')
-  const began = performance.now()
+const inputHash = hashInputs()
+if (!existsSync(hashFile) || readFileSync(hashFile, 'utf8') !== inputHash) {
+  log('Building the dashboard …')
+  const startedAt = performance.now()
   const { build } = await import('vite')
   await build({ root: `${root}web`, logLevel: 'warn' })
   copyDocs()
   compress()
   mkdirSync(dist, { recursive: true })
-  writeFileSync(stampFile, stamp)
-  say(`The dashboard is built (${((performance.now() - began) / 1000).toFixed(1)} s).`)
+  writeFileSync(hashFile, inputHash)
+  log(`Dashboard built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
 }

@@ -1,15 +1,15 @@
-// Builds the dashboard's page into web/dist, where the server picks it up.
+// Vite configuration of the dashboard: builds web/src into web/dist, which the server serves.
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
 export default defineConfig({
   root: import.meta.dirname,
-  // Relative to <base>, which the server writes, so that one build serves below any path.
+  // Relative to <base>, which the server fills in, so that one build works under any path prefix.
   base: './',
   plugins: [
     react(),
     {
-      name: 'what-the-server-writes',
+      name: 'server-placeholders',
       apply: 'serve',
       transformIndexHtml: (html) => html.replace('__BASE__', '').replace('__CSP_NONCE__', ''),
     },
@@ -17,7 +17,7 @@ export default defineConfig({
   server: { proxy: { '/dashboard/api': 'http://127.0.0.1:8080' } },
   build: {
     target: ['chrome120', 'firefox121', 'safari17'],
-    // The policy allows no inline script and no data: font.
+    // The Content-Security-Policy forbids inline scripts and data: fonts.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     sourcemap: false,

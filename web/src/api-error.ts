@@ -1,4 +1,4 @@
-// A refusal of the API, or that it could not be asked at all.
+// Errors of the dashboard API, including network failures.
 import type { FaultCode } from '../../src/contract/faults.ts'
 
 interface ErrorBody {
@@ -10,13 +10,13 @@ interface ErrorBody {
 type Code = FaultCode | 'unreachable'
 
 const MESSAGES: Partial<Record<Code, string>> = {
-  invalid_request: 'Something in this is not as it should be.',
-  unauthorized: 'You are not signed in any more.',
-  forbidden: 'You may not do this.',
-  not_found: 'This does not exist, or no longer.',
-  rate_limited: 'Too many attempts. Try again in a while.',
+  invalid_request: 'The request is invalid.',
+  unauthorized: 'Your session has expired. Sign in again.',
+  forbidden: 'You do not have permission to do this.',
+  not_found: 'Not found. It may have been deleted.',
+  rate_limited: 'Too many attempts. Try again later.',
   unavailable: 'The service is temporarily unavailable. Try again shortly.',
-  unreachable: 'Adit cannot be reached. Check your connection; this page tries again by itself.',
+  unreachable: 'Could not reach the server. Check your connection and try again.',
 }
 
 export class ApiError extends Error {
@@ -45,34 +45,34 @@ export class ApiError extends Error {
   }
 
   static of(response: Response, { error, message, details }: ErrorBody): ApiError {
-    const code = (error ?? codeOf(response.status)) as Code
+    const code = (error ?? codeForStatus(response.status)) as Code
     const requestId = response.headers.get('x-request-id')
-    const words =
+    const text =
       message ??
-      (details?.length ? details.map(sentence).join(' ') : MESSAGES[code]) ??
-      `The server failed. Try again${requestId ? `, or tell the operator this request: ${requestId}` : ''}.`
+      (details?.length ? details.map(toSentence).join(' ') : MESSAGES[code]) ??
+      `Internal server error. Try again${requestId ? `, or send the operator this request ID: ${requestId}` : ''}.`
     const retryAfterS = Number(response.headers.get('retry-after') ?? Number.NaN)
-    return new ApiError(code, words, response.status, details, retryAfterS >= 0 ? retryAfterS : undefined)
+    return new ApiError(code, text, response.status, details, retryAfterS >= 0 ? retryAfterS : undefined)
   }
 }
 
-/** Whether asking again may help. */
+/** Whether a retry may succeed; failed queries with such an error are retried automatically. */
 export const isTransient = (error: unknown): error is ApiError =>
   error instanceof ApiError && ['unreachable', 'unavailable', 'rate_limited'].includes(error.code)
 
-/** What a proxy answers when the server behind it is down comes without a code of ours. */
-const codeOf = (status: number): Code =>
+/** For responses of a proxy whose upstream is down, which have no error code of ours. */
+const codeForStatus = (status: number): Code =>
   status === 429 ? 'rate_limited' : status >= 502 && status <= 504 ? 'unreachable' : 'internal'
 
-/** What is wrong with one field, as a sentence to stand beside it; undefined where that is not why it was refused. */
+/** The validation error of one field, to show next to it; undefined if the error is about anything else. */
 export function fieldError(error: unknown, field: string): string | undefined {
   const details = error instanceof ApiError && error.code === 'invalid_request' ? error.details : []
   const [only] = details
-  return details.length === 1 && only?.path.endsWith(`/${field}`) ? sentence(only) : undefined
+  return details.length === 1 && only?.path.endsWith(`/${field}`) ? toSentence(only) : undefined
 }
 
-function sentence({ path, message }: { path: string; message: string }): string {
+function toSentence({ path, message }: { path: string; message: string }): string {
   const field = path.split('/').at(-1) ?? ''
-  const text = `${field === 'email' ? 'e-mail' : field} ${message}.`.trim()
+  const text = `${field} ${message}.`.trim()
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

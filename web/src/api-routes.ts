@@ -1,5 +1,5 @@
-// Method and path of every operation. The compiler compares them with the contract, of which only types are
-// imported: its schemas would weigh more than the whole page.
+// Method and path of every operation. The compiler checks them against the contract, of which only types are imported:
+// its schemas would be larger than the rest of the bundle.
 import type { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 
 export type DashboardOperation = (typeof dashboardOperations)[number]

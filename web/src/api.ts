@@ -1,4 +1,4 @@
-// The one way to the dashboard's API, typed by its contract.
+// Client of the dashboard API, typed by its contract.
 import { type Count, parseExact, type Received } from '../../src/client/exact-json.ts'
 import { buildRequest } from '../../src/client/request.ts'
 import type { InputOf, OutputOf } from '../../src/contract/operation.ts'
@@ -13,7 +13,7 @@ export type { Count }
 export type Input<Id extends OperationId> = InputOf<Of<Id>>
 export type Output<Id extends OperationId> = Received<OutputOf<Of<Id>>>
 
-/** Long enough for a slow network, short enough to say that nothing comes. */
+/** Long enough for a slow network, short enough to report a failure while the user still waits. */
 const TIMEOUT_MS = 30_000
 
 export async function call<Id extends OperationId>(
@@ -34,9 +34,9 @@ export async function call<Id extends OperationId>(
   } catch {
     throw ApiError.unreachable()
   }
-  const answer = parseExact(text)
-  // A proxy in front of a server that is down answers too, but not in our words.
-  if (answer === undefined) throw response.ok ? ApiError.unreachable() : ApiError.of(response, {})
-  if (!response.ok) throw ApiError.of(response, answer)
-  return answer as Output<Id>
+  const json = parseExact(text)
+  // Not JSON: the response of a proxy whose upstream is down.
+  if (json === undefined) throw response.ok ? ApiError.unreachable() : ApiError.of(response, {})
+  if (!response.ok) throw ApiError.of(response, json)
+  return json as Output<Id>
 }

@@ -1,7 +1,7 @@
-// Which page is at which address.
+// Routes of the dashboard.
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { Redirect, Route, Switch } from 'wouter'
+import { matchRoute, Redirect, Route, Switch, useLocation, useRouter } from 'wouter'
 import { AccountPage } from './account/account-page.tsx'
 import { AuditPage } from './audit/audit-page.tsx'
 import { NotFoundPage, NoWorkspacePage } from './components/not-found.tsx'
@@ -9,12 +9,24 @@ import { KeysPage } from './keys/keys-page.tsx'
 import { MembersPage } from './members/members-page.tsx'
 import { OverviewPage } from './overview/overview-page.tsx'
 import { clearReturnPath, lastWorkspace, returnPath } from './paths.ts'
-import { sessionQuery } from './queries.ts'
+import { optionalSessionQuery, sessionQuery } from './queries.ts'
+import { LoadingScreen } from './shell/connection-status.tsx'
 import { Shell } from './shell/shell.tsx'
 import { ForgotPasswordPage } from './sign-in/forgot-password-page.tsx'
 import { LinkPage } from './sign-in/link-page.tsx'
+import { PublicNotFoundPage } from './sign-in/public-not-found-page.tsx'
 import { SignInPage } from './sign-in/sign-in-page.tsx'
 import { UsagePage } from './usage/usage-page.tsx'
+
+const privatePages = [
+  { path: '/', page: Home },
+  { path: '/w/:workspace', page: OverviewPage },
+  { path: '/w/:workspace/keys', page: KeysPage },
+  { path: '/w/:workspace/usage', page: UsagePage },
+  { path: '/w/:workspace/members', page: MembersPage },
+  { path: '/w/:workspace/audit', page: AuditPage },
+  { path: '/account', page: AccountPage },
+]
 
 export function App() {
   return (
@@ -22,31 +34,45 @@ export function App() {
       <Route path="/sign-in" component={SignInPage} />
       <Route path="/forgotten" component={ForgotPasswordPage} />
       <Route path="/link" component={LinkPage} />
-      <Route>
-        <Shell>
-          <Switch>
-            <Route path="/" component={Home} />
-            <Route path="/w/:workspace" component={OverviewPage} />
-            <Route path="/w/:workspace/keys" component={KeysPage} />
-            <Route path="/w/:workspace/usage" component={UsagePage} />
-            <Route path="/w/:workspace/people" component={MembersPage} />
-            <Route path="/w/:workspace/audit" component={AuditPage} />
-            <Route path="/account" component={AccountPage} />
-            <Route component={NotFoundPage} />
-          </Switch>
-        </Shell>
-      </Route>
+      <Route component={PrivatePages} />
     </Switch>
   )
 }
 
+function PrivatePages() {
+  const { parser } = useRouter()
+  const [location] = useLocation()
+  if (!privatePages.some(({ path }) => matchRoute(parser, path, location)[0])) return <UnknownPath />
+  return (
+    <Shell>
+      <Switch>
+        {privatePages.map(({ path, page }) => (
+          <Route key={path} path={path} component={page} />
+        ))}
+      </Switch>
+    </Shell>
+  )
+}
+
 function Home() {
-  // From the cache and not from the shell, which hears a moment later that one has left a workspace.
+  // Read from the cache: the shell re-renders with its session a moment after the user has left a workspace.
   const { data: session } = useQuery(sessionQuery)
   const workspaces = session?.workspaces ?? []
   const returnTo = returnPath()
   useEffect(clearReturnPath, [])
   if (returnTo && returnTo !== '/') return <Redirect to={returnTo} replace />
-  const chosen = workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0]
-  return chosen ? <Redirect to={`/w/${chosen.slug}`} replace /> : <NoWorkspacePage />
+  const target = workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0]
+  return target ? <Redirect to={`/w/${target.slug}`} replace /> : <NoWorkspacePage />
+}
+
+/** Does not require signing in first, only to report that the page does not exist. */
+function UnknownPath() {
+  const session = useQuery(optionalSessionQuery)
+  if (session.data === null) return <PublicNotFoundPage />
+  if (!session.data) return <LoadingScreen error={session.error} retry={session.refetch} />
+  return (
+    <Shell>
+      <NotFoundPage />
+    </Shell>
+  )
 }

@@ -1,11 +1,11 @@
-// Numbers and times as people read them.
+// Numbers, dates and names as displayed text.
 import type { Count } from './api.ts'
 
-const whole = new Intl.NumberFormat('en-GB')
-// British style writes millions as m, which reads like thousandths here.
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
-const rounded = new Intl.NumberFormat('en-GB', { maximumFractionDigits: 0 })
-const tenths = new Intl.NumberFormat('en-GB', { maximumFractionDigits: 1 })
+const LOCALE = 'en-US'
+const whole = new Intl.NumberFormat(LOCALE)
+const compact = new Intl.NumberFormat(LOCALE, { notation: 'compact', maximumFractionDigits: 1 })
+const rounded = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 })
+const oneDecimal = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 1 })
 export const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
 
 export const formatCount = (count: Count): string => whole.format(count)
@@ -15,27 +15,32 @@ export const formatBytesExact = (bytes: Count): string => `${whole.format(bytes)
 export function formatBytes(bytes: Count): string {
   let value = Number(bytes)
   let unit = 0
-  // What would be shown as 1,024 of a unit is 1 of the next.
+  // 1,023.5 would be rounded to 1,024 of this unit, which is 1 of the next.
   while (value >= 1023.5 && unit < BYTE_UNITS.length - 1) {
     value /= 1024
     unit += 1
   }
-  const format = unit === 0 || value >= 99.95 ? rounded : tenths
+  const format = unit === 0 || value >= 99.95 ? rounded : oneDecimal
   return `${format.format(value)} ${BYTE_UNITS[unit]}`
 }
 
 const UTC = { timeZone: 'UTC' } as const
-const dayAndMonth = new Intl.DateTimeFormat('en-GB', { ...UTC, day: 'numeric', month: 'short' })
-const fullDay = new Intl.DateTimeFormat('en-GB', { ...UTC, day: 'numeric', month: 'short', year: 'numeric' })
-const minute = new Intl.DateTimeFormat('en-GB', { ...UTC, dateStyle: 'medium', timeStyle: 'short' })
+const dayAndMonth = new Intl.DateTimeFormat(LOCALE, { ...UTC, day: 'numeric', month: 'short' })
+const fullDay = new Intl.DateTimeFormat(LOCALE, { ...UTC, day: 'numeric', month: 'short', year: 'numeric' })
+const minute = new Intl.DateTimeFormat(LOCALE, {
+  ...UTC,
+  dateStyle: 'medium',
+  timeStyle: 'short',
+  hourCycle: 'h23',
+})
 
-/** The days of the API are days of UTC, wherever the reader is. */
+/** Usage days are UTC days, whatever the time zone of the browser. */
 export const formatDayShort = (day: string): string => dayAndMonth.format(new Date(day))
 export const formatDay = (day: string): string => fullDay.format(new Date(day))
 export const formatUtcMinute = (at: string): string => `${minute.format(new Date(at))} UTC`
 export const formatUtcSecond = (at: string): string => `${at.slice(0, 19).replace('T', ' ')} UTC`
 
-const relative = new Intl.RelativeTimeFormat('en-GB', { numeric: 'auto' })
+const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' })
 const STEPS = [
   ['year', 31_557_600],
   ['month', 2_629_800],
@@ -50,12 +55,12 @@ export function formatRelativeTime(at: string, nowMs: number): string {
   return step ? relative.format(Math.trunc(seconds / step[1]), step[0]) : 'just now'
 }
 
-/** Operators are known by the account of their system, or by what made the server act by itself. */
+/** `name` is the operator's system account, or the command that acted. */
 export const operatorName = (name: string): string => `the operator (${name})`
 
-/** Who invited or made something: "operator root" where it was not a person. */
+/** The creator of a key or invitation: "operator root" becomes "the operator (root)". */
 export const creatorName = (name: string): string =>
   name.replace(/^operator (.+)$/, (_, operator: string) => operatorName(operator))
 
-/** Characters as the API counts them: code points, not halves of them. */
+/** Length in code points, as the API counts it. */
 export const codePointLength = (text: string): number => [...text].length

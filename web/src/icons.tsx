@@ -1,4 +1,4 @@
-// The few pictures of the page, drawn on a grid of 24.
+// Icons, drawn on a 24 × 24 grid.
 import type { ReactNode } from 'react'
 
 interface IconProps {
@@ -24,7 +24,7 @@ const strokeIcon = (shape: ReactNode) =>
     )
   }
 
-/** The arch of an adit, the way into a mine. */
+/** The logo: the arch of a mine entrance, an adit. */
 export function Logo({ size = 28 }: IconProps) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">

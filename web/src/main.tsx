@@ -1,4 +1,4 @@
-// Starts the page: the nonce that lets styles in, the theme, what is remembered, and the routes.
+// Entry point: mounts the app with its theme, query client and router.
 import '@mantine/core/styles.css'
 import './base.css'
 import { MantineProvider } from '@mantine/core'
@@ -8,12 +8,13 @@ import { createRoot } from 'react-dom/client'
 import { Router } from 'wouter'
 import { App } from './app.tsx'
 import { ErrorBoundary } from './components/error-boundary.tsx'
+import { Toasts } from './components/toast.tsx'
 import { prefix } from './paths.ts'
 import { queryClient } from './queries.ts'
 import { cssVariables, theme } from './theme.ts'
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[name=csp-nonce]')?.content ?? ''
-// react-remove-scroll, below Mantine's dialogs, writes a style element and looks for its nonce here.
+// react-remove-scroll, which Mantine's dialogs use, adds a style element and reads its nonce from here.
 Object.assign(globalThis, { __webpack_nonce__: nonce })
 
 createRoot(document.getElementById('root') as HTMLElement).render(
@@ -28,6 +29,7 @@ createRoot(document.getElementById('root') as HTMLElement).render(
         <QueryClientProvider client={queryClient}>
           <Router base={prefix}>
             <App />
+            <Toasts />
           </Router>
         </QueryClientProvider>
       </ErrorBoundary>

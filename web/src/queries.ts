@@ -1,4 +1,4 @@
-// What the page has asked the server and remembers, and how it asks again.
+// Query client, and the queries of the dashboard API: cache keys, polling and retries.
 import {
   infiniteQueryOptions,
   MutationCache,
@@ -19,24 +19,24 @@ const isUnauthorized = (error: unknown) => error instanceof ApiError && error.co
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 'not_found'
 
-/** Operations anybody may call answer 401 for a wrong password or code: that is for their form to say. */
+/** For operations that need no session: a 401 means a wrong password or code, which their form shows. */
 export const allowSignedOut = { meta: { allowSignedOut: true } } as const
 
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
       if (isUnauthorized(error) && !query.meta?.allowSignedOut) redirectToSignIn()
-      // A workspace that is not there was removed, or one was removed from it: the session tells.
+      // The user was probably removed from the workspace: reload the list of memberships.
       if (isNotFound(error) && query.queryKey[0] === 'workspace')
         queryClient.invalidateQueries({ queryKey: ['session'] })
     },
   }),
   mutationCache: new MutationCache({
     onError: (error, _variables, _result, mutation) => {
-      const mayBeOver = error instanceof ApiError && [401, 403, 404].includes(error.status)
-      // A wrong password may be refused like a session that is over, a role may have changed, or one was removed: the
-      // session tells.
-      if (mayBeOver && !mutation.meta?.allowSignedOut)
+      // The session may have expired, or the role changed. A wrong password has the same status, so the session query
+      // decides.
+      const mayHaveChanged = error instanceof ApiError && [401, 403, 404].includes(error.status)
+      if (mayHaveChanged && !mutation.meta?.allowSignedOut)
         queryClient.invalidateQueries({ queryKey: ['session'] })
     },
   }),
@@ -49,19 +49,19 @@ export const queryClient: QueryClient = new QueryClient({
         error instanceof ApiError && error.retryAfterS ? error.retryAfterS * 1_000 : 500 * 2 ** failures,
       refetchInterval: (query) => (isTransient(query.state.error) ? RETRY_INTERVAL_MS : false),
     },
-    // Passwords go in and secrets come out of mutations: nothing of them is kept.
+    // Variables and results of mutations contain passwords and secrets, so they are not cached.
     mutations: { networkMode: 'always', gcTime: 0 },
   },
 })
 
-/** What the sign-in page is told by the one before, in the history of this tab. */
+/** History state of the sign-in page. */
 export interface SignInState {
   wasSignedIn?: boolean
 }
 
 function redirectToSignIn(): void {
   if (currentPath().startsWith('/sign-in')) return
-  // Whoever saw something before is told why it is gone; whoever has just come is not.
+  // Only a user whose session ended is told so, not one who has just opened the dashboard.
   const state: SignInState = { wasSignedIn: queryClient.getQueryData(sessionQuery.queryKey) !== undefined }
   saveReturnPath(currentPath())
   queryClient.clear()
@@ -73,7 +73,23 @@ export const sessionQuery = queryOptions({
   queryFn: () => call('session.read'),
 })
 
-export const optionsQuery = queryOptions({
+/** The session, or null if signed out; for pages that work either way. */
+export const optionalSessionQuery = queryOptions({
+  queryKey: ['optional-session'],
+  queryFn: async () => {
+    try {
+      return await call('session.read')
+    } catch (error) {
+      if (isUnauthorized(error)) return null
+      throw error
+    }
+  },
+  gcTime: 0,
+  staleTime: 0,
+  ...allowSignedOut,
+})
+
+export const signInOptionsQuery = queryOptions({
   queryKey: ['sign-in', 'options'],
   queryFn: () => call('sign-in.options'),
   ...allowSignedOut,
@@ -81,7 +97,7 @@ export const optionsQuery = queryOptions({
 
 export const workspaceQuery = (workspace: string) =>
   queryOptions({
-    queryKey: ['workspace', workspace, 'facts'],
+    queryKey: ['workspace', workspace, 'details'],
     queryFn: () => call('workspace.read', { workspace }),
   })
 
@@ -108,13 +124,13 @@ export const usageQuery = (workspace: string, days: number) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'usage', days],
     queryFn: () => call('usage.read', { workspace, days }),
-    // Edges report every few seconds, and whoever looks on sees it.
+    // Edges report every few seconds, so an open page shows current figures.
     refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
   })
 
-export const peopleQuery = (workspace: string) =>
+export const membersQuery = (workspace: string) =>
   queryOptions({
-    queryKey: ['workspace', workspace, 'people'],
+    queryKey: ['workspace', workspace, 'members'],
     queryFn: () => call('members.list', { workspace }),
   })
 
@@ -131,10 +147,13 @@ export const sessionsQuery = queryOptions({
   queryFn: () => call('account.sessions'),
 })
 
-/** Whatever changes a workspace is in its audit log too. */
-export const invalidateWorkspace = (workspace: string, ...parts: ('keys' | 'people')[]): Promise<unknown> =>
+/** After a change in a workspace; every change is in the audit log, too. */
+export const invalidateWorkspace = (
+  workspace: string,
+  ...resources: ('keys' | 'members')[]
+): Promise<unknown> =>
   Promise.all(
-    [...parts, 'audit'].map((part) =>
-      queryClient.invalidateQueries({ queryKey: ['workspace', workspace, part] }),
+    [...resources, 'audit'].map((resource) =>
+      queryClient.invalidateQueries({ queryKey: ['workspace', workspace, resource] }),
     ),
   )

@@ -1,4 +1,4 @@
-// Who is signed in, and which workspace the page is about; every page inside the shell has both.
+// React context: the signed-in user's session, and the workspace of the current page.
 import { createContext, useContext } from 'react'
 import type { Output } from './api.ts'
 
@@ -14,12 +14,12 @@ export const WorkspaceProvider = WorkspaceContext.Provider
 
 export function useSession(): Session {
   const session = useContext(SessionContext)
-  if (!session) throw new Error('Used outside the shell.')
+  if (!session) throw new Error('useSession requires a SessionProvider.')
   return session
 }
 
 export function useWorkspace(): Membership & { canManage: boolean } {
   const membership = useContext(WorkspaceContext)
-  if (!membership) throw new Error('Used outside a workspace.')
+  if (!membership) throw new Error('useWorkspace requires a WorkspaceProvider.')
   return { ...membership, canManage: membership.role !== 'member' }
 }

@@ -1,4 +1,4 @@
-// The look: slate as the base, a deep teal that reads well on it, and the amber of the arch as the accent.
+// Mantine theme: slate neutrals, teal as the primary color, and the amber of the logo as the accent.
 import {
   alpha,
   Badge,
@@ -26,7 +26,7 @@ const slate: MantineColorsTuple = [
   '#2c3643',
   '#1b2430',
 ]
-const night: MantineColorsTuple = [
+const slateDark: MantineColorsTuple = [
   '#dbe1e8',
   '#c0c9d3',
   '#b0bac6',
@@ -90,7 +90,7 @@ const green: MantineColorsTuple = [
 const FONTS = 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif'
 
 export const theme = createTheme({
-  colors: { gray: slate, dark: night, teal, amber, red, green },
+  colors: { gray: slate, dark: slateDark, teal, amber, red, green },
   black: '#1b2430',
   primaryColor: 'teal',
   primaryShade: { light: 7, dark: 6 },
@@ -106,7 +106,7 @@ export const theme = createTheme({
     PasswordInput: PasswordInput.extend({
       defaultProps: {
         visibilityToggleButtonProps: {
-          'aria-label': 'Show what is typed',
+          'aria-label': 'Toggle password visibility',
           'aria-hidden': false,
           tabIndex: 0,
         },
@@ -119,7 +119,7 @@ export const theme = createTheme({
       defaultProps: {
         centered: true,
         closeButtonProps: { 'aria-label': 'Close' },
-        // It would be a second banner of the page.
+        // A <header> element would be announced as a second page banner.
         attributes: { header: { role: 'presentation' } },
         overlayProps: { backgroundOpacity: 0.5 },
       },
@@ -128,20 +128,20 @@ export const theme = createTheme({
     Paper: Paper.extend({ defaultProps: { withBorder: true } }),
     SegmentedControl: SegmentedControl.extend({
       defaultProps: { withItemsBorders: false },
-      styles: { root: { border: '1px solid var(--adit-line)' } },
+      styles: { root: { border: '1px solid var(--adit-border)' } },
     }),
     Table: Table.extend({ defaultProps: { verticalSpacing: 'sm', horizontalSpacing: 'md' } }),
   },
 })
 
-/** In the dark, surfaces of a colour that are see-through and not nearly black. */
-const tinted = (name: string, shades: MantineColorsTuple) => ({
+/** For the dark scheme: translucent light variants, where Mantine's own are nearly black. */
+const translucentVariants = (name: string, shades: MantineColorsTuple) => ({
   [`--mantine-color-${name}-light`]: alpha(shades[4], 0.16),
   [`--mantine-color-${name}-light-hover`]: alpha(shades[4], 0.24),
   [`--mantine-color-${name}-light-color`]: shades[3],
 })
 
-/** Mantine's own greys and reds are too pale for small text. */
+/** Mantine's default grays and reds have too little contrast for small text. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: { '--adit-slate': '#1b2430', '--adit-amber': '#e8b04a' },
   light: {
@@ -151,25 +151,25 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--mantine-color-green-text': green[8],
     '--mantine-color-default-border': slate[3],
     '--mantine-color-disabled-color': slate[6],
-    '--adit-ground': slate[0],
-    '--adit-line': slate[2],
-    '--adit-here': amber[1],
+    '--adit-background': slate[0],
+    '--adit-border': slate[2],
+    '--adit-nav-active': amber[1],
     '--adit-chart-in': '#17697a',
     '--adit-chart-out': '#c07f16',
   },
   dark: {
-    '--mantine-color-dimmed': night[2],
-    '--mantine-color-placeholder': night[2],
+    '--mantine-color-dimmed': slateDark[2],
+    '--mantine-color-placeholder': slateDark[2],
     '--mantine-color-error': red[4],
-    '--mantine-color-disabled-color': night[2],
-    '--adit-ground': night[8],
-    '--adit-line': night[5],
-    '--adit-here': 'rgba(232, 176, 74, 0.14)',
-    ...tinted('gray', slate),
-    ...tinted('amber', amber),
-    ...tinted('red', red),
-    ...tinted('green', green),
-    ...tinted('teal', teal),
+    '--mantine-color-disabled-color': slateDark[2],
+    '--adit-background': slateDark[8],
+    '--adit-border': slateDark[5],
+    '--adit-nav-active': 'rgba(232, 176, 74, 0.14)',
+    ...translucentVariants('gray', slate),
+    ...translucentVariants('amber', amber),
+    ...translucentVariants('red', red),
+    ...translucentVariants('green', green),
+    ...translucentVariants('teal', teal),
     '--adit-chart-in': '#58a8b3',
     '--adit-chart-out': '#e8b04a',
   },

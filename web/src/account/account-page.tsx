@@ -1,4 +1,4 @@
-// One's own account.
+// Settings of the signed-in user's account.
 import { Page } from '../components/page.tsx'
 import { useSession } from '../session.tsx'
 import { Name } from './name.tsx'
@@ -7,12 +7,12 @@ import { Sessions } from './sessions.tsx'
 import { TwoFactor } from './two-factor.tsx'
 
 export function AccountPage() {
-  const { person } = useSession()
+  const { person: user } = useSession()
   return (
-    <Page title="Account" lead={`Signed in as ${person.email}`}>
+    <Page title="Account" description={`Signed in as ${user.email}`}>
       <Name />
-      {person.hasPassword && <Password />}
-      {person.hasPassword && <TwoFactor />}
+      {user.hasPassword && <Password />}
+      {user.hasPassword && <TwoFactor />}
       <Sessions />
     </Page>
   )

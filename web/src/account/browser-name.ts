@@ -1,4 +1,4 @@
-// A browser in plain words, as far as it tells.
+// Browser and operating system from a User-Agent header.
 
 const browsers: [RegExp, string][] = [
   [/Edg(e|A|iOS)?\//, 'Edge'],
@@ -19,9 +19,9 @@ const systems: [RegExp, string][] = [
 const RAW_MAX = 60
 
 export function browserName(agent: string): string {
-  const find = (list: [RegExp, string][]) => list.find(([sign]) => sign.test(agent))?.[1]
+  const find = (list: [RegExp, string][]) => list.find(([pattern]) => pattern.test(agent))?.[1]
   const browser = find(browsers)
   const system = find(systems)
   if (browser) return system ? `${browser} on ${system}` : browser
-  return agent ? agent.slice(0, RAW_MAX) : 'An unknown browser'
+  return agent ? agent.slice(0, RAW_MAX) : 'Unknown browser'
 }

@@ -10,19 +10,17 @@ interface DisableTwoFactorProps {
 }
 
 export function DisableTwoFactor({ opened, onClose, onDone }: DisableTwoFactorProps) {
-  const remove = async (password: string) => {
+  const disable = async (password: string) => {
     await call('second-factor.remove', { password })
     await queryClient.invalidateQueries({ queryKey: ['session'] })
     onClose()
     onDone()
   }
   return (
-    <Modal opened={opened} onClose={onClose} title="Remove the second factor?">
+    <Modal opened={opened} onClose={onClose} title="Turn off two-factor authentication?">
       <Stack>
-        <Text size="sm">
-          From then on your password alone is enough to sign in. The recovery codes work no more.
-        </Text>
-        <PasswordStep verb="Remove" isDangerous act={remove} onCancel={onClose} />
+        <Text size="sm">You will sign in with your password only. Your recovery codes stop working.</Text>
+        <PasswordStep actionLabel="Turn off" isDangerous onSubmit={disable} onCancel={onClose} />
       </Stack>
     </Modal>
   )

@@ -1,4 +1,4 @@
-// Setting up a second factor: the password, then what the authenticator needs, then a first code.
+// Dialog that turns on two-factor authentication: password, then secret and recovery codes, then a first code.
 import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
@@ -20,7 +20,7 @@ interface EnableTwoFactorProps {
 }
 
 export function EnableTwoFactor({ opened, onClose, onDone }: EnableTwoFactorProps) {
-  // Secrets live here while the dialog is open, and in no cache.
+  // Secrets stay in the state of this component, in no cache.
   const [setup, setSetup] = useState<Setup | null>(null)
   const close = () => {
     setSetup(null)
@@ -34,7 +34,7 @@ export function EnableTwoFactor({ opened, onClose, onDone }: EnableTwoFactorProp
     <Modal
       opened={opened}
       onClose={close}
-      title="Set up a second factor"
+      title="Set up two-factor authentication"
       size="lg"
       closeOnClickOutside={setup === null}
       transitionProps={{ duration: 0 }}
@@ -43,8 +43,8 @@ export function EnableTwoFactor({ opened, onClose, onDone }: EnableTwoFactorProp
         <ConfirmStep setup={setup} onDone={finish} onCancel={close} />
       ) : (
         <PasswordStep
-          verb="Go on"
-          act={async (password) => setSetup(await call('second-factor.begin', { password }))}
+          actionLabel="Continue"
+          onSubmit={async (password) => setSetup(await call('second-factor.begin', { password }))}
           onCancel={close}
         />
       )}
@@ -59,7 +59,6 @@ interface ConfirmStepProps {
 }
 
 function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
-  const isPhone = useIsPhone()
   const [code, setCode] = useState('')
   const confirm = useMutation({
     mutationFn: () => call('second-factor.confirm', { code: code.trim() }),
@@ -73,33 +72,12 @@ function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
     confirm.mutate()
   }
   return (
-    <Stack gap="lg">
-      <Stack gap="xs">
-        <Text fw={600}>1. Add Adit to your authenticator app</Text>
-        <Group align="flex-start" gap="lg">
-          <QrCode text={setup.uri} name="QR code for your authenticator app" />
-          <Stack gap="xs" flex="1 1 220px" miw={0}>
-            {isPhone && (
-              <Text size="sm">
-                On this phone,{' '}
-                <Anchor href={setup.uri} underline="always">
-                  open it in the authenticator
-                </Anchor>
-                .
-              </Text>
-            )}
-            <Text size="sm">
-              {isPhone ? 'On another one, scan' : 'Scan'} the picture with the app, or type in this secret,
-              for codes by time:
-            </Text>
-            <CopyBlock text={setup.secret.replace(/(.{4})(?=.)/g, '$1 ')} name="Copy secret" />
-          </Stack>
-        </Group>
-      </Stack>
+    <Stack gap="md">
+      <AuthenticatorSetup setup={setup} />
       <RecoveryCodes codes={setup.recoveryCodes} />
       <form onSubmit={submit}>
         <Stack gap="xs">
-          <Text fw={600}>3. Enter the code that it shows now</Text>
+          <Text fw={600}>3. Enter the code from the app</Text>
           <TextInput
             label="Code"
             inputMode="numeric"
@@ -107,7 +85,7 @@ function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
             required
             minLength={6}
             maxLength={20}
-            className="figure"
+            className="tabular"
             value={code}
             onChange={(event) => setCode(event.currentTarget.value)}
           />
@@ -122,6 +100,32 @@ function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
           </Group>
         </Stack>
       </form>
+    </Stack>
+  )
+}
+
+function AuthenticatorSetup({ setup }: { setup: Setup }) {
+  const isPhone = useIsPhone()
+  return (
+    <Stack gap="xs">
+      <Text fw={600}>1. Add Adit to your authenticator app</Text>
+      <Group align="flex-start" gap="lg">
+        <QrCode text={setup.uri} name="QR code for your authenticator app" />
+        <Stack gap="xs" flex="1 1 220px" miw={0}>
+          {isPhone && (
+            <Text size="sm">
+              <Anchor href={setup.uri} underline="always">
+                Open your authenticator app
+              </Anchor>{' '}
+              on this phone.
+            </Text>
+          )}
+          <Text size="sm">
+            {isPhone ? 'Or scan' : 'Scan'} the QR code with the app, or enter this key (TOTP):
+          </Text>
+          <CopyBlock text={setup.secret.replace(/(.{4})(?=.)/g, '$1 ')} name="Copy key" />
+        </Stack>
+      </Group>
     </Stack>
   )
 }

@@ -3,23 +3,27 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
+import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
 import { useSession } from '../session.tsx'
-import { Done, Section } from './section.tsx'
+import { Section } from './section.tsx'
 
 export function Name() {
-  const { person } = useSession()
-  const [name, setName] = useState(person.name)
+  const { person: user } = useSession()
+  const [name, setName] = useState(user.name)
   const rename = useMutation({
     mutationFn: () => call('account.rename', { name: name.trim() }),
-    onSuccess: () => queryClient.invalidateQueries(),
+    onSuccess: () => {
+      showToast('Name saved.')
+      return queryClient.invalidateQueries()
+    },
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     rename.mutate()
   }
   return (
-    <Section title="Name" lead="What others see. The audit log keeps the name of the time.">
+    <Section title="Name" description="Shown to other members. Existing audit log entries keep the old name.">
       <form onSubmit={submit}>
         <Stack>
           <TextInput
@@ -33,9 +37,8 @@ export function Name() {
           <ErrorAlert error={rename.error} />
           <Group>
             <Button type="submit" variant="default" loading={rename.isPending}>
-              Save name
+              Save
             </Button>
-            <Done when={rename.isSuccess}>Saved</Done>
           </Group>
         </Stack>
       </form>

@@ -1,22 +1,22 @@
-// Asks for the password again before something that weighs more.
+// Asks for the current password before a sensitive change.
 import { Button, Group, PasswordInput, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { ErrorAlert } from '../components/query-states.tsx'
 
 interface PasswordStepProps {
-  verb: string
+  actionLabel: string
   isDangerous?: boolean
-  act: (password: string) => Promise<unknown>
+  onSubmit: (password: string) => Promise<unknown>
   onCancel: () => void
 }
 
-export function PasswordStep({ verb, isDangerous = false, act, onCancel }: PasswordStepProps) {
+export function PasswordStep({ actionLabel, isDangerous = false, onSubmit, onCancel }: PasswordStepProps) {
   const [password, setPassword] = useState('')
   const mutation = useMutation({
-    // Nothing is handed on: what the server answers may be a secret.
+    // Returns nothing: the response may contain secrets, which must not be kept as the result of a mutation.
     mutationFn: async () => {
-      await act(password)
+      await onSubmit(password)
     },
   })
   const submit = (event: FormEvent) => {
@@ -28,7 +28,7 @@ export function PasswordStep({ verb, isDangerous = false, act, onCancel }: Passw
       <Stack>
         <PasswordInput
           label="Password"
-          description="To be sure that it is you"
+          description="Enter your current password to continue."
           required
           autoComplete="current-password"
           data-autofocus
@@ -41,7 +41,7 @@ export function PasswordStep({ verb, isDangerous = false, act, onCancel }: Passw
             Cancel
           </Button>
           <Button type="submit" loading={mutation.isPending} {...(isDangerous && { color: 'red' })}>
-            {verb}
+            {actionLabel}
           </Button>
         </Group>
       </Stack>

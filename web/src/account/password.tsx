@@ -5,12 +5,13 @@ import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
 import { isPasswordLength, NewPasswordInput } from '../components/new-password-input.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
+import { showToast } from '../components/toast.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
 import { useSession } from '../session.tsx'
-import { Done, Section } from './section.tsx'
+import { Section } from './section.tsx'
 
 export function Password() {
-  const { person } = useSession()
+  const { person: user } = useSession()
   const [current, setCurrent] = useState('')
   const [password, setPassword] = useState('')
   const change = useMutation({
@@ -18,32 +19,38 @@ export function Password() {
     onSuccess: () => {
       setCurrent('')
       setPassword('')
+      showToast('Password changed. All other sessions have been signed out.')
       return queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey })
     },
   })
-  const isWrong = change.error instanceof ApiError && change.error.code === 'forbidden'
-  const unfit = fieldError(change.error, 'password')
+  const isCurrentWrong = change.error instanceof ApiError && change.error.code === 'forbidden'
+  const passwordError = fieldError(change.error, 'password')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change.mutate()
   }
   return (
-    <Section title="Password" lead="Changing it signs you out everywhere else.">
+    <Section title="Password" description="Changing your password signs you out of all other sessions.">
       <form onSubmit={submit}>
         <Stack>
-          {/* For password managers, which store a password with its user name. */}
-          <input hidden readOnly name="username" autoComplete="username" value={person.email} />
+          {/* Password managers store a password with its user name. */}
+          <input hidden readOnly name="username" autoComplete="username" value={user.email} />
           <PasswordInput
             label="Current password"
             required
             autoComplete="current-password"
             value={current}
             onChange={(event) => setCurrent(event.currentTarget.value)}
-            error={isWrong && 'The current password is wrong.'}
-            aria-invalid={isWrong || undefined}
+            error={isCurrentWrong && 'The current password is incorrect.'}
+            aria-invalid={isCurrentWrong || undefined}
           />
-          <NewPasswordInput label="New password" value={password} onChange={setPassword} error={unfit} />
-          {!isWrong && !unfit && <ErrorAlert error={change.error} />}
+          <NewPasswordInput
+            label="New password"
+            value={password}
+            onChange={setPassword}
+            error={passwordError}
+          />
+          {!isCurrentWrong && !passwordError && <ErrorAlert error={change.error} />}
           <Group>
             <Button
               type="submit"
@@ -53,7 +60,6 @@ export function Password() {
             >
               Change password
             </Button>
-            <Done when={change.isSuccess}>Changed</Done>
           </Group>
         </Stack>
       </form>

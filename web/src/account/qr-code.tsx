@@ -1,8 +1,8 @@
-// A QR code, drawn as one path: dark on white with a margin, also in the dark, because scanners want it so.
+// A QR code as a single SVG path. Dark on white with a margin in both color schemes, because scanners require it.
 import { encode } from 'uqr'
 
 const MARGIN = 4
-const SHOWN_PX = 176
+const SIZE_PX = 160
 
 export function QrCode({ text, name }: { text: string; name: string }) {
   const { size, data } = encode(text, { ecc: 'M', border: MARGIN })
@@ -13,8 +13,8 @@ export function QrCode({ text, name }: { text: string; name: string }) {
     <svg
       role="img"
       aria-label={name}
-      width={SHOWN_PX}
-      height={SHOWN_PX}
+      width={SIZE_PX}
+      height={SIZE_PX}
       viewBox={`0 0 ${size} ${size}`}
       shapeRendering="crispEdges"
     >

@@ -9,11 +9,11 @@ export function RecoveryCodes({ codes }: { codes: string[] }) {
     <Stack gap="xs">
       <Text fw={600}>2. Save your recovery codes</Text>
       <Text size="sm">
-        Each works once in place of a code, for the day your phone is lost. They are shown only now.
+        Each code works once if you lose access to your authenticator app. They are not shown again.
       </Text>
-      <SimpleGrid cols={2} spacing="xs">
+      <SimpleGrid cols={{ base: 2, sm: 4 }} spacing={6} verticalSpacing={6}>
         {codes.map((code) => (
-          <Code key={code} className="mono" p={6} ta="center">
+          <Code key={code} className="mono nowrap" p={4} ta="center">
             {code}
           </Code>
         ))}

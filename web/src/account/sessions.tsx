@@ -8,41 +8,43 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { nextRowAction, removesRow, restoreFocus } from '../components/focus.ts'
 import { ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
-import { announce } from '../components/toast.tsx'
+import { showToast } from '../components/toast.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
 import { browserName } from './browser-name.ts'
 import { Section } from './section.tsx'
 
-type OneSession = Output<'account.sessions'>['sessions'][number]
+type SessionItem = Output<'account.sessions'>['sessions'][number]
 
-interface Ending {
+interface EndSession {
   id: string
-  /** What gets the focus afterwards. */
-  next: HTMLElement | null
+  nextFocus: HTMLElement | null
 }
 
 export function Sessions() {
   const sessions = useQuery(sessionsQuery)
   const end = useMutation({
-    mutationFn: ({ id }: Ending) => call('account.end-session', { id }),
-    onSuccess: () => announce('The session has ended.'),
-    onSettled: async (_done, _error, { next }) => {
+    mutationFn: ({ id }: EndSession) => call('account.end-session', { id }),
+    onSuccess: () => showToast('Session signed out.'),
+    onSettled: async (_result, _error, { nextFocus }) => {
       await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey })
-      restoreFocus(() => next)
+      restoreFocus(() => nextFocus)
     },
   })
   return (
-    <Section title="Sessions" lead="Where you are signed in. End whatever you do not know.">
+    <Section
+      title="Sessions"
+      description="Browsers that are signed in to your account. Sign out any that you do not recognize."
+    >
       <Stack>
         <QueryResult query={sessions} skeleton={<SkeletonRows count={2} height={56} />}>
           {({ sessions: list }) => (
             <Stack component="ul" gap="md" m={0} p={0}>
               {list.map((session) => (
-                <Line
+                <SessionRow
                   key={session.id}
                   session={session}
                   isEnding={end.isPending && end.variables.id === session.id}
-                  onEnd={(button) => end.mutate({ id: session.id, next: nextRowAction(button) })}
+                  onEnd={(button) => end.mutate({ id: session.id, nextFocus: nextRowAction(button) })}
                 />
               ))}
             </Stack>
@@ -55,13 +57,13 @@ export function Sessions() {
   )
 }
 
-interface LineProps {
-  session: OneSession
+interface SessionRowProps {
+  session: SessionItem
   isEnding: boolean
   onEnd: (button: HTMLElement) => void
 }
 
-function Line({ session, isEnding, onEnd }: LineProps) {
+function SessionRow({ session, isEnding, onEnd }: SessionRowProps) {
   const browser = browserName(session.agent)
   return (
     <Group component="li" justify="space-between" gap="sm" wrap="nowrap">
@@ -70,25 +72,25 @@ function Line({ session, isEnding, onEnd }: LineProps) {
           <Text size="sm" fw={600} title={session.agent} style={{ overflowWrap: 'anywhere' }}>
             {browser}
           </Text>
-          {session.isThis && <Badge color="teal">This one</Badge>}
+          {session.isThis && <Badge color="teal">This session</Badge>}
         </Group>
         <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-          From {session.from}, <RelativeTime at={session.createdAt} />; ends{' '}
+          {session.from} · Signed in <RelativeTime at={session.createdAt} /> · Expires{' '}
           <RelativeTime at={session.expiresAt} />
         </Text>
       </Stack>
       {!session.isThis && (
         <Button
           size="xs"
-          // The words beside it give way, not the button.
+          // The text wraps instead of the button shrinking.
           style={{ flexShrink: 0 }}
           {...dangerOutline}
           {...removesRow}
           loading={isEnding}
-          aria-label={`End the session of ${browser} from ${session.from}`}
+          aria-label={`Sign out ${browser} at ${session.from}`}
           onClick={(event) => onEnd(event.currentTarget)}
         >
-          End
+          Sign out
         </Button>
       )}
     </Group>
@@ -113,11 +115,14 @@ function SignOutEverywhere() {
       <ConfirmDialog
         opened={opened}
         title="Sign out everywhere?"
-        verb="Sign out everywhere"
-        act={endAll}
+        actionLabel="Sign out everywhere"
+        onConfirm={endAll}
         onClose={dialog.close}
+        successMessage="Signed out everywhere."
       >
-        <Text size="sm">This ends every session of yours, this one too. Then sign in again.</Text>
+        <Text size="sm">
+          This ends all your sessions, including this one. You will need to sign in again.
+        </Text>
       </ConfirmDialog>
     </>
   )

@@ -1,10 +1,10 @@
-// The second factor: whether there is one, and the dialogs that set it up and remove it.
+// Two-factor authentication: its state, and the dialogs that turn it on and off.
 import { Button, Group, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useRef } from 'react'
 import { dangerOutline } from '../components/danger-outline.ts'
 import { restoreFocus } from '../components/focus.ts'
-import { announce } from '../components/toast.tsx'
+import { showToast } from '../components/toast.tsx'
 import { ShieldIcon } from '../icons.tsx'
 import { useSession } from '../session.tsx'
 import { DisableTwoFactor } from './disable-two-factor.tsx'
@@ -12,46 +12,47 @@ import { EnableTwoFactor } from './enable-two-factor.tsx'
 import { Section } from './section.tsx'
 
 export function TwoFactor() {
-  const { person } = useSession()
-  const [isSettingUp, settingUp] = useDisclosure()
-  const [isRemoving, removing] = useDisclosure()
+  const { person: user } = useSession()
+  const isOn = user.hasSecondFactor
+  const [isEnabling, enabling] = useDisclosure()
+  const [isDisabling, disabling] = useDisclosure()
   const button = useRef<HTMLButtonElement>(null)
-  // Each button goes with what its dialog has done, so the other one has the focus next.
-  const done = (said: string) => {
-    announce(said)
+  // The button that opened the dialog is replaced by the opposite one, which gets the focus.
+  const done = (message: string) => {
+    showToast(message)
     restoreFocus(() => button.current)
   }
   return (
     <Section
-      title="Second factor"
-      lead="With one, signing in takes your password and a code from an authenticator app on your phone."
+      title="Two-factor authentication"
+      description="Requires a code from an authenticator app in addition to your password."
     >
       <Group gap="sm" mb="md">
-        <Text span c={person.hasSecondFactor ? 'var(--mantine-color-green-text)' : 'dimmed'} lh={0}>
+        <Text span c={isOn ? 'var(--mantine-color-green-text)' : 'dimmed'} lh={0}>
           <ShieldIcon size={22} />
         </Text>
         <Text size="sm" fw={600}>
-          {person.hasSecondFactor ? 'Is on' : 'Is off'}
+          Two-factor authentication: {isOn ? 'on' : 'off'}
         </Text>
       </Group>
-      {person.hasSecondFactor ? (
-        <Button ref={button} {...dangerOutline} onClick={removing.open}>
-          Remove second factor
+      {isOn ? (
+        <Button ref={button} {...dangerOutline} onClick={disabling.open}>
+          Turn off
         </Button>
       ) : (
-        <Button ref={button} variant="default" onClick={settingUp.open}>
-          Set up second factor
+        <Button ref={button} variant="default" onClick={enabling.open}>
+          Set up
         </Button>
       )}
       <DisableTwoFactor
-        opened={isRemoving}
-        onClose={removing.close}
-        onDone={() => done('The second factor is removed.')}
+        opened={isDisabling}
+        onClose={disabling.close}
+        onDone={() => done('Two-factor authentication is off.')}
       />
       <EnableTwoFactor
-        opened={isSettingUp}
-        onClose={settingUp.close}
-        onDone={() => done('The second factor is on.')}
+        opened={isEnabling}
+        onClose={enabling.close}
+        onDone={() => done('Two-factor authentication is on.')}
       />
     </Section>
   )

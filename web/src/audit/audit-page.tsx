@@ -1,4 +1,4 @@
-// Who did what in a workspace, newest first.
+// The audit log of a workspace, newest entries first.
 import { Group, Paper, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { LoadMoreButton } from '../components/load-more-button.tsx'
@@ -18,20 +18,19 @@ export function AuditPage() {
   return (
     <Page
       title="Audit log"
-      of={name}
-      lead="Who did what to which key or person, and how people signed in. Nobody can change it."
+      context={name}
+      description="Changes to API keys and members, and sign-ins. Entries cannot be edited or deleted."
     >
       <QueryResult query={log} skeleton={<SkeletonRows count={6} height={52} />}>
         {({ pages }) => {
           const entries = pages.flatMap((page) => page.entries)
-          if (entries.length === 0)
-            return <EmptyState icon={<LogIcon size={36} />} title="Nothing has happened yet" />
+          if (entries.length === 0) return <EmptyState icon={<LogIcon size={36} />} title="No entries yet" />
           return (
             <>
               <Paper>
                 <ol className={classes.log}>
                   {entries.map((entry) => (
-                    <Line key={entry.id} entry={entry} />
+                    <EntryRow key={entry.id} entry={entry} />
                   ))}
                 </ol>
               </Paper>
@@ -44,20 +43,20 @@ export function AuditPage() {
   )
 }
 
-function Line({ entry }: { entry: Entry }) {
-  const { actor, verb, object, rest } = describeEntry(entry)
+function EntryRow({ entry }: { entry: Entry }) {
+  const { actor, verb, object, suffix } = describeEntry(entry)
   return (
     <li>
       <Group justify="space-between" gap="xs" align="baseline">
-        <Text size="sm" flex="1 1 260px" miw={0} className={classes.words ?? ''}>
-          {actor && <strong>{actor}</strong>} {verb} {object && <strong>{object}</strong>} {rest}{' '}
+        <Text size="sm" flex="1 1 260px" miw={0} className={classes.text ?? ''}>
+          {actor && <strong>{actor}</strong>} {verb} {object && <strong>{object}</strong>} {suffix}{' '}
           {entry.address && (
             <Text span c="dimmed">
               from {entry.address}
             </Text>
           )}
         </Text>
-        <Text size="xs" c="dimmed" className="figure">
+        <Text size="xs" c="dimmed" className="tabular">
           {formatUtcMinute(entry.at)} · <RelativeTime at={entry.at} />
         </Text>
       </Group>

@@ -1,91 +1,92 @@
-// Entries of the audit log as sentences.
+// Text of audit log entries.
 import type { Output } from '../api.ts'
 import { operatorName } from '../format.ts'
 
 export type Entry = Output<'audit.list'>['entries'][number]
 
-/** Who, did what, to whom or what, and what more; the last two may be empty. */
-export interface Sentence {
-  /** Empty where it is not known who it was. */
+/** Parts of a sentence; actor and object are emphasized, and empty where there is none. */
+export interface EntryText {
   actor: string
   verb: string
   object: string
-  rest?: string
+  suffix?: string
 }
 
-export function describeEntry(entry: Entry): Sentence {
+export function describeEntry(entry: Entry): EntryText {
   const { actor, subject, action } = entry
   const isSelf = actor.id === subject.id
   const key = subject.name ? `“${subject.name}”` : subject.id
-  const person = subject.name || subject.id
-  const says = (verb: string, object = ''): Sentence => ({ actor: nameOf(actor), verb, object })
-  const madeInto = (role: string): Sentence =>
-    isSelf ? says(`became ${role} by their own choice`) : { ...says('made', person), rest: role }
+  const user = subject.name || subject.id
+  const text = (verb: string, object = ''): EntryText => ({ actor: actorName(actor), verb, object })
+  const roleChanged = (role: string): EntryText =>
+    isSelf
+      ? text(`changed their own role to ${role}`)
+      : { ...text('changed the role of', user), suffix: `to ${role}` }
   switch (action) {
     case 'workspace.created':
-      return says('created the workspace')
+      return text('created the workspace')
     case 'workspace.provisioned':
-      return says('provisioned the workspace')
+      return text('provisioned the workspace')
     case 'key.created':
-      return says('created the key', key)
+      return text('created API key', key)
     case 'key.revoked':
-      return says('revoked the key', key)
+      return text('revoked API key', key)
     case 'usage.reset':
-      return says('reset the usage of', subject.name || subject.id)
+      return text('reset the usage of', subject.name || subject.id)
     case 'person.invited':
-      return invited(says('invited', person))
+      return withInvitedRole(text('invited', user))
     case 'invitation.revoked':
-      return says('revoked the invitation of', person)
+      return text('revoked the invitation of', user)
     case 'person.joined':
-      return isSelf ? says('joined the workspace') : says('let in', person)
+      return isSelf ? text('joined the workspace') : text('added', user)
     case 'person.role-changed':
-      return isSelf ? says('changed their own role') : says('changed the role of', person)
+      return isSelf ? text('changed their own role') : text('changed the role of', user)
     case 'person.made-member':
-      return madeInto('a member')
+      return roleChanged('member')
     case 'person.made-admin':
-      return madeInto('an admin')
+      return roleChanged('admin')
     case 'person.made-owner':
-      return madeInto('an owner')
+      return roleChanged('owner')
     case 'person.reset-link-made':
-      return says('made a link to reset the password of', person)
+      return text('created a password reset link for', user)
     case 'person.removed':
-      return says('removed', person)
+      return text('removed', user)
     case 'person.left':
-      return says('left the workspace')
+      return text('left the workspace')
     case 'person.password-reset':
-      return isSelf ? says('set another password') : says('reset the password of', person)
+      return isSelf ? text('reset their password') : text('reset the password of', user)
     case 'person.disabled':
-      return says('revoked the access of', person)
+      return text('disabled the account of', user)
     case 'person.enabled':
-      return says('restored the access of', person)
+      return text('enabled the account of', user)
     case 'person.renamed':
-      return says('changed their name')
+      return text('changed their name')
     case 'person.password-changed':
-      return says('changed their password')
+      return text('changed their password')
     case 'person.second-factor-begun':
-      return says('began to set up two-factor authentication')
+      return text('started setting up two-factor authentication')
     case 'person.second-factor-added':
-      return says('turned on two-factor authentication')
+      return text('turned on two-factor authentication')
     case 'person.second-factor-removed':
-      return says('turned off two-factor authentication')
+      return text('turned off two-factor authentication')
     case 'person.second-factor-cleared':
-      return says('removed the second factor of', person)
+      return text('turned off two-factor authentication for', user)
     case 'person.signed-in':
-      return says(`signed in ${methods[entry.detail ?? ''] ?? ''}`)
+      return text(`signed in ${methods[entry.detail ?? ''] ?? ''}`)
     case 'person.signed-out':
-      return says('signed out')
+      return text('signed out')
     case 'person.signed-out-everywhere':
-      return says('signed out everywhere')
+      return text('signed out everywhere')
     case 'person.session-ended':
-      return says('ended one of their sessions')
+      return text('ended one of their sessions')
     case 'person.identity-linked':
-      return says('linked their account to the identity provider')
+      return text('linked their account to the identity provider')
     case 'person.sign-in-failed':
-      return { actor: '', verb: 'Failed sign-in as', object: person, rest: reasonOf(entry) }
+      return { actor: '', verb: 'Failed sign-in as', object: user, suffix: failureReason(entry) }
     case 'person.confirmation-failed':
-      return { ...says('failed to confirm their identity'), rest: reasonOf(entry) }
+      return { ...text('failed to confirm their identity'), suffix: failureReason(entry) }
     default:
-      return says(action, person)
+      return text(action, user)
   }
 }
 
@@ -93,7 +94,7 @@ const methods: Record<string, string> = {
   password: 'with a password',
   code: 'with a password and a code',
   'recovery-code': 'with a password and a recovery code',
-  sso: 'through the identity provider',
+  sso: 'with the identity provider',
 }
 
 const reasons: Record<string, string> = {
@@ -101,23 +102,23 @@ const reasons: Record<string, string> = {
   code: 'wrong code',
   'recovery-code': 'wrong recovery code',
   'sso-not-linked': 'not linked to the identity provider',
-  'sso-email-unverified': 'address not verified by the identity provider',
+  'sso-email-unverified': 'email not verified by the identity provider',
   disabled: 'account disabled',
 }
 
-function reasonOf({ detail, count }: Entry): string {
-  const reason = reasons[detail ?? ''] ?? 'refused'
+function failureReason({ detail, count }: Entry): string {
+  const reason = reasons[detail ?? ''] ?? 'rejected'
   return count > 1 ? `(${reason}, ${count} times)` : `(${reason})`
 }
 
-/** The name may say the role too: "bob@example.com as admin". */
-function invited(sentence: Sentence): Sentence {
-  const [, email, role] = /^(.*\S) as (member|admin|owner)$/.exec(sentence.object) ?? []
-  return email && role ? { ...sentence, object: email, rest: `as ${role}` } : sentence
+/** The subject of an invitation may include the role: "bob@example.com as admin". */
+function withInvitedRole(text: EntryText): EntryText {
+  const [, email, role] = /^(.*\S) as (member|admin|owner)$/.exec(text.object) ?? []
+  return email && role ? { ...text, object: email, suffix: `as ${role}` } : text
 }
 
-function nameOf({ kind, id, name }: Entry['actor']): string {
+function actorName({ kind, id, name }: Entry['actor']): string {
   if (kind === 'operator') return operatorName(name || id)
-  if (kind === 'key') return `key ${name ? `“${name}”` : id}`
+  if (kind === 'key') return `API key ${name ? `“${name}”` : id}`
   return name || id
 }

@@ -1,38 +1,39 @@
-// Asks before something is done that cannot be taken back.
+// Confirmation dialog for actions that cannot be undone.
 import { Button, Group, Modal, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { restoreFocus } from './focus.ts'
 import { ErrorAlert } from './query-states.tsx'
-import { announce } from './toast.tsx'
+import { showToast } from './toast.tsx'
 
 interface ConfirmDialogProps {
   opened: boolean
   title: string
-  /** What the button does, e.g. "Revoke key". */
-  verb: string
+  /** Label of the button, e.g. "Revoke key". */
+  actionLabel: string
   children: ReactNode
-  act: () => Promise<unknown>
+  onConfirm: () => Promise<unknown>
   onClose: () => void
-  /** What is said when it is done. */
-  done?: string
-  /** What gets the focus when the act took away what had it. */
+  /** Toast after success. */
+  successMessage?: string
+  /** Receives the focus if the action removed the element that had it. */
   nextFocus?: () => HTMLElement | null
   isDangerous?: boolean
 }
 
 export function ConfirmDialog(props: ConfirmDialogProps) {
-  const { opened, title, verb, children, act, onClose, done, nextFocus, isDangerous = true } = props
+  const { opened, title, actionLabel, children, onConfirm, onClose, successMessage, nextFocus } = props
+  const { isDangerous = true } = props
   const close = () => {
     mutation.reset()
     onClose()
   }
   const mutation = useMutation({
-    mutationFn: act,
+    mutationFn: onConfirm,
     onSuccess: () => {
       close()
       restoreFocus(nextFocus)
-      if (done) announce(done)
+      if (successMessage) showToast(successMessage)
     },
   })
   return (
@@ -49,7 +50,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
             loading={mutation.isPending}
             onClick={() => mutation.mutate()}
           >
-            {verb}
+            {actionLabel}
           </Button>
         </Group>
       </Stack>

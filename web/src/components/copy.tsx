@@ -1,74 +1,86 @@
-// Copying text to the clipboard.
-import { ActionIcon, Button, Code, Group } from '@mantine/core'
+// Buttons that copy text to the clipboard and show that they did.
+import { ActionIcon, Button, Code, Group, Tooltip, VisuallyHidden } from '@mantine/core'
 import { useTimeout } from '@mantine/hooks'
 import { useState } from 'react'
 import { CheckIcon, CopyIcon } from '../icons.tsx'
 
-const SHOWN_MS = 2_000
+const FEEDBACK_MS = 2_000
 
 async function copy(text: string): Promise<void> {
-  // Without TLS, on any host but this one, browsers offer no clipboard; the old way still works there.
+  // Browsers offer navigator.clipboard only over HTTPS and on localhost; execCommand works everywhere.
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
-  const give = (event: ClipboardEvent) => {
+  const onCopy = (event: ClipboardEvent) => {
     event.preventDefault()
     event.clipboardData?.setData('text/plain', text)
   }
-  document.addEventListener('copy', give, { once: true })
-  document.execCommand('copy')
-  document.removeEventListener('copy', give)
+  document.addEventListener('copy', onCopy, { once: true })
+  const copied = document.execCommand('copy')
+  document.removeEventListener('copy', onCopy)
+  if (!copied) throw new Error('The browser denied access to the clipboard.')
 }
 
+type CopyStatus = 'idle' | 'copied' | 'failed'
+
 function useCopy(text: string) {
-  const [copied, setCopied] = useState(false)
-  const { start } = useTimeout(() => setCopied(false), SHOWN_MS)
+  const [status, setStatus] = useState<CopyStatus>('idle')
+  const { start } = useTimeout(() => setStatus('idle'), FEEDBACK_MS)
   const run = () =>
-    copy(text).then(
-      () => {
-        setCopied(true)
-        start()
-      },
-      () => setCopied(false),
-    )
-  return { copied, run }
+    copy(text)
+      .then(
+        () => setStatus('copied'),
+        () => setStatus('failed'),
+      )
+      .then(start)
+  return { status, run }
+}
+
+const feedback: Record<CopyStatus, string> = {
+  idle: '',
+  copied: 'Copied',
+  failed: 'Could not copy. Select the text instead.',
 }
 
 interface CopyProps {
   text: string
-  /** What the button does, e.g. "Copy key". */
+  /** Accessible name of the button, e.g. "Copy key". */
   name: string
 }
 
 export function CopyIconButton({ text, name }: CopyProps) {
-  const { copied, run } = useCopy(text)
+  const { status, run } = useCopy(text)
   return (
-    <ActionIcon
-      variant="subtle"
-      color={copied ? 'green' : 'gray'}
-      size="sm"
-      aria-label={name}
-      title={copied ? 'Copied' : name}
-      onClick={run}
-    >
-      {copied ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
-    </ActionIcon>
+    <>
+      <Tooltip label={feedback[status] || name} {...(status !== 'idle' && { opened: true })} withArrow>
+        <ActionIcon
+          variant="subtle"
+          color={status === 'copied' ? 'green' : 'gray'}
+          size="sm"
+          aria-label={name}
+          onClick={run}
+        >
+          {status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
+        </ActionIcon>
+      </Tooltip>
+      <VisuallyHidden role="status">{feedback[status]}</VisuallyHidden>
+    </>
   )
 }
 
 export function CopyTextButton({ text, name }: CopyProps) {
-  const { copied, run } = useCopy(text)
+  const { status, run } = useCopy(text)
   return (
     <Button
       variant="default"
       size="xs"
-      leftSection={copied ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
+      leftSection={status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
       onClick={run}
     >
-      {copied ? 'Copied' : name}
+      <span role="status">{feedback[status] || name}</span>
     </Button>
   )
 }
 
-/** Text to be copied as it is, with its button. */
+/** A block of text, such as a command, with a button that copies it. */
 export function CopyBlock({ text, name, testId }: CopyProps & { testId?: string }) {
   return (
     <Group gap="xs" align="flex-start" wrap="nowrap">

@@ -1,2 +1,2 @@
-/** For buttons that stand in rows, and ask before they act: red in words, not as a surface. */
+/** Props of a destructive button in a list, which opens a confirmation: red text, neutral background. */
 export const dangerOutline = { variant: 'default', c: 'var(--mantine-color-error)' } as const

@@ -1,4 +1,4 @@
-// The last net: a mistake of ours, or a part of the page that a newer release has taken away.
+// Error boundary of the whole app: for a bug, or a chunk that a newer release has removed from the server.
 import { Button, Center, Stack, Text, Title } from '@mantine/core'
 import { Component, type ReactNode } from 'react'
 
@@ -15,10 +15,10 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { failed: 
       <Center component="main" mih="60vh" p="md">
         <Stack align="center" maw={420} ta="center">
           <Title order={1} size="h2">
-            This page has failed
+            Something went wrong
           </Title>
-          <Text c="dimmed">It may be older than the server. Loading it again usually helps.</Text>
-          <Button onClick={() => location.reload()}>Load again</Button>
+          <Text c="dimmed">The dashboard may have been updated. Reload the page to continue.</Text>
+          <Button onClick={() => location.reload()}>Reload page</Button>
         </Stack>
       </Center>
     )

@@ -1,26 +1,26 @@
-// Where the focus goes on when what had it is gone.
+// Focus management for elements that are removed while they have the focus.
 
-/** A dialog hands the focus back a moment after it closes. */
-const HANDED_BACK_MS = 50
+/** Mantine's dialogs return the focus shortly after they close. */
+const FOCUS_RETURN_MS = 50
 
-/** To the one that is wanted, if it is still there, or else to the heading of the page; not if something has the focus. */
-export function restoreFocus(wanted: () => HTMLElement | null | undefined = () => null): void {
+/** Focuses the target if it still exists, else the page heading; does nothing if another element has the focus. */
+export function restoreFocus(target: () => HTMLElement | null | undefined = () => null): void {
   setTimeout(() => {
     if (document.activeElement && document.activeElement !== document.body) return
-    const element = wanted()
+    const element = target()
     const heading = document.querySelector<HTMLElement>('main h1')
     const next = element?.isConnected ? element : heading
     next?.focus()
-  }, HANDED_BACK_MS)
+  }, FOCUS_RETURN_MS)
 }
 
-/** Marks a button that removes its row, for those who look for the next one. */
+/** Props of a button that removes its row; `nextRowAction` finds buttons by them. */
 export const removesRow = { 'data-removes-row': true } as const
 
-/** The same button of the next row of its list, or of the one before. */
+/** The remove button of the next row, or of the previous one if there is no next. */
 export function nextRowAction(button: HTMLElement): HTMLElement | null {
   const list = button.closest('ul, tbody')
-  const all = [...(list?.querySelectorAll<HTMLElement>('[data-removes-row]') ?? [])]
-  const here = all.indexOf(button)
-  return all[here + 1] ?? all[here - 1] ?? null
+  const buttons = [...(list?.querySelectorAll<HTMLElement>('[data-removes-row]') ?? [])]
+  const index = buttons.indexOf(button)
+  return buttons[index + 1] ?? buttons[index - 1] ?? null
 }

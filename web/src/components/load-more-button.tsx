@@ -1,8 +1,8 @@
-// The next page of a list.
+// Loads the next page of a list.
 import { Button, Group } from '@mantine/core'
 import { ErrorAlert } from './query-states.tsx'
 
-interface Paged {
+interface PagedQuery {
   hasNextPage: boolean
   isFetchingNextPage: boolean
   isFetchNextPageError: boolean
@@ -10,7 +10,7 @@ interface Paged {
   fetchNextPage: () => unknown
 }
 
-export function LoadMoreButton({ query }: { query: Paged }) {
+export function LoadMoreButton({ query }: { query: PagedQuery }) {
   if (!query.hasNextPage) return null
   return (
     <>

@@ -1,18 +1,18 @@
-// A field for a password that is being chosen, with a live hint.
+// Input for a new password, with a live hint about its length.
 import { PasswordInput } from '@mantine/core'
 import { codePointLength } from '../format.ts'
 
-const LEAST = 8
-const MOST = 128
+const MIN_LENGTH = 8
+const MAX_LENGTH = 128
 
 export const isPasswordLength = (password: string): boolean =>
-  codePointLength(password) >= LEAST && codePointLength(password) <= MOST
+  codePointLength(password) >= MIN_LENGTH && codePointLength(password) <= MAX_LENGTH
 
 interface NewPasswordInputProps {
   label: string
   value: string
   onChange: (password: string) => void
-  /** Why the server has refused it. */
+  /** Why the server rejected it. */
   error?: string | undefined
   autoFocus?: boolean
 }
@@ -25,8 +25,9 @@ export function NewPasswordInput({
   autoFocus = false,
 }: NewPasswordInputProps) {
   const length = codePointLength(value)
-  const soFar = length === 0 ? '' : length < LEAST ? `: ${LEAST - length} more to go` : ': long enough'
-  const wrong = length > MOST ? `${length - MOST} characters too many` : error
+  const missing = MIN_LENGTH - length
+  const hint = length > 0 && missing > 0 ? ` (${missing} more needed)` : ''
+  const problem = length > MAX_LENGTH ? `${length - MAX_LENGTH} characters too many` : error
   return (
     <PasswordInput
       label={label}
@@ -35,10 +36,10 @@ export function NewPasswordInput({
       autoComplete="new-password"
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
-      description={`${LEAST} to ${MOST} characters${length > MOST ? '' : soFar}`}
-      error={wrong}
-      // Mantine marks other fields by itself, but not this one.
-      aria-invalid={wrong ? true : undefined}
+      description={`${MIN_LENGTH} to ${MAX_LENGTH} characters${hint}`}
+      error={problem}
+      // Mantine sets it on other inputs, but not on PasswordInput.
+      aria-invalid={problem ? true : undefined}
     />
   )
 }

@@ -1,21 +1,25 @@
-// Pages for addresses that lead nowhere.
+// Pages for unknown paths, unknown workspaces and users without a workspace.
 import { Button } from '@mantine/core'
 import { Link } from 'wouter'
 import { OverviewIcon } from '../icons.tsx'
 import { Page } from './page.tsx'
 import { EmptyState } from './query-states.tsx'
 
-const home = (
+const overviewButton = (
   <Button component={Link} href="/" variant="default">
-    Go to the start
+    Go to overview
   </Button>
 )
 
 export function NotFoundPage() {
   return (
     <Page title="Page not found">
-      <EmptyState icon={<OverviewIcon size={40} />} title="This way leads nowhere" action={home}>
-        There is no page at this address. It may have been moved, or the address has a typing mistake.
+      <EmptyState
+        icon={<OverviewIcon size={40} />}
+        title="There is no page at this URL"
+        action={overviewButton}
+      >
+        Check the URL for typing mistakes. The page may also have been moved or deleted.
       </EmptyState>
     </Page>
   )
@@ -26,10 +30,10 @@ export function WorkspaceNotFoundPage() {
     <Page title="Workspace not found">
       <EmptyState
         icon={<OverviewIcon size={40} />}
-        title="You no longer belong to this workspace, or it does not exist"
-        action={home}
+        title="This workspace does not exist, or you are not a member"
+        action={overviewButton}
       >
-        One of its admins or owners can invite you. If you typed the address, look at it once more.
+        Check the URL, or ask an admin or owner of the workspace for an invitation.
       </EmptyState>
     </Page>
   )
@@ -37,10 +41,10 @@ export function WorkspaceNotFoundPage() {
 
 export function NoWorkspacePage() {
   return (
-    <Page title="Welcome">
-      <EmptyState icon={<OverviewIcon size={40} />} title="You belong to no workspace yet">
-        Ask an owner or admin of your team’s workspace for an invitation, or the operator of this server for a
-        workspace of your own. Then open the link that you are sent.
+    <Page title="Welcome to Adit">
+      <EmptyState icon={<OverviewIcon size={40} />} title="You are not a member of any workspace">
+        Ask an admin or owner of your team’s workspace for an invitation, or the operator of this server to
+        create a workspace for you.
       </EmptyState>
     </Page>
   )

@@ -1,19 +1,19 @@
-// The frame of a page inside the shell: its title, heading, and what can be done at the top.
+// Layout of a page inside the shell: document title, heading, description and actions.
 import { Group, Stack, Text, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import type { ReactNode } from 'react'
 
 interface PageProps {
   title: string
-  /** Which workspace, where it is about one. */
-  of?: string
-  lead?: ReactNode
+  /** Second part of the document title, e.g. the name of the workspace. */
+  context?: string
+  description?: ReactNode
   actions?: ReactNode
   children: ReactNode
 }
 
-export function Page({ title, of, lead, actions, children }: PageProps) {
-  useDocumentTitle([title, of, 'Adit'].filter((part) => part && part !== '').join(' · '))
+export function Page({ title, context, description, actions, children }: PageProps) {
+  useDocumentTitle([title, context, 'Adit'].filter(Boolean).join(' · '))
   return (
     <Stack gap="lg">
       <Group justify="space-between" align="flex-start" gap="sm">
@@ -21,9 +21,9 @@ export function Page({ title, of, lead, actions, children }: PageProps) {
           <Title order={1} size="h2" tabIndex={-1}>
             {title}
           </Title>
-          {lead && (
+          {description && (
             <Text c="dimmed" size="sm" maw={640}>
-              {lead}
+              {description}
             </Text>
           )}
         </Stack>

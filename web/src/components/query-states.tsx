@@ -1,6 +1,7 @@
-// What a page shows in place of its content: that it is loading, empty, or failed.
+// Loading, error and empty states of a query.
 import { Alert, Button, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
+import { isTransient } from '../api-error.ts'
 import { WarningIcon } from '../icons.tsx'
 
 interface QueryState<T> {
@@ -16,7 +17,7 @@ interface QueryResultProps<T> {
   children: (data: T) => ReactNode
 }
 
-/** What was loaded once stays, even if asking again fails. */
+/** Loaded data stays visible when a later refetch fails. */
 export function QueryResult<T>({ query, skeleton, children }: QueryResultProps<T>) {
   if (query.data !== undefined) return children(query.data)
   if (query.error)
@@ -27,8 +28,8 @@ export function QueryResult<T>({ query, skeleton, children }: QueryResultProps<T
 export function SkeletonRows({ count = 4, height = 44 }: { count?: number; height?: number }) {
   return (
     <Stack gap="xs">
-      {Array.from({ length: count }, (_, line) => (
-        <Skeleton key={line} h={height} />
+      {Array.from({ length: count }, (_, row) => (
+        <Skeleton key={row} h={height} />
       ))}
     </Stack>
   )
@@ -40,20 +41,24 @@ interface LoadErrorProps {
   isRetrying: boolean
 }
 
+/** For failed queries, which are retried automatically after transient errors and only then. */
 export function LoadError({ error, retry, isRetrying }: LoadErrorProps) {
   return (
-    <Alert color="red" icon={<WarningIcon />} title="This could not be loaded" role="alert">
+    <Alert color="red" icon={<WarningIcon />} title="Failed to load" role="alert">
       <Stack align="flex-start" gap="sm">
-        <Text size="sm">{error.message}</Text>
+        <Text size="sm">
+          {error.message}
+          {isTransient(error) && ' Retrying automatically every few seconds.'}
+        </Text>
         <Button size="xs" variant="default" loading={isRetrying} onClick={() => retry()}>
-          Try again
+          Retry now
         </Button>
       </Stack>
     </Alert>
   )
 }
 
-/** Why something that was asked for was not done. */
+/** The error of a failed action. */
 export function ErrorAlert({ error }: { error: Error | null }) {
   if (!error) return null
   return (

@@ -1,17 +1,17 @@
-// Roles in words.
+// Names and descriptions of roles.
 import { Badge } from '@mantine/core'
 import type { Role } from '../session.tsx'
 
 export const roleNames: Record<Role, string> = { member: 'Member', admin: 'Admin', owner: 'Owner' }
 
-export const roleMeanings: Record<Role, string> = {
-  member: 'Looks at everything, changes nothing',
+export const roleDescriptions: Record<Role, string> = {
+  member: 'Read-only access',
   admin: 'Manages API keys, invitations and members',
-  owner: 'May do everything, also make other owners',
+  owner: 'Full access, including managing owners',
 }
 
-const colours: Record<Role, string> = { member: 'gray', admin: 'teal', owner: 'amber' }
+const colors: Record<Role, string> = { member: 'gray', admin: 'teal', owner: 'amber' }
 
 export function RoleBadge({ role }: { role: Role }) {
-  return <Badge color={colours[role]}>{roleNames[role]}</Badge>
+  return <Badge color={colors[role]}>{roleNames[role]}</Badge>
 }

@@ -1,29 +1,29 @@
-// A dialog about something. What it is about stays until the next one, so that nothing flickers as it closes.
+// State of a dialog about one item. The item stays set while the dialog fades out, so that its text does not disappear.
 import { useRef, useState } from 'react'
 import { nextRowAction } from './focus.ts'
 
 export function useDialog<T>() {
-  const [{ about, opened }, set] = useState<{ about: T | null; opened: boolean }>({
-    about: null,
+  const [{ item, opened }, set] = useState<{ item: T | null; opened: boolean }>({
+    item: null,
     opened: false,
   })
   return {
-    about,
+    item,
     opened,
-    open: (about: T) => set({ about, opened: true }),
-    close: () => set((before) => ({ ...before, opened: false })),
+    open: (item: T) => set({ item, opened: true }),
+    close: () => set((state) => ({ ...state, opened: false })),
   }
 }
 
-/** A dialog that asks before a row goes, opened by a button of that row. */
+/** A dialog that confirms the removal of a row, opened by a button in that row. */
 export function useRemovalDialog<T>() {
   const dialog = useDialog<T>()
   const next = useRef<HTMLElement | null>(null)
   return {
     ...dialog,
-    open: (about: T, button: HTMLElement) => {
+    open: (item: T, button: HTMLElement) => {
       next.current = nextRowAction(button)
-      dialog.open(about)
+      dialog.open(item)
     },
     nextFocus: () => next.current,
   }

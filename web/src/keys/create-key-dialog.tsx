@@ -1,4 +1,4 @@
-// Making a key, and the one sight of it.
+// Dialog that creates an API key, then shows it once.
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
@@ -14,14 +14,14 @@ const LABEL_MAX = 80
 interface CreateKeyDialogProps {
   opened: boolean
   onClose: () => void
-  /** After the key was seen. */
+  /** After the created key was shown and closed. */
   onDone: () => void
 }
 
 export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProps) {
   const { slug } = useWorkspace()
   const [label, setLabel] = useState('')
-  // The key itself lives here and nowhere else: the mutation hands nothing on that a cache could keep.
+  // The raw key stays in this state: the mutation returns nothing that a cache could keep.
   const [created, setCreated] = useState<Output<'keys.create'> | null>(null)
   const create = useMutation({
     mutationFn: async () => setCreated(await call('keys.create', { workspace: slug, label: label.trim() })),
@@ -43,12 +43,12 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
   }
   return (
     <>
-      <Modal opened={opened && created === null} onClose={close} title="Create an API key">
+      <Modal opened={opened && created === null} onClose={close} title="Create API key">
         <form onSubmit={submit}>
           <Stack>
             <TextInput
               label="Label"
-              description="What the key is for, such as the program or machine. It may stay empty."
+              description="Optional. What uses the key, such as a program or machine."
               data-autofocus
               autoComplete="off"
               value={label}
@@ -60,7 +60,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
               size="xs"
               c={isTooLong ? 'var(--mantine-color-error)' : 'dimmed'}
               ta="right"
-              className="figure"
+              className="tabular"
             >
               {length} / {LABEL_MAX}
             </Text>
@@ -76,7 +76,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
           </Stack>
         </form>
       </Modal>
-      <CreatedKeyDialog of={created} onSaved={() => setCreated(null)} onClosed={onDone} />
+      <CreatedKeyDialog created={created} onClose={() => setCreated(null)} onClosed={onDone} />
     </>
   )
 }

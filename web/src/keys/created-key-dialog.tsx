@@ -1,51 +1,62 @@
-// The one sight of a new key. It closes by its button only, so that no stray click loses the key.
+// Shows a new API key once. Only its button closes the dialog, so that a stray click or Escape does not lose the key.
 import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
 import { CopyBlock, CopyTextButton } from '../components/copy.tsx'
+import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
-import { curlCommand } from '../overview/get-started.tsx'
+import { curlCommand, loginCommand } from '../overview/commands.ts'
 
 interface CreatedKeyDialogProps {
-  of: Output<'keys.create'> | null
-  onSaved: () => void
-  /** Where the focus goes on: the dialog before this one took away what had it. */
+  created: Output<'keys.create'> | null
+  onClose: () => void
+  /** Moves the focus: the element that had it is gone with the previous dialog. */
   onClosed: () => void
 }
 
-export function CreatedKeyDialog({ of: key, onSaved, onClosed }: CreatedKeyDialogProps) {
+export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialogProps) {
+  const close = () => {
+    onClose()
+    showToast(created?.label ? `API key “${created.label}” created.` : 'API key created.')
+  }
   return (
     <Modal
-      opened={key !== null}
-      onClose={onSaved}
-      title={key?.label ? `Your new key “${key.label}”` : 'Your new key'}
+      opened={created !== null}
+      onClose={close}
+      title={created?.label ? `API key “${created.label}” created` : 'API key created'}
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={false}
       withCloseButton={false}
-      // At once, so that nothing of the key is left while a dialog fades.
+      // No transition: the key must not stay in the document while the dialog fades out.
       transitionProps={{ duration: 0 }}
       returnFocus={false}
       onExitTransitionEnd={onClosed}
     >
-      {key && (
+      {created && (
         <Stack>
           <Alert color="amber" icon={<WarningIcon />}>
-            This is the only time that the key is shown. Save it where your secrets are, then close this.
+            Store it in your secret manager. It is not shown again.
           </Alert>
           <Code block className="mono wrapped" fz="md" data-testid="raw-key">
-            {key.token}
+            {created.token}
           </Code>
           <Group>
-            <CopyTextButton text={key.token} name="Copy key" />
+            <CopyTextButton text={created.token} name="Copy key" />
           </Group>
           <div>
             <Text size="sm" fw={600} mb={4}>
-              Try it
+              Sign in with the CLI, and paste the key when prompted
             </Text>
-            <CopyBlock text={curlCommand(key.token)} name="Copy command" />
+            <CopyBlock text={loginCommand} name="Copy login command" />
+          </div>
+          <div>
+            <Text size="sm" fw={600} mb={4}>
+              Or call the API
+            </Text>
+            <CopyBlock text={curlCommand(created.token)} name="Copy curl command" />
           </div>
           <Group justify="flex-end">
-            <Button onClick={onSaved}>I have saved it</Button>
+            <Button onClick={close}>Done</Button>
           </Group>
         </Stack>
       )}

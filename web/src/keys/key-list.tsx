@@ -33,14 +33,14 @@ export function KeyList({ keys }: { keys: Key[] }) {
       {isPhone ? (
         <Stack component="ul" gap="sm" p={0} m={0}>
           {keys.map((key) => (
-            <KeyCard key={key.id} of={key} action={revokeButton(key)} />
+            <KeyCard key={key.id} apiKey={key} action={revokeButton(key)} />
           ))}
         </Stack>
       ) : (
-        <KeyTable keys={keys} withActions={canManage} actionOf={revokeButton} />
+        <KeyTable keys={keys} withActions={canManage} renderAction={revokeButton} />
       )}
       <RevokeKeyDialog
-        of={revoking.about}
+        apiKey={revoking.item}
         opened={revoking.opened}
         onClose={revoking.close}
         nextFocus={revoking.nextFocus}
@@ -52,20 +52,20 @@ export function KeyList({ keys }: { keys: Key[] }) {
 interface KeyTableProps {
   keys: Key[]
   withActions: boolean
-  actionOf: (key: Key) => React.ReactNode
+  renderAction: (key: Key) => ReactNode
 }
 
-function KeyTable({ keys, withActions, actionOf }: KeyTableProps) {
+function KeyTable({ keys, withActions, renderAction }: KeyTableProps) {
   return (
     <Paper>
       <Table.ScrollContainer minWidth={720} type="native">
         <Table>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th scope="col">Label and id</Table.Th>
+              <Table.Th scope="col">Key</Table.Th>
               <Table.Th scope="col">Created</Table.Th>
               <Table.Th scope="col">Last used</Table.Th>
-              <Table.Th scope="col">State</Table.Th>
+              <Table.Th scope="col">Status</Table.Th>
               {withActions && (
                 <Table.Th scope="col">
                   <VisuallyHidden>Actions</VisuallyHidden>
@@ -77,22 +77,22 @@ function KeyTable({ keys, withActions, actionOf }: KeyTableProps) {
             {keys.map((key) => (
               <Table.Tr key={key.id}>
                 <Table.Th scope="row" fw={400}>
-                  <Label of={key} />
+                  <KeyLabel label={key.label} />
                   <KeyId id={key.id} />
                 </Table.Th>
                 <Table.Td>
                   <RelativeTime at={key.createdAt} />
-                  <Text size="xs" c="dimmed">
-                    by {creatorName(key.createdBy ?? 'somebody unrecorded')}
-                  </Text>
+                  {key.createdBy && (
+                    <Text size="xs" c="dimmed">
+                      by {creatorName(key.createdBy)}
+                    </Text>
+                  )}
                 </Table.Td>
-                <Table.Td className="unbroken">
+                <Table.Td className="nowrap">
                   {key.lastUsedAt ? <RelativeTime at={key.lastUsedAt} /> : 'Never'}
                 </Table.Td>
-                <Table.Td className="unbroken">
-                  <State of={key} />
-                </Table.Td>
-                {withActions && <Table.Td ta="right">{actionOf(key)}</Table.Td>}
+                <Table.Td className="nowrap">{statusBadges[keyState(key)](key)}</Table.Td>
+                {withActions && <Table.Td ta="right">{renderAction(key)}</Table.Td>}
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -102,22 +102,23 @@ function KeyTable({ keys, withActions, actionOf }: KeyTableProps) {
   )
 }
 
-function KeyCard({ of: key, action }: { of: Key; action: React.ReactNode }) {
+function KeyCard({ apiKey, action }: { apiKey: Key; action: ReactNode }) {
   return (
     <Paper component="li" p="md" style={{ listStyle: 'none' }}>
       <Stack gap={6}>
         <Group justify="space-between" wrap="nowrap" align="flex-start">
-          <Label of={key} />
-          <State of={key} />
+          <KeyLabel label={apiKey.label} />
+          {statusBadges[keyState(apiKey)](apiKey)}
         </Group>
-        <KeyId id={key.id} />
+        <KeyId id={apiKey.id} />
         <Text size="sm" c="dimmed">
-          Created <RelativeTime at={key.createdAt} /> by {creatorName(key.createdBy ?? 'somebody unrecorded')}
+          Created <RelativeTime at={apiKey.createdAt} />
+          {apiKey.createdBy && ` by ${creatorName(apiKey.createdBy)}`}
         </Text>
         <Group justify="space-between">
           <Text size="sm" c="dimmed">
-            {key.lastUsedAt ? 'Last used ' : 'Never used'}
-            {key.lastUsedAt && <RelativeTime at={key.lastUsedAt} />}
+            {apiKey.lastUsedAt ? 'Last used ' : 'Never used'}
+            {apiKey.lastUsedAt && <RelativeTime at={apiKey.lastUsedAt} />}
           </Text>
           {action}
         </Group>
@@ -126,11 +127,11 @@ function KeyCard({ of: key, action }: { of: Key; action: React.ReactNode }) {
   )
 }
 
-function Label({ of: { label } }: { of: Key }) {
+function KeyLabel({ label }: { label: string }) {
   if (!label)
     return (
       <Text fs="italic" c="dimmed" size="sm">
-        no label
+        No label
       </Text>
     )
   return (
@@ -146,12 +147,12 @@ function KeyId({ id }: { id: string }) {
       <Text size="xs" c="dimmed" className="mono">
         {id}
       </Text>
-      <CopyIconButton text={id} name={`Copy id ${id}`} />
+      <CopyIconButton text={id} name={`Copy ID ${id}`} />
     </Group>
   )
 }
 
-const stateBadges: Record<KeyState, (key: Key) => ReactNode> = {
+const statusBadges: Record<KeyState, (key: Key) => ReactNode> = {
   active: () => <Badge color="green">Active</Badge>,
   revoked: ({ revokedAt }) => (
     <Stack gap={2}>
@@ -162,5 +163,3 @@ const stateBadges: Record<KeyState, (key: Key) => ReactNode> = {
     </Stack>
   ),
 }
-
-const State = ({ of: key }: { of: Key }) => stateBadges[keyState(key)](key)

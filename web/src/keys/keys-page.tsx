@@ -1,4 +1,4 @@
-// The API keys of a workspace: seen by all, made and revoked by those who may.
+// API keys of a workspace. Members see them; admins and owners create and revoke them.
 import { Button, Group, SegmentedControl, Text } from '@mantine/core'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
@@ -15,20 +15,23 @@ import { KeyList } from './key-list.tsx'
 const filterLabels: Record<KeyFilter, string> = { active: 'Active', revoked: 'Revoked', all: 'All' }
 const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: value as KeyFilter, label }))
 
-const DEFAULT: KeyFilter = 'active'
+const DEFAULT_FILTER: KeyFilter = 'active'
 
 export function KeysPage() {
   const { slug, name, canManage } = useWorkspace()
   const [search, setSearch] = useSearchParams()
-  const asked = search.get('state')
-  const state = filters.find(({ value }) => value === asked)?.value ?? DEFAULT
+  const requested = search.get('state')
+  const state = filters.find(({ value }) => value === requested)?.value ?? DEFAULT_FILTER
   const keys = useInfiniteQuery(keysQuery(slug, state))
   const createRef = useRef<HTMLButtonElement>(null)
   const isCreating = canManage && search.has('create')
 
-  const setAddress = (creating: boolean, state: KeyFilter) =>
-    setSearch({ ...(state !== DEFAULT && { state }), ...(creating && { create: '' }) }, { replace: true })
-  const setCreating = (creating: boolean) => setAddress(creating, state)
+  const updateUrl = (creating: boolean, state: KeyFilter) =>
+    setSearch(
+      { ...(state !== DEFAULT_FILTER && { state }), ...(creating && { create: '' }) },
+      { replace: true },
+    )
+  const setCreating = (creating: boolean) => updateUrl(creating, state)
   const createButton = canManage && (
     <Button ref={createRef} leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
       Create key
@@ -38,16 +41,16 @@ export function KeysPage() {
   return (
     <Page
       title="API keys"
-      of={name}
-      lead="Programs and tunnel clients sign in with these. A key is shown once, when it is made."
+      context={name}
+      description="Tunnel clients and API requests authenticate with an API key. A key is shown only once, when it is created."
       actions={createButton}
     >
       <Group>
         <SegmentedControl
-          aria-label="Which keys"
+          aria-label="Filter by status"
           data={filters}
           value={state}
-          onChange={(value) => setAddress(false, value as KeyFilter)}
+          onChange={(value) => updateUrl(false, value as KeyFilter)}
         />
       </Group>
       <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
@@ -74,25 +77,25 @@ export function KeysPage() {
   )
 }
 
-/** Whoever revokes a key that leaked should look for what was made with it. */
+/** A leaked key may have been used to create others, which stay active when it is revoked. */
 function KeysCreatedByKeysNote() {
   const { slug } = useWorkspace()
   const { data } = useQuery(workspaceQuery(slug))
   if (!data?.keysCanManageKeys) return null
   return (
     <Text size="sm" c="dimmed" maw={640}>
-      API keys can make and revoke keys too. Revoking a key leaves the keys that it made active: look who made
-      which, and revoke those as well if the key has leaked.
+      API keys can create and revoke other keys. Keys created with a key stay active when it is revoked: if a
+      key has leaked, check the Created column and revoke those keys as well.
     </Text>
   )
 }
 
 function NoKeys({ state, canManage }: { state: KeyFilter; canManage: boolean }) {
-  if (state === 'revoked') return <EmptyState icon={<KeyIcon size={36} />} title="No key was revoked" />
+  if (state === 'revoked') return <EmptyState icon={<KeyIcon size={36} />} title="No revoked keys" />
   return (
-    <EmptyState icon={<KeyIcon size={36} />} title="No keys yet">
+    <EmptyState icon={<KeyIcon size={36} />} title={state === 'active' ? 'No active keys' : 'No keys yet'}>
       {canManage
-        ? 'Create one for each program or machine, so that you can revoke them one by one.'
+        ? 'Create one key for each program or machine, so that you can revoke them independently.'
         : 'Ask an admin or owner of this workspace to create one.'}
     </EmptyState>
   )

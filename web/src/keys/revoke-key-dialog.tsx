@@ -6,39 +6,39 @@ import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 
 interface RevokeKeyDialogProps {
-  of: Key | null
+  apiKey: Key | null
   opened: boolean
   onClose: () => void
   nextFocus: () => HTMLElement | null
 }
 
-export function RevokeKeyDialog({ of: key, opened, onClose, nextFocus }: RevokeKeyDialogProps) {
+export function RevokeKeyDialog({ apiKey, opened, onClose, nextFocus }: RevokeKeyDialogProps) {
   const { slug } = useWorkspace()
   const revoke = async () => {
-    if (!key) return
-    await call('keys.revoke', { workspace: slug, id: key.id })
+    if (!apiKey) return
+    await call('keys.revoke', { workspace: slug, id: apiKey.id })
     await invalidateWorkspace(slug, 'keys')
   }
   return (
     <ConfirmDialog
       opened={opened}
-      title="Revoke this key?"
-      verb="Revoke key"
-      act={revoke}
+      title="Revoke API key?"
+      actionLabel="Revoke key"
+      onConfirm={revoke}
       onClose={onClose}
-      done={`The key ${key?.label || key?.id} is revoked.`}
+      successMessage={`API key ${apiKey?.label ? `“${apiKey.label}”` : apiKey?.id} revoked.`}
       nextFocus={nextFocus}
     >
       <div>
         <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
-          {key?.label || 'A key without a label'}
+          {apiKey?.label || 'No label'}
         </Text>
         <Text size="sm" c="dimmed" className="mono">
-          {key?.id}
+          {apiKey?.id}
         </Text>
       </div>
       <Text size="sm">
-        It takes effect at once: whatever uses this key is refused from now on. It cannot be undone.
+        Requests with this key are rejected immediately, and its tunnels are closed. This cannot be undone.
       </Text>
     </ConfirmDialog>
   )

@@ -1,4 +1,4 @@
-// Asks before a role is changed that weighs more: somebody becomes an owner, or one gives away one's own say.
+// Confirms role changes with lasting effect: making another member an owner, and lowering one's own role.
 import { Text } from '@mantine/core'
 import { ConfirmDialog } from '../components/confirm-dialog.tsx'
 import { roleNames } from '../components/role-badge.tsx'
@@ -6,49 +6,49 @@ import type { Role } from '../session.tsx'
 import type { Member } from './member.ts'
 
 export interface RoleChange {
-  person: Member
+  member: Member
   role: Role
 }
 
 const ranks: Record<Role, number> = { member: 0, admin: 1, owner: 2 }
 
-export const needsConfirmation = ({ person, role }: RoleChange): boolean =>
-  role === 'owner' || (person.isYou && ranks[role] < ranks[person.role])
+export const needsConfirmation = ({ member, role }: RoleChange): boolean =>
+  role === 'owner' || (member.isYou && ranks[role] < ranks[member.role])
+
+export const roleChangedMessage = ({ member, role }: RoleChange): string =>
+  `${member.isYou ? 'Your role' : `Role of ${member.name}`} changed to ${roleNames[role].toLowerCase()}.`
 
 interface ChangeRoleDialogProps {
-  of: RoleChange | null
+  change: RoleChange | null
   opened: boolean
-  act: () => Promise<unknown>
+  onConfirm: () => Promise<unknown>
   onClose: () => void
 }
 
-export function ChangeRoleDialog({ of: change, opened, act, onClose }: ChangeRoleDialogProps) {
+export function ChangeRoleDialog({ change, opened, onConfirm, onClose }: ChangeRoleDialogProps) {
   const isLowering = change !== null && change.role !== 'owner'
-  const name = change ? roleNames[change.role].toLowerCase() : ''
-  const who = change?.person.isYou ? 'yourself' : change?.person.name
+  const roleName = change ? roleNames[change.role].toLowerCase() : ''
   return (
     <ConfirmDialog
       opened={opened}
-      title={isLowering ? 'Lower your own role?' : `Make ${who} an owner?`}
-      verb={isLowering ? `Become ${name}` : 'Make owner'}
-      act={act}
+      title={isLowering ? `Change your role to ${roleName}?` : `Make ${change?.member.name} an owner?`}
+      actionLabel={isLowering ? `Change to ${roleName}` : 'Make owner'}
+      onConfirm={onConfirm}
       onClose={onClose}
-      done={isLowering ? `You are ${name} now.` : `${change?.person.name} is an owner now.`}
       isDangerous={isLowering}
     >
-      {change && <Text size="sm">{meaningOf(change)}</Text>}
+      {change && <Text size="sm">{consequence(change)}</Text>}
     </ConfirmDialog>
   )
 }
 
-function meaningOf({ person, role }: RoleChange): string {
+function consequence({ member, role }: RoleChange): string {
   if (role === 'owner')
-    return `An owner may do everything here: manage keys and people, make other owners, and change or remove any owner, you too. Only an owner can take that back from ${person.name}.`
-  const gone =
+    return `Owners have full access: they manage API keys and members, and can change or remove other owners, including you. Only an owner can change the role of ${member.name} again.`
+  const lost =
     role === 'member'
-      ? 'You look at everything and change nothing any more: no keys, no invitations, no members'
-      : 'You manage keys, invitations and members, but have no say over owners any more'
-  return `${gone}. It takes effect at once, and you cannot take it back yourself: only ${
-    person.role === 'owner' ? 'an owner' : 'an admin or owner'
-  } can.`
+      ? 'You will have read-only access: you can no longer manage API keys, invitations or members.'
+      : 'You will still manage API keys, invitations and members, but no longer owners.'
+  const restoredBy = member.role === 'owner' ? 'an owner' : 'an admin or owner'
+  return `${lost} The change takes effect immediately. Only ${restoredBy} can undo it.`
 }

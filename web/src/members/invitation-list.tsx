@@ -14,34 +14,34 @@ import classes from './members.module.css'
 type Invitation = Output<'members.list'>['invitations'][number]
 
 export function InvitationList({ invitations }: { invitations: Invitation[] }) {
-  const { slug, role: mine, canManage } = useWorkspace()
+  const { slug, role: ownRole, canManage } = useWorkspace()
   const revoking = useRemovalDialog<Invitation>()
   const revoke = async () => {
-    if (!revoking.about) return
-    await call('invitations.revoke', { workspace: slug, id: revoking.about.id })
-    await invalidateWorkspace(slug, 'people')
+    if (!revoking.item) return
+    await call('invitations.revoke', { workspace: slug, id: revoking.item.id })
+    await invalidateWorkspace(slug, 'members')
   }
   return (
     <Paper>
       <Title order={2} size="h5" px="lg" pt="lg">
-        Open invitations
+        Pending invitations
       </Title>
       <ul className={classes.list}>
         {invitations.map((invitation) => (
           <li key={invitation.id}>
             <Group justify="space-between" gap="sm">
               <Stack gap={2} flex="1 1 240px" miw={0}>
-                <Text fw={600} size="sm" className={classes.words ?? ''}>
+                <Text fw={600} size="sm" className={classes.text ?? ''}>
                   {invitation.email}
                 </Text>
-                <Text size="xs" c="dimmed" className={classes.words ?? ''}>
-                  Invited <RelativeTime at={invitation.createdAt} /> by {creatorName(invitation.invitedBy)},
-                  ends <RelativeTime at={invitation.expiresAt} />
+                <Text size="xs" c="dimmed" className={classes.text ?? ''}>
+                  Invited <RelativeTime at={invitation.createdAt} /> by {creatorName(invitation.invitedBy)} ·
+                  Expires <RelativeTime at={invitation.expiresAt} />
                 </Text>
               </Stack>
               <Group gap="sm">
                 <RoleBadge role={invitation.role} />
-                {canManage && (mine === 'owner' || invitation.role !== 'owner') && (
+                {canManage && (ownRole === 'owner' || invitation.role !== 'owner') && (
                   <Button
                     {...dangerOutline}
                     {...removesRow}
@@ -59,15 +59,15 @@ export function InvitationList({ invitations }: { invitations: Invitation[] }) {
       </ul>
       <ConfirmDialog
         opened={revoking.opened}
-        title="Revoke this invitation?"
-        verb="Revoke invitation"
-        act={revoke}
+        title="Revoke invitation?"
+        actionLabel="Revoke invitation"
+        onConfirm={revoke}
         onClose={revoking.close}
-        done={`The invitation of ${revoking.about?.email} is revoked.`}
+        successMessage={`Invitation of ${revoking.item?.email} revoked.`}
         nextFocus={revoking.nextFocus}
       >
         <Text size="sm">
-          The link that <strong>{revoking.about?.email}</strong> was given works no more.
+          The invitation link of <strong>{revoking.item?.email}</strong> will stop working.
         </Text>
       </ConfirmDialog>
     </Paper>

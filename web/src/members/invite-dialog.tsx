@@ -1,11 +1,12 @@
-// Inviting somebody, and the one sight of the link.
+// Dialog that invites a user, then shows the invitation link once if the server does not send email.
 import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
-import { roleMeanings, roleNames } from '../components/role-badge.tsx'
+import { roleDescriptions, roleNames } from '../components/role-badge.tsx'
+import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
 import { invalidateWorkspace } from '../queries.ts'
 import { type Role, useWorkspace } from '../session.tsx'
@@ -14,22 +15,22 @@ import { assignableRoles } from './member-list.tsx'
 interface InviteDialogProps {
   opened: boolean
   onClose: () => void
-  /** After the link was seen. */
+  /** After the invitation link was shown and closed. */
   onDone: () => void
 }
 
 export function InviteDialog({ opened, onClose, onDone }: InviteDialogProps) {
-  const { slug, role: mine } = useWorkspace()
+  const { slug, role: ownRole } = useWorkspace()
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('member')
-  // As with keys: the link lives in this component and in no cache.
-  const [made, setMade] = useState<Output<'invitations.create'> | null>(null)
+  // The link is a secret and stays in this state, in no cache.
+  const [created, setCreated] = useState<Output<'invitations.create'> | null>(null)
   const invite = useMutation({
     mutationFn: async () =>
-      setMade(await call('invitations.create', { workspace: slug, email: email.trim(), role })),
+      setCreated(await call('invitations.create', { workspace: slug, email: email.trim(), role })),
     onSuccess: () => {
       close()
-      invalidateWorkspace(slug, 'people')
+      invalidateWorkspace(slug, 'members')
     },
   })
   const close = () => {
@@ -44,11 +45,11 @@ export function InviteDialog({ opened, onClose, onDone }: InviteDialogProps) {
   }
   return (
     <>
-      <Modal opened={opened && made === null} onClose={close} title="Invite somebody">
+      <Modal opened={opened && created === null} onClose={close} title="Invite a member">
         <form onSubmit={submit}>
           <Stack>
             <TextInput
-              label="E-mail"
+              label="Email"
               type="email"
               autoComplete="off"
               required
@@ -58,8 +59,13 @@ export function InviteDialog({ opened, onClose, onDone }: InviteDialogProps) {
             />
             <Radio.Group label="Role" value={role} onChange={(value) => setRole(value as Role)}>
               <Stack gap="xs" mt={6}>
-                {assignableRoles(mine).map((each) => (
-                  <Radio key={each} value={each} label={roleNames[each]} description={roleMeanings[each]} />
+                {assignableRoles(ownRole).map((each) => (
+                  <Radio
+                    key={each}
+                    value={each}
+                    label={roleNames[each]}
+                    description={roleDescriptions[each]}
+                  />
                 ))}
               </Stack>
             </Radio.Group>
@@ -75,23 +81,27 @@ export function InviteDialog({ opened, onClose, onDone }: InviteDialogProps) {
           </Stack>
         </form>
       </Modal>
-      <CreatedLinkDialog of={made} onDone={() => setMade(null)} onClosed={onDone} />
+      <CreatedInvitationDialog created={created} onClose={() => setCreated(null)} onClosed={onDone} />
     </>
   )
 }
 
-interface CreatedLinkDialogProps {
-  of: Output<'invitations.create'> | null
-  onDone: () => void
+interface CreatedInvitationDialogProps {
+  created: Output<'invitations.create'> | null
+  onClose: () => void
   onClosed: () => void
 }
 
-function CreatedLinkDialog({ of: made, onDone, onClosed }: CreatedLinkDialogProps) {
+function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitationDialogProps) {
+  const close = () => {
+    onClose()
+    showToast(`${created?.email} invited.`)
+  }
   return (
     <Modal
-      opened={made !== null}
-      onClose={onDone}
-      title="The invitation is ready"
+      opened={created !== null}
+      onClose={close}
+      title={created?.link ? 'Invitation created' : 'Invitation sent'}
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={false}
@@ -100,25 +110,26 @@ function CreatedLinkDialog({ of: made, onDone, onClosed }: CreatedLinkDialogProp
       returnFocus={false}
       onExitTransitionEnd={onClosed}
     >
-      {made && (
+      {created && (
         <Stack>
-          {made.link ? (
+          {created.link ? (
             <>
               <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-                This server sends no mail: hand this link to {made.email} yourself.
+                This server does not send email. Send this link to {created.email} yourself:
               </Text>
-              <CopyBlock text={made.link} name="Copy link" testId="invitation-link" />
+              <CopyBlock text={created.link} name="Copy link" testId="invitation-link" />
               <Alert color="amber" icon={<WarningIcon />}>
-                It is shown only now, works once and within 24 hours. Whoever has it can join.
+                The link is not shown again. It works once and expires in 24 hours. Anyone who has it can
+                join.
               </Alert>
             </>
           ) : (
             <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-              It was sent by mail to {made.email}. Its link works once, within 24 hours.
+              We sent an email to {created.email}. The link in it works once and expires in 24 hours.
             </Text>
           )}
           <Group justify="flex-end">
-            <Button onClick={onDone}>Done</Button>
+            <Button onClick={close}>Done</Button>
           </Group>
         </Stack>
       )}

@@ -7,129 +7,143 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { removesRow } from '../components/focus.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { RoleBadge, roleNames } from '../components/role-badge.tsx'
+import { showToast } from '../components/toast.tsx'
 import { useDialog, useRemovalDialog } from '../components/use-dialog.ts'
 import { formatDay } from '../format.ts'
 import { invalidateWorkspace, queryClient } from '../queries.ts'
 import { type Role, useWorkspace } from '../session.tsx'
-import { ChangeRoleDialog, needsConfirmation, type RoleChange } from './change-role-dialog.tsx'
+import {
+  ChangeRoleDialog,
+  needsConfirmation,
+  type RoleChange,
+  roleChangedMessage,
+} from './change-role-dialog.tsx'
 import type { Member } from './member.ts'
 import classes from './members.module.css'
 
-/** An admin has no say over owners, and cannot make one. */
-export const assignableRoles = (mine: Role): Role[] =>
-  mine === 'owner' ? ['member', 'admin', 'owner'] : ['member', 'admin']
+/** Admins can neither make nor change owners. */
+export const assignableRoles = (ownRole: Role): Role[] =>
+  ownRole === 'owner' ? ['member', 'admin', 'owner'] : ['member', 'admin']
 
-export function MemberList({ people }: { people: Member[] }) {
+export function MemberList({ members }: { members: Member[] }) {
   const { slug } = useWorkspace()
   const removing = useRemovalDialog<Member>()
   const remove = async () => {
-    if (!removing.about) return
-    await call('members.remove', { workspace: slug, id: removing.about.id })
-    await invalidateWorkspace(slug, 'people')
+    if (!removing.item) return
+    await call('members.remove', { workspace: slug, id: removing.item.id })
+    await invalidateWorkspace(slug, 'members')
   }
-  const asking = useDialog<RoleChange>()
-  const change = async ({ person, role }: RoleChange) => {
-    await call('members.set-role', { workspace: slug, id: person.id, role })
-    if (person.isYou) queryClient.invalidateQueries({ queryKey: ['session'] })
-    await invalidateWorkspace(slug, 'people')
+  const confirming = useDialog<RoleChange>()
+  const applyChange = async (change: RoleChange) => {
+    await call('members.set-role', { workspace: slug, id: change.member.id, role: change.role })
+    showToast(roleChangedMessage(change))
+    if (change.member.isYou) queryClient.invalidateQueries({ queryKey: ['session'] })
+    await invalidateWorkspace(slug, 'members')
   }
-  const setRole = useMutation({ mutationFn: change })
-  const choose = (wanted: RoleChange) => {
+  const setRole = useMutation({ mutationFn: applyChange })
+  const chooseRole = (change: RoleChange) => {
     setRole.reset()
-    if (needsConfirmation(wanted)) asking.open(wanted)
-    else setRole.mutate(wanted)
+    if (needsConfirmation(change)) confirming.open(change)
+    else setRole.mutate(change)
   }
-  // Why a change was refused is of no use once something has changed.
+  // The error of a failed change is outdated once the list has changed.
   const { reset } = setRole
   useEffect(() => {
-    if (people) reset()
-  }, [people, reset])
+    if (members) reset()
+  }, [members, reset])
   return (
     <Paper>
       <Title order={2} size="h5" px="lg" pt="lg">
         Members
       </Title>
       <ul className={classes.list}>
-        {people.map((person) => (
+        {members.map((member) => (
           <MemberRow
-            key={person.id}
-            person={person}
-            change={setRole.variables?.person.id === person.id ? setRole : null}
-            onRole={(role) => choose({ person, role })}
-            onRemove={(button) => removing.open(person, button)}
+            key={member.id}
+            member={member}
+            change={setRole.variables?.member.id === member.id ? setRole : null}
+            onRole={(role) => chooseRole({ member, role })}
+            onRemove={(button) => removing.open(member, button)}
           />
         ))}
       </ul>
       <ConfirmDialog
         opened={removing.opened}
-        title="Remove from this workspace?"
-        verb="Remove"
-        act={remove}
+        title="Remove member?"
+        actionLabel="Remove"
+        onConfirm={remove}
         onClose={removing.close}
-        done={`${removing.about?.name} is removed.`}
+        successMessage={`${removing.item?.name} removed.`}
         nextFocus={removing.nextFocus}
       >
         <Text size="sm">
-          <strong>{removing.about?.name}</strong> ({removing.about?.email}) belongs to it no more, at once.
-          Keys that this person made stay: revoke them where they should not.
+          <strong>{removing.item?.name}</strong> ({removing.item?.email}) will lose access to this workspace
+          immediately. API keys that they created stay active; revoke them separately if needed.
         </Text>
       </ConfirmDialog>
       <ChangeRoleDialog
-        of={asking.about}
-        opened={asking.opened}
-        act={async () => asking.about && change(asking.about)}
-        onClose={asking.close}
+        change={confirming.item}
+        opened={confirming.opened}
+        onConfirm={async () => confirming.item && applyChange(confirming.item)}
+        onClose={confirming.close}
       />
     </Paper>
   )
 }
 
 interface MemberRowProps {
-  person: Member
-  /** The last change of this one's role that was tried. */
+  member: Member
+  /** The latest role change of this member, pending or failed. */
   change: { isPending: boolean; error: Error | null; variables: RoleChange | undefined } | null
   onRole: (role: Role) => void
   onRemove: (button: HTMLElement) => void
 }
 
-function MemberRow({ person, change, onRole, onRemove }: MemberRowProps) {
-  const { role: mine, canManage } = useWorkspace()
-  const mayTouch = canManage && (mine === 'owner' || person.role !== 'owner')
+function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
+  const { role: ownRole, canManage } = useWorkspace()
+  const isEditable = canManage && (ownRole === 'owner' || member.role !== 'owner')
+  const lastOwnerNote = isEditable && member.isLastOwner ? `last-owner-${member.id}` : undefined
   return (
     <li>
       <Group justify="space-between" gap="sm">
         <Stack gap={0} flex="1 1 240px" miw={0}>
           <Group gap="xs">
-            <Text fw={600} size="sm" className={classes.words ?? ''}>
-              {person.name}
+            <Text fw={600} size="sm" className={classes.text ?? ''}>
+              {member.name}
             </Text>
-            {person.isYou && <Badge color="gray">You</Badge>}
+            {member.isYou && <Badge color="gray">You</Badge>}
           </Group>
-          <Text size="sm" c="dimmed" className={classes.words ?? ''}>
-            {person.email}
+          <Text size="sm" c="dimmed" className={classes.text ?? ''}>
+            {member.email}
           </Text>
           <Text size="xs" c="dimmed">
-            Joined {formatDay(person.joinedAt)}
+            Joined {formatDay(member.joinedAt)}
           </Text>
+          {lastOwnerNote && (
+            <Text id={lastOwnerNote} size="xs" c="dimmed">
+              The only owner’s role cannot be changed. Make another member an owner first.
+            </Text>
+          )}
         </Stack>
-        {mayTouch ? (
+        {isEditable ? (
           <Group gap="xs">
             <Select
-              aria-label={`Role of ${person.name}`}
+              aria-label={`Role of ${member.name}`}
+              aria-describedby={lastOwnerNote}
               w={124}
               size="sm"
               allowDeselect={false}
               comboboxProps={{ withinPortal: false }}
-              disabled={change?.isPending ?? false}
-              data={assignableRoles(mine).map((role) => ({ value: role, label: roleNames[role] }))}
-              value={change?.isPending ? (change.variables?.role ?? null) : person.role}
-              onChange={(role) => role && role !== person.role && onRole(role as Role)}
+              disabled={member.isLastOwner || (change?.isPending ?? false)}
+              data={assignableRoles(ownRole).map((role) => ({ value: role, label: roleNames[role] }))}
+              value={change?.isPending ? (change.variables?.role ?? null) : member.role}
+              onChange={(role) => role && role !== member.role && onRole(role as Role)}
             />
-            {!person.isYou && (
+            {!member.isYou && (
               <Button
                 {...dangerOutline}
                 {...removesRow}
-                aria-label={`Remove ${person.name}`}
+                aria-label={`Remove ${member.name}`}
                 onClick={(event) => onRemove(event.currentTarget)}
               >
                 Remove
@@ -137,7 +151,7 @@ function MemberRow({ person, change, onRole, onRemove }: MemberRowProps) {
             )}
           </Group>
         ) : (
-          <RoleBadge role={person.role} />
+          <RoleBadge role={member.role} />
         )}
       </Group>
       {change?.error && (

@@ -1,4 +1,4 @@
-// Somebody in a workspace, as the list of people has them.
+// A member of a workspace, as the API lists it.
 import type { Output } from '../api.ts'
 
 export type Member = Output<'members.list'>['people'][number]

@@ -1,4 +1,4 @@
-// Who belongs to a workspace, who is invited, and what can be done about it.
+// Members and pending invitations of a workspace.
 import { Button, Paper, Stack, Text, Title } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
@@ -10,7 +10,7 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { Page } from '../components/page.tsx'
 import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { PlusIcon } from '../icons.tsx'
-import { peopleQuery, queryClient, sessionQuery } from '../queries.ts'
+import { membersQuery, queryClient, sessionQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { InvitationList } from './invitation-list.tsx'
 import { InviteDialog } from './invite-dialog.tsx'
@@ -18,14 +18,14 @@ import { MemberList } from './member-list.tsx'
 
 export function MembersPage() {
   const { slug, name, canManage } = useWorkspace()
-  const people = useQuery(peopleQuery(slug))
+  const members = useQuery(membersQuery(slug))
   const [isInviting, inviting] = useDisclosure()
   const inviteRef = useRef<HTMLButtonElement>(null)
   return (
     <Page
-      title="People"
-      of={name}
-      lead="Members look, admins manage keys and members, owners may do everything."
+      title="Members"
+      context={name}
+      description="Members have read-only access, admins manage API keys and members, owners have full access."
       actions={
         canManage && (
           <Button ref={inviteRef} leftSection={<PlusIcon />} onClick={inviting.open}>
@@ -34,15 +34,15 @@ export function MembersPage() {
         )
       }
     >
-      <QueryResult query={people} skeleton={<SkeletonRows count={4} height={64} />}>
-        {(data) => (
+      <QueryResult query={members} skeleton={<SkeletonRows count={4} height={64} />}>
+        {({ people, invitations }) => (
           <>
-            <MemberList people={data.people} />
-            {data.invitations.length > 0 && <InvitationList invitations={data.invitations} />}
+            <MemberList members={people} />
+            {invitations.length > 0 && <InvitationList invitations={invitations} />}
+            <LeaveWorkspace isLastOwner={people.some(({ isYou, isLastOwner }) => isYou && isLastOwner)} />
           </>
         )}
       </QueryResult>
-      <Leave />
       {canManage && (
         <InviteDialog
           opened={isInviting}
@@ -54,7 +54,7 @@ export function MembersPage() {
   )
 }
 
-function Leave() {
+function LeaveWorkspace({ isLastOwner }: { isLastOwner: boolean }) {
   const { slug, name } = useWorkspace()
   const [, navigate] = useLocation()
   const [opened, dialog] = useDisclosure()
@@ -74,26 +74,33 @@ function Leave() {
       <Stack align="flex-start" gap="sm">
         <div>
           <Title order={2} size="h5">
-            Leave this workspace
+            Leave workspace
           </Title>
-          <Text size="sm" c="dimmed">
-            You see nothing of it any more until somebody invites you again. Keys that you made stay.
+          <Text id="leave-note" size="sm" c="dimmed">
+            {isLastOwner
+              ? 'You are the only owner. Make another member an owner before you leave.'
+              : 'You need a new invitation to come back. API keys that you created stay active.'}
           </Text>
         </div>
-        <Button {...dangerOutline} onClick={dialog.open}>
+        <Button
+          {...(!isLastOwner && dangerOutline)}
+          disabled={isLastOwner}
+          aria-describedby="leave-note"
+          onClick={dialog.open}
+        >
           Leave workspace
         </Button>
       </Stack>
       <ConfirmDialog
         opened={opened}
-        title="Leave this workspace?"
-        verb="Leave"
-        act={leave}
+        title="Leave workspace?"
+        actionLabel="Leave workspace"
+        onConfirm={leave}
         onClose={dialog.close}
-        done={`You have left ${name}.`}
+        successMessage={`You left ${name}.`}
       >
         <Text size="sm">
-          You belong to <strong>{name}</strong> no more from now on. Only an invitation brings you back.
+          You will lose access to <strong>{name}</strong>. You need a new invitation to come back.
         </Text>
       </ConfirmDialog>
     </Paper>

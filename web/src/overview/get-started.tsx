@@ -1,15 +1,46 @@
-// Instead of empty charts: how to get the first traffic.
-import { Anchor, Button, Paper, Stack, Text, Timeline, Title } from '@mantine/core'
+// Checklist for the first tunnel of a workspace, shown until there is traffic. Steps are ticked as they happen.
+import { Anchor, Button, Paper, Stack, Text, ThemeIcon, Timeline, Title, VisuallyHidden } from '@mantine/core'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import { Link } from 'wouter'
 import { CopyBlock } from '../components/copy.tsx'
-import { apiBaseUrl, docsUrl } from '../paths.ts'
+import { CheckIcon } from '../icons.tsx'
+import { docsUrl } from '../paths.ts'
+import { keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
+import { edgeCommands, LOCAL_PORT, loginCommand, tunnelCommand, tunnelUrl } from './commands.ts'
 
-export const curlCommand = (token: string): string =>
-  `curl -H "Authorization: Bearer ${token}" ${apiBaseUrl}/workspace`
+const REFRESH_MS = 5_000
 
-export function GetStarted() {
-  const { slug, canManage } = useWorkspace()
+interface Step {
+  title: string
+  isDone: boolean
+  content: ReactNode
+}
+
+interface GetStartedProps {
+  exampleHost: string
+  hasTraffic: boolean
+}
+
+export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
+  const { slug } = useWorkspace()
+  const polling = { refetchInterval: hasTraffic ? (false as const) : REFRESH_MS }
+  const { data: keyPages } = useInfiniteQuery({ ...keysQuery(slug, 'active'), ...polling })
+  const { data: workspace } = useQuery({ ...workspaceQuery(slug), ...polling })
+  const keys = keyPages?.pages.flatMap((page) => page.keys) ?? []
+  const edgeName = workspace?.edgeName ?? null
+  const steps: Step[] = [
+    { title: 'Create an API key', isDone: keys.length > 0, content: <KeyStep /> },
+    { title: 'Run an edge', isDone: edgeName !== null, content: <EdgeStep name={edgeName} /> },
+    {
+      title: 'Sign in with the CLI',
+      isDone: keys.some(({ lastUsedAt }) => lastUsedAt !== null),
+      content: <LoginStep />,
+    },
+    { title: 'Open a tunnel', isDone: hasTraffic, content: <TunnelStep exampleHost={exampleHost} /> },
+  ]
+  const done = steps.filter(({ isDone }) => isDone).length
   return (
     <Paper p="lg">
       <Stack>
@@ -18,42 +49,102 @@ export function GetStarted() {
             Get started
           </Title>
           <Text size="sm" c="dimmed">
-            Nothing has gone through this workspace yet. Three steps to the first tunnel:
+            {done === steps.length
+              ? 'All done: your first tunnel has traffic.'
+              : `Open your first tunnel. ${done} of ${steps.length} steps done.`}
           </Text>
         </div>
         <Timeline active={-1} bulletSize={26} lineWidth={2}>
-          <Timeline.Item bullet="1" title="Get an API key">
-            <Stack align="flex-start" gap="xs">
-              <Text size="sm">
-                {canManage
-                  ? 'A key stands for this workspace. It is shown once, so have a safe place for it ready.'
-                  : 'A key stands for this workspace. Ask an admin or owner to create one for you.'}
-              </Text>
-              {canManage && (
-                <Button component={Link} href={`/w/${slug}/keys?create`} size="xs">
-                  Create key
-                </Button>
-              )}
-            </Stack>
-          </Timeline.Item>
-          <Timeline.Item bullet="2" title="Try it">
-            <Text size="sm" mb="xs">
-              The answer names this workspace and where its tunnels live. What else a key can do is in the{' '}
-              <Anchor href={docsUrl} underline="always">
-                API reference
-              </Anchor>
-              .
-            </Text>
-            <CopyBlock text={curlCommand('adit_…')} name="Copy command" />
-          </Timeline.Item>
-          <Timeline.Item bullet="3" title="Open a tunnel">
-            <Text size="sm">
-              Give the key to the tunnel client, the program on your machine that opens tunnels and sends the
-              key along. What goes through shows up here within a minute or so.
-            </Text>
-          </Timeline.Item>
+          {steps.map(({ title, isDone, content }, index) => (
+            <Timeline.Item
+              key={title}
+              bullet={isDone ? <DoneBullet /> : index + 1}
+              title={
+                isDone ? (
+                  <>
+                    {title} <VisuallyHidden>(done)</VisuallyHidden>
+                  </>
+                ) : (
+                  title
+                )
+              }
+            >
+              <Stack gap="xs" align="stretch">
+                {content}
+              </Stack>
+            </Timeline.Item>
+          ))}
         </Timeline>
       </Stack>
     </Paper>
+  )
+}
+
+const DoneBullet = () => (
+  <ThemeIcon color="green" size={26} radius="xl" variant="light">
+    <CheckIcon size={16} />
+  </ThemeIcon>
+)
+
+function KeyStep() {
+  const { slug, canManage } = useWorkspace()
+  if (!canManage)
+    return <Text size="sm">A key gives access to this workspace. Ask an admin or owner to create one.</Text>
+  return (
+    <>
+      <Text size="sm">A key gives access to this workspace. It is shown once, when you create it.</Text>
+      <div>
+        <Button component={Link} href={`/w/${slug}/keys?create`} size="xs">
+          Create key
+        </Button>
+      </div>
+    </>
+  )
+}
+
+function EdgeStep({ name }: { name: string | null }) {
+  if (name !== null)
+    return (
+      <Text size="sm">
+        Edge <strong>{name}</strong> is registered. It proxies requests from the internet to your tunnels.
+      </Text>
+    )
+  return (
+    <>
+      <Text size="sm">
+        An edge proxies requests from the internet to your tunnels. The operator of this server registers and
+        starts one:
+      </Text>
+      <CopyBlock text={edgeCommands} name="Copy edge commands" />
+    </>
+  )
+}
+
+function LoginStep() {
+  return (
+    <>
+      <Text size="sm">
+        Run this on the machine that the tunnel should lead to, and paste the API key when prompted. To use
+        the key without the CLI, see the{' '}
+        <Anchor href={docsUrl} underline="always">
+          API reference
+        </Anchor>
+        .
+      </Text>
+      <CopyBlock text={loginCommand} name="Copy login command" />
+    </>
+  )
+}
+
+function TunnelStep({ exampleHost }: { exampleHost: string }) {
+  return (
+    <>
+      <Text size="sm">
+        This makes the local server on port {LOCAL_PORT} available at{' '}
+        <span className="mono">{tunnelUrl(exampleHost)}</span>. Usage appears here about a minute after the
+        first request.
+      </Text>
+      <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
+    </>
   )
 }

@@ -1,19 +1,22 @@
-// A workspace at a glance: what it is called, whether it carries tunnels, and what went through it lately.
-import { Badge, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
+// Overview of a workspace: details, and recent usage or the steps to the first tunnel.
+import { Badge, Code, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import type { Output } from '../api.ts'
 import { CopyIconButton } from '../components/copy.tsx'
 import { Page } from '../components/page.tsx'
 import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
-import { RoleBadge, roleMeanings } from '../components/role-badge.tsx'
+import { RoleBadge, roleDescriptions } from '../components/role-badge.tsx'
 import { formatDay } from '../format.ts'
 import { usageQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TrafficChart } from '../usage/charts.tsx'
+import { provisionCommand, tunnelUrl } from './commands.ts'
 import { GetStarted } from './get-started.tsx'
 import { Totals } from './totals.tsx'
+
+type Workspace = Output<'workspace.read'>
 
 const DAYS = 30
 
@@ -22,69 +25,96 @@ export function OverviewPage() {
   const workspace = useQuery(workspaceQuery(slug))
   const usage = useQuery(usageQuery(slug, DAYS))
   return (
-    <Page title={name} of="Overview">
+    <Page title={name} context="Overview">
       <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
-        {(facts) => <Facts workspace={facts} lastSeen={usage.data?.lastSeen} />}
+        {(details) => <Details workspace={details} lastSeen={usage.data?.lastSeen} />}
       </QueryResult>
       <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={110} />}>
-        {(figures) => (figures.lastSeen === null ? <GetStarted /> : <RecentUsage usage={figures} />)}
+        {(data) => <Activity key={slug} usage={data} exampleHost={workspace.data?.exampleUrl} />}
       </QueryResult>
     </Page>
   )
 }
 
-function Facts({
-  workspace,
-  lastSeen,
-}: {
-  workspace: Output<'workspace.read'>
-  lastSeen?: string | null | undefined
-}) {
+/** The checklist stays after the first traffic until the page is left, so that its last step is seen ticked. */
+function Activity({ usage, exampleHost }: { usage: Output<'usage.read'>; exampleHost: string | undefined }) {
+  const hasTraffic = usage.lastSeen !== null
+  const [wasEmpty, setWasEmpty] = useState(false)
+  useEffect(() => {
+    if (!hasTraffic) setWasEmpty(true)
+  }, [hasTraffic])
+  return (
+    <>
+      {(!hasTraffic || wasEmpty) && exampleHost && (
+        <GetStarted exampleHost={exampleHost} hasTraffic={hasTraffic} />
+      )}
+      {hasTraffic && <RecentUsage usage={usage} />}
+    </>
+  )
+}
+
+interface DetailsProps {
+  workspace: Workspace
+  lastSeen: string | null | undefined
+}
+
+function Details({ workspace, lastSeen }: DetailsProps) {
   return (
     <Paper p="lg">
       <Stack gap="md">
-        <Group gap="xs">
-          <Badge color={workspace.provisioned ? 'green' : 'amber'} size="lg">
-            {workspace.provisioned ? 'Provisioned' : 'Not provisioned yet'}
-          </Badge>
-          <Text size="sm" c="dimmed">
-            {workspace.provisioned
-              ? 'Edges carry the tunnels of this workspace.'
-              : 'Edges carry no tunnels of this workspace until the operator has provisioned it.'}
-          </Text>
-        </Group>
+        <Provisioning workspace={workspace} />
         <SimpleGrid component="dl" cols={{ base: 1, xs: 2, md: 4 }} m={0} spacing="lg">
-          <Fact name="Tunnel base">
+          <Detail name="Tunnel domain">
             <Group gap={4} wrap="nowrap" align="flex-start">
               <span className="mono">{workspace.tunnelBase}</span>
-              <CopyIconButton text={workspace.tunnelBase} name="Copy tunnel base" />
+              <CopyIconButton text={workspace.tunnelBase} name="Copy tunnel domain" />
             </Group>
             <Text size="xs" c="dimmed">
-              A tunnel is, for example, at <span className="mono">{workspace.exampleUrl}</span>
+              Example: <span className="mono">{tunnelUrl(workspace.exampleUrl)}</span>
             </Text>
-          </Fact>
-          <Fact name="Slug">
+          </Detail>
+          <Detail name="Slug">
             <span className="mono">{workspace.slug}</span>
             <Text size="xs" c="dimmed">
-              Since {formatDay(workspace.createdAt)}
+              Created {formatDay(workspace.createdAt)}
             </Text>
-          </Fact>
-          <Fact name="Last seen">
+          </Detail>
+          <Detail name="Last activity">
             {lastSeen ? <RelativeTime at={lastSeen} /> : lastSeen === null ? 'No traffic yet' : '…'}
-          </Fact>
-          <Fact name="Your role">
+          </Detail>
+          <Detail name="Your role">
             <RoleBadge role={workspace.role} />
             <Text size="xs" c="dimmed" mt={2}>
-              {roleMeanings[workspace.role]}
+              {roleDescriptions[workspace.role]}
             </Text>
-          </Fact>
+          </Detail>
         </SimpleGrid>
       </Stack>
     </Paper>
   )
 }
 
-function Fact({ name, children }: { name: string; children: ReactNode }) {
+function Provisioning({ workspace: { provisioned, slug } }: { workspace: Workspace }) {
+  return (
+    <Group gap="xs">
+      <Badge color={provisioned ? 'green' : 'amber'} size="lg">
+        {provisioned ? 'Provisioned' : 'Not provisioned'}
+      </Badge>
+      <Text size="sm" c="dimmed" flex="1 1 260px">
+        {provisioned ? (
+          'Tunnels can be opened in this workspace.'
+        ) : (
+          <>
+            Tunnels cannot be opened until the operator of this server runs{' '}
+            <Code className="mono">{provisionCommand(slug)}</Code>.
+          </>
+        )}
+      </Text>
+    </Group>
+  )
+}
+
+function Detail({ name, children }: { name: string; children: ReactNode }) {
   return (
     <div>
       <Text component="dt" size="xs" c="dimmed" fw={600}>
@@ -105,7 +135,7 @@ function RecentUsage({ usage }: { usage: Output<'usage.read'> }) {
           Last {DAYS} days
         </Title>
         <Text size="xs" c="dimmed">
-          By day of UTC
+          Daily totals (UTC). Today is partial.
         </Text>
       </div>
       <Totals usage={usage} />

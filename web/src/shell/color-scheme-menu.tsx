@@ -5,7 +5,7 @@ import classes from './shell.module.css'
 const schemes = [
   { value: 'light', name: 'Light', icon: <SunIcon /> },
   { value: 'dark', name: 'Dark', icon: <MoonIcon /> },
-  { value: 'auto', name: 'Auto', icon: <ScreenIcon /> },
+  { value: 'auto', name: 'System', icon: <ScreenIcon /> },
 ] as const
 
 export function ColorSchemeMenu() {
@@ -13,7 +13,12 @@ export function ColorSchemeMenu() {
   return (
     <Menu>
       <Menu.Target>
-        <ActionIcon variant="transparent" size="lg" className={classes.onSlate} aria-label="Colour scheme">
+        <ActionIcon
+          variant="transparent"
+          size="lg"
+          className={classes.headerButton}
+          aria-label="Color scheme"
+        >
           {schemes.find(({ value }) => value === colorScheme)?.icon}
         </ActionIcon>
       </Menu.Target>
@@ -21,7 +26,7 @@ export function ColorSchemeMenu() {
         <Menu.RadioGroup
           value={colorScheme}
           onChange={(value) => setColorScheme(value as MantineColorScheme)}
-          aria-label="Colour scheme"
+          aria-label="Color scheme"
         >
           {schemes.map(({ value, name, icon }) => (
             <Menu.RadioItem

@@ -1,4 +1,4 @@
-// While the server has not answered, or cannot.
+// What is shown while the server has not responded, or cannot be reached.
 import { Alert, Button, Center, Loader, Stack, Text, Title, VisuallyHidden } from '@mantine/core'
 import { useSyncExternalStore } from 'react'
 import { isTransient } from '../api-error.ts'
@@ -6,24 +6,25 @@ import { Logo, WarningIcon } from '../icons.tsx'
 import { queryClient } from '../queries.ts'
 
 const cache = queryClient.getQueryCache()
-const subscribe = (tell: () => void) => cache.subscribe(tell)
+const subscribe = (notify: () => void) => cache.subscribe(notify)
 
-const isCutOff = () =>
-  cache.getAll().some(({ state }) => {
-    const reason = state.error ?? state.fetchFailureReason
-    return isTransient(reason) && reason.code === 'unreachable'
+/** Active queries only: those that no component uses are not retried, so their errors would never clear. */
+const isOffline = () =>
+  cache.getAll().some((query) => {
+    const reason = query.state.error ?? query.state.fetchFailureReason
+    return query.isActive() && isTransient(reason) && reason.code === 'unreachable'
   })
 
-export function UnreachableBanner() {
-  if (!useSyncExternalStore(subscribe, isCutOff)) return null
+export function OfflineBanner() {
+  if (!useSyncExternalStore(subscribe, isOffline)) return null
   return (
-    <Alert color="amber" icon={<WarningIcon />} title="Adit cannot be reached" mb="lg" role="alert">
-      What you see may be out of date. This page tries again by itself.
+    <Alert color="amber" icon={<WarningIcon />} title="Cannot reach the server" mb="lg" role="alert">
+      The data on this page may be out of date. Retrying automatically every few seconds.
     </Alert>
   )
 }
 
-/** Before it is known who is signed in there is no page to show. */
+/** Shown until the session is known. */
 export function LoadingScreen({ error, retry }: { error: Error | null; retry: () => unknown }) {
   return (
     <Center component="main" mih="100dvh" p="md">
@@ -32,20 +33,19 @@ export function LoadingScreen({ error, retry }: { error: Error | null; retry: ()
         {error ? (
           <>
             <Title order={1} size="h2">
-              {isTransient(error) ? 'Adit cannot be reached' : 'The dashboard could not be loaded'}
+              {isTransient(error) ? 'Cannot reach the server' : 'Failed to load the dashboard'}
             </Title>
             <Text c="dimmed">
-              {isTransient(error)
-                ? 'The server does not answer just now. This page tries again by itself, every few seconds.'
-                : error.message}
+              {error.message}
+              {isTransient(error) && ' Retrying automatically every few seconds.'}
             </Text>
             <Button variant="default" onClick={() => retry()}>
-              Try again
+              Retry now
             </Button>
           </>
         ) : (
           <>
-            <VisuallyHidden component="h1">Adit is loading</VisuallyHidden>
+            <VisuallyHidden component="h1">Loading Adit</VisuallyHidden>
             <Loader color="amber" aria-label="Loading" role="status" />
           </>
         )}

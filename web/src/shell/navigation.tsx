@@ -6,27 +6,27 @@ import type { Membership } from '../session.tsx'
 import classes from './shell.module.css'
 
 const pages = [
-  { name: 'Overview', under: '', icon: <OverviewIcon /> },
-  { name: 'API keys', under: '/keys', icon: <KeyIcon /> },
-  { name: 'Usage', under: '/usage', icon: <UsageIcon /> },
-  { name: 'People', under: '/people', icon: <PeopleIcon /> },
-  { name: 'Audit log', under: '/audit', icon: <LogIcon /> },
+  { name: 'Overview', path: '', icon: <OverviewIcon /> },
+  { name: 'API keys', path: '/keys', icon: <KeyIcon /> },
+  { name: 'Usage', path: '/usage', icon: <UsageIcon /> },
+  { name: 'Members', path: '/members', icon: <PeopleIcon /> },
+  { name: 'Audit log', path: '/audit', icon: <LogIcon /> },
 ]
 
 export function Navigation({ workspace }: { workspace: Membership | null }) {
   return (
     <Stack gap={4}>
       {workspace &&
-        pages.map(({ name, under, icon }) => (
-          <Entry key={name} name={name} to={`/w/${workspace.slug}${under}`} icon={icon} />
+        pages.map(({ name, path, icon }) => (
+          <PageLink key={name} name={name} to={`/w/${workspace.slug}${path}`} icon={icon} />
         ))}
-      {workspace && <Divider my="xs" color="var(--adit-line)" />}
-      <Entry name="Account" to="/account" icon={<PersonIcon />} />
+      {workspace && <Divider my="xs" color="var(--adit-border)" />}
+      <PageLink name="Account" to="/account" icon={<PersonIcon />} />
     </Stack>
   )
 }
 
-function Entry({ name, to, icon }: { name: string; to: string; icon: ReactNode }) {
+function PageLink({ name, to, icon }: { name: string; to: string; icon: ReactNode }) {
   const [path] = useLocation()
   return (
     <NavLink

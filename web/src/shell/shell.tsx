@@ -1,18 +1,17 @@
-// The frame around every page of somebody who is signed in: header, navigation, and the place for the page.
+// Layout of all pages that require a session: header, navigation and content.
 import { AppShell, Box, Burger, Group, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { Link, useLocation, useRoute } from 'wouter'
 import { WorkspaceNotFoundPage } from '../components/not-found.tsx'
-import { Announcements } from '../components/toast.tsx'
 import { Logo } from '../icons.tsx'
 import { lastWorkspace, saveLastWorkspace } from '../paths.ts'
 import { sessionQuery } from '../queries.ts'
 import { type Session, SessionProvider, WorkspaceProvider } from '../session.tsx'
 import { preloadCharts } from '../usage/charts.tsx'
 import { ColorSchemeMenu } from './color-scheme-menu.tsx'
-import { LoadingScreen, UnreachableBanner } from './connection-status.tsx'
+import { LoadingScreen, OfflineBanner } from './connection-status.tsx'
 import { Navigation } from './navigation.tsx'
 import classes from './shell.module.css'
 import { UserMenu } from './user-menu.tsx'
@@ -29,11 +28,11 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   const [isInWorkspace, params] = useRoute('/w/:workspace/*?')
   const [navOpened, nav] = useDisclosure()
   const main = useRef<HTMLElement>(null)
-  const shownPath = useRef(path)
+  const previousPath = useRef(path)
 
   const slug = isInWorkspace ? params.workspace : lastWorkspace()
   const membership = session.workspaces.find((workspace) => workspace.slug === slug)
-  // What it was is not told: nothing of it, and no other one in its place, is to be seen around the page that says so.
+  // Unknown workspaces and those of others look the same: neither is named in the header or the navigation.
   const isNotMember = isInWorkspace && !membership
   const current = isNotMember ? null : (membership ?? session.workspaces[0] ?? null)
 
@@ -44,10 +43,10 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   useEffect(preloadCharts, [])
 
   useEffect(() => {
-    if (shownPath.current === path) return
-    shownPath.current = path
+    if (previousPath.current === path) return
+    previousPath.current = path
     nav.close()
-    // As after loading another document: reading starts at the top of the new page.
+    // As after a full page load, so that screen readers start at the top of the new page.
     window.scrollTo(0, 0)
     main.current?.focus({ preventScroll: true })
   }, [path])
@@ -55,8 +54,8 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   return (
     <SessionProvider value={session}>
       <WorkspaceProvider value={current}>
-        {/* With the path, because <base> would make a bare fragment one of another page. */}
-        <a className="skip" href={`${location.pathname}${location.search}#content`}>
+        {/* With the full path: a bare fragment would be relative to <base>. */}
+        <a className="skip-link" href={`${location.pathname}${location.search}#content`}>
           Skip to content
         </a>
         <AppShell
@@ -75,7 +74,7 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
                 aria-label={navOpened ? 'Close navigation' : 'Open navigation'}
                 aria-expanded={navOpened}
               />
-              <Link href="/" className={classes.logo} aria-label="Adit, to the start">
+              <Link href="/" className={classes.logo} aria-label="Adit home">
                 <Logo />
                 <Text span inherit visibleFrom="xs">
                   adit
@@ -93,12 +92,11 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
           </AppShell.Navbar>
           <AppShell.Main ref={main} id="content" tabIndex={-1} className={classes.main}>
             <Box maw={1080} mx="auto">
-              <UnreachableBanner />
+              <OfflineBanner />
               {isNotMember ? <WorkspaceNotFoundPage /> : children}
             </Box>
           </AppShell.Main>
         </AppShell>
-        <Announcements />
       </WorkspaceProvider>
     </SessionProvider>
   )

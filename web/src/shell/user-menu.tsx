@@ -2,6 +2,7 @@ import { Menu, Text, UnstyledButton } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Link, useLocation } from 'wouter'
 import { call } from '../api.ts'
+import { showToast } from '../components/toast.tsx'
 import { BookIcon, PersonIcon, SignOutIcon } from '../icons.tsx'
 import { docsUrl } from '../paths.ts'
 import { queryClient } from '../queries.ts'
@@ -18,29 +19,30 @@ const initials = (name: string) =>
     .toUpperCase()
 
 export function UserMenu() {
-  const { person } = useSession()
+  const { person: user } = useSession()
   const [, navigate] = useLocation()
   const signOut = useMutation({
     mutationFn: () => call('session.end'),
     onSuccess: () => {
       navigate('/sign-in')
       queryClient.clear()
+      showToast('Signed out.')
     },
   })
   return (
     <Menu width={260}>
       <Menu.Target>
-        <UnstyledButton className={classes.onSlate} p={4} aria-label={`You: ${person.name}`}>
-          <span className={classes.avatar} data-initials={initials(person.name)} />
+        <UnstyledButton className={classes.headerButton} p={4} aria-label={`Account menu: ${user.name}`}>
+          <span className={classes.avatar} data-initials={initials(user.name)} />
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
           <Text size="sm" fw={600} c="var(--mantine-color-text)" lineClamp={2}>
-            {person.name}
+            {user.name}
           </Text>
           <Text size="xs" truncate>
-            {person.email}
+            {user.email}
           </Text>
         </Menu.Label>
         <Menu.Divider />

@@ -12,7 +12,7 @@ export function WorkspaceMenu({ current }: { current: Membership | null }) {
     <Menu position="bottom-start" width={280}>
       <Menu.Target>
         <UnstyledButton
-          className={classes.onSlate}
+          className={classes.headerButton}
           px="xs"
           py={6}
           maw="100%"

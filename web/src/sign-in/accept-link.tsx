@@ -1,36 +1,40 @@
+// Accepts an invitation, or sets a new password with a reset link.
 import { Anchor, Button, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useLocation } from 'wouter'
 import { call, type Input, type Output } from '../api.ts'
 import { fieldError } from '../api-error.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { roleNames } from '../components/role-badge.tsx'
+import { showToast } from '../components/toast.tsx'
 import { allowSignedOut, queryClient } from '../queries.ts'
 import type { Session } from '../session.tsx'
 import { AuthLayout } from './auth-layout.tsx'
 import { CredentialsForm } from './credentials-form.tsx'
 import { CodeForm, SignInForm } from './sign-in-form.tsx'
 
-type Facts = Output<'links.read'>
-type Step = Facts['step'] | 'code'
+type LinkDetails = Output<'links.read'>
+type Step = LinkDetails['step'] | 'code'
 
 interface AcceptLinkProps {
-  link: string
-  facts: Facts
-  signedIn: Session['person'] | null
+  token: string
+  link: LinkDetails
+  user: Session['person'] | null
 }
 
-export function AcceptLink({ link, facts, signedIn }: AcceptLinkProps) {
+export function AcceptLink({ token, link, user }: AcceptLinkProps) {
   const [, navigate] = useLocation()
-  const [step, setStep] = useState<Step>(facts.step)
-  const enter = () => {
+  const [step, setStep] = useState<Step>(link.step)
+  const finish = () => {
     queryClient.clear()
-    navigate(facts.workspace ? `/w/${facts.workspace.slug}` : '/', { replace: true })
+    navigate(link.workspace ? `/w/${link.workspace.slug}` : '/', { replace: true })
+    showToast(link.purpose === 'reset' ? 'Password changed.' : `You joined ${link.workspace?.name}.`)
   }
   const use = useMutation({
-    mutationFn: (chosen: Omit<Input<'links.use'>, 'link'>) => call('links.use', { link, ...chosen }),
-    onSuccess: ({ next }) => (next === 'code' ? setStep('code') : enter()),
+    mutationFn: (credentials: Omit<Input<'links.use'>, 'link'>) =>
+      call('links.use', { link: token, ...credentials }),
+    onSuccess: ({ next }) => (next === 'code' ? setStep('code') : finish()),
     ...allowSignedOut,
   })
   const passwordError = step === 'choose' ? fieldError(use.error, 'password') : undefined
@@ -38,39 +42,39 @@ export function AcceptLink({ link, facts, signedIn }: AcceptLinkProps) {
     setStep('accept')
     use.mutate({})
   }
-  const steps: Record<Step, () => React.ReactNode> = {
+  const steps: Record<Step, () => ReactNode> = {
     choose: () => (
       <>
         <CredentialsForm
-          facts={facts}
+          link={link}
           passwordError={passwordError}
           isPending={use.isPending}
-          onChosen={(chosen) => use.mutate(chosen)}
+          onSubmit={(credentials) => use.mutate(credentials)}
         />
-        {facts.email === null && (
+        {link.email === null && (
           <Anchor component="button" type="button" size="sm" onClick={() => setStep('sign_in')}>
-            I have an account already
+            I already have an account
           </Anchor>
         )}
       </>
     ),
-    sign_in: () => <SignInForm email={facts.email} onSignedIn={accept} />,
+    sign_in: () => <SignInForm email={link.email} onSignedIn={accept} />,
     accept: () => (
       <>
-        {signedIn && (
+        {user && (
           <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-            You are signed in as <strong>{signedIn.name}</strong> ({signedIn.email}).
+            You are signed in as <strong>{user.name}</strong> ({user.email}).
           </Text>
         )}
         <Button loading={use.isPending} onClick={accept}>
-          {facts.email === null ? 'Join' : 'Accept invitation'}
+          {link.email === null ? 'Join workspace' : 'Accept invitation'}
         </Button>
       </>
     ),
-    code: () => <CodeForm onSignedIn={enter} onBack={() => navigate('/sign-in')} />,
+    code: () => <CodeForm onSignedIn={finish} onBack={() => navigate('/sign-in')} />,
   }
   return (
-    <AuthLayout {...(step === 'code' ? { title: 'One more step' } : headingFor(facts))}>
+    <AuthLayout {...(step === 'code' ? { title: 'Two-factor authentication' } : headingFor(link))}>
       <Stack>
         {steps[step]()}
         {!passwordError && <ErrorAlert error={use.error} />}
@@ -79,23 +83,21 @@ export function AcceptLink({ link, facts, signedIn }: AcceptLinkProps) {
   )
 }
 
-function headingFor({ purpose, email, role, step, workspace }: Facts): { title: string; lead: string } {
+function headingFor({ purpose, email, role, step, workspace }: LinkDetails): {
+  title: string
+  description: string
+} {
   if (purpose === 'reset' || !workspace)
-    return { title: 'Choose another password', lead: email ? `For the account ${email}.` : '' }
-  const title = `Join ${workspace.name}`
-  // Only the link of the first start names nobody: there is nobody yet who could invite.
+    return { title: 'Set a new password', description: email ? `For the account ${email}.` : '' }
+  // Only the setup link of a new server is for an owner without naming an address.
   if (!email && role === 'owner')
     return {
-      title: `Set up the first owner of ${workspace.name}`,
-      lead: 'An owner may do everything in the workspace, and invites the others.',
+      title: 'Create the owner account',
+      description: `The owner has full access to the workspace ${workspace.name} and invites its members.`,
     }
-  const invited = `You were invited${role ? ` as ${roleNames[role].toLowerCase()}` : ''}`
-  if (!email) return { title, lead: `${invited}.` }
-  return {
-    title,
-    lead:
-      step === 'sign_in'
-        ? `${invited}. There is an account for ${email} already: sign in to go on.`
-        : `${invited}, with the address ${email}.`,
-  }
+  const title = `Join ${workspace.name}`
+  const invited = `You have been invited${role ? ` as ${roleNames[role].toLowerCase()}` : ''}`
+  if (!email) return { title, description: `${invited}.` }
+  if (step !== 'sign_in') return { title, description: `${invited}, with the address ${email}.` }
+  return { title, description: `${invited}. Sign in to your account ${email} to continue.` }
 }

@@ -1,4 +1,4 @@
-// The frame of the pages for people who are not signed in.
+// Layout of the pages that do not require a session.
 import { Box, Group, Paper, Stack, Text, Title } from '@mantine/core'
 import { useDocumentTitle } from '@mantine/hooks'
 import type { ReactNode } from 'react'
@@ -7,14 +7,14 @@ import classes from './auth-layout.module.css'
 
 interface AuthLayoutProps {
   title: string
-  lead?: ReactNode
+  description?: ReactNode
   children?: ReactNode
 }
 
-export function AuthLayout({ title, lead, children }: AuthLayoutProps) {
+export function AuthLayout({ title, description, children }: AuthLayoutProps) {
   useDocumentTitle(`${title} · Adit`)
   return (
-    <Box component="main" mih="100dvh" px="md" py="clamp(2rem, 10vh, 6rem)" className={classes.ground}>
+    <Box component="main" mih="100dvh" px="md" py="clamp(2rem, 10vh, 6rem)" className={classes.background}>
       <Stack w="100%" maw={420} mx="auto" gap="lg">
         <Group gap="xs" justify="center" className={classes.logo}>
           <Logo size={36} />
@@ -26,9 +26,9 @@ export function AuthLayout({ title, lead, children }: AuthLayoutProps) {
               <Title order={1} size="h3">
                 {title}
               </Title>
-              {lead && (
+              {description && (
                 <Text c="dimmed" size="sm">
-                  {lead}
+                  {description}
                 </Text>
               )}
             </Stack>

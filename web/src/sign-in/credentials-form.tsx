@@ -1,39 +1,38 @@
+// Form that creates an account or sets a password, depending on the purpose of the link.
 import { Button, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import type { Input, Output } from '../api.ts'
 import { isPasswordLength, NewPasswordInput } from '../components/new-password-input.tsx'
 
-const TOO_SHORT = 'To go on, choose a password of at least 8 characters.'
-
 interface CredentialsFormProps {
-  facts: Output<'links.read'>
-  /** Why the password that was chosen before is refused. */
+  link: Output<'links.read'>
+  /** Why the server rejected the submitted password. */
   passwordError: string | undefined
   isPending: boolean
-  onChosen: (chosen: Omit<Input<'links.use'>, 'link'>) => void
+  onSubmit: (credentials: Omit<Input<'links.use'>, 'link'>) => void
 }
 
-export function CredentialsForm({ facts, passwordError, isPending, onChosen }: CredentialsFormProps) {
+export function CredentialsForm({ link, passwordError, isPending, onSubmit }: CredentialsFormProps) {
   const [email, setEmail] = useState('')
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
-  const [refused, setRefused] = useState('')
+  const [submittedPassword, setSubmittedPassword] = useState('')
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    setRefused(password)
-    onChosen({
+    setSubmittedPassword(password)
+    onSubmit({
       password,
-      ...(facts.isNew && { name: name.trim() }),
-      ...(facts.email === null && { email: email.trim() }),
+      ...(link.isNew && { name: name.trim() }),
+      ...(link.email === null && { email: email.trim() }),
     })
   }
   return (
     <form onSubmit={submit}>
       <Stack>
-        {facts.email === null ? (
+        {link.email === null ? (
           <TextInput
-            label="E-mail"
-            description="With it you sign in from now on"
+            label="Email"
+            description="You sign in with this address."
             type="email"
             autoComplete="username"
             required
@@ -42,16 +41,16 @@ export function CredentialsForm({ facts, passwordError, isPending, onChosen }: C
             onChange={(event) => setEmail(event.currentTarget.value)}
           />
         ) : (
-          // For password managers, which store a password with its user name.
-          <input hidden readOnly name="username" autoComplete="username" value={facts.email} />
+          // Password managers store a password with its user name.
+          <input hidden readOnly name="username" autoComplete="username" value={link.email} />
         )}
-        {facts.isNew && (
+        {link.isNew && (
           <TextInput
             label="Name"
-            description="What others in the workspace see"
+            description="Shown to other members."
             autoComplete="name"
             required
-            autoFocus={facts.email !== null}
+            autoFocus={link.email !== null}
             maxLength={80}
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
@@ -61,21 +60,21 @@ export function CredentialsForm({ facts, passwordError, isPending, onChosen }: C
           label="Password"
           value={password}
           onChange={setPassword}
-          autoFocus={facts.email !== null && !facts.isNew}
-          // Another one may be good: that is said when it was tried.
-          error={password === refused ? passwordError : undefined}
+          autoFocus={link.email !== null && !link.isNew}
+          // The error is about the submitted password, not about one that is being typed.
+          error={password === submittedPassword ? passwordError : undefined}
         />
         <Button
           type="submit"
           loading={isPending}
           disabled={!isPasswordLength(password)}
-          aria-describedby={isPasswordLength(password) ? undefined : 'why-not-yet'}
+          aria-describedby={isPasswordLength(password) ? undefined : 'submit-note'}
         >
-          {facts.purpose === 'reset' ? 'Set password' : 'Join'}
+          {link.purpose === 'reset' ? 'Set password' : 'Create account'}
         </Button>
         {!isPasswordLength(password) && (
-          <Text id="why-not-yet" size="xs" c="dimmed" ta="center">
-            {TOO_SHORT}
+          <Text id="submit-note" size="xs" c="dimmed" ta="center">
+            Enter a password of at least 8 characters to continue.
           </Text>
         )}
       </Stack>

@@ -1,20 +1,20 @@
-// Asking for a link to set another password.
+// Requests a password reset link by email.
 import { Alert, Anchor, Button, Skeleton, Stack, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { Link } from 'wouter'
 import { call } from '../api.ts'
 import { ErrorAlert, QueryResult } from '../components/query-states.tsx'
-import { allowSignedOut, optionsQuery } from '../queries.ts'
+import { allowSignedOut, signInOptionsQuery } from '../queries.ts'
 import { AuthLayout } from './auth-layout.tsx'
 import { ResetByOperator } from './reset-by-operator.tsx'
 
 export function ForgotPasswordPage() {
-  const options = useQuery(optionsQuery)
+  const options = useQuery(signInOptionsQuery)
   return (
-    <AuthLayout title="Forgotten password">
+    <AuthLayout title="Reset your password">
       <QueryResult query={options} skeleton={<Skeleton h={36} />}>
-        {({ resetByMail }) => (resetByMail ? <AskForMail /> : <ResetByOperator />)}
+        {({ resetByMail }) => (resetByMail ? <ResetByEmail /> : <ResetByOperator />)}
       </QueryResult>
       <Anchor component={Link} href="/sign-in" size="sm" ta="center">
         Back to sign-in
@@ -23,28 +23,29 @@ export function ForgotPasswordPage() {
   )
 }
 
-function AskForMail() {
+function ResetByEmail() {
   const [email, setEmail] = useState('')
-  const ask = useMutation({
+  const request = useMutation({
     mutationFn: () => call('sign-in.forgotten', { email: email.trim() }),
     ...allowSignedOut,
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    ask.mutate()
+    request.mutate()
   }
-  if (ask.isSuccess)
+  if (request.isSuccess)
     return (
       <Alert color="teal" role="status">
-        If this address is known here, a mail is on its way. Its link works once, within 24 hours.
+        If there is an account with this address, we have sent it a reset link. The link works once and
+        expires in 24 hours.
       </Alert>
     )
   return (
     <form onSubmit={submit}>
       <Stack>
         <TextInput
-          label="E-mail"
-          description="We send you a link with which you can choose another password"
+          label="Email"
+          description="We will send a reset link to this address."
           type="email"
           autoComplete="username"
           required
@@ -52,9 +53,9 @@ function AskForMail() {
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}
         />
-        <ErrorAlert error={ask.error} />
-        <Button type="submit" loading={ask.isPending}>
-          Send link
+        <ErrorAlert error={request.error} />
+        <Button type="submit" loading={request.isPending}>
+          Send reset link
         </Button>
       </Stack>
     </form>

@@ -1,17 +1,17 @@
-// Where there is no link to use.
+// Pages for links that cannot be used.
 import { Anchor, Button, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
-import { optionsQuery } from '../queries.ts'
+import { signInOptionsQuery } from '../queries.ts'
 import { AuthLayout } from './auth-layout.tsx'
 
-/** After loading the page again: what follows # was taken out of the address, and is stored nowhere. */
+/** After a reload: the token was removed from the URL and is stored nowhere. */
 export function MissingLink() {
   return (
     <AuthLayout title="Open the link again">
       <Text size="sm">
-        To keep it secret, this page has taken your link out of the address, and forgets it when it is loaded
-        again. Open the link once more from where you got it.
+        Links are removed from the address bar when they are opened, to keep them secret. Open the link again
+        from the message that you received.
       </Text>
       <Button component={Link} href="/sign-in" variant="default">
         Go to sign-in
@@ -21,22 +21,19 @@ export function MissingLink() {
 }
 
 export function InvalidLink() {
-  const options = useQuery(optionsQuery)
+  const options = useQuery(signInOptionsQuery)
   return (
-    <AuthLayout title="This link is no longer good">
+    <AuthLayout title="This link is invalid, expired or already used">
       <Text size="sm">
-        A link works once and within 24 hours, and whoever made it can revoke it. Perhaps you have used it
-        already: then just sign in.
-      </Text>
-      <Text size="sm">
-        Otherwise ask the person who invited you, or the operator of this server, for a new one.
+        Links work once and expire after 24 hours. If you have already used this one, sign in. Otherwise ask
+        the person who invited you, or the operator of this server, for a new link.
       </Text>
       <Button component={Link} href="/sign-in">
         Go to sign-in
       </Button>
       {options.data?.resetByMail && (
         <Anchor component={Link} href="/forgotten" size="sm" ta="center">
-          Forgotten password?
+          Forgot password?
         </Anchor>
       )}
     </AuthLayout>

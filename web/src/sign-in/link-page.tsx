@@ -1,11 +1,11 @@
-// What a link that somebody was given leads to: joining a workspace, or setting another password.
+// Landing page of invitation and password reset links.
 import { Skeleton } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { call } from '../api.ts'
 import { ApiError } from '../api-error.ts'
 import { LoadError } from '../components/query-states.tsx'
-import { allowSignedOut } from '../queries.ts'
+import { allowSignedOut, optionalSessionQuery } from '../queries.ts'
 import { AcceptLink } from './accept-link.tsx'
 import { AuthLayout } from './auth-layout.tsx'
 import { InvalidLink, MissingLink } from './invalid-link.tsx'
@@ -13,61 +13,51 @@ import { readLinkToken } from './link-token.ts'
 import { WrongAccount } from './wrong-account.tsx'
 
 export function LinkPage() {
-  const [{ link, opened }, setLink] = useState(() => ({ link: readLinkToken(), opened: 0 }))
-  // A link that is opened where this page is shown already changes the address and loads nothing.
+  const [{ token, opened }, setLink] = useState(() => ({ token: readLinkToken(), opened: 0 }))
+  // Opening another link in this tab changes only the fragment, so the page is not loaded again.
   useEffect(() => {
-    const openAgain = () => {
+    const onHashChange = () => {
       if (location.hash.length > 1)
-        setLink((before) => ({ link: readLinkToken(), opened: before.opened + 1 }))
+        setLink((previous) => ({ token: readLinkToken(), opened: previous.opened + 1 }))
     }
-    window.addEventListener('hashchange', openAgain)
-    return () => window.removeEventListener('hashchange', openAgain)
+    window.addEventListener('hashchange', onHashChange)
+    return () => window.removeEventListener('hashchange', onHashChange)
   }, [])
-  if (!link) return <MissingLink />
-  return <OpenedLink key={opened} link={link} opened={opened} />
+  if (!token) return <MissingLink />
+  return <OpenedLink key={opened} token={token} opened={opened} />
 }
 
-function OpenedLink({ link, opened }: { link: string; opened: number }) {
-  const shared = { gcTime: 0, staleTime: Number.POSITIVE_INFINITY, ...allowSignedOut }
-  const facts = useQuery({
-    // The link itself is a secret, and not for the key of a cache.
-    queryKey: ['link', opened, 'facts'],
-    queryFn: () => call('links.read', { link }),
-    ...shared,
+function OpenedLink({ token, opened }: { token: string; opened: number }) {
+  const link = useQuery({
+    // Not the token: it is a secret, and does not belong in the key of a cache.
+    queryKey: ['link', opened],
+    queryFn: () => call('links.read', { link: token }),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    ...allowSignedOut,
   })
-  /** Null for one who is not signed in. */
-  const visitor = useQuery({
-    queryKey: ['link', opened, 'visitor'],
-    queryFn: async () => {
-      try {
-        return (await call('session.read')).person
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 401) return null
-        throw error
-      }
-    },
-    ...shared,
-  })
-  const error = facts.error ?? visitor.error
+  const session = useQuery({ ...optionalSessionQuery, staleTime: Number.POSITIVE_INFINITY })
+  const error = link.error ?? session.error
   if (error instanceof ApiError && (error.code === 'not_found' || error.code === 'invalid_request'))
     return <InvalidLink />
-  const again = () => Promise.all([facts.refetch(), visitor.refetch()])
+  const reload = () => Promise.all([link.refetch(), session.refetch()])
   if (error)
     return (
-      <AuthLayout title="Your link">
-        <LoadError error={error} retry={again} isRetrying={facts.isFetching || visitor.isFetching} />
+      <AuthLayout title="Open link">
+        <LoadError error={error} retry={reload} isRetrying={link.isFetching || session.isFetching} />
       </AuthLayout>
     )
-  if (!facts.data || visitor.data === undefined)
+  if (!link.data || session.data === undefined)
     return (
-      <AuthLayout title="One moment">
+      <AuthLayout title="Loading …">
         <Skeleton h={36} />
         <Skeleton h={36} />
       </AuthLayout>
     )
-  const { email, step } = facts.data
-  if (email && visitor.data && visitor.data.email !== email)
-    return <WrongAccount signedIn={visitor.data} email={email} onSignedOut={again} />
-  // What to do first depends on who is signed in.
-  return <AcceptLink key={step} link={link} facts={facts.data} signedIn={visitor.data} />
+  const { email, step } = link.data
+  const user = session.data?.person ?? null
+  if (email && user && user.email !== email)
+    return <WrongAccount user={user} email={email} onSignedOut={reload} />
+  // Remounted when the step changes: the first step depends on who is signed in.
+  return <AcceptLink key={step} token={token} link={link.data} user={user} />
 }

@@ -1,13 +1,13 @@
-// The token of a link stands after #, where no server sees it; once read it is out of the address bar and history, and
-// kept in memory only.
+// The token of an invitation or reset link. It is in the URL fragment, which browsers do not send to servers; once read it
+// is removed from the address bar and the history, and kept in memory only.
 
-let taken: string | undefined
+let token: string | undefined
 
-/** Read once: React may ask twice, and by then the address bar is clean. Empty after the page was loaded again. */
+/** React may call it twice, after the fragment is gone. Empty after a reload. */
 export function readLinkToken(): string {
   if (location.hash.length > 1) {
-    taken = location.hash.slice(1)
+    token = location.hash.slice(1)
     history.replaceState(history.state, '', location.pathname)
   }
-  return taken ?? ''
+  return token ?? ''
 }

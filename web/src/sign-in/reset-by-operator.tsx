@@ -1,11 +1,11 @@
 import { Code, Text } from '@mantine/core'
 
-/** Where no mail is sent, only the operator can make a link to set another password. */
+/** Help for servers without email, where only the operator can create a password reset link. */
 export function ResetByOperator() {
   return (
     <Text size="sm">
-      This server sends no mail. Ask the operator of this server for a link with which you set another
-      password; it is made by <Code>adit admin user reset</Code>.
+      This server does not send email. Ask its operator for a password reset link; they create it with{' '}
+      <Code>adit admin user reset</Code>.
     </Text>
   )
 }

@@ -1,4 +1,4 @@
-// Signing in by password, and by the code of a second factor where there is one.
+// Sign-in with a password, and with a code if two-factor authentication is on.
 import { Button, PasswordInput, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
@@ -7,10 +7,10 @@ import { ErrorAlert } from '../components/query-states.tsx'
 import { allowSignedOut } from '../queries.ts'
 
 interface SignInFormProps {
-  /** Where it must be this one. */
+  /** Fixes the address, for links that belong to one account. */
   email?: string | null
   onSignedIn: () => void
-  /** Other ways in, until the password was given. */
+  /** Other sign-in methods, hidden while a code is asked for. */
   children?: ReactNode
 }
 
@@ -19,7 +19,11 @@ export function SignInForm({ email: fixedEmail, onSignedIn, children }: SignInFo
   if (needsCode) return <CodeForm onSignedIn={onSignedIn} onBack={() => setNeedsCode(false)} />
   return (
     <>
-      <PasswordForm fixedEmail={fixedEmail} onSignedIn={onSignedIn} onCodeWanted={() => setNeedsCode(true)} />
+      <PasswordForm
+        fixedEmail={fixedEmail}
+        onSignedIn={onSignedIn}
+        onCodeRequired={() => setNeedsCode(true)}
+      />
       {children}
     </>
   )
@@ -28,15 +32,15 @@ export function SignInForm({ email: fixedEmail, onSignedIn, children }: SignInFo
 interface PasswordFormProps {
   fixedEmail: string | null | undefined
   onSignedIn: () => void
-  onCodeWanted: () => void
+  onCodeRequired: () => void
 }
 
-function PasswordForm({ fixedEmail, onSignedIn, onCodeWanted }: PasswordFormProps) {
+function PasswordForm({ fixedEmail, onSignedIn, onCodeRequired }: PasswordFormProps) {
   const [email, setEmail] = useState(fixedEmail ?? '')
   const [password, setPassword] = useState('')
   const signIn = useMutation({
     mutationFn: () => call('sign-in.password', { email: email.trim(), password }),
-    onSuccess: ({ next }) => (next === 'code' ? onCodeWanted() : onSignedIn()),
+    onSuccess: ({ next }) => (next === 'code' ? onCodeRequired() : onSignedIn()),
     ...allowSignedOut,
   })
   const submit = (event: FormEvent) => {
@@ -47,7 +51,7 @@ function PasswordForm({ fixedEmail, onSignedIn, onCodeWanted }: PasswordFormProp
     <form onSubmit={submit}>
       <Stack>
         <TextInput
-          label="E-mail"
+          label="Email"
           type="email"
           autoComplete="username"
           required
@@ -74,26 +78,23 @@ function PasswordForm({ fixedEmail, onSignedIn, onCodeWanted }: PasswordFormProp
 
 export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBack: () => void }) {
   const [code, setCode] = useState('')
-  const giveCode = useMutation({
+  const submitCode = useMutation({
     mutationFn: () => call('sign-in.code', { code: code.trim() }),
     onSuccess: onSignedIn,
     ...allowSignedOut,
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    giveCode.mutate()
+    submitCode.mutate()
   }
   return (
     <form onSubmit={submit}>
       <Stack>
-        <Text size="sm">
-          Your password is right. Now enter the code that your authenticator shows, or one of your recovery
-          codes.
-        </Text>
+        <Text size="sm">Enter the code from your authenticator app, or one of your recovery codes.</Text>
         <TextInput
           label="Code"
-          description="Recovery codes are typed exactly as they were written."
-          // Not numeric: recovery codes have letters, which the keyboard of a phone must offer.
+          description="Enter recovery codes exactly as they were shown."
+          // Not numeric: recovery codes contain letters.
           inputMode="text"
           autoComplete="one-time-code"
           autoCapitalize="off"
@@ -103,16 +104,16 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
           minLength={6}
           maxLength={20}
           autoFocus
-          className="figure"
+          className="tabular"
           value={code}
           onChange={(event) => setCode(event.currentTarget.value)}
         />
-        <ErrorAlert error={giveCode.error} />
-        <Button type="submit" loading={giveCode.isPending}>
+        <ErrorAlert error={submitCode.error} />
+        <Button type="submit" loading={submitCode.isPending}>
           Sign in
         </Button>
         <Button variant="subtle" onClick={onBack}>
-          Start again
+          Back to sign-in
         </Button>
       </Stack>
     </form>

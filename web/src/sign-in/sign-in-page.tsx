@@ -1,65 +1,80 @@
-// The way in.
-import { Alert, Anchor, Button, Divider } from '@mantine/core'
+// The sign-in page. Users who are already signed in are redirected to the dashboard.
+import { Alert, Anchor, Button, Divider, Skeleton } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link, useLocation, useSearchParams } from 'wouter'
+import { Link, Redirect, useLocation, useSearchParams } from 'wouter'
 import { useHistoryState } from 'wouter/use-browser-location'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { WarningIcon } from '../icons.tsx'
-import { allowSignedOut, optionsQuery, queryClient, type SignInState } from '../queries.ts'
+import {
+  allowSignedOut,
+  optionalSessionQuery,
+  queryClient,
+  type SignInState,
+  signInOptionsQuery,
+} from '../queries.ts'
 import { AuthLayout } from './auth-layout.tsx'
 import { ResetByOperator } from './reset-by-operator.tsx'
 import { SignInForm } from './sign-in-form.tsx'
 
-const refusals: Record<string, string> = {
-  not_invited: 'Nobody has invited this account yet. Ask an owner of your workspace for an invitation.',
+/** Messages for the error codes with which single sign-on returns. */
+const ssoErrors: Record<string, string> = {
+  not_invited: 'This account has not been invited. Ask an owner of your workspace for an invitation.',
   email_unverified:
-    'The identity provider has not verified your e-mail address. Have it verified there, or open the link of your ' +
-    'invitation and choose a password.',
+    'The identity provider has not verified your email address. Verify it there, or open your invitation link and set a ' +
+    'password.',
   account_exists:
-    'There is an account with your e-mail address that is not linked to the identity provider. Sign in with its ' +
-    'password. If it has none, ask the operator of this server for a link to set one.',
-  disabled: 'This account is disabled. Ask the operator of this server.',
-  failed: 'Signing in at the identity provider has failed. Try again, or ask the operator.',
-  cancelled: 'Signing in at the identity provider was cancelled.',
+    'The account with your email address is not linked to the identity provider. Sign in with its password. If it has ' +
+    'none, ask the operator of this server for a link to set one.',
+  disabled: 'This account is disabled. Contact the operator of this server.',
+  failed: 'Sign-in with the identity provider failed. Try again, or contact the operator of this server.',
+  cancelled: 'Sign-in with the identity provider was canceled.',
 }
 
 export function SignInPage() {
-  const [, navigate] = useLocation()
   const [search] = useSearchParams()
-  const options = useQuery(optionsQuery)
-  const refusal = search.get('error')
-  const from = useHistoryState<SignInState | null>()
-
-  const enter = () => {
-    queryClient.clear()
-    navigate('/', { replace: true })
-  }
-
+  const ssoError = search.get('error')
+  const session = useQuery(optionalSessionQuery)
+  if (session.data && !ssoError) return <Redirect to="/" replace />
   return (
     <AuthLayout title="Sign in">
-      {refusal && (
-        <Alert color="red" icon={<WarningIcon />} role="alert">
-          {refusals[refusal] ?? refusals.failed}
-        </Alert>
-      )}
-      {from?.wasSignedIn && !refusal && (
-        <Alert color="amber" icon={<WarningIcon />} role="status">
-          You were signed out. Sign in again to go on.
-        </Alert>
-      )}
-      <SignInForm onSignedIn={enter}>
-        {options.data?.sso && <SsoButton host={options.data.sso} />}
-        <Forgotten resetByMail={options.data?.resetByMail} />
-        <ErrorAlert error={options.error} />
-      </SignInForm>
+      {session.isPending ? <Skeleton h={180} /> : <SignInMethods ssoError={ssoError} />}
     </AuthLayout>
   )
 }
 
+function SignInMethods({ ssoError }: { ssoError: string | null }) {
+  const [, navigate] = useLocation()
+  const options = useQuery(signInOptionsQuery)
+  const historyState = useHistoryState<SignInState | null>()
+  const enter = () => {
+    queryClient.clear()
+    navigate('/', { replace: true })
+  }
+  return (
+    <>
+      {ssoError && (
+        <Alert color="red" icon={<WarningIcon />} role="alert">
+          {ssoErrors[ssoError] ?? ssoErrors.failed}
+        </Alert>
+      )}
+      {historyState?.wasSignedIn && !ssoError && (
+        <Alert color="amber" icon={<WarningIcon />} role="status">
+          Your session has ended. Sign in again to continue.
+        </Alert>
+      )}
+      <SignInForm onSignedIn={enter}>
+        {options.data?.sso && <SsoButton host={options.data.sso} />}
+        <ForgotPassword resetByMail={options.data?.resetByMail} />
+        <ErrorAlert error={options.error} />
+      </SignInForm>
+    </>
+  )
+}
+
 function SsoButton({ host }: { host: string }) {
-  const begin = useMutation({
+  const start = useMutation({
     mutationFn: () => call('sign-in.sso'),
     onSuccess: ({ url }) => location.assign(url),
     ...allowSignedOut,
@@ -67,11 +82,11 @@ function SsoButton({ host }: { host: string }) {
   return (
     <>
       <Divider label="or" />
-      <ErrorAlert error={begin.error} />
+      <ErrorAlert error={start.error} />
       <Button
         variant="default"
-        loading={begin.isPending || begin.isSuccess}
-        onClick={() => begin.mutate()}
+        loading={start.isPending || start.isSuccess}
+        onClick={() => start.mutate()}
         styles={{
           label: { whiteSpace: 'normal', overflowWrap: 'anywhere' },
           root: { minHeight: 36, height: 'auto' },
@@ -83,12 +98,12 @@ function SsoButton({ host }: { host: string }) {
   )
 }
 
-function Forgotten({ resetByMail }: { resetByMail: boolean | undefined }) {
-  const [asked, setAsked] = useState(false)
+function ForgotPassword({ resetByMail }: { resetByMail: boolean | undefined }) {
+  const [isOpen, setOpen] = useState(false)
   if (resetByMail)
     return (
       <Anchor component={Link} href="/forgotten" size="sm" ta="center">
-        Forgotten password?
+        Forgot password?
       </Anchor>
     )
   return (
@@ -97,12 +112,12 @@ function Forgotten({ resetByMail }: { resetByMail: boolean | undefined }) {
         component="button"
         type="button"
         size="sm"
-        aria-expanded={asked}
-        onClick={() => setAsked(!asked)}
+        aria-expanded={isOpen}
+        onClick={() => setOpen(!isOpen)}
       >
-        Forgotten password?
+        Forgot password?
       </Anchor>
-      {asked && (
+      {isOpen && (
         <div role="status">
           <ResetByOperator />
         </div>

@@ -1,4 +1,4 @@
-// A link for one person, opened where another one is signed in.
+// Shown when a link for one account is opened while another one is signed in.
 import { Anchor, Button, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from 'wouter'
@@ -9,13 +9,13 @@ import type { Session } from '../session.tsx'
 import { AuthLayout } from './auth-layout.tsx'
 
 interface WrongAccountProps {
-  signedIn: Session['person']
-  /** Whom the link is for. */
+  user: Session['person']
+  /** Address that the link is for. */
   email: string
   onSignedOut: () => Promise<unknown>
 }
 
-export function WrongAccount({ signedIn, email, onSignedOut }: WrongAccountProps) {
+export function WrongAccount({ user, email, onSignedOut }: WrongAccountProps) {
   const signOut = useMutation({
     mutationFn: () => call('session.end'),
     onSuccess: () => {
@@ -26,18 +26,18 @@ export function WrongAccount({ signedIn, email, onSignedOut }: WrongAccountProps
     ...allowSignedOut,
   })
   return (
-    <AuthLayout title="This link is for somebody else">
+    <AuthLayout title="This link is for another account">
       <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-        You are signed in as <strong>{signedIn.name}</strong> ({signedIn.email}); this link is for{' '}
+        You are signed in as <strong>{user.name}</strong> ({user.email}), but the link is for{' '}
         <strong>{email}</strong>.
       </Text>
-      <Text size="sm">If that is you too, sign out here and go on with the link.</Text>
+      <Text size="sm">Sign out to continue with the other account.</Text>
       <ErrorAlert error={signOut.error} />
       <Button loading={signOut.isPending} onClick={() => signOut.mutate()}>
-        Sign out and go on
+        Sign out and continue
       </Button>
       <Anchor component={Link} href="/" size="sm" ta="center">
-        Stay signed in as {signedIn.name}
+        Stay signed in as {user.name}
       </Anchor>
     </AuthLayout>
   )

@@ -1,9 +1,9 @@
-// Draws series by day. Nothing moves and no point has a mark of its own, so that a year is drawn in one go.
+// Implementations of the charts, without animation and without a dot per point, so that long ranges draw fast.
 import '@mantine/charts/styles.css'
 import { AreaChart, BarChart } from '@mantine/charts'
 import { useIsPhone } from '../components/use-is-phone.ts'
 import { formatBytes, formatCount, formatDay } from '../format.ts'
-import type { Series } from '../queries.ts'
+import type { ChartProps } from './charts.tsx'
 import { timeAxis } from './time-axis.ts'
 import { byteAxis, countAxis } from './value-axis.ts'
 
@@ -17,96 +17,80 @@ const shared = {
   tickLine: 'none',
   strokeDasharray: '3 4',
   tooltipAnimationDuration: 0,
-  // Lines that are not drawn would be laid out all the same, and the text of every day measured for it.
+  // Recharts lays out vertical grid lines even if they are hidden, and measures the label of every point for it.
   gridProps: { verticalCoordinatesGenerator: () => [] },
-  // The table of figures is the way for the keyboard and for screen readers.
+  // Keyboard and screen reader users have the table of daily figures.
   'aria-hidden': true,
 } as const
 
-const still = { isAnimationActive: false } as const
-const quiet = { accessibilityLayer: false } as const
+const noAnimation = { isAnimationActive: false } as const
+const noAccessibilityLayer = { accessibilityLayer: false } as const
 
-/** Drawn figures need not be exact, and recharts knows numbers only. */
-const drawn = (series: Series, pick: 'requests' | 'bytesIn' | 'bytesOut' | 'peakTunnels') =>
-  series.map((entry) => Number(entry[pick]))
+const tooltip = (interval: ChartProps['interval']) => ({
+  // Also called before the pointer is over a point.
+  labelFormatter: (day: unknown) =>
+    typeof day !== 'string' ? '' : interval === 'week' ? `Week of ${formatDay(day)}` : formatDay(day),
+})
 
-/** It is asked for before any day is pointed at, too. */
-const tooltip = { labelFormatter: (day: unknown) => (typeof day === 'string' ? formatDay(day) : '') }
-
-export function Bytes({ series }: { series: Series }) {
-  const bytesIn = drawn(series, 'bytesIn')
-  const bytesOut = drawn(series, 'bytesOut')
-  const { axis, margin } = timeAxis(series, useIsPhone() ? 'phone' : 'wide')
+export function TrafficImpl({ points, interval }: ChartProps) {
+  const { axis, margin } = timeAxis(points, useIsPhone() ? 'phone' : 'wide')
+  const max = Math.max(...points.flatMap(({ bytesIn, bytesOut }) => [bytesIn, bytesOut]))
   return (
     <AreaChart
       {...shared}
-      data={series.map(({ day }, index) => ({ day, in: bytesIn[index], out: bytesOut[index] }))}
+      data={points}
       series={[
-        { name: 'out', label: 'Bytes out', color: OUT },
-        { name: 'in', label: 'Bytes in', color: IN },
+        { name: 'bytesOut', label: 'Bytes out', color: OUT },
+        { name: 'bytesIn', label: 'Bytes in', color: IN },
       ]}
-      // Straight from day to day: a curve would show values that never were.
+      // Linear: a curve would show values that did not occur.
       curveType="linear"
       withDots={false}
       withLegend
       fillOpacity={0.22}
       valueFormatter={formatBytes}
       xAxisProps={axis}
-      yAxisProps={{ width: 72, ...byteAxis(Math.max(...bytesIn, ...bytesOut)) }}
-      areaProps={still}
-      areaChartProps={{ ...quiet, margin }}
-      tooltipProps={tooltip}
+      yAxisProps={{ width: 72, ...byteAxis(max) }}
+      areaProps={noAnimation}
+      areaChartProps={{ ...noAccessibilityLayer, margin }}
+      tooltipProps={tooltip(interval)}
     />
   )
 }
 
-export function Requests({ series }: { series: Series }) {
-  const requests = drawn(series, 'requests')
-  const { axis, margin } = timeAxis(series, useIsPhone() ? 'phone' : 'half')
+export function RequestsImpl({ points, interval }: ChartProps) {
+  const { axis, margin } = timeAxis(points, useIsPhone() ? 'phone' : 'half')
   return (
     <AreaChart
       {...shared}
-      data={series.map(({ day }, index) => ({ day, requests: requests[index] }))}
+      data={points}
       series={[{ name: 'requests', label: 'Requests', color: IN }]}
       curveType="linear"
       withDots={false}
       fillOpacity={0.22}
       valueFormatter={formatCount}
       xAxisProps={axis}
-      yAxisProps={{ width: 56, ...countAxis(Math.max(...requests)) }}
-      areaProps={still}
-      areaChartProps={{ ...quiet, margin }}
-      tooltipProps={tooltip}
+      yAxisProps={{ width: 56, ...countAxis(Math.max(...points.map(({ requests }) => requests))) }}
+      areaProps={noAnimation}
+      areaChartProps={{ ...noAccessibilityLayer, margin }}
+      tooltipProps={tooltip(interval)}
     />
   )
 }
 
-/** Beyond this, bars are thinner than the gaps between them, and each costs as much as a whole line. */
-const BARS_MOST = 90
-
-export function Peak({ series }: { series: Series }) {
-  const peak = drawn(series, 'peakTunnels')
-  const { axis, margin } = timeAxis(series, useIsPhone() ? 'phone' : 'half')
-  const asEither = {
-    ...shared,
-    data: series.map(({ day }, index) => ({ day, peak: peak[index] })),
-    series: [{ name: 'peak', label: 'Peak tunnels', color: OUT }],
-    valueFormatter: formatCount,
-    xAxisProps: axis,
-    yAxisProps: { width: 56, ...countAxis(Math.max(...peak)) },
-    tooltipProps: tooltip,
-  }
-  if (series.length <= BARS_MOST)
-    return <BarChart {...asEither} barProps={still} barChartProps={{ ...quiet, margin }} />
+export function PeakTunnelsImpl({ points, interval }: ChartProps) {
+  const { axis, margin } = timeAxis(points, useIsPhone() ? 'phone' : 'half')
   return (
-    <AreaChart
-      {...asEither}
-      curveType="step"
-      withDots={false}
-      fillOpacity={0.22}
-      strokeWidth={1.5}
-      areaProps={still}
-      areaChartProps={{ ...quiet, margin }}
+    <BarChart
+      {...shared}
+      data={points}
+      series={[{ name: 'peakTunnels', label: 'Peak tunnels', color: OUT }]}
+      valueFormatter={formatCount}
+      xAxisProps={axis}
+      yAxisProps={{ width: 56, ...countAxis(Math.max(...points.map(({ peakTunnels }) => peakTunnels))) }}
+      barProps={noAnimation}
+      barChartProps={{ ...noAccessibilityLayer, margin }}
+      tooltipProps={tooltip(interval)}
     />
   )
 }

@@ -1,26 +1,35 @@
-// The charts, loaded when first wanted: what draws them weighs as much as the rest of the page.
+// Charts of usage over time. The chart library is as large as the rest of the bundle, so it is a chunk of its own.
 import { Skeleton, Stack, Text, Title } from '@mantine/core'
-import { type ComponentType, lazy, Suspense } from 'react'
+import { type ComponentType, lazy, Suspense, useMemo } from 'react'
 import type { Series } from '../queries.ts'
+import { byDay, byWeek, type ChartPoint } from './weeks.ts'
 
-const drawings = () => import('./chart-impl.tsx')
+const loadCharts = () => import('./chart-impl.tsx')
 
-/** Ahead of time, while nothing else is to be done: what draws is large, and reading it in would hold up the first chart. */
+/** Loads the chunk while the browser is idle, so that the first chart is not delayed by it. */
 export function preloadCharts(): () => void {
-  const idle = window.requestIdleCallback?.(() => void drawings().catch(() => {}))
+  const idle = window.requestIdleCallback?.(() => void loadCharts().catch(() => {}))
   return () => idle !== undefined && window.cancelIdleCallback(idle)
 }
 
-const chart = (title: string, pick: keyof Awaited<ReturnType<typeof drawings>>, note?: string) => {
-  const Drawing = lazy(async () => ({
-    default: (await drawings())[pick] as ComponentType<{ series: Series }>,
-  }))
+export interface ChartProps {
+  points: ChartPoint[]
+  interval: 'day' | 'week'
+}
+
+/** More points than this are too dense to read: longer ranges are drawn by week. */
+const MAX_DAYS = 120
+
+const chart = (title: string, name: keyof Awaited<ReturnType<typeof loadCharts>>, note?: string) => {
+  const Impl = lazy(async () => ({ default: (await loadCharts())[name] as ComponentType<ChartProps> }))
   return function Chart({ series }: { series: Series }) {
+    const interval = series.length > MAX_DAYS ? 'week' : 'day'
+    const points = useMemo(() => (interval === 'week' ? byWeek(series) : byDay(series)), [series, interval])
     return (
       <Stack component="figure" gap="sm" m={0}>
         <figcaption>
           <Title order={3} size="h5">
-            {title}
+            {title} per {interval}
           </Title>
           {note && (
             <Text size="xs" c="dimmed">
@@ -29,13 +38,17 @@ const chart = (title: string, pick: keyof Awaited<ReturnType<typeof drawings>>, 
           )}
         </figcaption>
         <Suspense fallback={<Skeleton h={240} />}>
-          <Drawing series={series} />
+          <Impl points={points} interval={interval} />
         </Suspense>
       </Stack>
     )
   }
 }
 
-export const TrafficChart = chart('Bytes by day', 'Bytes')
-export const RequestsChart = chart('Requests by day', 'Requests')
-export const PeakTunnelsChart = chart('Peak tunnels by day', 'Peak', 'The most tunnels open at once')
+export const TrafficChart = chart('Traffic', 'TrafficImpl')
+export const RequestsChart = chart('Requests', 'RequestsImpl')
+export const PeakTunnelsChart = chart(
+  'Peak tunnels',
+  'PeakTunnelsImpl',
+  'Highest number of tunnels open at the same time',
+)

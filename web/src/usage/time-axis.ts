@@ -1,22 +1,24 @@
-// Days to write at an axis: evenly apart, today last. Chosen here, because recharts would measure the text of every day
-// that it may leave out, and leave out any.
+// Ticks of the time axis: evenly spaced, ending with the last point. Recharts would measure the label of every point to
+// choose its own, which is slow and may drop any of them.
 import { formatDay, formatDayShort } from '../format.ts'
-import type { Series } from '../queries.ts'
+import type { ChartPoint } from './weeks.ts'
 
-/** Over so many days a day and month could be of either year. */
-const WITHOUT_YEAR_MOST = 300
+/** Longer ranges cover a day of the year twice, so their labels need the year. */
+const MAX_DAYS_WITHOUT_YEAR = 300
+const DAY_MS = 86_400_000
 
-/** How many labels have room beside each other in a chart: with the year, or without. */
-const ROOM = { wide: [5, 8], half: [2, 4], phone: [2, 3] } as const
+/** Labels that fit next to each other: with the year, and without. */
+const MAX_LABELS = { wide: [5, 8], half: [2, 4], phone: [2, 3] } as const
 
-export function timeAxis(series: Series, width: keyof typeof ROOM) {
-  const withYear = series.length > WITHOUT_YEAR_MOST
-  const most = ROOM[width][withYear ? 0 : 1]
-  const step = Math.max(1, Math.ceil(series.length / most))
-  const ticks = series.map(({ day }) => day).filter((_, index) => (series.length - 1 - index) % step === 0)
+export function timeAxis(points: readonly ChartPoint[], width: keyof typeof MAX_LABELS) {
+  const days = (Date.parse(points.at(-1)?.day ?? '') - Date.parse(points[0]?.day ?? '')) / DAY_MS
+  const withYear = days > MAX_DAYS_WITHOUT_YEAR
+  const maxLabels = MAX_LABELS[width][withYear ? 0 : 1]
+  const step = Math.max(1, Math.ceil(points.length / maxLabels))
+  const ticks = points.map(({ day }) => day).filter((_, index) => (points.length - 1 - index) % step === 0)
   return {
     axis: { ticks, tickFormatter: withYear ? formatDay : formatDayShort, interval: 0 },
-    // Half of the last label stands beyond the last day.
+    // Half of the last label extends beyond the last point.
     margin: { top: 8, right: withYear ? 40 : 24 },
   } as const
 }

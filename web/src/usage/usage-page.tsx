@@ -1,14 +1,16 @@
-// What went through a workspace, by day: drawn, as a table, and as a file.
+// Usage of a workspace: totals, charts, a table of daily figures, and a CSV export.
 import { Button, Paper, SegmentedControl, SimpleGrid, Skeleton, VisuallyHidden } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { useSearchParams } from 'wouter'
+import { Link, useSearchParams } from 'wouter'
+import type { Output } from '../api.ts'
 import { Page } from '../components/page.tsx'
-import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
 import { Staggered } from '../components/staggered.tsx'
 import { useIsPhone } from '../components/use-is-phone.ts'
 import { toCsv } from '../csv.ts'
 import { download } from '../download.ts'
-import { DownloadIcon } from '../icons.tsx'
+import { DownloadIcon, UsageIcon } from '../icons.tsx'
 import { Totals } from '../overview/totals.tsx'
 import { type Series, usageQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
@@ -16,68 +18,106 @@ import { PeakTunnelsChart, RequestsChart, TrafficChart } from './charts.tsx'
 import classes from './usage.module.css'
 import { UsageTable } from './usage-table.tsx'
 
-const WINDOWS = ['7', '30', '90', '365']
-const DEFAULT = '30'
+type Usage = Output<'usage.read'>
+
+const RANGES = ['7', '30', '90', '365']
+const DEFAULT_RANGE = '30'
 
 export function UsagePage() {
   const { slug, name } = useWorkspace()
   const [search, setSearch] = useSearchParams()
-  const asked = search.get('days') ?? DEFAULT
-  const days = WINDOWS.includes(asked) ? asked : DEFAULT
+  const requested = search.get('days') ?? DEFAULT_RANGE
+  const days = RANGES.includes(requested) ? requested : DEFAULT_RANGE
   const usage = useQuery(usageQuery(slug, Number(days)))
   const isPhone = useIsPhone()
   return (
     <Page
       title="Usage"
-      of={name}
-      lead="Days are days of UTC; today is not over yet."
+      context={name}
+      description="Daily totals (UTC). Today is partial."
       actions={
         <Button
           variant="default"
           leftSection={<DownloadIcon />}
           disabled={!usage.data}
-          onClick={() => usage.data && saveCsv(name, slug, usage.data.series)}
+          onClick={() => usage.data && downloadCsv(name, slug, usage.data.series)}
         >
           Export CSV
         </Button>
       }
     >
       <SegmentedControl
-        aria-label="How many days"
+        aria-label="Date range"
         size={isPhone ? 'xs' : 'sm'}
         maw={420}
-        data={WINDOWS.map((value) => ({ value, label: `${value} days` }))}
+        data={RANGES.map((value) => ({ value, label: `${value} days` }))}
         value={days}
         onChange={(value) => setSearch({ days: value }, { replace: true })}
       />
       <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={240} />}>
-        {(figures) => (
-          <>
-            <Totals usage={figures} />
-            <VisuallyHidden component="h2">By day</VisuallyHidden>
-            <SimpleGrid cols={{ base: 1, md: 2 }} className={classes.charts}>
-              <Staggered key={days} placeholder={<Skeleton h={332} />}>
-                <Paper p="lg">
-                  <TrafficChart series={figures.series} />
-                </Paper>
-                <Paper p="lg">
-                  <RequestsChart series={figures.series} />
-                </Paper>
-                <Paper p="lg">
-                  <PeakTunnelsChart series={figures.series} />
-                </Paper>
-              </Staggered>
-            </SimpleGrid>
-            <UsageTable series={figures.series} />
-          </>
-        )}
+        {(data) =>
+          hasUsage(data) ? (
+            <Figures key={days} usage={data} />
+          ) : (
+            <NoUsage days={days} lastSeen={data.lastSeen} />
+          )
+        }
       </QueryResult>
     </Page>
   )
 }
 
-function saveCsv(workspace: string, slug: string, series: Series): void {
-  const head = ['workspace', 'day', 'requests', 'bytes_in', 'bytes_out', 'peak_tunnels', 'events']
+const hasUsage = ({ requests, bytesIn, bytesOut, peakTunnels, events }: Usage): boolean =>
+  [requests, bytesIn, bytesOut, peakTunnels, events].some((count) => count > 0)
+
+function Figures({ usage }: { usage: Usage }) {
+  return (
+    <>
+      <Totals usage={usage} />
+      <VisuallyHidden component="h2">Charts</VisuallyHidden>
+      <SimpleGrid cols={{ base: 1, md: 2 }} className={classes.charts}>
+        <Staggered placeholder={<Skeleton h={332} />}>
+          <Paper p="lg">
+            <TrafficChart series={usage.series} />
+          </Paper>
+          <Paper p="lg">
+            <RequestsChart series={usage.series} />
+          </Paper>
+          <Paper p="lg">
+            <PeakTunnelsChart series={usage.series} />
+          </Paper>
+        </Staggered>
+      </SimpleGrid>
+      <UsageTable series={usage.series} />
+    </>
+  )
+}
+
+function NoUsage({ days, lastSeen }: { days: string; lastSeen: string | null }) {
+  const { slug } = useWorkspace()
+  if (lastSeen !== null)
+    return (
+      <EmptyState icon={<UsageIcon size={36} />} title={`No traffic in the last ${days} days`}>
+        Last activity: <RelativeTime at={lastSeen} />. Choose a longer range to see it.
+      </EmptyState>
+    )
+  return (
+    <EmptyState
+      icon={<UsageIcon size={36} />}
+      title="No usage yet"
+      action={
+        <Button component={Link} href={`/w/${slug}`}>
+          Open your first tunnel
+        </Button>
+      }
+    >
+      Requests and bytes appear here about a minute after the first request to a tunnel of this workspace.
+    </EmptyState>
+  )
+}
+
+function downloadCsv(workspace: string, slug: string, series: Series): void {
+  const header = ['workspace', 'day', 'requests', 'bytes_in', 'bytes_out', 'peak_tunnels', 'events']
   const rows = series.map(({ day, requests, bytesIn, bytesOut, peakTunnels, events }) => [
     workspace,
     day.slice(0, 10),
@@ -88,5 +128,5 @@ function saveCsv(workspace: string, slug: string, series: Series): void {
     events,
   ])
   const lastDay = series.at(-1)?.day.slice(0, 10) ?? 'empty'
-  download(`adit-usage-${slug}-${series.length}-days-to-${lastDay}.csv`, 'text/csv', toCsv([head, ...rows]))
+  download(`adit-usage-${slug}-${series.length}-days-to-${lastDay}.csv`, 'text/csv', toCsv([header, ...rows]))
 }

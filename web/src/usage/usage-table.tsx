@@ -16,12 +16,12 @@ export function UsageTable({ series }: { series: Series }) {
         aria-controls={opened ? 'usage-table' : undefined}
         onClick={toggle}
       >
-        {opened ? 'Hide the figures' : 'Show the figures as a table'}
+        {opened ? 'Hide table' : 'Show daily figures as a table'}
       </Button>
       {opened && (
         <Paper id="usage-table" w="100%">
           <Text size="xs" c="dimmed" px="md" pt="sm" hiddenFrom="sm">
-            Swipe sideways for all columns →
+            Scroll sideways to see all columns →
           </Text>
           <Rows series={series} />
         </Paper>
@@ -30,18 +30,12 @@ export function UsageTable({ series }: { series: Series }) {
   )
 }
 
-/** Plain cells: a year of them is two thousand, and each of Mantine's would be a component. */
+/** Plain cells: a year has about two thousand, and each of Mantine's is a component. */
 function Rows({ series }: { series: Series }) {
   return (
-    <Table.ScrollContainer
-      minWidth={600}
-      type="native"
-      tabIndex={0}
-      role="region"
-      aria-label="Figures by day"
-    >
-      <Table className={`figure unbroken ${classes.rows}`} captionSide="top">
-        <Table.Caption>Usage by day, newest first</Table.Caption>
+    <Table.ScrollContainer minWidth={600} type="native" tabIndex={0} role="region" aria-label="Usage per day">
+      <Table className={`tabular nowrap ${classes.rows}`} captionSide="top">
+        <Table.Caption>Usage per day, newest first</Table.Caption>
         <thead>
           <tr>
             {['Day', 'Requests', 'Bytes in', 'Bytes out', 'Peak tunnels', 'Events'].map((name) => (

@@ -1,0 +1,29 @@
+// Shell commands shown in the dashboard, with the URL of this server and the values of the workspace.
+import { serverUrl } from '../paths.ts'
+
+/** Without a key: `adit login` prompts for it, so that it does not end up in the shell history. */
+export const loginCommand = `adit login --url ${serverUrl}`
+
+export const LOCAL_PORT = 3000
+export const TUNNEL_NAME = 'my-app'
+export const tunnelCommand = `adit tunnel ${LOCAL_PORT} --name ${TUNNEL_NAME}`
+
+/** For the operator. `adit admin` needs the database, and prints nothing but the credential to stdout. */
+export const edgeCommands = [
+  'export ADIT_EDGE_KEY=$(adit admin edge create edge-1)',
+  `ADIT_URL=${serverUrl} adit edge`,
+].join('\n')
+
+export const provisionCommand = (slug: string): string => `adit admin workspace provision ${slug}`
+
+export const curlCommand = (apiKey: string): string =>
+  `curl -H "Authorization: Bearer ${apiKey}" ${serverUrl}/api/v1/workspace`
+
+/** Default of ADIT_EDGE_PORT, which `adit tunnel` assumes for localhost, too. */
+const LOCAL_EDGE_PORT = 8081
+
+/** Public URL of a tunnel. Under localhost there is no proxy in front of the edge, so the URL has the edge's port. */
+export function tunnelUrl(host: string): string {
+  const isLocal = /(^|\.)localhost$/.test(host)
+  return isLocal ? `http://${host}:${LOCAL_EDGE_PORT}` : `${location.protocol}//${host}`
+}
