@@ -1,8 +1,9 @@
 // Buttons that copy text to the clipboard and show that they did.
-import { ActionIcon, Button, Code, Group, Tooltip, VisuallyHidden } from '@mantine/core'
+import { ActionIcon, Button, Code, Group } from '@mantine/core'
 import { useTimeout } from '@mantine/hooks'
 import { useState } from 'react'
 import { CheckIcon, CopyIcon } from '../icons.tsx'
+import classes from './copy.module.css'
 
 const FEEDBACK_MS = 2_000
 
@@ -37,7 +38,7 @@ function useCopy(text: string) {
 const feedback: Record<CopyStatus, string> = {
   idle: '',
   copied: 'Copied',
-  failed: 'Could not copy. Select the text instead.',
+  failed: 'Copy failed',
 }
 
 interface CopyProps {
@@ -49,20 +50,21 @@ interface CopyProps {
 export function CopyIconButton({ text, name }: CopyProps) {
   const { status, run } = useCopy(text)
   return (
-    <>
-      <Tooltip label={feedback[status] || name} {...(status !== 'idle' && { opened: true })} withArrow>
-        <ActionIcon
-          variant="subtle"
-          color={status === 'copied' ? 'green' : 'gray'}
-          size="sm"
-          aria-label={name}
-          onClick={run}
-        >
-          {status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
-        </ActionIcon>
-      </Tooltip>
-      <VisuallyHidden role="status">{feedback[status]}</VisuallyHidden>
-    </>
+    <span className={classes.anchor}>
+      <ActionIcon
+        variant="subtle"
+        color={status === 'copied' ? 'green' : 'gray'}
+        size="sm"
+        aria-label={name}
+        title={name}
+        onClick={run}
+      >
+        {status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
+      </ActionIcon>
+      <span role="status" className={classes.bubble}>
+        {feedback[status]}
+      </span>
+    </span>
   )
 }
 

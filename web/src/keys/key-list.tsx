@@ -64,7 +64,9 @@ function KeyTable({ keys, withActions, renderAction }: KeyTableProps) {
             <Table.Tr>
               <Table.Th scope="col">Key</Table.Th>
               <Table.Th scope="col">Created</Table.Th>
-              <Table.Th scope="col">Last used</Table.Th>
+              <Table.Th scope="col" className="nowrap">
+                Last used
+              </Table.Th>
               <Table.Th scope="col">Status</Table.Th>
               {withActions && (
                 <Table.Th scope="col">

@@ -102,7 +102,6 @@ interface MemberRowProps {
 function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
   const { role: ownRole, canManage } = useWorkspace()
   const isEditable = canManage && (ownRole === 'owner' || member.role !== 'owner')
-  const lastOwnerNote = isEditable && member.isLastOwner ? `last-owner-${member.id}` : undefined
   return (
     <li>
       <Group justify="space-between" gap="sm">
@@ -119,8 +118,8 @@ function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
           <Text size="xs" c="dimmed">
             Joined {formatDay(member.joinedAt)}
           </Text>
-          {lastOwnerNote && (
-            <Text id={lastOwnerNote} size="xs" c="dimmed">
+          {isEditable && member.isLastOwner && (
+            <Text size="xs" c="dimmed">
               The only owner’s role cannot be changed. Make another member an owner first.
             </Text>
           )}
@@ -129,7 +128,6 @@ function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
           <Group gap="xs">
             <Select
               aria-label={`Role of ${member.name}`}
-              aria-describedby={lastOwnerNote}
               w={124}
               size="sm"
               allowDeselect={false}

@@ -17,13 +17,15 @@ export interface ChartProps {
   interval: 'day' | 'week'
 }
 
-/** More points than this are too dense to read: longer ranges are drawn by week. */
+/** More points than this are too dense to read. */
 const MAX_DAYS = 120
+
+export const isDrawnByWeek = (days: number): boolean => days > MAX_DAYS
 
 const chart = (title: string, name: keyof Awaited<ReturnType<typeof loadCharts>>, note?: string) => {
   const Impl = lazy(async () => ({ default: (await loadCharts())[name] as ComponentType<ChartProps> }))
   return function Chart({ series }: { series: Series }) {
-    const interval = series.length > MAX_DAYS ? 'week' : 'day'
+    const interval = isDrawnByWeek(series.length) ? 'week' : 'day'
     const points = useMemo(() => (interval === 'week' ? byWeek(series) : byDay(series)), [series, interval])
     return (
       <Stack component="figure" gap="sm" m={0}>

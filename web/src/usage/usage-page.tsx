@@ -14,7 +14,7 @@ import { DownloadIcon, UsageIcon } from '../icons.tsx'
 import { Totals } from '../overview/totals.tsx'
 import { type Series, usageQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { PeakTunnelsChart, RequestsChart, TrafficChart } from './charts.tsx'
+import { isDrawnByWeek, PeakTunnelsChart, RequestsChart, TrafficChart } from './charts.tsx'
 import classes from './usage.module.css'
 import { UsageTable } from './usage-table.tsx'
 
@@ -22,6 +22,8 @@ type Usage = Output<'usage.read'>
 
 const RANGES = ['7', '30', '90', '365']
 const DEFAULT_RANGE = '30'
+const DAILY = 'Daily totals (UTC). Today is partial.'
+const WEEKLY = 'Weekly totals (UTC), from Monday. The first and the current week may be partial.'
 
 export function UsagePage() {
   const { slug, name } = useWorkspace()
@@ -34,7 +36,7 @@ export function UsagePage() {
     <Page
       title="Usage"
       context={name}
-      description="Daily totals (UTC). Today is partial."
+      description={isDrawnByWeek(Number(days)) ? WEEKLY : DAILY}
       actions={
         <Button
           variant="default"

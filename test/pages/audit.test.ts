@@ -1,0 +1,70 @@
+// The text of audit log entries.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { codeOf } from '../support/authenticator.ts'
+import { openBrowser } from '../support/browser.ts'
+import { startHostileProvider } from '../support/hostile-provider.ts'
+import { serve, type TestServer } from '../support/server.ts'
+import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../support/users.ts'
+import { checkPage, NO_BROWSER, openPage, signInAs } from './harness.ts'
+
+/** Ann uses every sign-in method, fails with some, and changes her credentials. */
+async function signInWithEveryMethod(server: TestServer) {
+  const ann = await addMember(server, 'Ann', 'owner')
+  const newClient = () => openApiClient(server.url)
+  for (let guesses = 0; guesses < 3; guesses += 1) await signIn(newClient(), ann.email, 'a guess')
+  await ann.post('/account/second-factor', { password: 'a guess' })
+  const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  for (const codes of [['000000', codeOf(secret, 1)], [recoveryCodes[0]]]) {
+    const client = newClient()
+    await signIn(client, ann.email)
+    for (const code of codes) await client.post('/sign-in/code', { code })
+    await client.post('/sign-out')
+  }
+  await ann.post('/account/second-factor/remove', { password: PASSWORD })
+  await ann.post('/account/password', { current: PASSWORD, password: 'another good password' })
+  await ann.post('/account/name', { name: 'Ann Example' })
+  return ann
+}
+
+test('the audit log describes every sign-in action, on desktop and phone', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const provider = await startHostileProvider(t)
+  const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
+  const server = await serve(t, { engine: 'sqlite', env })
+  const ann = await signInWithEveryMethod(server)
+  await provider.signIn(openApiClient(server.url), 'ann')
+  await provider.signIn(openApiClient(server.url), 'ann', { claims: { sub: 'another subject' } })
+  const context = await browser.newContext()
+  await signInAs(context, server.url, ann)
+  const { page, errors } = await openPage(context)
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 740 })
+    await page.goto(`${server.url}/w/acme/audit`)
+    await page.getByText('linked their account').waitFor()
+    const text = (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
+    for (const entry of [
+      'Failed sign-in as Ann Example (not linked to the identity provider) from 127.0.0.1',
+      'Ann Example signed in with the identity provider from 127.0.0.1',
+      'Ann Example linked their account to the identity provider',
+      'Ann changed their name',
+      'Ann changed their password',
+      'Ann turned off two-factor authentication',
+      'Ann signed out',
+      'Ann signed in with a password and a recovery code',
+      'Ann signed in with a password and a code from 127.0.0.1',
+      'Failed sign-in as Ann (wrong code) from 127.0.0.1',
+      'Ann turned on two-factor authentication',
+      'Ann started setting up two-factor authentication',
+      'Ann failed to confirm their identity (wrong password)',
+      'Failed sign-in as Ann (wrong password, 3 times) from 127.0.0.1',
+      'Ann signed in with a password from 127.0.0.1',
+    ])
+      assert.ok(text.includes(entry), `"${entry}" is missing in: ${text}`)
+    assert.doesNotMatch(text, /(person|user|member)\.[a-z]/, 'an action without a description')
+    await checkPage(page, 'audit-sign-ins', `${width}-light`)
+  }
+  assert.deepEqual(errors, [])
+})

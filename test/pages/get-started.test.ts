@@ -1,0 +1,86 @@
+// The steps to the first tunnel on the overview page: their commands work, and they are ticked as they happen.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { edgeSettings } from '../../src/config.ts'
+import { fillWithUsage } from '../../src/domain/demo.ts'
+import { openBrowser } from '../support/browser.ts'
+import { createFolder } from '../support/databases.ts'
+import { run } from '../support/process.ts'
+import { addEdge, addWorkspace, serve } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
+import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE, signInAs } from './harness.ts'
+
+/** The checklist polls every five seconds. */
+const TICK_TIMEOUT_MS = 15_000
+
+const waitForTick = (page: Page, step: string) =>
+  page.getByText(`${step} (done)`).waitFor({ timeout: TICK_TIMEOUT_MS })
+
+test('the steps to the first tunnel show working commands and are ticked as they happen', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  const { workspace } = await addWorkspace(server, 'fresh')
+  await server.services.store.transaction((db) =>
+    db.deleteFrom('api_keys').where('workspace_id', '=', workspace.id).execute(),
+  )
+  const ann = await addMember(server, 'Ann', 'owner', 'fresh')
+  const context = await browser.newContext({ viewport: DESKTOP })
+  await signInAs(context, server.url, ann)
+  const { page, errors } = await openPage(context)
+  await page.goto(`${server.url}/w/fresh`)
+  await page.getByText('0 of 4 steps done').waitFor()
+  const exampleUrl = `http://my-app.fresh.localhost:${edgeSettings.ADIT_EDGE_PORT.fallback}`
+  assert.equal(await page.getByText(exampleUrl).count(), 2, 'in the details and in the last step')
+  const commands = await page.locator('pre').allInnerTexts()
+  assert.deepEqual(commands, [
+    `export ADIT_EDGE_KEY=$(adit admin edge create edge-1)\nADIT_URL=${server.url} adit edge`,
+    `adit login --url ${server.url}`,
+    'adit tunnel 3000 --name my-app',
+  ])
+  for (const [viewport, view] of [
+    [DESKTOP, '1280'],
+    [PHONE, '360'],
+  ] as const)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.setViewportSize(viewport)
+      await page.emulateMedia({ colorScheme })
+      await checkPage(page, 'get-started', `${view}-${colorScheme}`)
+    }
+  await page.setViewportSize(DESKTOP)
+
+  const { token } = (await ann.post('/workspaces/fresh/keys', { label: 'laptop' })).json
+  await waitForTick(page, 'Create an API key')
+  await addEdge(server, 'fra-1')
+  await waitForTick(page, 'Run an edge')
+  await page.getByText('Edge fra-1 is registered').waitFor()
+
+  const home = createFolder(t)
+  const login = (commands[1] ?? '').split(' ').slice(1)
+  const { code, stderr } = await run(t, login, { HOME: home, XDG_CONFIG_HOME: home }, token)
+  assert.equal(code, 0, stderr)
+  await waitForTick(page, 'Sign in with the CLI')
+
+  await fillWithUsage(server.services, workspace.id, 1, () => {})
+  await waitForTick(page, 'Open a tunnel')
+  await page.getByText('All done: your first tunnel has traffic.').waitFor()
+  await page.getByRole('heading', { name: 'Last 30 days' }).waitFor()
+  await page.emulateMedia({ colorScheme: 'light' })
+  await checkPage(page, 'get-started-done', '1280-light')
+  assert.deepEqual(errors, [])
+})
+
+test('a workspace that is not provisioned names the command that provisions it', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  await addWorkspace(server, 'fresh')
+  const mia = await addMember(server, 'Mia', 'member', 'fresh')
+  const context = await browser.newContext({ viewport: DESKTOP })
+  await signInAs(context, server.url, mia)
+  const { page } = await openPage(context)
+  await page.goto(`${server.url}/w/fresh`)
+  await page.getByText('adit admin workspace provision fresh').waitFor()
+  await page.getByText('Ask an admin or owner to create one').waitFor()
+})
