@@ -62,7 +62,7 @@ test('an unknown path is a JSON error under the APIs, and for clients that do no
 test('every page of the dashboard is served with 200', async (t) => {
   const { url } = await serve(t, { engine: 'sqlite' })
   const source = readFileSync(join(root, 'web/src/app.tsx'), 'utf8')
-  const paths = [...source.matchAll(/<Route path="([^"]+)"/g)].map(([, path = '']) => path)
+  const paths = [...source.matchAll(/\bpath(?:=|: )["']([^"']+)["']/g)].map(([, path = '']) => path)
   assert.ok(paths.length > 5)
   for (const path of paths) {
     const { status, type } = await get(url + path.replace(':workspace', 'acme'))
