@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { breakConnections, openingsFor, randomCuts } from '../support/broken-connections.ts'
 import { createRandom, type Random } from '../support/random.ts'
-import { visit } from '../support/tunnels.ts'
+import { fetchHost } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 import { type Deployment, deploy } from './deployment.ts'
 import { exchange } from './exchange.ts'
@@ -184,6 +184,6 @@ async function assertServed({ plane, edge, tunnel, credentials }: Deployment): P
   const headers = { authorization: `Bearer ${credentials.key}` }
   const workspace = await fetch(`${plane.url}/api/v1/workspace`, { headers })
   assert.equal(workspace.status, 200)
-  const { status } = await visit(edge, tunnel.host)
+  const { status } = await fetchHost(edge, tunnel.host)
   assert.equal(status, 200)
 }

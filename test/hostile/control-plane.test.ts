@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
 import { createDatabase } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
-import { visit } from '../support/tunnels.ts'
+import { fetchHost } from '../support/tunnels.ts'
 import { prefixes } from './form.ts'
 import { withstand } from './withstand.ts'
 
@@ -38,7 +38,7 @@ async function start(t: TestContext) {
   }
   const probe = async () => {
     const headers = { authorization: `Bearer ${token}` }
-    const { status } = await visit({ port }, 'adit', { path: '/api/v1/workspace', headers })
+    const { status } = await fetchHost({ port }, 'adit', { path: '/api/v1/workspace', headers })
     assert.equal(status, 200)
   }
   return { target: { ...serving, port, probe }, api, edges }

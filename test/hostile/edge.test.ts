@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
-import { newKey, openTunnel, startLocal, startPlane, startTunnelEdge, visit } from '../support/tunnels.ts'
+import { fetchHost, newKey, openTunnel, startLocal, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 import { prefixes } from './form.ts'
 import { withstand } from './withstand.ts'
 
@@ -18,7 +18,7 @@ async function start(t: TestContext) {
   const local = await startLocal(t)
   const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
   const authorization = `Bearer ${key}`
-  const opened = await visit(edge, 'x', {
+  const opened = await fetchHost(edge, 'x', {
     method: 'POST',
     path: '/.adit/tunnels',
     headers: { authorization },
@@ -45,8 +45,8 @@ async function start(t: TestContext) {
     more: { 'slow response': `GET /drip/20 HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n` },
   }
   const probe = async () => {
-    assert.equal((await visit(edge, 'x', { path: '/.adit/health' })).status, 200)
-    const { status, body } = await visit(edge, tunnel.host, { path: '/bytes/1000' })
+    assert.equal((await fetchHost(edge, 'x', { path: '/.adit/health' })).status, 200)
+    const { status, body } = await fetchHost(edge, tunnel.host, { path: '/bytes/1000' })
     assert.deepEqual([status, body.length], [200, 1_000])
   }
   return { target: { ...edge, probe, idleMax: IDLE_MAX }, own, tunneled }

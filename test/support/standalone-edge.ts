@@ -1,4 +1,4 @@
-// An edge without a control plane, and a tunnel client that a test drives byte by byte.
+// An edge without a control plane, and a tunnel client whose bytes the test controls.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Test } from './cleanup.ts'
 import { createFolder } from './databases.ts'
 import { run } from './process.ts'
-import { type Edge, startLocal, startTunnelEdge, visit } from './tunnels.ts'
+import { type Edge, fetchHost, startLocal, startTunnelEdge } from './tunnels.ts'
 
 /** With an API key for each workspace, and a local server. */
 export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<string, string> = {}) {
@@ -17,16 +17,16 @@ export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<
     keys.push(stdout.trim())
   }
   const edge = await startTunnelEdge(t, {
-    words: ['--tokens-file', file],
-    // Nothing listens there: a tokens file needs no control plane.
+    args: ['--tokens-file', file],
+    // Nothing listens at ADIT_URL: a tokens file needs no control plane.
     env: { ADIT_URL: 'http://127.0.0.1:9', ADIT_TUNNEL_DOMAIN: 'tunnels.test', ...env },
   })
   return { edge, file, keys, local: await startLocal(t) }
 }
 
-/** A tunnel whose connections answer one request each, with the bytes that the test gives. */
+/** A tunnel whose connections respond to one request each, with the bytes of the test. */
 export async function openRawTunnel(edge: Edge, key: string, name?: string) {
-  const { body } = await visit(edge, 'x', {
+  const { body } = await fetchHost(edge, 'x', {
     method: 'POST',
     path: '/.adit/tunnels',
     headers: { authorization: `Bearer ${key}` },
@@ -44,8 +44,8 @@ export async function openRawTunnel(edge: Edge, key: string, name?: string) {
     assert.match(String(head), /^HTTP\/1.1 101 /)
     return {
       socket,
-      answer: (given: string) => socket.once('data', () => socket.write(given, 'latin1')),
-      leave: () => socket.destroy(),
+      respond: (bytes: string) => socket.once('data', () => socket.write(bytes, 'latin1')),
+      close: () => socket.destroy(),
     }
   }
   return { id, host, addConnection }

@@ -1,4 +1,4 @@
-// Tunnels as people use them: control plane, edges and other ends as processes, a local server behind, visitors in front.
+// Tunnels in processes: control plane, edges and tunnel clients, with a local server and requests through the edge.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,8 +12,8 @@ import { type RunningProcess, run, startProcess, startServing } from './process.
 export interface Plane extends RunningProcess {
   url: string
   env: Record<string, string>
-  /** Runs a command of the operator's, and gives what it prints. */
-  admin(...words: string[]): Promise<string>
+  /** Runs `adit admin` and returns its output. */
+  admin(...args: string[]): Promise<string>
   restart(): Promise<Plane>
 }
 
@@ -24,8 +24,8 @@ export async function startPlane(t: Test, ...slugs: string[]): Promise<Plane> {
     ADIT_PORT: String(await freePort()),
     ADIT_LOG_LEVEL: 'warn',
   }
-  async function admin(...words: string[]): Promise<string> {
-    const { code, stdout, stderr } = await run(t, ['admin', ...words], env)
+  async function admin(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await run(t, ['admin', ...args], env)
     if (code !== 0) throw new Error(stderr)
     return stdout.trim()
   }
@@ -48,10 +48,10 @@ export interface Edge extends RunningProcess {
   restart(): Promise<Edge>
 }
 
-/** Of a control plane, or with `words` and `env` of another kind. */
+/** An edge of a control plane, or with other arguments and settings. */
 export async function startTunnelEdge(
   t: Test,
-  { plane, words = [], env = {} }: { plane?: Plane; words?: string[]; env?: Record<string, string> },
+  { plane, args = [], env = {} }: { plane?: Plane; args?: string[]; env?: Record<string, string> },
 ): Promise<Edge> {
   const access = plane && {
     ADIT_URL: plane.url,
@@ -60,7 +60,7 @@ export async function startTunnelEdge(
   }
   const settings = { ...access, ADIT_EDGE_PORT: String(await freePort()), ...env }
   const start = async (): Promise<Edge> => {
-    const running = startProcess(t, ['edge', ...words, '--json'], settings)
+    const running = startProcess(t, ['edge', ...args, '--json'], settings)
     const [line] = await running.says(/^\{.*\}$/m)
     const { url } = JSON.parse(line) as { url: string }
     return { ...running, url, port: Number(new URL(url).port), restart: start }
@@ -103,32 +103,32 @@ interface TunnelOptions {
 }
 
 export function startTunnel(t: Test, { edge, key, port, name, env = {} }: TunnelOptions) {
-  const words = ['tunnel', String(port), ...(name ? ['--name', name] : []), '--edge', edge.url, '--json']
-  const running = startProcess(t, words, { ADIT_API_KEY: key, ...env })
-  let said = ''
+  const args = ['tunnel', String(port), ...(name ? ['--name', name] : []), '--edge', edge.url, '--json']
+  const running = startProcess(t, args, { ADIT_API_KEY: key, ...env })
+  let output = ''
   running.child.stdout?.on('data', (chunk) => {
-    said += chunk
+    output += chunk
   })
-  const events = () => (said.match(/^\{.*\}$/gm) ?? []).map((line) => JSON.parse(line) as TunnelEvent)
+  const events = () => (output.match(/^\{.*\}$/gm) ?? []).map((line) => JSON.parse(line) as TunnelEvent)
   return { ...running, events }
 }
 
-/** What people have running on their machines: it tells what it was sent, sends what it is asked for, and echoes. */
-export async function startLocal(t: Test): Promise<{ port: number; heard: IncomingMessage[] }> {
-  const heard: IncomingMessage[] = []
-  const server = createServer((visit, answer) => {
-    heard.push(visit)
-    // Not everybody reads what they are sent before they answer.
-    if (visit.url === '/early') return void answer.end('no')
-    const [, kind, size] = /^\/(bytes|drip)\/(\d+)$/.exec(visit.url ?? '') ?? []
+/** A local server: describes the request it received, sends bodies of any size, and echoes WebSocket messages. */
+export async function startLocal(t: Test): Promise<{ port: number; requests: IncomingMessage[] }> {
+  const requests: IncomingMessage[] = []
+  const server = createServer((request, response) => {
+    requests.push(request)
+    // Responds without reading the body.
+    if (request.url === '/early') return void response.end('no')
+    const [, kind, size] = /^\/(bytes|drip)\/(\d+)$/.exec(request.url ?? '') ?? []
     let received = 0
-    visit.on('data', (chunk) => {
+    request.on('data', (chunk) => {
       received += chunk.length
     })
-    visit.on('end', () => {
-      if (kind === 'bytes') answer.end(Buffer.alloc(Number(size), 'x'))
-      else if (kind === 'drip') drip(answer, Number(size))
-      else answer.end(JSON.stringify({ received, headers: visit.headers, url: visit.url }))
+    request.on('end', () => {
+      if (kind === 'bytes') response.end(Buffer.alloc(Number(size), 'x'))
+      else if (kind === 'drip') drip(response, Number(size))
+      else response.end(JSON.stringify({ received, headers: request.headers, url: request.url }))
     })
   })
   const sockets = new WebSocketServer({ server })
@@ -143,55 +143,59 @@ export async function startLocal(t: Test): Promise<{ port: number; heard: Incomi
     server.close()
     server.closeAllConnections()
   })
-  return { port: (server.address() as AddressInfo).port, heard }
+  return { port: (server.address() as AddressInfo).port, requests }
 }
 
-const PIECE = Buffer.alloc(10_000, 'd')
+const CHUNK = Buffer.alloc(10_000, 'd')
 
-/** So many pieces, one after the other. */
-function drip(answer: NodeJS.WritableStream & { destroyed?: boolean }, pieces: number): void {
-  let left = pieces
+/** Sends the given number of chunks, one every 10 ms. */
+function drip(response: NodeJS.WritableStream & { destroyed?: boolean }, chunks: number): void {
+  let left = chunks
   const timer = setInterval(() => {
-    if (answer.destroyed || left <= 0) {
+    if (response.destroyed || left <= 0) {
       clearInterval(timer)
-      answer.end()
+      response.end()
     } else {
       left -= 1
-      answer.write(PIECE)
+      response.write(CHUNK)
     }
   }, 10)
 }
 
-export interface Visited {
+export interface HostResponse {
   status: number
   body: Buffer
   headers: IncomingMessage['headers']
 }
 
-/** A request to a host name, at the edge: no DNS is needed to try what comes after it. */
-export function visit(
+/** Sends a request for a host to the edge directly, without DNS. */
+export function fetchHost(
   edge: Pick<Edge, 'port'>,
   host: string,
-  { method = 'GET', path = '/', body = Buffer.alloc(0), headers = {} }: Partial<VisitOptions> = {},
-): Promise<Visited> {
+  { method = 'GET', path = '/', body = Buffer.alloc(0), headers = {} }: Partial<HostRequest> = {},
+): Promise<HostResponse> {
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const sent = request(
       { host: '127.0.0.1', port: edge.port, method, path, headers: { host, ...headers }, agent: false },
-      (answer) => {
+      (response) => {
         const chunks: Buffer[] = []
-        answer.on('data', (chunk) => chunks.push(chunk))
-        answer.on('error', reject)
-        answer.on('end', () =>
-          resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks), headers: answer.headers }),
+        response.on('data', (chunk) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            body: Buffer.concat(chunks),
+            headers: response.headers,
+          }),
         )
       },
     )
-    asked.on('error', reject)
-    asked.end(body)
+    sent.on('error', reject)
+    sent.end(body)
   })
 }
 
-interface VisitOptions {
+interface HostRequest {
   method: string
   path: string
   body: Buffer
@@ -201,7 +205,7 @@ interface VisitOptions {
 export async function openSocket(
   edge: Pick<Edge, 'port'>,
   host: string,
-  { headers = {} }: Partial<VisitOptions> = {},
+  { headers = {} }: Partial<HostRequest> = {},
 ): Promise<WebSocket> {
   const socket = new WebSocket(`ws://127.0.0.1:${edge.port}/`, { headers: { host, ...headers } })
   await once(socket, 'open')
@@ -217,6 +221,6 @@ export interface Closed {
   bytesOut: number
 }
 
-/** What an edge has counted for each tunnel, by its own log. */
+/** The usage of each closed tunnel, from the log of its edge. */
 export const closedTunnels = (log: string): Closed[] =>
   (log.match(/^\{.*"tunnel closed"\}$/gm) ?? []).map((line) => JSON.parse(line))

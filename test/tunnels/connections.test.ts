@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { type Edge, openSocket, openTunnel, visit } from '../support/tunnels.ts'
+import { type Edge, fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 const HEALTH = 'GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -57,7 +57,7 @@ test('however a connection with pipelined requests ends, their slots are release
     client.destroy()
     t.diagnostic(what)
   }
-  await until('every slot is free again', async () => (await visit(edge, host)).status === 200)
+  await until('every slot is free again', async () => (await fetchHost(edge, host)).status === 200)
   await assertAllSlotsFree(edge, host)
 })
 
@@ -66,8 +66,8 @@ test('requests on one connection are handled one at a time, and too many close i
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const client = open(edge, get(host, '/drip/30').repeat(2))
   await once(client, 'data')
-  assert.equal(local.heard.length, 1)
-  await until('the second is handled too', () => local.heard.length === 2)
+  assert.equal(local.requests.length, 1)
+  await until('the second is handled too', () => local.requests.length === 2)
   client.destroy()
 
   const waiting = open(edge, get(host, '/drip/5').repeat(32))
@@ -138,7 +138,7 @@ test('a request never gets two responses', async (t) => {
     `POST ${path} HTTP/1.1\r\nHost: ${to}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`
   // Before the response has begun, 400 is the response; afterwards the connection is closed.
   const early = open(edge, post('/'))
-  await until('it has arrived', () => local.heard.length === 1)
+  await until('it has arrived', () => local.requests.length === 1)
   early.write('zz\r\n')
   await closed(early)
   assert.deepEqual(statuses(early.received), ['400'])
@@ -157,8 +157,8 @@ test('a request never gets two responses', async (t) => {
 
   // The same while the response is being sent.
   const { host: raw, addConnection } = await openRawTunnel(edge, keys[0] as string)
-  const { answer } = await addConnection()
-  answer('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
+  const { respond } = await addConnection()
+  respond('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
   const during = open(edge, post('/', raw))
   await once(during, 'data')
   during.write('zz\r\n')
@@ -186,7 +186,7 @@ test('a malformed request to open a tunnel gets one response, and the edge stays
     const { head: first, body } = await sendRaw(edge.url, `${head}${rest}`)
     assert.ok(statuses(`${first}\r\n\r\n${body}`).length <= 1, body)
   }
-  assert.equal((await visit(edge, 'x', { path: '/.adit/health' })).status, 200)
+  assert.equal((await fetchHost(edge, 'x', { path: '/.adit/health' })).status, 200)
 })
 
 test('a request to open a tunnel with too large a body is 400, and the connection stays usable', async (t) => {
@@ -217,13 +217,13 @@ test('a client whose large body is rejected can read the response, also if the c
     for (const size of [100_000, 1_000_000])
       for (let round = 0; round < 10; round++) {
         const headers = { connection: 'close' }
-        const visited = await visit(edge, name, {
+        const rejected = await fetchHost(edge, name, {
           method: 'POST',
           path,
           headers,
           body: Buffer.alloc(size, '['),
         })
-        assert.equal(visited.status, status, `${path} with ${size} bytes`)
+        assert.equal(rejected.status, status, `${path} with ${size} bytes`)
       }
 })
 
@@ -240,7 +240,7 @@ test('unknown expectations are ignored, and 100-continue is honored', async (t) 
   assert.deepEqual(statuses(known.received), ['100', '200'])
 })
 
-test('resets at any moment crash neither the edge nor the tunnel client', async (t) => {
+test('resets at any time crash neither the edge nor the tunnel client', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const { host } = tunnel
@@ -275,7 +275,7 @@ test('resets at any moment crash neither the edge nor the tunnel client', async 
     )
   const socket = await openSocket(edge, host)
   socket.terminate()
-  assert.equal((await visit(edge, host)).status, 200)
+  assert.equal((await fetchHost(edge, host)).status, 200)
   await assertAllSlotsFree(edge, host)
   assert.deepEqual([edge.child.exitCode, tunnel.child.exitCode], [null, null])
 })

@@ -28,21 +28,21 @@ test('the Domain of every cookie is removed, in responses and in upgrades', asyn
     [101, upgrade, `HTTP/1.1 101 Switching Protocols\r\n${upgrade}${HEADERS}\r\n`],
   ] as const) {
     const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-    const { answer, leave } = await addConnection()
-    answer(given)
-    const answered = await sendRaw(edge.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`, 1_000)
-    assert.equal(answered.status, status)
-    const cookies = answered.head.split('\r\n').filter((line) => /cookie:/i.test(line))
+    const { respond, close } = await addConnection()
+    respond(given)
+    const response = await sendRaw(edge.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`, 1_000)
+    assert.equal(response.status, status)
+    const cookies = response.head.split('\r\n').filter((line) => /cookie:/i.test(line))
     assert.deepEqual(cookies, Object.values(COOKIES), String(status))
-    leave()
+    close()
   }
 })
 
 test('cookies in informational responses and trailers are not proxied', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-  const { answer } = await addConnection()
-  answer(
+  const { respond } = await addConnection()
+  respond(
     `HTTP/1.1 103 Early Hints\r\n${HEADERS}\r\nHTTP/1.1 200 OK\r\nTrailer: Set-Cookie\r\n` +
       `Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${HEADERS}\r\n`,
   )

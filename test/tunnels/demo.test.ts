@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
 import { root } from '../support/process.ts'
-import { visit } from '../support/tunnels.ts'
+import { fetchHost } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 test('the demo starts everything, sends traffic through a tunnel, and deletes its data', async (t) => {
@@ -25,7 +25,7 @@ test('the demo starts everything, sends traffic through a tunnel, and deletes it
   await until('it is ready', () => output.includes('Sending traffic'), 30_000)
   const [, url = ''] = /curl (http:\S+)\//.exec(output) ?? assert.fail(output)
   const { hostname, port } = new URL(url)
-  const { body } = await visit({ port: Number(port) }, hostname)
+  const { body } = await fetchHost({ port: Number(port) }, hostname)
   assert.match(String(body), /Hello from the sample web server/)
   const [, link = ''] = /^ +(http:\S+#\S+)$/m.exec(output) ?? assert.fail(output)
   assert.equal((await fetch(link)).status, 200)

@@ -13,6 +13,7 @@ import { sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import {
   closedTunnels,
+  fetchHost,
   newKey,
   openSocket,
   openTunnel,
@@ -20,7 +21,6 @@ import {
   startPlane,
   startTunnel,
   startTunnelEdge,
-  visit,
 } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
@@ -38,14 +38,14 @@ test('with a tokens file tunnels open, carry traffic, and close when their key i
   const tunnel = await openTunnel(t, { edge, key: acme, port: local.port, name: 'app' })
   const other = await openTunnel(t, { edge, key: beta, port: local.port, name: 'app' })
   assert.deepEqual([tunnel.host, other.host], ['app.acme.tunnels.test', 'app.beta.tunnels.test'])
-  assert.equal((await visit(edge, tunnel.host, { path: '/bytes/100000' })).body.length, 100_000)
+  assert.equal((await fetchHost(edge, tunnel.host, { path: '/bytes/100000' })).body.length, 100_000)
   const { tokens } = JSON.parse(readFileSync(file, 'utf8'))
   await run(t, ['tokens-file', 'remove', tokens[0].id, '--file', file], {})
   const { code, stderr } = await tunnel.ended
   assert.equal(code, 4)
   assert.match(stderr, /revoked/)
-  assert.equal((await visit(edge, tunnel.host)).status, 404)
-  assert.equal((await visit(edge, other.host)).status, 200)
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 404)
+  assert.equal((await fetchHost(edge, other.host)).status, 200)
   edge.child.kill('SIGTERM')
   const { code: edgeCode, stderr: log } = await edge.ended
   assert.equal(edgeCode, 0)
@@ -99,7 +99,7 @@ test('no workspace receives requests of another: not by name, host or headers', 
   const mine = await openTunnel(t, { edge, key: beta, port: attacker.port, name: 'app' })
 
   // Whatever hosts the request names, the tunnel is under the domain of the key's workspace.
-  const opened = await visit(edge, victim.host, {
+  const opened = await fetchHost(edge, victim.host, {
     method: 'POST',
     path: '/.adit/tunnels',
     body: Buffer.from('{"name":"second","host":"app.acme.tunnels.test","workspace":"acme"}'),
@@ -109,19 +109,23 @@ test('no workspace receives requests of another: not by name, host or headers', 
 
   // A connection is added to the tunnel of its secret only.
   for (const secret of [victim.host, 'app', 'A'.repeat(32)]) {
-    const answer = await sendRaw(
+    const response = await sendRaw(
       edge.url,
       `GET /.adit/connection HTTP/1.1\r\nHost: ${victim.host}\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n` +
         `Authorization: Tunnel ${secret}\r\n\r\n`,
     )
-    assert.equal(answer.status, 404)
+    assert.equal(response.status, 404)
   }
 
   // Requests are routed by the Host header only, and there must be exactly one.
   const seen = async (head: string) => {
-    const before = [local.heard.length, attacker.heard.length]
+    const before = [local.requests.length, attacker.requests.length]
     const { status } = await sendRaw(edge.url, `GET / HTTP/1.1\r\n${head}Connection: close\r\n\r\n`)
-    return [status, local.heard.length - (before[0] as number), attacker.heard.length - (before[1] as number)]
+    return [
+      status,
+      local.requests.length - (before[0] as number),
+      attacker.requests.length - (before[1] as number),
+    ]
   }
   assert.deepEqual(await seen(`Host: ${victim.host}\r\nX-Forwarded-Host: ${mine.host}\r\n`), [200, 1, 0])
   assert.deepEqual(await seen(`Host: ${mine.host}\r\nForwarded: host=${victim.host}\r\n`), [200, 0, 1])
@@ -154,8 +158,9 @@ test('the bytes of one client are never parsed as the request of another', async
     `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close, transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n${hidden.length.toString(16)}\r\n`,
   ])
     await sendRaw(edge.url, `${head}${hidden}\r\n0\r\n\r\n`)
-  for (let turn = 0; turn < 5; turn++) assert.equal((await visit(edge, host, { path: '/mine' })).status, 200)
-  assert.deepEqual([...new Set(local.heard.map(({ url }) => url))].sort(), ['/', '/mine'])
+  for (let turn = 0; turn < 5; turn++)
+    assert.equal((await fetchHost(edge, host, { path: '/mine' })).status, 200)
+  assert.deepEqual([...new Set(local.requests.map(({ url }) => url))].sort(), ['/', '/mine'])
 })
 
 test('a response before the request body is read blocks no other request', async (t) => {
@@ -163,8 +168,8 @@ test('a response before the request body is read blocks no other request', async
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (let turn = 1; turn <= 60; turn++) {
     const body = Buffer.alloc(turn * 5_000)
-    assert.equal((await visit(edge, host, { method: 'POST', path: '/early', body })).status, 200)
-    assert.equal((await visit(edge, host)).status, 200)
+    assert.equal((await fetchHost(edge, host, { method: 'POST', path: '/early', body })).status, 200)
+    assert.equal((await fetchHost(edge, host)).status, 200)
   }
 })
 
@@ -172,7 +177,7 @@ test('headers are proxied unchanged, forwarding headers added and hop-by-hop hea
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const headers = { 'X-Mine': 'é', te: 'trailers', 'keep-alive': '5', 'x-forwarded-for': '203.0.113.9' }
-  const { body } = await visit(edge, host, { path: '/a%20b?c=%2F', headers })
+  const { body } = await fetchHost(edge, host, { path: '/a%20b?c=%2F', headers })
   const seen = JSON.parse(String(body))
   assert.equal(seen.url, '/a%20b?c=%2F')
   assert.equal(seen.headers.host, host)
@@ -187,7 +192,7 @@ test('a local server may be down, slow or broken: clients get 502, and the tunne
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const port = await freePort()
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
-  const absent = await visit(edge, tunnel.host)
+  const absent = await fetchHost(edge, tunnel.host)
   assert.deepEqual(
     [absent.status, String(absent.body)],
     [502, `Bad gateway: the local server at localhost:${port} did not respond.\n`],
@@ -195,14 +200,14 @@ test('a local server may be down, slow or broken: clients get 502, and the tunne
   await assert.rejects(openSocket(edge, tunnel.host), /502/)
 
   // Not HTTP, or an invalid status.
-  const answers = [...INVALID_RESPONSES]
+  const responses = [...INVALID_RESPONSES]
   const broken = createServer((socket) => {
     socket.on('error', () => {})
-    socket.once('data', () => socket.end(answers.shift() ?? ''))
+    socket.once('data', () => socket.end(responses.shift() ?? ''))
   })
   broken.listen(port, 'localhost')
   await once(broken, 'listening')
-  for (const given of INVALID_RESPONSES) assert.equal((await visit(edge, tunnel.host)).status, 502, given)
+  for (const given of INVALID_RESPONSES) assert.equal((await fetchHost(edge, tunnel.host)).status, 502, given)
   broken.close()
 
   // Chunks arrive as they are sent, without buffering.
@@ -223,9 +228,9 @@ test('invalid responses of a tunnel client do not crash the edge', async (t) => 
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   for (const given of INVALID_RESPONSES) {
     const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-    const { answer } = await addConnection()
-    answer(given)
-    assert.equal((await visit(edge, host)).status, 502, given)
+    const { respond } = await addConnection()
+    respond(given)
+    assert.equal((await fetchHost(edge, host)).status, 502, given)
   }
 })
 
@@ -235,16 +240,16 @@ test('a request does not wait for a closed connection while there are open ones'
   for (let turn = 0; turn < 10; turn++) {
     const gone = await addConnection()
     const good = await addConnection()
-    good.answer('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
-    const visiting = connect(edge.port, '127.0.0.1')
-    await once(visiting, 'connect')
-    gone.leave()
-    visiting.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-    const [answer] = await once(visiting, 'data')
+    good.respond('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+    const client = connect(edge.port, '127.0.0.1')
+    await once(client, 'connect')
+    gone.close()
+    client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    const [response] = await once(client, 'data')
     // 502 if the edge could not know yet that the connection is closed.
-    assert.match(String(answer), /^HTTP\/1.1 (200|502) /)
-    visiting.destroy()
-    good.leave()
+    assert.match(String(response), /^HTTP\/1.1 (200|502) /)
+    client.destroy()
+    good.close()
   }
 })
 
@@ -254,9 +259,12 @@ test('a closed tunnel counts no usage, even while a client continues to send', a
   await addConnection()
   const sending = connect(edge.port, '127.0.0.1')
   sending.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 5000000\r\n\r\n${'x'.repeat(1_000)}`)
-  await until('it is counted', async () => (await visit(edge, 'x', { path: '/.adit/health' })).status === 200)
+  await until(
+    'it is counted',
+    async () => (await fetchHost(edge, 'x', { path: '/.adit/health' })).status === 200,
+  )
   const authorization = `Tunnel ${id}`
-  const closed = await visit(edge, 'x', {
+  const closed = await fetchHost(edge, 'x', {
     method: 'DELETE',
     path: '/.adit/tunnels',
     headers: { authorization },
@@ -278,8 +286,8 @@ test('many concurrent short requests all get a response', async (t) => {
   })
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (let turn = 0; turn < 5; turn++) {
-    const answers = await Promise.all(Array.from({ length: 90 }, () => visit(edge, host)))
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    const responses = await Promise.all(Array.from({ length: 90 }, () => fetchHost(edge, host)))
+    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
   }
   // Also with the few connections of a stock pipenet client.
   const stock = await pipenet({
@@ -289,8 +297,10 @@ test('many concurrent short requests all get a response', async (t) => {
     headers: { authorization: `Bearer ${keys[0]}` },
   })
   atEnd(t, () => stock.close())
-  const answers = await Promise.all(Array.from({ length: 60 }, () => visit(edge, 'stock.acme.tunnels.test')))
-  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+  const responses = await Promise.all(
+    Array.from({ length: 60 }, () => fetchHost(edge, 'stock.acme.tunnels.test')),
+  )
+  assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
 })
 
 test('a request with a body is proxied as a request, even if it asks for an upgrade', async (t) => {
@@ -302,9 +312,9 @@ test('a request with a body is proxied as a request, even if it asks for an upgr
       ['Transfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
     ]) {
       const head = `POST / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, close\r\nUpgrade: ${upgrade}\r\n${framing}\r\n\r\n`
-      const answer = await sendRaw(edge.url, head + body)
-      assert.equal(answer.status, 200, upgrade)
-      assert.equal(JSON.parse(/\{.*\}/.exec(answer.body)?.[0] ?? '{}').received, 5)
+      const response = await sendRaw(edge.url, head + body)
+      assert.equal(response.status, 200, upgrade)
+      assert.equal(JSON.parse(/\{.*\}/.exec(response.body)?.[0] ?? '{}').received, 5)
     }
 })
 
@@ -366,7 +376,7 @@ test('a tunnel reopens under its name after the edge restarts', async (t) => {
     edge.child.kill(signal)
     await edge.ended
     Object.assign(edge, await edge.restart())
-    await until('it is back', async () => (await visit(edge, tunnel.host)).status === 200, 10_000)
+    await until('it is back', async () => (await fetchHost(edge, tunnel.host)).status === 200, 10_000)
   }
   const events = tunnel.events().map(({ event }) => event)
   assert.deepEqual(events.filter((event) => event === 'open').length, 3, events.join())
@@ -376,12 +386,12 @@ test('a tunnel whose client was killed is closed within seconds, and its name is
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const given = { edge, key: keys[0] as string, port: local.port, name: 'app' }
   const tunnel = await openTunnel(t, given)
-  assert.equal((await visit(edge, tunnel.host)).status, 200)
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
   tunnel.child.kill('SIGKILL')
   await tunnel.ended
   const took = await until(
     'it is closed',
-    async () => (await visit(edge, tunnel.host)).status === 404,
+    async () => (await fetchHost(edge, tunnel.host)).status === 404,
     10_000,
   )
   t.diagnostic(`after ${Math.round(took)} ms`)
@@ -391,8 +401,8 @@ test('a tunnel whose client was killed is closed within seconds, and its name is
 test('an edge that shuts down completes requests in progress', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
-  const long = visit(edge, host, { path: '/drip/60' })
-  await until('it is in progress', () => local.heard.length > 0)
+  const long = fetchHost(edge, host, { path: '/drip/60' })
+  await until('it is in progress', () => local.requests.length > 0)
   edge.child.kill('SIGTERM')
   assert.equal((await long).body.length, 600_000)
   assert.equal((await edge.ended).code, 0)
@@ -401,9 +411,9 @@ test('an edge that shuts down completes requests in progress', async (t) => {
 test('an edge with an invalid credential, or on a port in use, exits with the reason', async (t) => {
   const plane = await startPlane(t)
   const env = { ADIT_URL: plane.url, ADIT_EDGE_KEY: 'adit_edge_bad', ADIT_EDGE_FOLDER: createFolder(t) }
-  const refused = await run(t, ['edge'], env)
-  assert.deepEqual([refused.code, refused.stdout], [4, ''])
-  assert.match(refused.stderr, /ADIT_EDGE_KEY is no good at http/)
+  const rejected = await run(t, ['edge'], env)
+  assert.deepEqual([rejected.code, rejected.stdout], [4, ''])
+  assert.match(rejected.stderr, /ADIT_EDGE_KEY is no good at http/)
   const { port } = new URL(plane.url)
   const good = { ...env, ADIT_EDGE_KEY: await plane.admin('edge', 'create', 'good') }
   const taken = await run(t, ['edge'], { ...good, ADIT_EDGE_PORT: port })
@@ -420,10 +430,10 @@ test('concurrent requests share a tunnel, and those beyond its capacity get 503'
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const sockets = await Promise.all(Array.from({ length: 90 }, () => openSocket(edge, host)))
-  const answers = await Promise.all(
-    Array.from({ length: 60 }, (_, index) => visit(edge, host, { path: `/drip/${20 + index}` })),
+  const responses = await Promise.all(
+    Array.from({ length: 60 }, (_, index) => fetchHost(edge, host, { path: `/drip/${20 + index}` })),
   )
-  const statuses = answers.map(({ status }) => status)
+  const statuses = responses.map(({ status }) => status)
   assert.ok(statuses.filter((status) => status === 200).length >= 10, statuses.join())
   assert.ok(statuses.includes(503), statuses.join())
   assert.deepEqual(
@@ -431,7 +441,7 @@ test('concurrent requests share a tunnel, and those beyond its capacity get 503'
     [],
   )
   for (const socket of sockets) socket.terminate()
-  await until('there is room again', async () => (await visit(edge, host)).status === 200)
+  await until('there is room again', async () => (await fetchHost(edge, host)).status === 200)
 })
 
 test('a stock pipenet client works with its own protocol', async (t) => {
@@ -451,8 +461,8 @@ test('a stock pipenet client works with its own protocol', async (t) => {
   atEnd(t, () => tunnel.close())
   assert.equal(tunnel.url, `http://stock.acme.tunnels.test:${edge.port}`)
   const host = new URL(tunnel.url as string).hostname
-  await until('it is connected', async () => (await visit(edge, host)).status === 200)
-  assert.equal((await visit(edge, host, { method: 'POST', body: Buffer.alloc(300_000) })).status, 200)
+  await until('it is connected', async () => (await fetchHost(edge, host)).status === 200)
+  assert.equal((await fetchHost(edge, host, { method: 'POST', body: Buffer.alloc(300_000) })).status, 200)
   tunnel.close()
-  await until('it is closed', async () => (await visit(edge, host)).status === 404, 10_000)
+  await until('it is closed', async () => (await fetchHost(edge, host)).status === 404, 10_000)
 })

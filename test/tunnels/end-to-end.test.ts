@@ -8,6 +8,7 @@ import { caller } from '../support/server.ts'
 import {
   closedTunnels,
   type Edge,
+  fetchHost,
   newKey,
   openSocket,
   openTunnel,
@@ -15,7 +16,6 @@ import {
   startLocal,
   startPlane,
   startTunnelEdge,
-  visit,
 } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 import { openBrowser, PASSWORD } from '../support/users.ts'
@@ -39,9 +39,9 @@ async function transfer(
   host: string,
   [up, down, echoed]: [number, number, number],
 ) {
-  const sent = await visit(edge, host, { method: 'POST', body: Buffer.alloc(up, 'u') })
+  const sent = await fetchHost(edge, host, { method: 'POST', body: Buffer.alloc(up, 'u') })
   assert.equal(JSON.parse(String(sent.body)).received, up)
-  const got = await visit(edge, host, { path: `/bytes/${down}` })
+  const got = await fetchHost(edge, host, { path: `/bytes/${down}` })
   assert.equal(got.body.length, down)
   const socket = await openSocket(edge, host)
   socket.send(Buffer.alloc(echoed, 'w'))
@@ -111,20 +111,20 @@ async function kill(...running: { child: { kill(signal: 'SIGKILL'): boolean }; e
 const backAt = (edge: Pick<Edge, 'port'>, host: string) =>
   until(
     'the tunnel is open again',
-    async () => (await visit(edge, host).catch(() => undefined))?.status === 200,
+    async () => (await fetchHost(edge, host).catch(() => undefined))?.status === 200,
     20_000,
   )
 
 /** Starts a long download, and counts the bytes received before it is interrupted. */
 function beginLong(edge: Pick<Edge, 'port'>, host: string) {
   let got = 0
-  const broken = visitInPieces(edge, host, (bytes) => {
+  const broken = download(edge, host, (bytes) => {
     got += bytes
   })
   return { got: () => got, broken }
 }
 
-async function visitInPieces(edge: Pick<Edge, 'port'>, host: string, onBytes: (bytes: number) => void) {
+async function download(edge: Pick<Edge, 'port'>, host: string, onBytes: (bytes: number) => void) {
   await new Promise<void>((resolve) => {
     const options = {
       host: '127.0.0.1',
@@ -133,10 +133,10 @@ async function visitInPieces(edge: Pick<Edge, 'port'>, host: string, onBytes: (b
       headers: { host },
       agent: false,
     }
-    request(options, (answer) => {
-      answer.on('data', (chunk) => onBytes(chunk.length))
-      answer.once('close', resolve)
-      answer.once('error', () => resolve())
+    request(options, (response) => {
+      response.on('data', (chunk) => onBytes(chunk.length))
+      response.once('close', resolve)
+      response.once('error', () => resolve())
     })
       .once('error', () => resolve())
       .end()
@@ -203,8 +203,8 @@ const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unkno
   async 'the dashboard'(plane, keyId) {
     const owner = openBrowser(plane.url)
     const email = 'ann@example.com'
-    const said = await plane.admin('user', 'create', email, '--workspace', 'acme', '--role', 'owner')
-    const [, link] = /#([\w-]{43})/.exec(said) ?? assert.fail(said)
+    const output = await plane.admin('user', 'create', email, '--workspace', 'acme', '--role', 'owner')
+    const [, link] = /#([\w-]{43})/.exec(output) ?? assert.fail(output)
     await owner.post('/links/use', { link, email, name: 'Ann', password: PASSWORD })
     assert.equal((await owner.remove(`/workspaces/acme/keys/${keyId}`)).status, 200)
   },
@@ -228,14 +228,14 @@ for (const [by, revoke] of Object.entries(revocations))
     await revoke(plane, await idOf(plane, key))
     const acknowledged = performance.now()
     await closed
-    await until('the tunnel is closed', async () => (await visit(edge, tunnel.host)).status === 404)
+    await until('the tunnel is closed', async () => (await fetchHost(edge, tunnel.host)).status === 404)
     const took = performance.now() - acknowledged
     t.diagnostic(`closed ${Math.round(took)} ms after the acknowledgement`)
     assert.ok(took < 1_000, `${took} ms`)
     const { code, stderr } = await tunnel.ended
     assert.equal(code, 4)
     assert.match(stderr, /revoked/)
-    assert.equal((await visit(edge, other.host)).status, 200)
+    assert.equal((await fetchHost(edge, other.host)).status, 200)
   })
 
 /** The id of a key, from the edge API. */

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { openTunnel, startTunnel, visit } from '../support/tunnels.ts'
+import { fetchHost, openTunnel, startTunnel } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 const head = (host: string, headers: string) =>
@@ -24,9 +24,9 @@ test('no request headers make a tunnel unavailable to others', async (t) => {
     'many forwarded addresses': head(host, `X-Forwarded-For: ${'1,'.repeat(8_100)}\r\n`),
   }
   for (const [what, bytes] of Object.entries(heads)) {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => sendRaw(edge.url, bytes)))
-    for (const { status } of answers) assert.ok([200, 404, 431].includes(status), `${what}: ${status}`)
-    assert.equal((await visit(edge, host)).status, 200, what)
+    const responses = await Promise.all(Array.from({ length: 20 }, () => sendRaw(edge.url, bytes)))
+    for (const { status } of responses) assert.ok([200, 404, 431].includes(status), `${what}: ${status}`)
+    assert.equal((await fetchHost(edge, host)).status, 200, what)
   }
   assert.deepEqual(
     tunnel.events().filter(({ event }) => event === 'lost'),
@@ -62,13 +62,13 @@ test('a request may have 200 headers and 32 names in Connection; more is 431 wit
 test('headers that Connection names are removed, however many names there are in a response', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-  const { answer } = await addConnection()
+  const { respond } = await addConnection()
   const named = Array.from({ length: 900 }, (_, index) => `x-${index}`)
-  answer(
+  respond(
     `HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Kept: yes\r\nConnection: ${named.join(', ')}\r\n` +
       `${named.map((name) => `${name}: 1\r\n`).join('')}\r\n`,
   )
-  const { status, headers } = await visit(edge, host)
+  const { status, headers } = await fetchHost(edge, host)
   assert.equal(status, 200)
   assert.equal(headers['x-kept'], 'yes')
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('the tunnel client responds with 502 to malformed requests, and keeps the t
   const tunnel = startTunnel(t, { edge, key: 'any', port: 9, name: 'app' })
   for (let round = 0; round < 5; round++) {
     await until('four connections are ready', () => edge.connections.size === 4)
-    const answers = [...edge.connections].map(async (socket) => {
+    const responses = [...edge.connections].map(async (socket) => {
       let received = ''
       socket.on('data', (chunk) => {
         received += chunk
@@ -130,7 +130,7 @@ test('the tunnel client responds with 502 to malformed requests, and keeps the t
       await once(socket, 'close')
       return received
     })
-    for (const received of await Promise.all(answers)) assert.match(received, /^HTTP\/1\.1 502 /)
+    for (const received of await Promise.all(responses)) assert.match(received, /^HTTP\/1\.1 502 /)
   }
   assert.equal(edge.openings(), 1)
   assert.deepEqual(

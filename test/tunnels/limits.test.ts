@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { type Edge, openSocket, openTunnel, visit } from '../support/tunnels.ts'
+import { type Edge, fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 type RawTunnel = Awaited<ReturnType<typeof openRawTunnel>>
@@ -27,19 +27,19 @@ test('a client at its limit leaves the rest of the tunnel to others', async (t) 
   const silent = Array.from({ length: 110 }, () => postSilently(edge, host, '203.0.113.9'))
   await until(
     'the client is limited',
-    async () => (await visit(edge, host, from('203.0.113.9'))).status === 429,
+    async () => (await fetchHost(edge, host, from('203.0.113.9'))).status === 429,
   )
   for (const client of ['203.0.113.8', '2001:db8::9', 'unknown', '203.0.113.9, 203.0.113.7'])
-    assert.equal((await visit(edge, host, from(client))).status, 200, client)
+    assert.equal((await fetchHost(edge, host, from(client))).status, 200, client)
   // The last entry is the proxy's own, whatever the client sent.
   for (const client of ['198.51.100.1, 203.0.113.9', '203.0.113.9:4711', '::ffff:203.0.113.9'])
-    assert.equal((await visit(edge, host, from(client))).status, 429, client)
-  const rejected = await visit(edge, host, from('203.0.113.9'))
+    assert.equal((await fetchHost(edge, host, from(client))).status, 429, client)
+  const rejected = await fetchHost(edge, host, from('203.0.113.9'))
   assert.match(String(rejected.body), /Too many concurrent requests from your address/)
   for (const socket of silent) socket.destroy()
   await until(
     'it is admitted again',
-    async () => (await visit(edge, host, from('203.0.113.9'))).status === 200,
+    async () => (await fetchHost(edge, host, from('203.0.113.9'))).status === 200,
   )
 })
 
@@ -49,12 +49,12 @@ test('clients that do not read their responses block no others', async (t) => {
   // Some of these sizes fill the downstream buffers of the edge and fit into the upstream ones.
   for (const megabytes of [1, 2, 3, 4, 5, 6, 7, 8]) {
     const stalled = Array.from({ length: 6 }, () => connect(edge.port, '127.0.0.1').pause())
-    const before = local.heard.length
+    const before = local.requests.length
     for (const socket of stalled)
       socket.write(`GET /bytes/${megabytes}000000 HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-    await until('all are handled', () => local.heard.length === before + stalled.length)
+    await until('all are handled', () => local.requests.length === before + stalled.length)
     await Promise.all(
-      Array.from({ length: 6 }, async () => assert.equal((await visit(edge, host)).status, 200)),
+      Array.from({ length: 6 }, async () => assert.equal((await fetchHost(edge, host)).status, 200)),
     )
     for (const socket of stalled) socket.destroy()
   }
@@ -67,13 +67,13 @@ test('IPv6 clients are limited per /64, including WebSockets', async (t) => {
     Array.from({ length: 50 }, (_, index) => openSocket(edge, host, from(`2001:db8:1:2::${index}`))),
   )
   await assert.rejects(openSocket(edge, host, from('[2001:db8:1:2:ffff::1]:99')), /429/)
-  assert.equal((await visit(edge, host, from('2001:db8:1:3::1'))).status, 200)
+  assert.equal((await fetchHost(edge, host, from('2001:db8:1:3::1'))).status, 200)
   // Addresses may have a zone id.
-  assert.equal((await visit(edge, host, from('fe80::1%eth0'))).status, 200)
+  assert.equal((await fetchHost(edge, host, from('fe80::1%eth0'))).status, 200)
   for (const socket of sockets) socket.terminate()
   await until(
     'there is room again',
-    async () => (await visit(edge, host, from('2001:db8:1:2::1'))).status === 200,
+    async () => (await fetchHost(edge, host, from('2001:db8:1:2::1'))).status === 200,
   )
 })
 
@@ -83,13 +83,13 @@ test('all networks of an IPv6 /48 together use at most three quarters of a tunne
   const sockets = await Promise.all(
     Array.from({ length: 75 }, (_, index) => openSocket(edge, host, from(`2001:db8:1:${index}::1`))),
   )
-  assert.equal((await visit(edge, host, from('2001:db8:1:ffff::1'))).status, 429)
+  assert.equal((await fetchHost(edge, host, from('2001:db8:1:ffff::1'))).status, 429)
   for (const client of ['2001:db8:2::1', '203.0.113.9'])
-    assert.equal((await visit(edge, host, from(client))).status, 200, client)
+    assert.equal((await fetchHost(edge, host, from(client))).status, 200, client)
   for (const socket of sockets) socket.terminate()
   await until(
     'there is room again',
-    async () => (await visit(edge, host, from('2001:db8:1:ffff::1'))).status === 200,
+    async () => (await fetchHost(edge, host, from('2001:db8:1:ffff::1'))).status === 200,
   )
 })
 
@@ -102,7 +102,7 @@ test('by default private addresses are limited like all others', async (t) => {
     )
     await until(
       'it is limited',
-      async () => (await visit(edge, host, from(`198.51.100.1, ${address}`))).status === 429,
+      async () => (await fetchHost(edge, host, from(`198.51.100.1, ${address}`))).status === 429,
     )
     for (const socket of silent) socket.destroy()
   }
@@ -117,7 +117,7 @@ test('the log has one warning about a trusted proxy without X-Forwarded-For, and
       ADIT_EDGE_TRUSTED_PROXIES: trusted,
     })
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
-    for (let round = 0; round < 3; round++) await visit(edge, host, { headers })
+    for (let round = 0; round < 3; round++) await fetchHost(edge, host, { headers })
     edge.child.kill('SIGTERM')
     const { stderr } = await edge.ended
     assert.equal(stderr.match(warning)?.length, 1, stderr)
@@ -130,7 +130,7 @@ test('X-Forwarded-For is used only from trusted proxies', async (t) => {
   })
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const silent = Array.from({ length: 50 }, (_, index) => postSilently(edge, host, `203.0.113.${index}`))
-  await until('it is limited', async () => (await visit(edge, host, from('198.51.100.1'))).status === 429)
+  await until('it is limited', async () => (await fetchHost(edge, host, from('198.51.100.1'))).status === 429)
   for (const socket of silent) socket.destroy()
 })
 
@@ -139,7 +139,7 @@ test('a client has at most 500 connections; those of tunnels and trusted proxies
   const { addConnection } = await openRawTunnel(edge, keys[0] as string)
   const tunnelConnections = await Promise.all(Array.from({ length: 20 }, () => addConnection()))
   atEnd(t, () => {
-    for (const { leave } of tunnelConnections) leave()
+    for (const { close } of tunnelConnections) close()
   })
   const sockets = Array.from({ length: 500 }, () => connect(edge.port, '127.0.0.1').on('error', () => {}))
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
@@ -149,11 +149,11 @@ test('a client has at most 500 connections; those of tunnels and trusted proxies
   await once(extra, 'close')
   const [last] = sockets.slice(-1)
   last?.write('GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n')
-  const [answer] = await once(last as NodeJS.EventEmitter, 'data')
-  assert.match(String(answer), /^HTTP\/1.1 200 /)
+  const [response] = await once(last as NodeJS.EventEmitter, 'data')
+  assert.match(String(response), /^HTTP\/1.1 200 /)
   for (const socket of sockets) socket.destroy()
   await until('there is room again', () =>
-    visit(edge, 'x', { path: '/.adit/health' }).then(
+    fetchHost(edge, 'x', { path: '/.adit/health' }).then(
       ({ status }) => status === 200,
       () => false,
     ),
@@ -199,14 +199,14 @@ test('a request whose body is slower than 1 KiB in 30 seconds gets 408, and its 
   const opening = connect(edge.port, '127.0.0.1')
   opening.write('POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
   const silent = Array.from({ length: 98 }, () => postSilently(edge, tunnel.host))
-  await until('the tunnel is full', async () => (await visit(edge, tunnel.host)).status === 503)
-  const answers = [slow, opening, ...silent].map((socket) => once(socket, 'data'))
-  for (const [answer] of await Promise.all(answers)) assert.match(String(answer), /^HTTP\/1.1 408 /)
-  assert.equal((await visit(edge, tunnel.host)).status, 200)
+  await until('the tunnel is full', async () => (await fetchHost(edge, tunnel.host)).status === 503)
+  const responses = [slow, opening, ...silent].map((socket) => once(socket, 'data'))
+  for (const [response] of await Promise.all(responses)) assert.match(String(response), /^HTTP\/1.1 408 /)
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
   clearInterval(sending)
   steady.write('0\r\n\r\n')
-  const [answer] = await once(steady, 'data')
-  assert.match(String(answer), /^HTTP\/1.1 200 /)
+  const [response] = await once(steady, 'data')
+  assert.match(String(response), /^HTTP\/1.1 200 /)
   steady.destroy()
 })
 
@@ -219,12 +219,12 @@ test('informational responses are limited', async (t) => {
       [1_000, 502],
     ] as const) {
       const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-      const { answer } = await addConnection()
-      answer(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
+      const { respond } = await addConnection()
+      respond(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
       const socket = connect(edge.port, '127.0.0.1')
       socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`)
-      const [answered] = await once(socket, 'data')
-      assert.match(String(answered), new RegExp(`^HTTP/1.1 ${expected} `))
+      const [response] = await once(socket, 'data')
+      assert.match(String(response), new RegExp(`^HTTP/1.1 ${expected} `))
       socket.destroy()
     }
 })

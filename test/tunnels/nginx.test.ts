@@ -21,7 +21,7 @@ const HOST = 'app.acme.tunnels.example.com'
 function makeCertificate(t: Test) {
   const folder = createFolder(t)
   const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
-  const words = [
+  const args = [
     'req',
     '-x509',
     '-newkey',
@@ -35,7 +35,7 @@ function makeCertificate(t: Test) {
     certificate,
   ]
   const names = ['-subj', '/CN=test', '-addext', `subjectAltName=IP:127.0.0.1,DNS:${HOST}`]
-  return spawnSync('openssl', [...words, ...names]).status === 0 ? { key, certificate } : undefined
+  return spawnSync('openssl', [...args, ...names]).status === 0 ? { key, certificate } : undefined
 }
 
 test('behind nginx, tunnel connections and public requests use TLS, including WebSockets', async (t) => {
@@ -44,7 +44,7 @@ test('behind nginx, tunnel connections and public requests use TLS, including We
   const file = join(createFolder(t), 'tokens.json')
   const key = (await run(t, ['tokens-file', 'add', 'acme', '--file', file], {})).stdout.trim()
   const edge = await startTunnelEdge(t, {
-    words: ['--tokens-file', file],
+    args: ['--tokens-file', file],
     env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_EDGE_PUBLIC: 'https' },
   })
   const local = await startLocal(t)
@@ -67,13 +67,13 @@ test('behind nginx, tunnel connections and public requests use TLS, including We
   assert.equal(tunnel.events()[0]?.url, `https://${HOST}`)
 
   const options = { host: '127.0.0.1', port, ca, servername: HOST, headers: { host: HOST }, agent: false }
-  const visit = request({ ...options, method: 'POST' })
-  visit.end(Buffer.alloc(3_000_000))
-  const [answer] = await once(visit, 'response')
-  const said = JSON.parse(await text(answer))
-  assert.equal(said.received, 3_000_000)
-  assert.equal(said.headers['x-forwarded-proto'], 'https')
-  assert.equal(said.headers.host, HOST)
+  const sent = request({ ...options, method: 'POST' })
+  sent.end(Buffer.alloc(3_000_000))
+  const [response] = await once(sent, 'response')
+  const seen = JSON.parse(await text(response))
+  assert.equal(seen.received, 3_000_000)
+  assert.equal(seen.headers['x-forwarded-proto'], 'https')
+  assert.equal(seen.headers.host, HOST)
 
   const trusting = { ca, servername: HOST, headers: { host: HOST } } as ClientOptions
   const socket = new WebSocket(`wss://127.0.0.1:${port}/`, trusting)
