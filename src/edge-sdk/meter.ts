@@ -3,10 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
 import { createNoticeOnce } from './notice-once.ts'
-import { remainderOf } from './refusals.ts'
+import { remainderOf } from './rejected-items.ts'
 import { safeCallback } from './safe-callback.ts'
 import { openSpool, type SpoolFile } from './spool.ts'
-import { type Batch, createUsageCounters, type Transfer, type UsageCounters } from './usage-counters.ts'
+import type { Batch } from './usage-batches.ts'
+import { createUsageCounters, type Transfer, type UsageCounters } from './usage-counters.ts'
 
 export type { Transfer }
 

@@ -1,39 +1,17 @@
 // In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open tunnels in each
 // minute. Kept until the control plane acknowledges them, up to a limit.
 import { isDnsLabel } from '../net/hostname.ts'
-import type { Receipt, Report } from './control-plane.ts'
-import { isTemporary } from './refusals.ts'
-
-type CounterItem = NonNullable<Report['counters']>[number]
-type MinuteItem = NonNullable<Report['tunnels']>[number]
+import { type Batch, type Counted, type CounterItem, type MinuteItem, toBatches } from './usage-batches.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
-/** Limits of the control plane for one report and one item. */
-const REPORT_ITEMS_MAX = 5_000
+/** Limit of the control plane for one item. */
 const OPEN_MAX = 1_000_000
-
-/** An item, its epoch, and the version of it that the control plane has acknowledged. */
-interface Counted<T> {
-  readonly item: T
-  readonly epoch: string
-  /** Start of the day or minute. */
-  readonly from: number
-  changes: number
-  acknowledged: number
-}
 
 export interface Transfer {
   requests?: number
   bytesIn?: number
   bytesOut?: number
-}
-
-/** A snapshot of unsent items, as one report. */
-export interface Batch {
-  readonly report: Report
-  /** To be called with the response. Items that were accepted, or rejected permanently, are not sent again. */
-  acknowledge(receipt: Receipt): void
 }
 
 export interface UsageCounters {
@@ -179,54 +157,12 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     },
     unsent() {
       evictAcknowledged(startOf(clock(), DAY_MS))
-      const pending = [...pendingOf('counters', counters.values()), ...pendingOf('tunnels', minutes.values())]
-      const onAcknowledged = () => {
+      return toBatches(counters.values(), minutes.values(), () => {
         fullAt = undefined
-      }
-      return [...Map.groupBy(pending, ({ counted }) => counted.epoch)].flatMap(([epoch, items]) =>
-        chunks(items).map((chunk) => batchOf(epoch, chunk, onAcknowledged)),
-      )
+      })
     },
     lost: () => lost,
   }
-}
-
-interface Pending {
-  list: 'counters' | 'tunnels'
-  counted: Counted<unknown>
-  /** A copy, because counting continues while the report is in flight. */
-  item: unknown
-  changes: number
-}
-
-function* pendingOf(list: Pending['list'], counted: Iterable<Counted<object>>): Generator<Pending> {
-  for (const one of counted)
-    if (one.changes > one.acknowledged)
-      yield { list, counted: one, item: { ...one.item }, changes: one.changes }
-}
-
-function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void): Batch {
-  const lists = { counters: [] as Pending[], tunnels: [] as Pending[] }
-  for (const one of pending) lists[one.list].push(one)
-  return {
-    report: {
-      epoch,
-      counters: lists.counters.map(({ item }) => item as CounterItem),
-      tunnels: lists.tunnels.map(({ item }) => item as MinuteItem),
-    },
-    acknowledge({ refused }) {
-      const retried = new Set(refused.filter(isTemporary).map(({ list, index }) => lists[list][index]))
-      for (const one of pending) if (!retried.has(one)) one.counted.acknowledged = one.changes
-      onAcknowledged()
-    },
-  }
-}
-
-function chunks<T>(items: T[]): T[][] {
-  const parts = []
-  for (let start = 0; start < items.length; start += REPORT_ITEMS_MAX)
-    parts.push(items.slice(start, start + REPORT_ITEMS_MAX))
-  return parts
 }
 
 /** Saturates at the largest exact integer: the control plane would reject the whole report otherwise. */
