@@ -1,26 +1,26 @@
-// Mail with links in it, where a mail server is configured. The library is loaded when the first one is sent.
+// Sends e-mail through the configured SMTP server. The library is loaded when the first e-mail is sent.
 
-export interface Letter {
+export interface Email {
   to: string
   subject: string
   text: string
 }
 
-export type SendMail = (letter: Letter) => Promise<void>
+export type SendMail = (email: Email) => Promise<void>
 
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 export function createMail({ url, from }: { url: string; from: string }): SendMail {
-  return async (letter) => {
+  return async (email) => {
     const { createTransport } = await import('nodemailer')
     const transport = createTransport(url, {
       from,
-      connectionTimeout: PATIENCE_MS,
-      greetingTimeout: PATIENCE_MS,
-      socketTimeout: PATIENCE_MS,
+      connectionTimeout: TIMEOUT_MS,
+      greetingTimeout: TIMEOUT_MS,
+      socketTimeout: TIMEOUT_MS,
     } as never)
     try {
-      await transport.sendMail({ from, ...letter })
+      await transport.sendMail({ from, ...email })
     } finally {
       transport.close()
     }

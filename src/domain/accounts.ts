@@ -62,17 +62,18 @@ export async function describeSelf(services: Services, user: UserRow) {
   }
 }
 
-/** Acts on one's own account and writes it down, in one transaction that begins by making sure of the session. */
-export const updateOwnAccount = (
+/** Updates the user's own account and writes the audit entry, in one transaction that begins by checking the session. */
+export const updateOwnAccount = <T>(
   services: Services,
   actor: UserActor,
   action: AuditAction,
-  act: (db: Tx) => Promise<void>,
-): Promise<void> =>
+  act: (db: Tx) => Promise<T>,
+): Promise<T> =>
   services.store.transaction(async (db) => {
     await requireSession(db, actor)
-    await act(db)
+    const result = await act(db)
     await writeUserAudit(db, services, { actor, action, person: actor })
+    return result
   })
 
 /** The hash that a password is held against; undefined where somebody has none. */

@@ -4,6 +4,7 @@ import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
 import type { Tx } from '../store/store.ts'
 import { lockUser } from '../store/users.ts'
 import type { Services } from './context.ts'
+import { formatDuration } from './duration.ts'
 import { Fault } from './fault.ts'
 
 /** As long as a link works: at a limit, the latest link is still good, and no workspace has more of them open. */
@@ -45,7 +46,7 @@ export async function requireInvitationAllowed(
     if (times.length < most) continue
     const retryAfterS = Math.max(1, Math.ceil((Math.min(...times) - since) / 1000))
     throw new Fault('rate_limited', {
-      message: `${what} in 24 hours. Try again in ${inWords(retryAfterS)}.`,
+      message: `${what} in 24 hours. Try again in ${formatDuration(retryAfterS)}.`,
       retryAfterS,
     })
   }
@@ -66,10 +67,4 @@ export async function isResetAllowed(
     most: RESETS_PER_ADDRESS,
   } as const
   return (await recentLinkTimes(db, limit)).length < RESETS_PER_ADDRESS
-}
-
-function inWords(seconds: number): string {
-  const minutes = Math.ceil(seconds / 60)
-  const [count, unit] = minutes < 120 ? [minutes, 'minute'] : [Math.ceil(minutes / 60), 'hour']
-  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }

@@ -21,14 +21,14 @@ for (const engine of engines) {
       [token, /^Send an API key/],
       [`Token ${token}`, /^Send an API key/],
       [`Bearer ${token} ${token}`, /^Send an API key/],
-      [`Bearer ${token},`, /not a whole API key/],
-      [`Bearer ${flipped}`, /not a whole API key/],
-      [`Bearer ${token.slice(0, -1)}`, /not a whole API key/],
-      [`Bearer ${token.toLowerCase()}`, /not a whole API key/],
-      ['Bearer adit_', /not a whole API key/],
-      [`Bearer ${'x'.repeat(8_000)}`, /not a whole API key/],
-      [`Bearer ${edge.token}`, /not a whole API key/],
-      [`Bearer ${createSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /not known/],
+      [`Bearer ${token},`, /Malformed API key/],
+      [`Bearer ${flipped}`, /Malformed API key/],
+      [`Bearer ${token.slice(0, -1)}`, /Malformed API key/],
+      [`Bearer ${token.toLowerCase()}`, /Malformed API key/],
+      ['Bearer adit_', /Malformed API key/],
+      [`Bearer ${'x'.repeat(8_000)}`, /Malformed API key/],
+      [`Bearer ${edge.token}`, /Malformed API key/],
+      [`Bearer ${createSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /Unknown API key/],
     ]
     for (const [authorization, message] of cases) {
       const { status, json, headers } = await server.call('GET', '/workspace', {

@@ -123,13 +123,13 @@ test('one browser is known for several accounts, and the cookie is as safe as th
 
 test('no flood of other names makes a count start anew', () => {
   const { consume } = createLoginThrottle(() => 0)
-  const limits = (name: string, most = 10) => [{ ...signInTo(name), most }]
+  const limits = (name: string, max = 10) => [{ ...signInTo(name), max }]
   for (let round = 0; round < 10; round++) consume(limits('ann'))
   for (let index = 0; index < 60_000; index++) consume(limits(`n${index}`, 1e9))
   assert.throws(() => consume(limits('ann')), /Too many attempts/)
 })
 
-const signInTo = (name: string) => ({ kind: 'sign-in-account', name, most: 3, past: 'delay' }) as const
+const signInTo = (name: string) => ({ kind: 'sign-in-account', name, max: 3, onExceed: 'delay' }) as const
 
 function createCheck() {
   const { consume } = createLoginThrottle(() => 0)

@@ -96,8 +96,8 @@ for (const engine of engines) {
     }
     assert.match(reasons.none, /metadatas\.token/)
     assert.equal(reasons.empty, reasons.none)
-    assert.match(reasons.mistyped, /not a whole API key/)
-    assert.match(reasons.unknown, /not known/)
+    assert.match(reasons.mistyped, /Malformed API key/)
+    assert.match(reasons.unknown, /Unknown API key/)
     assert.match(reasons.unready, /"other" is not ready/)
     await provision(server.services, operator, 'other')
     assert.deepEqual(await ask('Login', login(other.key.token)), ALLOWED)

@@ -91,7 +91,7 @@ test('no secret that anybody sends gets into the log, wherever they put it', asy
     assert.ok(JSON.parse(line).msg, 'each line is one JSON object')
     for (const secret of [token, made.token]) assert.ok(!line.includes(secret.slice(5, 25)), line)
   }
-  assert.ok(lines.some((line) => JSON.parse(line).msg === 'authentication refused'))
+  assert.ok(lines.some((line) => JSON.parse(line).msg === 'authentication failed'))
 })
 
 for (const engine of engines)

@@ -18,7 +18,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   directory: { ours: ['credentials', 'store'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
-    ours: ['auth', 'contract', 'domain', 'directory', 'mcp', 'net'],
+    ours: ['auth', 'contract', 'domain', 'directory', 'mail', 'mcp', 'net'],
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract'], packages: ['typebox'] },

@@ -1,4 +1,4 @@
-// Who is asking. A secret comes in a header and nowhere else.
+// Authenticates requests by API key or edge credential, sent in a header.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
@@ -10,39 +10,39 @@ const BEARER = /^bearer +([^ ]+) *$/i
 export const bearerToken = ({ headers }: { headers: IncomingHttpHeaders }): string | undefined =>
   BEARER.exec(headers.authorization ?? '')?.[1]
 
-/** What to tell whom. Whoever presents a whole secret has it, so telling that it was revoked gives nothing away. */
-type RefusalMessages = Record<InvalidCredential['reason'] | 'missing', string>
+/** A revoked secret may be reported as such: the caller has presented all of it. */
+type RejectionMessages = Record<InvalidCredential['reason'] | 'missing', string>
 
-export const keyMessages: RefusalMessages = {
+export const keyMessages: RejectionMessages = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
-  malformed: 'This is not a whole API key: it was mistyped, cut off or is of another kind.',
-  unknown: 'This API key is not known here.',
+  malformed: 'Malformed API key (wrong length, prefix or checksum).',
+  unknown: 'Unknown API key.',
   ...inactiveKeyMessages,
 }
 
-export const edgeMessages: RefusalMessages = {
+export const edgeMessages: RejectionMessages = {
   missing:
-    'Send an edge credential in the header: Authorization: Bearer adit_edge_… (or X-Adit-Edge, where that one is taken).',
-  malformed: 'This is not a whole edge credential: it was mistyped, cut off or is of another kind.',
-  unknown: 'This edge credential is not known here.',
-  revoked: 'This edge credential was revoked. Ask the operator for another one.',
+    'Send an edge credential in the header: Authorization: Bearer adit_edge_… (or X-Adit-Edge, if a proxy uses Authorization).',
+  malformed: 'Malformed edge credential (wrong length, prefix or checksum).',
+  unknown: 'Unknown edge credential.',
+  revoked: 'This edge credential was revoked. Ask the operator for a new one.',
 }
 
-/** Lets through whom `verify` finds good, and tells the others why not; each refusal is logged and counted. */
+/** Returns the verdict on a valid secret; rejects, logs and counts all others. */
 export function createAuthenticator<G extends { valid: true }>(
   verify: (secret: string) => MaybePromise<G | InvalidCredential>,
-  words: RefusalMessages,
+  messages: RejectionMessages,
 ) {
-  let refused = 0
+  let rejections = 0
 
-  function refuse(request: FastifyRequest, reason: keyof RefusalMessages): never {
-    refused += 1
-    request.log.warn({ reason, refused }, 'authentication refused')
-    throw new Fault('unauthorized', { message: words[reason] })
+  function reject(request: FastifyRequest, reason: keyof RejectionMessages): never {
+    rejections += 1
+    request.log.warn({ reason, rejections }, 'authentication failed')
+    throw new Fault('unauthorized', { message: messages[reason] })
   }
 
   return (request: FastifyRequest, secret: string | undefined): MaybePromise<G> => {
-    if (secret === undefined) return refuse(request, 'missing')
-    return thenMaybe(verify(secret), (verdict) => (verdict.valid ? verdict : refuse(request, verdict.reason)))
+    if (secret === undefined) return reject(request, 'missing')
+    return thenMaybe(verify(secret), (verdict) => (verdict.valid ? verdict : reject(request, verdict.reason)))
   }
 }

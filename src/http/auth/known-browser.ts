@@ -1,12 +1,12 @@
-// A cookie by which a browser proves that somebody signed in with it before. It opens nothing: attempts to sign in with
-// it are counted apart, so that strangers who guess a password cannot keep its owner out.
+// A cookie that proves that a browser has signed in to an account before. It grants no access: its attempts to sign in
+// are counted separately, so that others who guess the password cannot lock out its owner.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 const MAX_AGE_S = 365 * 24 * 60 * 60
-/** Accounts that one browser is known for; the oldest goes first. */
+/** Accounts per browser; the oldest is removed first. */
 const ACCOUNTS_MAX = 4
 
-/** The hash of the password makes a new password end what browsers were known by. */
+/** The password hash is part of the MAC, so that a new password invalidates the cookies. */
 export interface Account {
   userId: string
   passwordHash: string
@@ -23,34 +23,34 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
       .update(JSON.stringify([nonce, userId, passwordHash]))
       .digest()
 
-  const marksIn = (cookie: string): string[] =>
+  const entriesIn = (cookie: string): string[] =>
     cookie
       .split(/; */)
       .filter((one) => one.startsWith(`${name}=`))
       .flatMap((one) => one.slice(name.length + 1).split('~'))
-      .filter((mark) => /^[\w-]{22}\.[\w-]{43}$/.test(mark))
+      .filter((entry) => /^[\w-]{22}\.[\w-]{43}$/.test(entry))
       .slice(0, ACCOUNTS_MAX)
 
   return {
-    /** Whether there is anything to check. */
-    hasMarks: (cookie: string): boolean => marksIn(cookie).length > 0,
+    /** Whether the cookie has entries to check. */
+    hasEntries: (cookie: string): boolean => entriesIn(cookie).length > 0,
 
-    /** Names the browser, if it is known for the account. */
+    /** The id of the browser, if it is known for the account. */
     find(cookie: string, account: Account): string | undefined {
-      const isOf = (mark: string) => {
-        const [nonce = '', mac = ''] = mark.split('.')
+      const matches = (entry: string) => {
+        const [nonce = '', mac = ''] = entry.split('.')
         return timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(nonce, account))
       }
-      return marksIn(cookie).find(isOf)?.split('.', 1)[0]
+      return entriesIn(cookie).find(matches)?.split('.', 1)[0]
     },
 
-    /** The cookie to set, with what the browser was known for before. */
+    /** The cookie to set: an entry for the account, and those that the browser has. */
     cookieFor(cookie: string, account: Account): string {
       const nonce = randomBytes(16).toString('base64url')
-      const mark = `${nonce}.${macOf(nonce, account).toString('base64url')}`
-      const marks = [mark, ...marksIn(cookie)].slice(0, ACCOUNTS_MAX)
+      const entry = `${nonce}.${macOf(nonce, account).toString('base64url')}`
+      const entries = [entry, ...entriesIn(cookie)].slice(0, ACCOUNTS_MAX)
       const secure = https ? '; Secure' : ''
-      return `${name}=${marks.join('~')}; Max-Age=${MAX_AGE_S}; Path=/; HttpOnly${secure}; SameSite=Lax`
+      return `${name}=${entries.join('~')}; Max-Age=${MAX_AGE_S}; Path=/; HttpOnly${secure}; SameSite=Lax`
     },
   }
 }

@@ -1,4 +1,4 @@
-// A limit on requests per key and minute, where one is configured. Each node counts for itself.
+// The configured limit of requests per key and minute, counted on each node.
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../domain/fault.ts'
 
@@ -6,23 +6,23 @@ const WINDOW_MS = 60_000
 
 export type RateLimit = (keyId: string, reply: FastifyReply) => void
 
-/** Only good keys are counted, each at most once per window, so the map is no larger than the keys in use. */
+/** Only valid keys are counted, so the map has at most one entry per key in use. */
 export function createRateLimit(perMinute: number, clock: () => number): RateLimit {
   let windowStart = clock()
-  let spent = new Map<string, number>()
+  let counts = new Map<string, number>()
 
   return (keyId, reply) => {
     const now = clock()
     if (now - windowStart >= WINDOW_MS || now < windowStart) {
       windowStart = now
-      spent = new Map()
+      counts = new Map()
     }
-    const count = (spent.get(keyId) ?? 0) + 1
-    spent.set(keyId, count)
-    const left = Math.max(0, perMinute - count)
+    const count = (counts.get(keyId) ?? 0) + 1
+    counts.set(keyId, count)
+    const remaining = Math.max(0, perMinute - count)
     const resetS = Math.ceil((windowStart + WINDOW_MS - now) / 1000)
     reply.header('ratelimit-policy', `"key";q=${perMinute};w=${WINDOW_MS / 1000}`)
-    reply.header('ratelimit', `"key";r=${left};t=${resetS}`)
+    reply.header('ratelimit', `"key";r=${remaining};t=${resetS}`)
     if (count > perMinute)
       throw new Fault('rate_limited', {
         message: `Too many requests with this API key. Try again in ${resetS} s.`,

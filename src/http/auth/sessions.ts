@@ -1,4 +1,5 @@
-// Who is at the browser: somebody, somebody who is signed in, or a member of the workspace in the path.
+// Authenticates requests of the dashboard by session cookie: any browser, a signed-in user, or a member of the
+// workspace in the path.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Auth, WithCookies } from '../../auth/auth.ts'
 import type { Browser } from '../../auth/browser.ts'
@@ -10,71 +11,74 @@ import type { Services, UserActor } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { type MemberContext, requireMembership } from '../../domain/members.ts'
 
-export interface Visitor {
+export interface BrowserCaller {
   browser: Browser
-  /** Sends cookies along with the answer, and answers with the rest. */
-  answer: <T>(given: WithCookies<T>) => T
+  /** Sets the cookies on the response and returns the result. */
+  respond: <T>(output: WithCookies<T>) => T
 }
 
-export interface Person extends Visitor {
+export interface UserCaller extends BrowserCaller {
   user: NonNullable<Awaited<ReturnType<typeof findEnabledUser>>>
   actor: UserActor
 }
 
-export type Member = Person & MemberContext
+export type MemberCaller = UserCaller & MemberContext
 
-/** What is known of a caller, by the access that an operation asks for. */
+/** The caller that a handler gets, by the access that its operation requires. */
 export interface Callers {
   anyone: undefined
-  browser: Visitor
-  user: Person
-  member: Member
-  admin: Member
-  owner: Member
+  browser: BrowserCaller
+  user: UserCaller
+  member: MemberCaller
+  admin: MemberCaller
+  owner: MemberCaller
 }
 
-/** A user agent is shown in the list of sessions. */
+/** The user agent is shown in the list of sessions. */
 const AGENT_CHARS_MAX = 300
 
-export function createPeople(services: Services, auth: () => Promise<Auth>) {
-  /** Who is signed in at that browser; undefined where nobody is. */
-  async function findSignedIn(visitor: Visitor): Promise<Person | undefined> {
-    const signed = await (await auth()).readSession(visitor.browser)
-    if (!signed) return undefined
-    const { userId, sessionId } = visitor.answer(signed)
+export function createSessionAuthenticator(services: Services, auth: () => Promise<Auth>) {
+  async function findUser(caller: BrowserCaller): Promise<UserCaller | undefined> {
+    const found = await (await auth()).readSession(caller.browser)
+    if (!found) return undefined
+    const { userId, sessionId } = caller.respond(found)
     const user = await findEnabledUser(services, userId)
     if (!user) return undefined
     const session = { id: sessionId, needs: 'member' as const }
-    const { address } = visitor.browser
-    return { ...visitor, user, actor: { kind: 'person', id: user.id, name: user.name, address, session } }
+    const { address } = caller.browser
+    return { ...caller, user, actor: { kind: 'person', id: user.id, name: user.name, address, session } }
   }
 
-  async function memberOf(person: Person, request: FastifyRequest, needs: Role): Promise<Member> {
+  async function requireMember(
+    caller: UserCaller,
+    request: FastifyRequest,
+    needs: Role,
+  ): Promise<MemberCaller> {
     const { workspace } = request.params as { workspace: string }
-    const { workspaceId, role } = await requireMembership(services, workspace, person.user.id, needs)
-    const session = { id: person.actor.session?.id as string, needs }
-    return { ...services, ...person, workspaceId, role, actor: { ...person.actor, session } }
+    const { workspaceId, role } = await requireMembership(services, workspace, caller.user.id, needs)
+    const session = { id: caller.actor.session?.id as string, needs }
+    return { ...services, ...caller, workspaceId, role, actor: { ...caller.actor, session } }
   }
 
   return {
-    findSignedIn,
-    async admit(request: FastifyRequest, reply: FastifyReply, access: Access) {
-      const visitor = visitorOf(request, reply)
-      if (access === 'browser') return visitor
-      const person = await findSignedIn(visitor)
-      if (!person) throw new Fault('unauthorized', { message: SIGNED_OUT })
-      // Known from here on, so that the log names the person whatever happens next.
-      request.caller = person
-      return access === 'user' ? person : memberOf(person, request, access as Role)
+    findUser,
+    async authenticate(request: FastifyRequest, reply: FastifyReply, access: Access) {
+      const caller = browserCaller(request, reply)
+      if (access === 'browser') return caller
+      const user = await findUser(caller)
+      if (!user) throw new Fault('unauthorized', { message: SIGNED_OUT })
+      // Set before the role is checked, so that the access log names the user if that fails.
+      request.caller = user
+      return access === 'user' ? user : requireMember(user, request, access as Role)
     },
   }
 }
 
-function visitorOf(request: FastifyRequest, reply: FastifyReply): Visitor {
+function browserCaller(request: FastifyRequest, reply: FastifyReply): BrowserCaller {
   const { cookie = '', 'user-agent': agent = '' } = request.headers
   return {
     browser: { cookie, agent: cleanText(agent, AGENT_CHARS_MAX), address: request.clientAddress ?? '' },
-    answer({ result, cookies }) {
+    respond({ result, cookies }) {
       if (cookies.length > 0) reply.header('set-cookie', cookies)
       return result
     },

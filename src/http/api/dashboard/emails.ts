@@ -1,0 +1,47 @@
+// The text of the e-mails that the dashboard sends.
+import { cleanText } from '../../../contract/text.ts'
+import type { Email } from '../../../mail.ts'
+
+/** The subject contains no text that users chose: the e-mail is sent in the name of this server. */
+export const invitationEmail = (
+  to: string,
+  { inviter, workspace, link }: { inviter: string; workspace: string; link: string },
+): Email => ({
+  to,
+  subject: 'Invitation to a workspace on Adit',
+  text: `Hello,
+
+You have been invited to join a workspace on Adit.
+
+Workspace: ${withoutLinks(workspace)}
+Invited by: ${withoutLinks(inviter)}
+
+To accept the invitation, open this link:
+
+${link}
+
+The link works once and expires in 24 hours.
+If you did not expect this invitation, you can ignore this e-mail.
+`,
+})
+
+export const resetEmail = (to: string, link: string): Email => ({
+  to,
+  subject: 'Reset your Adit password',
+  text: `Hello,
+
+We received a request to reset the password of your Adit account.
+To choose a new password, open this link:
+
+${link}
+
+The link works once and expires in 24 hours.
+If you did not request this, you can ignore this e-mail. Your password stays the same.
+`,
+})
+
+/** A name on one line that no mail client turns into a link: `evil.example` becomes `evil example`. */
+const withoutLinks = (name: string) =>
+  cleanText(name.normalize('NFKC'), 80)
+    .replace(/[.:/\\@\u3002]+(?=\S)/gu, ' ')
+    .trim()

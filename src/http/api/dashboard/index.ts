@@ -1,0 +1,50 @@
+// The dashboard's API, /dashboard/api: for users who are signed in, from the dashboard's own pages only. Each file of
+// this folder has the handlers of one group of operations.
+import type { FastifyInstance } from 'fastify'
+import { DASHBOARD_PREFIX, dashboardOperations } from '../../../contract/dashboard/index.ts'
+import { dashboardInfo } from '../../../contract/description.ts'
+import { describe } from '../../../contract/openapi.ts'
+import { requireNavigation, requireSameOrigin } from '../../auth/csrf.ts'
+import { createLoginThrottle } from '../../auth/login-throttle.ts'
+import { createPasswordQueue } from '../../auth/password-queue.ts'
+import { type Callers, createSessionAuthenticator } from '../../auth/sessions.ts'
+import { createSignInLimits } from '../../auth/sign-in-limits.ts'
+import { registerOperations } from '../../operations/routes.ts'
+import { accountHandlers } from './account.ts'
+import { confirmations } from './confirmation.ts'
+import type { DashboardHandlers, DashboardOptions } from './handlers.ts'
+import { linkHandlers } from './links.ts'
+import { memberHandlers } from './members.ts'
+import { signInHandlers } from './sign-in.ts'
+import { twoFactorHandlers } from './two-factor.ts'
+import { workspaceHandlers } from './workspace.ts'
+
+export function registerDashboardApi(server: FastifyInstance, options: DashboardOptions): void {
+  const { services, baseUrl, auth, knownBrowsers } = options
+  const { authenticate, findUser } = createSessionAuthenticator(services, auth)
+  const throttle = createLoginThrottle(services.clock)
+  const enqueue = createPasswordQueue()
+  const signInLimits = createSignInLimits(services, knownBrowsers, auth)
+  const deps = { ...options, throttle, enqueue, signInLimits, findUser, log: server.log }
+  const confirmed = { ...deps, ...confirmations(deps) }
+  const serverUrl = (baseUrl ?? '') + DASHBOARD_PREFIX
+  const document = describe({ ...dashboardInfo, serverUrl, operations: dashboardOperations })
+  const handlers: DashboardHandlers = {
+    ...signInHandlers(deps),
+    ...linkHandlers(deps),
+    ...accountHandlers(confirmed),
+    ...twoFactorHandlers(confirmed),
+    ...workspaceHandlers(deps),
+    ...memberHandlers(deps),
+    'description.read': () => document,
+  }
+  registerOperations<Callers, typeof dashboardOperations>(server, dashboardOperations, handlers, {
+    prefix: DASHBOARD_PREFIX,
+    baseUrl,
+    async authenticate(request, reply, access) {
+      requireSameOrigin(request, baseUrl)
+      if (request.routeOptions.config.operation?.id === 'sign-in.return') requireNavigation(request)
+      return authenticate(request, reply, access)
+    },
+  })
+}

@@ -1,0 +1,59 @@
+// Signing in: by password, by two-factor code, by single sign-on; and resetting a forgotten password.
+import * as accounts from '../../../domain/accounts.ts'
+import { Fault } from '../../../domain/fault.ts'
+import { linkAddress } from '../../../domain/links.ts'
+import { perMail, perNetwork } from '../../auth/sign-in-limits.ts'
+import { basePath } from '../../server/paths.ts'
+import { resetEmail } from './emails.ts'
+import type { Dependencies, HandlerGroup } from './handlers.ts'
+
+export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
+  const { services, baseUrl, address, auth, sso, sendMail, throttle, enqueue, signInLimits, log } = deps
+
+  async function mailResetLink(email: string): Promise<void> {
+    const user = await accounts.findByEmail(services, email)
+    const link = user && (await accounts.createMailedResetLink(services, user))
+    if (link && sendMail) await sendMail(resetEmail(user.email, linkAddress(address(), link.secret)))
+  }
+
+  return {
+    'sign-in.options': () => ({ sso: sso?.host ?? null, resetByMail: sendMail !== undefined }),
+    'sign-in.password': async ({ browser, respond }, { email, password }) => {
+      const { signIn } = await auth()
+      const limits = await signInLimits.limitsOf(browser, email)
+      const signedIn = await throttle.attempt(limits, () =>
+        enqueue(browser.address, () => signIn(browser, email, password)),
+      )
+      return respond(await signInLimits.markKnown(browser, signedIn))
+    },
+    'sign-in.code': async ({ browser, respond }, { code }) => {
+      const { giveCode } = await auth()
+      const limits = perNetwork('code', browser.address, 20)
+      const signedIn = await throttle.attempt(limits, () => giveCode(browser, code))
+      return respond(await signInLimits.markKnown(browser, signedIn))
+    },
+    'sign-in.sso': async ({ browser, respond }) => {
+      if (!sso) throw new Fault('not_found')
+      throttle.consume(perNetwork('sso', browser.address, 60))
+      return respond(await (await sso.open()).begin())
+    },
+    'sign-in.return': async ({ browser, respond }, query) => {
+      if (!sso) throw new Fault('not_found')
+      throttle.consume(perNetwork('sso-return', browser.address, 60))
+      const { failure } = respond(await (await sso.open()).finish(browser, query as Record<string, string>))
+      const path = basePath(baseUrl)
+      return { location: failure ? `${path}/sign-in?error=${failure}` : `${path}/` }
+    },
+    'sign-in.forgotten': async ({ browser }, { email }) => {
+      if (!sendMail) throw new Fault('not_found')
+      // Counted for unknown addresses too. The daily limit is in the database and skips the e-mail silently: an error
+      // would reveal that the address has an account.
+      throttle.consume(perMail(email, browser.address))
+      // Not awaited: the response time would reveal whether the address has an account.
+      void mailResetLink(email).catch((error) =>
+        log.error({ err: error }, 'failed to send password reset e-mail'),
+      )
+      return { asked: true as const }
+    },
+  }
+}

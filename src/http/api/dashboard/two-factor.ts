@@ -1,0 +1,40 @@
+// Two-factor authentication (TOTP) of the user's own account.
+import { Fault } from '../../../domain/fault.ts'
+import type { Confirmations } from './confirmation.ts'
+import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
+
+export function twoFactorHandlers({
+  auth,
+  update,
+}: Dependencies & Confirmations): HandlerGroup<'second-factor'> {
+  return {
+    'second-factor.begin': async (caller, { password }) => {
+      if (caller.user.two_factor_enabled === 1)
+        throw new Fault('conflict', {
+          message: 'Two-factor authentication is already on. Turn it off first.',
+        })
+      const { beginSecondFactor } = await auth()
+      return update(caller, { action: 'person.second-factor-begun', proof: 'password' }, (db) =>
+        beginSecondFactor(db, caller.browser, password),
+      )
+    },
+    'second-factor.confirm': async (caller, { code }) => {
+      const { confirmSecondFactor } = await auth()
+      return update(caller, { action: 'person.second-factor-added', proof: 'code' }, async (db) => ({
+        result: DONE,
+        cookies: await confirmSecondFactor(db, caller.browser, {
+          userId: caller.user.id,
+          sessionId: caller.actor.session?.id as string,
+          code: code.replaceAll(' ', ''),
+        }),
+      }))
+    },
+    'second-factor.remove': async (caller, { password }) => {
+      const { removeSecondFactor } = await auth()
+      return update(caller, { action: 'person.second-factor-removed', proof: 'password' }, async (db) => ({
+        result: DONE,
+        cookies: await removeSecondFactor(db, caller.browser, password),
+      }))
+    },
+  }
+}

@@ -1,0 +1,24 @@
+// A workspace as its members see it: its keys, usage and audit log.
+import { readAudit } from '../../../domain/audit.ts'
+import { findActiveEdgeName } from '../../../domain/edges.ts'
+import * as keys from '../../../domain/keys.ts'
+import { readUsage } from '../../../domain/usage.ts'
+import { readWorkspace } from '../../../domain/workspaces.ts'
+import type { Dependencies, HandlerGroup } from './handlers.ts'
+
+export const workspaceHandlers = ({
+  services,
+  variant,
+}: Dependencies): HandlerGroup<'workspace' | 'keys' | 'usage' | 'audit'> => ({
+  'workspace.read': async (ctx) => ({
+    ...(await readWorkspace(ctx)),
+    role: ctx.role,
+    edgeName: await findActiveEdgeName(services),
+    keysCanManageKeys: variant === 'A',
+  }),
+  'keys.list': (ctx, page) => keys.listForMembers(ctx, page),
+  'keys.create': (ctx, { label }) => keys.createKey(ctx, label),
+  'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
+  'usage.read': (ctx, { days }) => readUsage(ctx, days),
+  'audit.list': (ctx, page) => readAudit(ctx, page),
+})
