@@ -33,7 +33,7 @@ export async function reauthorize(db: Tx, { actor, workspaceId }: Context): Prom
     case 'visitor':
       throw new Fault('unauthorized', { message: SIGNED_OUT })
     case 'key': {
-      // Keys are never deleted. One that is missing after a restore is as good as revoked.
+      // Keys are never deleted. One that is missing after a restore counts as revoked.
       const state = (await lockKey(db, workspaceId, actor.id)) ?? 'revoked'
       if (state === 'active') return
       throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })

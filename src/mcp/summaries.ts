@@ -20,7 +20,7 @@ export const summaries: { [Id in ToolOperation['id']]: Sentence<Id> } = {
     return `The workspace ${quoted(workspace.name)} (${workspace.slug}) is ${carried}. ${host}`
   },
   'tokens.list': ({ tokens }, { limit = KEYS_PER_CALL }) => {
-    const active = tokens.filter(isActive).length
+    const active = tokens.filter((token) => isActive(token)).length
     const counted = `API keys in this list: ${tokens.length}, of which active: ${active}.`
     const isWhole = tokens.length < limit
     return isWhole ? counted : `${counted} There may be more: call again with cursor "${tokens.at(-1)?.id}".`

@@ -31,7 +31,7 @@ const GONE = 'tok_gone'
 type Times = [startMs: number, endMs: number]
 
 /** An attempt with the contract's example as its response, or another. */
-function attempt(kind: Kind, [startMs, endMs]: Times, given: Partial<Attempt> = {}): Attempt {
+function attempt(kind: Kind, [startMs, endMs]: Times, overrides: Partial<Attempt> = {}): Attempt {
   const { response } = operationOf(kind).operation
   const headers = { 'x-request-id': 'r', 'x-adit-workspace': 'acme', 'x-adit-key-id': 'k' }
   const body = kind === 'visitors.authorize' ? undefined : response.example
@@ -42,7 +42,7 @@ function attempt(kind: Kind, [startMs, endMs]: Times, given: Partial<Attempt> = 
     endMs,
     keyId: FIRST,
     response: responseOf(response.status, body, headers),
-    ...given,
+    ...overrides,
   }
 }
 
@@ -62,7 +62,7 @@ const revoked = { response: responseOf(200, { valid: false, reason: 'revoked' })
 const unavailable = { response: responseOf(503, faults.unavailable.example) }
 const notFound = { response: responseOf(404, faults.not_found.example) }
 
-const create = (id: string, times: Times, given: Partial<Attempt> = {}) =>
+const create = (id: string, times: Times, overrides: Partial<Attempt> = {}) =>
   attempt('tokens.create', times, {
     idempotencyKey: `for ${id}`,
     response: responseOf(201, {
@@ -71,14 +71,18 @@ const create = (id: string, times: Times, given: Partial<Attempt> = {}) =>
       label: `for ${id}`,
       createdAt: '2026-11-01T09:30:00.000Z',
     }),
-    ...given,
+    ...overrides,
   })
 
-const revoke = (id: string, times: Times, given: Partial<Attempt> = {}) =>
-  attempt('tokens.revoke', times, { revokes: id, response: responseOf(200, { id, revoked: true }), ...given })
+const revoke = (id: string, times: Times, overrides: Partial<Attempt> = {}) =>
+  attempt('tokens.revoke', times, {
+    revokes: id,
+    response: responseOf(200, { id, revoked: true }),
+    ...overrides,
+  })
 
-const verify = (keyId: string, times: Times, given: Partial<Attempt> = {}) =>
-  attempt('keys.verify', times, { keyId, ...given })
+const verify = (keyId: string, times: Times, overrides: Partial<Attempt> = {}) =>
+  attempt('keys.verify', times, { keyId, ...overrides })
 
 /** One key is created and kept, another is created and revoked at 40; quiescent from 100 on. */
 function validHistory(...more: Attempt[]): History {
@@ -139,8 +143,8 @@ test('a key accepted after its revocation was acknowledged is a stale accept, on
     assert.deepEqual(violatedRules(validHistory(attempt(kind, [41, 2_000], { keyId: GONE, node: 'b' }))), [
       'stale accept',
     ])
-  const made = create('tok_successor', [41, 42], { keyId: GONE })
-  assert.ok(violatedRules(validHistory(made)).includes('stale accept'))
+  const created = create('tok_successor', [41, 42], { keyId: GONE })
+  assert.ok(violatedRules(validHistory(created)).includes('stale accept'))
   // 404 to a client that retries after a lost response counts as an acknowledgement.
   const again = [
     revoke(KEPT, [50, 51], { response: undefined, abandoned: true }),

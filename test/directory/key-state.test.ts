@@ -1,0 +1,36 @@
+// One definition of an active key: SQL and memory agree on it.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { keyStates } from '../../src/credentials/key-state.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
+import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { stateOf } from '../../src/store/key-state.ts'
+import { countActiveKeys, listKeys, lockKey } from '../../src/store/keys.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { openTestServices, operator } from '../support/server.ts'
+
+for (const engine of engines)
+  test(`${engine}: every key has one state, and SQL and memory agree on it`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    const { store } = services
+    atEnd(t, () => store.close())
+    const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
+    const ctx = { ...services, actor: operator, workspaceId }
+    for (let index = 0; index < 5; index++) await createKey(ctx, `key-${index}`)
+    const [first, second] = await listKeys(store.db, workspaceId, { limit: 2 })
+    for (const key of [first, second]) await revoke(ctx, key?.id as string)
+
+    const all = await listKeys(store.db, workspaceId, { limit: 10 })
+    const counts = keyStates.map((state) => all.filter((row) => stateOf(row) === state).length)
+    assert.deepEqual(counts, [3, 2])
+    for (const state of keyStates)
+      assert.deepEqual(
+        await listKeys(store.db, workspaceId, { state, limit: 10 }),
+        all.filter((row) => stateOf(row) === state),
+      )
+    assert.equal(await countActiveKeys(store.db, workspaceId, 10), 3)
+    for (const row of all)
+      assert.equal(await store.transaction((db) => lockKey(db, workspaceId, row.id)), stateOf(row))
+    assert.equal(await store.transaction((db) => lockKey(db, workspaceId, 'tok_none')), undefined)
+  })
