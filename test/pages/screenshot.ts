@@ -16,7 +16,7 @@ test('the screenshot of the README', async (t) => {
   const ann = await addMember(server, 'Ann', 'owner')
   for (const label of ['ci', 'staging', 'laptop']) await ann.post('/workspaces/acme/keys', { label })
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
-  const context = await browser.newContext({ viewport: { width: 1200, height: 930 }, colorScheme: 'light' })
+  const context = await browser.newContext({ viewport: { width: 1200, height: 850 }, colorScheme: 'light' })
   await context.addCookies([...ann.cookies].map(([name, value]) => ({ name, value, url: server.url })))
   const page = await context.newPage()
   await page.goto(`${server.url}/w/acme`)
