@@ -141,7 +141,7 @@ test('the log tells of both ways alike, and hides a key that was given as a requ
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
-    .filter(({ msg }) => msg === 'answered')
+    .filter(({ msg }) => msg === 'request completed')
   assert.equal(lines.length, turns.length + 1)
   const constant = lines.map(({ time, ms, requestId, ...rest }) => {
     assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000 && ms >= 0)

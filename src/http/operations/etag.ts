@@ -1,9 +1,9 @@
-// Entity tags: a reader that already holds the answer is told so instead of being sent it again.
+// Entity tags, for conditional requests.
 import { hash } from 'node:crypto'
 
 export const etagOf = (body: string): string => `"${hash('sha1', body, 'base64url')}"`
 
-/** Whether an `If-None-Match` names the tag; weakly, as the header's definition asks. */
+/** Whether `If-None-Match` contains the tag, by weak comparison as RFC 9110 requires. */
 export function etagMatches(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch

@@ -4,10 +4,10 @@ import { Readable } from 'node:stream'
 import { Fault } from '../../domain/fault.ts'
 import type { Serialize } from './serialize.ts'
 
-/** Lists in progress. A client that reads slowly keeps about 1 MiB in memory and the socket. */
+/** Lists in progress. A slow client occupies about 1 MiB of memory and the socket. */
 const PER_WORKSPACE_MAX = 4
 const PER_NODE_MAX = 64
-/** A client that has not read the list by then is cut off. */
+/** A client that has not read the list by then is disconnected. */
 const LIST_MS_MAX = 120_000
 const RETRY_AFTER_S = 2
 
@@ -16,8 +16,8 @@ export class LongLists {
   #count = 0
 
   /**
-   * The same slices, while the list counts for its workspace: until it ends, fails or is returned. `authorize` throws
-   * when the caller may not read on; it is asked before each slice.
+   * Returns the same slices. The list counts against its workspace until it ends, fails or is returned. `authorize` is
+   * called before each slice, and throws if the caller may not read on.
    */
   open<T>(
     workspaceId: string,
@@ -66,11 +66,11 @@ export class LongLists {
 }
 
 /** `first` and each of `more` have the shape of the response: an object with one member, a list that is not empty. */
-export function streamList(serialise: Serialize, first: object, more: AsyncIterable<object>): Readable {
-  const text = serialise(first)
+export function streamList(serialize: Serialize, first: object, more: AsyncIterable<object>): Readable {
+  const text = serialize(first)
   const slices = more[Symbol.asyncIterator]()
   const itemsAt = text.indexOf('[') + 1
-  const itemsOf = (slice: object) => serialise(slice).slice(itemsAt, -']}'.length)
+  const itemsOf = (slice: object) => serialize(slice).slice(itemsAt, -']}'.length)
   const stream = Readable.from(textsOf([text.slice(0, -']}'.length)], slices, itemsOf))
   const timeout = setTimeout(
     () => stream.destroy(new Error('the client reads the list too slowly')),
@@ -92,7 +92,7 @@ async function* textsOf(
 ): AsyncGenerator<string> {
   yield opening.pop() as string
   for (;;) {
-    const items = await inTurn(async () => {
+    const items = await serially(async () => {
       const { done, value } = await slices.next()
       return done ? undefined : itemsOf(value)
     })
@@ -103,12 +103,12 @@ async function* textsOf(
 }
 
 /** Slices are produced one at a time in this process, and other events are handled before the next. */
-let turns: Promise<unknown> = Promise.resolve()
+let queue: Promise<unknown> = Promise.resolve()
 
-function inTurn<T>(produce: () => Promise<T>): Promise<T> {
-  const produced = turns.then(produce)
-  turns = produced.then(nextTurn, nextTurn)
+function serially<T>(produce: () => Promise<T>): Promise<T> {
+  const produced = queue.then(produce)
+  queue = produced.then(yieldToEventLoop, yieldToEventLoop)
   return produced
 }
 
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve))

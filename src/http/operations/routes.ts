@@ -1,5 +1,5 @@
-// A surface is a loop over its operations: each becomes a route that authenticates, validates, calls one handler and
-// serialises the answer by its schema.
+// Routes from the contract: each operation becomes a route that authenticates, validates, calls one handler and
+// serializes the response by its schema.
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
@@ -16,35 +16,35 @@ import { type Serialize, serializerFor } from './serialize.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation
-    /** A route that is no operation, and has a body. */
+    /** A route that is not an operation, and has a body. */
     takesBody?: true
   }
   interface FastifyRequest {
-    /** What `admit` found out; its type is the surface's own. */
+    /** What `authenticate` returned; its type depends on the API. */
     caller: unknown
   }
 }
 
-/** What is known of a caller, by the access that an operation asks for. */
+/** The type of the caller, by the access that an operation requires. */
 type Callers = { [A in Access]?: unknown }
 
-/** One handler for each operation, by its id; it is given the caller, if it asks for one, and what the caller sent. */
+/** One handler for each operation, by its id. It is called with the caller, unless access is open, and the input. */
 export type Handlers<C extends Callers, O extends Operation> = {
   [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybePromise<OutputOf<P>>
 }
 
 export interface OperationsOptions<C extends Callers> {
   prefix: string
-  /** Where people reach the server, if that is known. */
+  /** The public URL of the server, if it is configured. */
   baseUrl: string | undefined
-  /** Finds out who is asking, or throws; called before anything else is looked at. */
+  /** Returns the caller, or throws. Called before the input is read. */
   authenticate: (request: FastifyRequest, reply: FastifyReply, access: Access) => MaybePromise<C[Access]>
 }
 
 interface Result {
-  /** Names the next page. */
+  /** The query of the next page. */
   next?: Record<string, string>
-  /** The rest of a list that is too long to be written at once, in parts of the same shape. */
+  /** The rest of a long list, in slices of the same shape. */
   more?: AsyncIterable<object>
 }
 
@@ -56,7 +56,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
-  { prefix, baseUrl, authenticate: admit }: OperationsOptions<C>,
+  { prefix, baseUrl, authenticate }: OperationsOptions<C>,
 ): void {
   // A proxy may remove it from requests; links need it.
   const path = basePath(baseUrl)
@@ -65,7 +65,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
     const read = inputReader(operation)
-    const serialise = serializerFor(response.schema)
+    const serialize = serializerFor(response.schema)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
 
     server.route({
@@ -75,14 +75,14 @@ export function registerOperations<C extends Callers, const O extends readonly O
       ...(operation.bodyBytesMax && { bodyLimit: operation.bodyBytesMax }),
       exposeHeadRoute: !response.stream,
       onRequest: (request, reply, done) => {
-        // The router takes an empty segment for a parameter; but `/tokens/` is no path of this API.
+        // The router matches an empty segment as a parameter, but `/tokens/` is not a path of this API.
         if (operation.params && Object.values(request.params as object).includes(''))
           throw new Fault('not_found')
         if (operation.access === 'anyone') return done()
-        const caller = admit(request, reply, operation.access)
+        const caller = authenticate(request, reply, operation.access)
         if (caller instanceof Promise)
-          return caller.then((known) => {
-            request.caller = known
+          return caller.then((result) => {
+            request.caller = result
           })
         request.caller = caller
         done()
@@ -96,17 +96,17 @@ export function registerOperations<C extends Callers, const O extends readonly O
           if (response.paged && result.next) reply.header('link', nextLink(path + url, result.next))
           reply.header('content-type', JSON_TYPE)
           reply.header('cache-control', response.secret ? 'no-store' : 'private, no-cache')
-          // Without an ETag: it would have to be known before the rest is.
-          if (result.more) return sendList(reply, serialise, result, result.more)
-          const body = serialise(result)
+          // Without an ETag, which would need the whole body before the first slice is sent.
+          if (result.more) return sendList(reply, serialize, result, result.more)
+          const body = serialize(result)
           const etag = method === 'GET' ? etagOf(body) : undefined
           if (etag) reply.header('etag', etag)
           return etag && etagMatches(request.headers['if-none-match'], etag)
-            ? sendHeld(reply, body)
+            ? sendNotModified(reply, body)
             : reply.send(body)
         }
         const result = handle(request.caller, input)
-        // Returned only where it is sent in parts: the framework waits for the end of what is returned.
+        // Returned only if it is streamed: Fastify awaits the end of a returned reply.
         const settle = (known: Result) => {
           const sent = finish(known)
           return known.more ? sent : undefined
@@ -117,41 +117,41 @@ export function registerOperations<C extends Callers, const O extends readonly O
   }
 }
 
-/** Checks each part against its schema and lays what the contract names of it into one object. */
+/** Validates each part against its schema, and collects the properties that the contract declares in one object. */
 function inputReader({ params, query, headers, body }: Operation) {
   const check = <T extends TObject>(schema: T | undefined, place: string) => {
     if (!schema) return undefined
     const assert: (value: unknown) => void = checker(schema, place)
     const names = Object.keys(schema.properties)
-    return (given: Record<string, unknown>, input: Record<string, unknown>) => {
-      assert(given)
-      for (const name of names) if (Object.hasOwn(given, name)) input[name] = given[name]
+    return (part: Record<string, unknown>, input: Record<string, unknown>) => {
+      assert(part)
+      for (const name of names) if (Object.hasOwn(part, name)) input[name] = part[name]
     }
   }
-  const takeParams = check(params, '/params')
-  const takeQuery = check(query, '/query')
-  const takeHeaders = check(headers, '/headers')
-  const takeBody = check(body, '/body')
+  const readParams = check(params, '/params')
+  const readQueryInto = check(query, '/query')
+  const readHeaders = check(headers, '/headers')
+  const readBody = check(body, '/body')
   return (request: FastifyRequest) => {
     const input: Record<string, unknown> = {}
-    takeParams?.(request.params as Record<string, unknown>, input)
-    if (query) takeQuery?.(readQuery(query, request.query as Record<string, unknown>), input)
-    takeHeaders?.(request.headers, input)
-    // Not `??`: the body `null` was sent, and is no object.
-    takeBody?.((request.body === undefined ? {} : request.body) as Record<string, unknown>, input)
+    readParams?.(request.params as Record<string, unknown>, input)
+    if (query) readQueryInto?.(readQuery(query, request.query as Record<string, unknown>), input)
+    readHeaders?.(request.headers, input)
+    // Not `??`: a body of `null` was sent, and must fail validation.
+    readBody?.((request.body === undefined ? {} : request.body) as Record<string, unknown>, input)
     return input
   }
 }
 
-function sendList(reply: FastifyReply, serialise: Serialize, first: Result, more: AsyncIterable<object>) {
-  const list = streamList(serialise, first, more)
+function sendList(reply: FastifyReply, serialize: Serialize, first: Result, more: AsyncIterable<object>) {
+  const list = streamList(serialize, first, more)
   if (reply.request.method !== 'HEAD') return reply.send(list)
-  // For HEAD there is nothing to produce.
+  // HEAD has no body.
   list.destroy()
   return reply.send(Readable.from([]))
 }
 
-/** No cache and no proxy on the way may hold an event back. */
+/** No cache or proxy may buffer events. */
 const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>
   reply
     .header('content-type', 'text/event-stream')
@@ -159,12 +159,12 @@ const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>
     .header('x-accel-buffering', 'no')
     .send(Readable.from(events))
 
-/** Relative to the server, so that it is right under whatever host name the API is reached. */
+/** Relative, so that it is valid under every host name of the server. */
 const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
 
-/** For HEAD the framework itself leaves the body out, and wants to see it first. */
-const sendHeld = (reply: FastifyReply, body: string) => {
+/** For HEAD, Fastify needs the body for its length, and removes it. */
+const sendNotModified = (reply: FastifyReply, body: string) => {
   reply.code(304).removeHeader('content-type')
   return reply.request.method === 'HEAD' ? reply.send(body) : reply.send()
 }

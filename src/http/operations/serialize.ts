@@ -1,35 +1,35 @@
-// Answers → text, by the schema of the operation: what the schema does not name does not go out.
+// Serializes responses by the schema of the operation: properties that the schema does not declare are not sent.
 import stringifier from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
 
-export type Serialize = (answer: unknown) => string
+export type Serialize = (result: unknown) => string
 
 type Union = TSchema & { anyOf: TSchema[] }
 type Shape = TSchema & { properties?: Record<string, object> }
 
-/** Made when it is first needed: of the many answers that a server can give, most are never asked for in its first second. */
+/** Compiled on first use: most serializers are not needed in the first second of a server. */
 export function serializerFor(schema: TSchema): Serialize {
-  let serialise: Serialize | undefined
-  return (answer) => {
-    serialise ??=
+  let serialize: Serialize | undefined
+  return (result) => {
+    serialize ??=
       'anyOf' in schema ? byConstants((schema as Union).anyOf) : (stringifier(schema) as Serialize)
-    return serialise(answer)
+    return serialize(result)
   }
 }
 
-/** Of several shapes, the one whose constants the answer has. The library would validate against one after the other. */
+/** Of several shapes, uses the one whose constants match. The library would validate against each of them. */
 function byConstants(shapes: Shape[]): Serialize {
-  const kinds = shapes.map((shape) => ({
+  const variants = shapes.map((shape) => ({
     constants: Object.entries(shape.properties ?? {}).flatMap(([name, property]) =>
       'const' in property ? [[name, property.const] as const] : [],
     ),
-    serialise: serializerFor(shape),
+    serialize: serializerFor(shape),
   }))
-  return (answer) => {
-    const fits = ({ constants }: (typeof kinds)[number]) =>
-      constants.every(([name, value]) => (answer as Record<string, unknown>)[name] === value)
-    const kind = kinds.find(fits)
-    if (!kind) throw new Error('The answer has none of the shapes that its schema names.')
-    return kind.serialise(answer)
+  return (result) => {
+    const matches = ({ constants }: (typeof variants)[number]) =>
+      constants.every(([name, value]) => (result as Record<string, unknown>)[name] === value)
+    const variant = variants.find(matches)
+    if (!variant) throw new Error('The result matches none of the shapes in its schema.')
+    return variant.serialize(result)
   }
 }

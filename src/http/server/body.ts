@@ -1,4 +1,4 @@
-// Bodies. Whatever the content type says, a body takes this one way, so no spelling of it can skip validation.
+// Request bodies. All content types are parsed here, so that no spelling of one can bypass validation.
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
 import { invalid } from '../../domain/fault.ts'
@@ -11,20 +11,20 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** Whatever these hold is parsed within a millisecond or two. */
-const PARSED_AT_ONCE_BYTES = 16 * 1024
-/** Parsing takes longest where there is much structure: 4 MiB of brackets block everybody for most of a second. */
+/** Smaller bodies are parsed within two milliseconds, whatever they contain. */
+const UNCHECKED_BYTES_MAX = 16 * 1024
+/** Nesting is the slowest to parse: 4 MiB of brackets block the event loop for most of a second. */
 const DEPTH_MAX = 16
-/** The largest valid report of usage has 40,000. */
+/** The largest valid usage report has 40,000. */
 const VALUES_MAX = 50_000
 
-/** An operation without a body ignores one; where a body is taken, a missing one is the empty object. */
+/** An operation without a body ignores one. If it has a body, a missing one is the empty object. */
 export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   const { operation, takesBody } = request.routeOptions.config
   if (!(operation?.body || takesBody) || bytes.length === 0) return {}
   requireJson(request.headers['content-type'])
   if (!isUtf8(bytes)) throw invalid('/body', 'must be UTF-8')
-  if (bytes.length > PARSED_AT_ONCE_BYTES) requireSimple(bytes)
+  if (bytes.length > UNCHECKED_BYTES_MAX) requireSimple(bytes)
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch {
@@ -41,7 +41,7 @@ function requireJson(contentType: string | undefined): void {
     throw invalid('/headers/content-type', 'must not name a charset other than utf-8')
 }
 
-/** Bounds the structure of a large body before it is parsed: one pass over its bytes, outside of strings. */
+/** Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings. */
 function requireSimple(bytes: Buffer): void {
   let depth = 0
   let values = 0

@@ -1,12 +1,12 @@
-// Where a request comes from: the client's address and scheme. One canonical form of an address for limits, sessions
-// and the access log, on the fast path and on the other. What proxies say counts only where they are trusted.
+// The client's address and scheme. Limits, sessions, the response cache and the access log use the same canonical form of
+// an address. Headers of proxies count only if the proxy is trusted.
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import proxyAddress from '@fastify/proxy-addr'
 import { forwardedClient, normalizeAddress } from '../../net/ip-address.ts'
 
 export interface ClientReader {
-  /** Undefined where the connection is gone. */
+  /** Undefined if the connection is closed. */
   address(request: IncomingMessage): string | undefined
   scheme(request: IncomingMessage): 'http' | 'https'
 }
@@ -24,8 +24,9 @@ export function createClientReader(trustedProxies: readonly string[]): ClientRea
     scheme(request) {
       const peer = peerOf(request)
       const forwarded = String(request.headers['x-forwarded-proto'] ?? '')
-      const said = forwarded.split(',').at(-1)?.trim().toLowerCase()
-      if (peer !== undefined && isTrusted?.(peer, 0) && (said === 'http' || said === 'https')) return said
+      const scheme = forwarded.split(',').at(-1)?.trim().toLowerCase()
+      if (peer !== undefined && isTrusted?.(peer, 0) && (scheme === 'http' || scheme === 'https'))
+        return scheme
       return (request.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
     },
   }

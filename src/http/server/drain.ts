@@ -1,25 +1,25 @@
-// Stopping without breaking a promise: whoever got through to the server is answered.
+// Draining: requests that reached the server before it stops get their responses.
 import { Server as Listener } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 
-/** How long an open connection may stay silent: a request may be on its way on it. */
-const LINGER_MS = 500
-/** How long requests in flight may take to finish. */
-const PATIENCE_MS = 20_000
-const LOOK_EVERY_MS = 20
+/** Idle connections stay open this long: a request may be in transit. */
+const IDLE_GRACE_MS = 500
+/** For requests in progress. */
+const GRACE_PERIOD_MS = 20_000
+const POLL_INTERVAL_MS = 20
 
 export async function drain(server: FastifyInstance): Promise<void> {
   const { server: http } = server
   const connections = () =>
     new Promise<number>((resolve) => http.getConnections((_error, count) => resolve(count ?? 0)))
-  // The listener alone: closing the HTTP server as a whole would cut connections on which a request is arriving.
+  // Only the listener: closing the HTTP server would also close connections on which a request is arriving.
   Listener.prototype.close.call(http)
-  const began = performance.now()
+  const startedAt = performance.now()
   while ((await connections()) > 0) {
-    const waited = performance.now() - began
-    if (waited > PATIENCE_MS) http.closeAllConnections()
-    else if (waited > LINGER_MS) http.closeIdleConnections()
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+    const waitedMs = performance.now() - startedAt
+    if (waitedMs > GRACE_PERIOD_MS) http.closeAllConnections()
+    else if (waitedMs > IDLE_GRACE_MS) http.closeIdleConnections()
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
   }
   await server.close()
 }

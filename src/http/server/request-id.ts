@@ -1,17 +1,17 @@
-// What names a request, in its answer and in the log.
+// Request ids, for the X-Request-Id header and the log.
 import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 
-/** A caller's own id is kept if it is harmless in a log; otherwise one is made. */
+/** Keeps the id that the client sent if it is safe to log, and creates one otherwise. */
 export function requestIds(): (request: { headers: IncomingHttpHeaders }) => string {
-  const boot = randomBytes(6).toString('base64url')
+  const prefix = randomBytes(6).toString('base64url')
   let count = 0
   return ({ headers }) => {
-    const given = headers['x-request-id']
-    if (typeof given === 'string' && REQUEST_ID.test(given)) return given
+    const sent = headers['x-request-id']
+    if (typeof sent === 'string' && REQUEST_ID.test(sent)) return sent
     count += 1
-    return `${boot}-${count.toString(36)}`
+    return `${prefix}-${count.toString(36)}`
   }
 }

@@ -1,5 +1,5 @@
-// The HTTP server: Fastify with every input bounded, the headers that every answer carries, and one way to fail.
-// The surfaces (public, ops, docs) are mounted on it by app.ts.
+// The HTTP server: Fastify with limits on every input, the headers of every response, and one error handler. app.ts
+// registers the APIs and pages on it.
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Actor } from '../../domain/context.ts'
@@ -25,7 +25,7 @@ const CROSS_ORIGIN = {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** In canonical form, from a trusted proxy where there is one; use it instead of `ip`. */
+    /** In canonical form, by X-Forwarded-For of a trusted proxy if there is one. Use it instead of `ip`. */
     readonly clientAddress: string | undefined
     readonly clientScheme: 'http' | 'https'
   }
@@ -34,10 +34,10 @@ declare module 'fastify' {
 export interface ServerOptions {
   log: Logger
   isStopping: () => boolean
-  /** Browsers are told to stay on https where that is how they came. */
+  /** Sends Strict-Transport-Security. */
   https: boolean
   client: ClientReader
-  /** Whether X-Forwarded-For of any proxy counts. */
+  /** Whether any proxy is trusted. */
   trustsProxies: boolean
   responseCache: ResponseCache
 }
@@ -46,15 +46,15 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { log, isStopping, https, client, trustsProxies, responseCache } = options
   const server = fastify({
     loggerInstance: log,
-    // One line a request, written below, instead of two.
+    // The access log below writes one line for each request instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
     serverFactory: (handle) => createGuardedServer({ handle, responseCache, log }),
-    // While draining, a request that still comes on an open connection is served like any other.
+    // While draining, requests on open connections are served.
     return503OnClosing: false,
     genReqId: requestIds(),
     rewriteUrl: (request) => pathOf(request.url ?? '/'),
-    // The connection guard answers these itself.
+    // The connection guard handles these.
     clientErrorHandler: () => {},
     frameworkErrors: (error, request, reply) => {
       setHeaders(request, reply)
@@ -63,7 +63,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   }) as unknown as FastifyInstance
 
   server.removeAllContentTypeParsers()
-  // The usual type by name as well: what it finds by the star alone, the framework looks for anew with each request.
+  // The usual type by name as well: Fastify caches a match by name, but not one by `*`.
   for (const type of ['application/json', '*'])
     server.addContentTypeParser(type, { parseAs: 'buffer' }, (request, body, done) => {
       try {
@@ -86,29 +86,29 @@ export function createServer(options: ServerOptions): FastifyInstance {
     },
   })
 
-  const everyAnswer = {
+  const commonHeaders = {
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
     ...(https && { 'strict-transport-security': 'max-age=31536000' }),
   }
-  const everyAnswerOfApi = { ...everyAnswer, ...CROSS_ORIGIN }
+  const apiHeaders = { ...commonHeaders, ...CROSS_ORIGIN }
   function setHeaders(request: FastifyRequest, reply: FastifyReply): void {
     const url = request.routeOptions.url ?? decodeAscii(request.url)
-    reply.headers(url.startsWith('/api/') ? everyAnswerOfApi : everyAnswer).header('x-request-id', request.id)
+    reply.headers(url.startsWith('/api/') ? apiHeaders : commonHeaders).header('x-request-id', request.id)
   }
 
-  let toldOfProxy = trustsProxies
+  let hasWarnedOfProxy = trustsProxies
   server.addHook('onRequest', (request, reply, done) => {
-    if (!toldOfProxy && request.headers['x-forwarded-for'] !== undefined) {
-      toldOfProxy = true
+    if (!hasWarnedOfProxy && request.headers['x-forwarded-for'] !== undefined) {
+      hasWarnedOfProxy = true
       log.warn(
         { from: request.clientAddress },
-        'X-Forwarded-For is ignored; if this is your proxy, name it in ADIT_TRUSTED_PROXIES',
+        'X-Forwarded-For ignored; if this is your proxy, add it to ADIT_TRUSTED_PROXIES',
       )
     }
     setHeaders(request, reply)
     requireOneHost(request)
-    // Before the body of a request to nowhere is looked at.
+    // Before the body is read.
     if (request.is404 && !acceptsPage(request)) throw new Fault('not_found')
     done()
   })
@@ -116,10 +116,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (isStopping() || shouldCloseAfterResponse(request.raw)) reply.header('connection', 'close')
     done(null, payload)
   })
-  const tell = createAccessLog(log)
+  const logAccess = createAccessLog(log)
   server.addHook('onResponse', (request, reply, done) => {
     const { url: route } = request.routeOptions
-    tell({
+    logAccess({
       requestId: request.id,
       method: request.method,
       route,
@@ -135,10 +135,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return server
 }
 
-/** A proxy may send the whole URL where the path belongs, and HTTP asks servers to take it. */
+/** The path of a request target in absolute form, which HTTP requires servers to accept. */
 const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
 
-/** HTTP/1.1 asks for exactly one: with two, a proxy in front might have gone by the other. */
+/** HTTP/1.1 requires exactly one. With two, a proxy in front may have used the other one. */
 function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {
   if (host === undefined && raw.httpVersionMinor > 0) throw invalid('/headers/host', 'is missing')
   if (host?.includes(',')) throw invalid('/headers/host', 'must be given once')
