@@ -1,5 +1,6 @@
 // Edges, the servers that carry tunnels: create, list, revoke. Each has its own credential.
 import { EdgeName } from '../contract/fields.ts'
+import { isActive } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { type EdgeRow, findActiveEdge, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
@@ -17,6 +18,15 @@ export async function createEdge(services: Services, actor: Actor, name: string)
   const id = services.ids('edge')
   const token = createSecret('edge', services.random)
   await services.store.transaction(async (db) => {
+    const taken = (await listEdges(db)).find(
+      (edge) => edge.name === name && isActive({ revokedAt: edge.revoked_at }),
+    )
+    if (taken)
+      throw new Fault('conflict', {
+        message:
+          `An edge named "${name}" already exists. Choose another name, ` +
+          `or revoke it first: adit admin edge revoke ${taken.id}`,
+      })
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', subjectId: id })
   })
