@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript on purpose: it must run on any Node, to say in one line that a Node is too old.
+// Plain JavaScript: it must run on any Node, to report one that is too old.
 import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -7,20 +7,20 @@ import { fileURLToPath } from 'node:url'
 const [major] = process.versions.node.split('.')
 if (Number(major) < 24) {
   process.stderr.write(
-    `adit needs Node 24 or later, this is ${process.version}. ` +
-      'In a clone, "npm ci" installs a newer one, which "npm start" then uses.\n',
+    `adit needs Node 24 or later, but this is ${process.version}. ` +
+      'In a clone, `npm ci` installs a newer one, which `npm start` uses.\n',
   )
   process.exit(1)
 }
-// Compiled once, later starts take two thirds of the time. Kept beside the code, never in the shared folder for
-// temporary files: whoever can write to this cache can run what they like.
+// With compiled code cached, later starts take two thirds of the time. The cache is beside the code and not in a shared
+// temporary folder: write access to it is the ability to run code.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/adit', import.meta.url)))
-// A package that was installed has no sources: Node strips no types there.
+// An installed package has no sources, because Node does not strip types in node_modules.
 const source = new URL('../src/main.ts', import.meta.url)
 const { main } = await import(existsSync(source) && !(await isBuilt()) ? source.href : '../dist/main.js')
 process.exitCode = await main(process.argv.slice(2))
 
-/** Whether dist was made from exactly the sources that are here. */
+/** Whether dist was built from the current sources. */
 async function isBuilt() {
   const { isBundleCurrent } = await import('../scripts/bundled.js')
   return isBundleCurrent()

@@ -26,7 +26,7 @@ const seconds = parseSeconds()
 const folder = mkdtempSync(join(tmpdir(), 'adit-demo-'))
 const stopping = new AbortController()
 const children: ChildProcess[] = []
-awaitShutdown(0).asked.then(() => stopping.abort())
+awaitShutdown(0).requested.then(() => stopping.abort())
 process.on('SIGHUP', () => stopping.abort())
 
 function parseSeconds(): number {

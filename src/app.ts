@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { AuthSettings } from './auth/options.ts'
-import { type Config, forgetForeignSettings, version } from './config.ts'
+import { type Config, removeBetterAuthVariables, version } from './config.ts'
 import { startChangeFollower } from './directory/change-follower.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startLastUsedTracker } from './directory/last-used.ts'
@@ -164,7 +164,7 @@ type LazyAuth = ReturnType<typeof createLazyAuth>
 /** Sign-in, loaded on first use. */
 function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
   const open = lazily(async () => {
-    forgetForeignSettings()
+    removeBetterAuthVariables()
     const { createAuth } = await import('./auth/auth.ts')
     // Loading and setup both block: lets other requests run in between.
     await setImmediate()

@@ -1,4 +1,4 @@
-/** Loads something once, when it is first needed; after a failure, the next call tries again. */
+/** Memoizes a load on first use. A failure is not cached: the next call tries again. */
 export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {

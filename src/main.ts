@@ -1,11 +1,14 @@
-// argv → the command it names → an exit code. Called by bin/adit.js, which has checked the Node version.
-
+// Maps the command line to a command and its outcome to an exit code. Called by bin/adit.js, which has checked the
+// Node version.
 import { type Command, readInput } from './cli/command.ts'
 import { commands } from './cli/commands.ts'
 import { CommandError, NotAuthenticated, UsageError } from './cli/errors.ts'
-import { helpFor, helpOverview } from './cli/help.ts'
+import { helpFor, helpForPrefix, helpOverview } from './cli/help.ts'
 import { createIo, type Io } from './cli/io.ts'
-import { ConfigError, version } from './config.ts'
+import { plain, type Text } from './cli/style.ts'
+import { nearest } from './cli/suggest.ts'
+import { ConfigError } from './config/setting.ts'
+import { version } from './config.ts'
 import { faultOf } from './domain/fault.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 
@@ -14,42 +17,73 @@ const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 export async function main(words: string[]): Promise<number> {
   const io = createIo(words.includes('--json'))
   try {
-    // Wherever it stands: `adit --json serve` is as good as `adit serve --json`.
+    // --json may stand anywhere: `adit --json serve` is the same as `adit serve --json`.
     await dispatch(
       words.filter((word) => word !== '--json'),
       io,
     )
     return EXIT.done
   } catch (error) {
-    return explain(error, io)
+    return reportError(error, io)
   }
 }
 
 async function dispatch(words: string[], io: Io): Promise<void> {
-  const [first, ...others] = words
-  if (first === '--version') return io.data({ version }, version)
-  const asked = first === 'help' ? others : words
-  const helpWanted =
-    first === undefined || first === 'help' || words.includes('--help') || words.includes('-h')
-  const found = findCommand(asked)
-  if (found && helpWanted) return io.data({ help: helpFor(found) }, helpFor(found))
-  if (found) return found.run(readInput(found, asked.slice(found.name.split(' ').length)) as never, io)
+  const [first] = words
+  if (first === '--version' || first === '-v') return io.data({ version }, version)
+  const isHelp = first === undefined || first === 'help' || words.includes('--help') || words.includes('-h')
+  const path = first === 'help' ? words.slice(1) : words
+  const found = findCommand(path)
+  if (found && !isHelp)
+    return found.run(readInput(found, path.slice(found.name.split(' ').length)) as never, io)
+  if (found) return showHelp(helpFor(found), io)
 
-  const named = asked.filter((word) => !word.startsWith('-')).join(' ')
-  const isGroup = named !== '' && commands.some(({ name }) => name.startsWith(`${named} `))
-  const help = helpOverview(commands, isGroup ? named : '')
-  if (helpWanted) return io.data({ help }, help)
-  if (isGroup) throw new UsageError(`"adit ${named}" needs one of its subcommands.\n\n${help}`)
-  throw new UsageError(`There is no command "${named}". "adit --help" lists them.`)
+  const names = path.filter((word) => !word.startsWith('-'))
+  const prefix = names.join(' ')
+  if (prefix === '' && isHelp) return showHelp(helpOverview(commands), io)
+  const members = commands.filter(({ name }) => prefix !== '' && name.startsWith(`${prefix} `))
+  if (members.length === 0) throw unknownCommand(names, path)
+  const help = helpForPrefix(members, prefix)
+  if (isHelp) return showHelp(help, io)
+  throw new UsageError(`\`adit ${prefix}\` needs a subcommand.\n\n${plain(help)}`)
 }
+
+const showHelp = (help: Text, io: Io) => io.data({ help: plain(help) }, help)
 
 function findCommand(words: string[]): Command | undefined {
-  const fitting = commands.filter(({ name }) => name.split(' ').every((word, index) => words[index] === word))
+  const matching = commands.filter(({ name }) =>
+    name.split(' ').every((word, index) => words[index] === word),
+  )
   // "profiles use" before "profiles".
-  return fitting.toSorted((a, b) => b.name.length - a.name.length)[0]
+  return matching.toSorted((a, b) => b.name.length - a.name.length)[0]
 }
 
-function explain(error: unknown, io: Io): number {
+function unknownCommand(names: string[], words: string[]): UsageError {
+  if (names.length === 0) return new UsageError(`Unknown flag ${words[0]}. Run \`adit --help\` for usage.`)
+  const near = nearestCommand(names)
+  const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
+  return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)
+}
+
+/** Corrects word by word, so that a mistake in a group's name is found whatever follows it. */
+function nearestCommand(names: string[]): string | undefined {
+  const corrected: string[] = []
+  for (const name of names) {
+    const prefix = corrected.map((word) => `${word} `).join('')
+    const next = new Set(
+      commands.flatMap((one) =>
+        one.name.startsWith(prefix) ? (one.name.slice(prefix.length).split(' ')[0] ?? []) : [],
+      ),
+    )
+    if (next.size === 0) break
+    const word = next.has(name) ? name : nearest(name, [...next])
+    if (word === undefined) return undefined
+    corrected.push(word)
+  }
+  return corrected.join(' ')
+}
+
+function reportError(error: unknown, io: Io): number {
   if (error instanceof UsageError) {
     io.fail('usage', error.message)
     return EXIT.usage
@@ -71,8 +105,8 @@ function explain(error: unknown, io: Io): number {
     return EXIT.notAuthenticated
   }
   const fault = faultOf(error)
-  // At a terminal the cause may be told: whoever is there runs the thing.
+  // Unlike a response, a terminal may show the cause: the user runs the program.
   io.fail(fault.code, fault.cause ? errorMessage(fault.cause) : fault.message)
-  const wrongInput = fault.code === 'invalid_request' && fault.details.length > 0
-  return wrongInput ? EXIT.usage : EXIT.failed
+  const isWrongInput = fault.code === 'invalid_request' && fault.details.length > 0
+  return isWrongInput ? EXIT.usage : EXIT.failed
 }

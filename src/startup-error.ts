@@ -1,4 +1,4 @@
-// Why there is nothing to talk to: in words for whoever starts the program, with the setting to look at.
+// Why the program cannot start: for the operator, with the setting to check.
 
 export class StartupError extends Error {
   override name = 'StartupError'
@@ -10,7 +10,7 @@ export class StartupError extends Error {
   }
 }
 
-/** An error that several attempts add up to has a code and no words. */
+/** An AggregateError of several connection attempts has a code but no message. */
 export const errorMessage = (error: unknown): string => {
   const { message, code } = error as { message?: string; code?: string }
   return message || code || String(error)

@@ -1,6 +1,6 @@
-// Where the API is and the key to it: a flag counts before the environment, that before a profile.
+// Which server to call and with which API key: flags take precedence over the environment, and that over the profile.
 import { AditError, type Client, createClient } from '../client/index.ts'
-import { clientEnvironment } from '../config.ts'
+import { clientEnvironment } from '../config/environment.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Profile, readProfiles } from './profiles.ts'
 
@@ -9,81 +9,109 @@ export interface ApiInput {
   profile: string | undefined
 }
 
-const LOG_IN = 'Run "adit login", or set ADIT_URL and ADIT_API_KEY.'
+/** The name of a profile, or undefined for ADIT_API_KEY. */
+type KeySource = { profile: string } | undefined
 
-/** What there is to choose from, in the order in which it counts. */
-function findSources(name: string | undefined) {
+export interface Access {
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly keySource: KeySource
+}
+
+function findKeyAndSources(name: string | undefined) {
   const environment = clientEnvironment()
   const { current, profiles } = readProfiles()
-  if (name !== undefined && !Object.hasOwn(profiles, name))
-    throw new UsageError(`There is no profile "${name}". "adit profiles" lists them.`)
-  const chosen: Profile | undefined = profiles[name ?? current ?? '']
-  // A profile that is named outweighs the environment, as every flag does.
+  if (name !== undefined && !Object.hasOwn(profiles, name)) throw unknownProfile(name)
+  const profileName = name ?? current ?? ''
+  const chosen: Profile | undefined = profiles[profileName]
+  // --profile takes precedence over the environment, as every flag does.
   const sources = name === undefined ? [environment, chosen] : [chosen, environment]
-  const apiKey = sources.map((source) => source?.apiKey).find((key) => key !== undefined)
-  if (apiKey === undefined) throw new NotAuthenticated(`There is no API key to use. ${LOG_IN}`)
-  requireKey(apiKey)
-  return { environment, chosen, sources, apiKey }
+  const source = sources.find((one) => one?.apiKey !== undefined)
+  if (source?.apiKey === undefined)
+    throw new NotAuthenticated('No API key. Run `adit login`, or set ADIT_URL and ADIT_API_KEY.')
+  const keySource: KeySource = source === chosen ? { profile: profileName } : undefined
+  requireKey(source.apiKey, keySourceName(keySource))
+  return { chosen, sources, apiKey: source.apiKey, keySource }
 }
 
-export function findAccess({ url, profile: name }: ApiInput): { baseUrl: string; apiKey: string } {
-  const { environment, chosen, sources, apiKey } = findSources(name)
-  const baseUrl = url ?? sources.map((source) => source?.url).find((known) => known !== undefined)
-  if (baseUrl === undefined) throw new UsageError(`It is not known where the server is. ${LOG_IN}`)
-  requireAddress(baseUrl)
-  // A key belongs to the server that it was given for: another one must not get to see it.
-  if (apiKey === chosen?.apiKey && apiKey !== environment.apiKey && !isSameServer(baseUrl, chosen.url))
+export const unknownProfile = (name: string) =>
+  new UsageError(`No profile "${name}". Run \`adit profiles\` to list profiles.`)
+
+export function findAccess({ url, profile: name }: ApiInput): Access {
+  const { chosen, sources, apiKey, keySource } = findKeyAndSources(name)
+  const given = url ?? sources.find((source) => source?.url !== undefined)?.url
+  if (given === undefined) throw new UsageError('No server configured. Run `adit login`, or set ADIT_URL.')
+  const baseUrl = parseUrl(given)
+  // The key of a profile is sent only to the server that it was saved for.
+  if (keySource && chosen && !isSameServer(baseUrl, chosen.url))
     throw new UsageError(
-      `The key of the profile is for ${chosen.url}, not for ${baseUrl}. Set ADIT_API_KEY, or run "adit login --url ${baseUrl}".`,
+      `The API key of profile "${keySource.profile}" is for ${chosen.url}, not for ${baseUrl}. ` +
+        `Set ADIT_API_KEY, or run \`adit login --url ${baseUrl}\`.`,
     )
-  return { baseUrl, apiKey }
+  return { baseUrl, apiKey, keySource }
 }
 
-/** The key alone, where the server is not asked. */
-export const findKey = ({ profile }: ApiInput): string => findSources(profile).apiKey
+/** For calls to an edge, which need no server URL. */
+export const findKey = ({ profile }: ApiInput): Pick<Access, 'apiKey' | 'keySource'> =>
+  findKeyAndSources(profile)
 
-export function requireAddress(url: string, of = 'the server'): void {
-  const { protocol = '', username, password, search, hash } = URL.parse(url) ?? {}
-  // What is wrong is said without repeating the text, which may hold a password.
-  if (!/^https?:$/.test(protocol) || username || password || search || hash)
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
+const LOOPBACK = /^(localhost|[\w.-]+\.localhost|127\.[\d.]+|\[::1\])(:|\/|$)/i
+
+/** A URL, `host` or `host:port`. Without a scheme it is https, because an API key is sent; on loopback it is http. */
+export function parseUrl(text: string, what = 'server'): string {
+  const scheme = LOOPBACK.test(text) ? 'http://' : 'https://'
+  const url = URL.parse(SCHEME.test(text) ? text : scheme + text)
+  const { protocol = '', username, password, search, hash } = url ?? {}
+  // The text is not repeated: it may contain a password.
+  if (!url || !/^https?:$/.test(protocol) || username || password || search || hash)
     throw new UsageError(
-      `The address of ${of} begins with http:// or https://, such as https://adit.example.com, and has no user, ` +
-        'query or fragment.',
+      `Invalid URL of the ${what} (expected e.g. https://adit.example.com, without user, query or fragment).`,
     )
+  return url.href.replace(/\/+$/, '')
 }
 
-export function requireKey(apiKey: string): void {
+export function requireKey(apiKey: string, source: string): void {
   if (!/^[\x21-\x7e]{1,200}$/.test(apiKey))
     throw new UsageError(
-      'What was given as an API key cannot be one: it has spaces, line breaks or other characters in it.',
+      `Malformed API key (${source}): it contains spaces, line breaks or other characters.`,
     )
 }
 
-const isSameServer = (a: string, b: string) =>
-  URL.parse(`${a}/`)?.href.replace(/\/+$/, '') === URL.parse(`${b}/`)?.href.replace(/\/+$/, '')
+export const keySourceName = (source: KeySource) => (source ? `profile "${source.profile}"` : 'ADIT_API_KEY')
 
-/** Calls the API; what it refuses is said with what to do about it. */
+const isSameServer = (a: string, b: string) => a === URL.parse(`${b}/`)?.href.replace(/\/+$/, '')
+
+/** Calls the API. Its errors become errors of the command, with advice. */
 export async function withApi<T>(input: ApiInput, act: (client: Client) => Promise<T>): Promise<T> {
   const access = findAccess(input)
   try {
     return await act(createClient(access))
   } catch (error) {
-    throw error instanceof AditError ? explained(error, access.baseUrl) : error
+    throw error instanceof AditError ? toCommandError(error, access) : error
   }
 }
 
-export function explained({ fault, message, requestId }: AditError, baseUrl: string): Error {
+export function toCommandError({ fault, message, requestId }: AditError, access: Access): Error {
   switch (fault.error) {
     case 'unauthorized':
-      return new NotAuthenticated(`${baseUrl} says: ${fault.message} ${LOG_IN}`)
+      return keyRejected(`${access.baseUrl} rejected the API key: ${fault.message}`, access.keySource)
     case 'unreachable':
     case 'timed_out':
-      return new CommandError(fault.error, `${message} Is the server running, and is the address right?`)
+      return new CommandError(fault.error, `${message} Check the URL, and that the server is running.`)
     case 'invalid_request':
       return new UsageError(message.replaceAll(/\/(body|query|params)\//g, '').concat('.'))
     case 'internal':
-      return new CommandError(fault.error, `The server failed. Its log knows this request as ${requestId}.`)
+      return new CommandError(fault.error, `The server failed. Look for request ${requestId} in its log.`)
     default:
       return new CommandError(fault.error, message)
   }
+}
+
+/** Names the source of the key, since what to do depends on it. */
+export function keyRejected(message: string, source: KeySource): NotAuthenticated {
+  const advice = source
+    ? `run \`adit login --profile ${source.profile}\` to replace it.`
+    : 'set it to a valid key, or unset it to use a profile.'
+  return new NotAuthenticated(`${message} The API key is from ${keySourceName(source)}; ${advice}`)
 }

@@ -1,12 +1,12 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: shells write their variables like that
-// Completion for shells, made from the table of commands.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell variables have this syntax
+// Completion scripts for shells, generated from the commands.
 import { type Command, commonOptions } from './command.ts'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** What may follow which words. */
-function follows(commands: readonly Command[]): Map<string, Set<string>> {
+/** The words that may follow each sequence of words. */
+function nextWords(commands: readonly Command[]): Map<string, Set<string>> {
   const after = new Map<string, Set<string>>()
   const add = (words: string, next: string) => {
     const known = after.get(words) ?? new Set()
@@ -62,7 +62,7 @@ export const completionFor: Record<Shell, (commands: readonly Command[]) => stri
   fish: (commands) =>
     [
       '# adit: completion for fish. Load it with: adit completion fish | source',
-      '# Begins with x, because nothing at all would be no argument for test.',
+      '# The leading x keeps the argument of test from being empty.',
       'function __adit_words',
       "  echo x (string match -v -- '-*' (commandline -opc)[2..])",
       'end',
@@ -75,6 +75,6 @@ export const completionFor: Record<Shell, (commands: readonly Command[]) => stri
 }
 
 const cases = (commands: readonly Command[], line: (words: string, next: string) => string) =>
-  [...follows(commands)].map(([words, next]) => line(words, [...next].join(' ')))
+  [...nextWords(commands)].map(([words, next]) => line(words, [...next].join(' ')))
 
 const quoted = (text: string) => `"${text}"`

@@ -1,5 +1,6 @@
-// `adit edge`: carries tunnels for whoever has a good key, and reports what they use.
-import { type EdgeConfig, readEdgeConfig, unknownSettings } from '../config.ts'
+// `adit edge`: runs a tunnel edge, with keys from a control plane or from a tokens file.
+import { type EdgeConfig, readEdgeConfig } from '../config/edge.ts'
+import { unknownSettings } from '../config/environment.ts'
 import {
   ControlPlaneError,
   createControlPlane,
@@ -14,21 +15,30 @@ import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
+import { green, type Text, yellow } from './style.ts'
 
-type Access = Pick<EdgeOptions, 'startVerifier' | 'meter'>
-type OnNotice = NonNullable<VerifierOptions['onNotice']>
+interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'meter'> {
+  /** Where keys are verified. */
+  readonly verifiedBy: string
+  /** Why the control plane cannot verify keys yet. */
+  readonly unreachable?: string | undefined
+}
+type Notices = Required<Pick<VerifierOptions, 'onNotice' | 'onConnected'>>
 
 export async function edge(given: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
   const config = readEdgeConfig()
   const log = createLog(config.logLevel)
   const unknown = unknownSettings()
-  if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
+  if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
   const file = given['tokens-file']
-  const onNotice: OnNotice = (line) => log.warn(line)
-  const stopping = awaitShutdown(0)
+  const notices: Notices = {
+    onNotice: (line) => log.warn(line),
+    onConnected: () => log.info('connected to the control plane'),
+  }
+  const shutdown = awaitShutdown(0)
   const access = await (file === undefined
-    ? byControlPlane(config, onNotice)
-    : byTokensFile(file, config, onNotice))
+    ? useControlPlane(config, notices)
+    : useTokensFile(file, config, notices))
   const { url, stop } = await startEdge({
     ...config,
     ...access,
@@ -39,75 +49,109 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
     onUnnamedClient: (proxy) =>
       log.warn(
         { proxy },
-        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; let it send that header, ' +
-          'or remove it from ADIT_EDGE_TRUSTED_PROXIES',
+        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send the ' +
+          'header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
       ),
     onIgnoredProxy: (peer) =>
       log.warn(
         { peer },
-        'X-Forwarded-For is ignored; if this is your proxy, name it in ADIT_EDGE_TRUSTED_PROXIES',
+        'X-Forwarded-For ignored; if this is your proxy, add it to ADIT_EDGE_TRUSTED_PROXIES',
       ),
   }).catch((error) => {
-    throw explained(error, config)
+    throw toCommandError(error, config)
   })
-  const governed = file === undefined ? `by ${config.controlPlaneUrl}` : `by ${file}, without a control plane`
-  io.data(
-    { url, pid: process.pid },
-    `\nThe edge is open, governed ${governed}.\n\n  Address   ${url}\n  A tunnel  adit tunnel <port> --edge ${url}\n`,
-  )
-  log.info({ reason: await stopping.asked }, 'stopping: answering what is under way, and closing tunnels')
+  const { unreachable } = access
+  const controlPlane = file === undefined ? { controlPlane: unreachable ? 'unreachable' : 'reachable' } : {}
+  io.data({ url, pid: process.pid, ...controlPlane }, announcement(url, access))
+  if (unreachable) log.warn({ reason: unreachable }, 'control plane unreachable; retrying')
+  log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
   await stop()
   log.info('stopped')
   await flushLog(log)
   process.exit()
 }
 
-async function byControlPlane(
-  { controlPlaneUrl: url, credential, folder }: EdgeConfig,
-  onNotice: OnNotice,
-): Promise<Access> {
-  if (url === undefined || credential === undefined)
-    throw new UsageError(
-      'An edge needs the address of its control plane in ADIT_URL and its credential in ADIT_EDGE_KEY, which "adit admin ' +
-        'edge create <name>" makes there. Without a control plane it needs --tokens-file <path>.',
-    )
-  const controlPlane = explainedTypes(() => createControlPlane({ url, credential }))
-  // A control plane that is away may come back; a credential that is refused stays so.
-  await controlPlane.verify('').catch((error) => {
-    if (error instanceof ControlPlaneError && error.status === 401)
-      throw new NotAuthenticated(`The credential in ADIT_EDGE_KEY is no good at ${url}. ${error.message}`)
-  })
-  const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
-    throw new CommandError('folder', `${error.message} ADIT_EDGE_FOLDER names the folder for usage.`)
-  })
-  return { startVerifier: (on) => startVerifier(controlPlane, { ...on, onNotice }), meter }
+function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text {
+  if (unreachable)
+    return [
+      '\n',
+      yellow('Not ready:'),
+      ` the control plane cannot be reached. ${unreachable}\n`,
+      `Edge listening on ${url}; it retries, and rejects tunnels until ${verifiedBy} responds.\n`,
+    ]
+  return [
+    '\n',
+    green('Edge listening'),
+    ` on ${url}; keys verified by ${verifiedBy}\n\n`,
+    `  Open a tunnel  adit tunnel 3000 --edge ${url}\n`,
+  ]
 }
 
-function byTokensFile(file: string, { tunnelDomain }: EdgeConfig, onNotice: OnNotice): Access {
+async function useControlPlane(
+  { controlPlaneUrl: url, credential, folder }: EdgeConfig,
+  notices: Notices,
+): Promise<KeyAccess> {
+  if (url === undefined || credential === undefined)
+    throw new UsageError(
+      'Missing ADIT_URL (URL of the control plane) or ADIT_EDGE_KEY (credential of this edge; create one there ' +
+        'with `adit admin edge create edge-1`). Without a control plane, use --tokens-file <path>.',
+    )
+  const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
+  const unreachable = await checkCredential(controlPlane, url)
+  const meter = await startMeter(controlPlane, { folder, onNotice: notices.onNotice }).catch(
+    (error: Error) => {
+      throw new CommandError('folder', `${error.message} Check ADIT_EDGE_FOLDER.`)
+    },
+  )
   return {
-    startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
-    meter: undefined,
+    startVerifier: (on) => startVerifier(controlPlane, { ...on, ...notices }),
+    meter,
+    verifiedBy: url,
+    unreachable,
   }
 }
 
-function explainedTypes<T>(make: () => T): T {
+/** The reason if the control plane cannot be reached now, which may change. A rejected credential is an error. */
+async function checkCredential(
+  controlPlane: ReturnType<typeof createControlPlane>,
+  url: string,
+): Promise<string | undefined> {
   try {
-    return make()
+    await controlPlane.verify('')
+    return undefined
+  } catch (error) {
+    if (!(error instanceof ControlPlaneError)) throw error
+    if (error.status !== 401) return error.message
+    throw new NotAuthenticated(`${url} rejected the credential in ADIT_EDGE_KEY: ${error.message}`)
+  }
+}
+
+function useTokensFile(file: string, { tunnelDomain }: EdgeConfig, { onNotice }: Notices): KeyAccess {
+  return {
+    startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
+    meter: undefined,
+    verifiedBy: file,
+  }
+}
+
+function asUsageError<T>(create: () => T): T {
+  try {
+    return create()
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
 }
 
-function explained(error: unknown, { host, port }: EdgeConfig): unknown {
+function toCommandError(error: unknown, { host, port }: EdgeConfig): unknown {
   if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
   const { code, message, port: taken } = error as NodeJS.ErrnoException & { port?: number }
   const setting = taken === port ? 'ADIT_EDGE_PORT' : 'ADIT_EDGE_PIPENET_PORT'
   if (code === 'EADDRINUSE')
     return new CommandError(
       'address',
-      `Another program listens on ${host}:${taken}. Stop it, or set ${setting} to a free port.`,
+      `${host}:${taken} is in use by another program. Stop it, or set ${setting} to a free port.`,
     )
   if (code !== undefined)
-    return new CommandError('address', `The edge cannot listen on ${host}:${taken ?? port}: ${message}.`)
+    return new CommandError('address', `Cannot listen on ${host}:${taken ?? port}: ${message}.`)
   return error
 }

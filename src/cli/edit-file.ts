@@ -1,4 +1,4 @@
-// Files that commands edit: one editor at a time, and replaced as a whole, so that whoever reads sees the old one or the new.
+// Edits a file under a lock and replaces it by rename, so that readers see the old content or the new, never a part.
 import {
   closeSync,
   fchmodSync,
@@ -14,13 +14,13 @@ import {
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from './errors.ts'
 
-const LOCK_PATIENCE_MS = 3_000
+const LOCK_TIMEOUT_MS = 3_000
 const LOCK_RETRY_MS = 50
 
-/** `edit` reads the file as it is and answers with its new text. */
+/** `edit` reads the current file and returns its new content. It runs under the lock. */
 export async function editFile(path: string, edit: () => string): Promise<void> {
   const lock = `${path}.lock`
-  await take(lock)
+  await acquire(lock)
   try {
     replace(path, edit())
   } finally {
@@ -28,25 +28,25 @@ export async function editFile(path: string, edit: () => string): Promise<void> 
   }
 }
 
-async function take(lock: string): Promise<void> {
-  const began = performance.now()
+async function acquire(lock: string): Promise<void> {
+  const start = performance.now()
   while (true) {
     try {
       writeFileSync(lock, '', { flag: 'wx', mode: 0o600 })
       return
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      if (performance.now() - began > LOCK_PATIENCE_MS)
+      if (performance.now() - start > LOCK_TIMEOUT_MS)
         throw new CommandError(
           'locked',
-          `Somebody else is editing the file. If nobody is, remove ${lock} and try again.`,
+          `${lock} exists: another command is editing the file. If none is running, remove it and try again.`,
         )
       await sleep(LOCK_RETRY_MS)
     }
   }
 }
 
-/** Whoever could read the file before can read the new one, and nobody else; a new one is for its owner alone. */
+/** Keeps owner and mode of the old file; a new file is private to its owner. */
 function replace(path: string, text: string): void {
   const before = statSync(path, { throwIfNoEntry: false })
   const draft = `${path}.new`

@@ -1,11 +1,11 @@
-// How a command can end other than well; main.ts gives each its exit code.
+// Errors that a command can end with. main.ts maps each class to an exit code.
 
-/** It was called in a way that makes no sense. */
+/** The command line is wrong. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
 
-/** A command could not do what it was asked for; the message says why and what to do. */
+/** The command failed; the message says why and what to do. */
 export class CommandError extends Error {
   override name = 'CommandError'
   readonly code: string
@@ -16,7 +16,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Nobody knows who is asking: there is no key, or none that is good. */
+/** There is no API key, or the server rejects it. */
 export class NotAuthenticated extends Error {
   override name = 'NotAuthenticated'
 }

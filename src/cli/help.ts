@@ -1,44 +1,123 @@
-// Help pages, made from the commands' definitions.
+// Help pages, derived from the definitions of commands. They fit 80 columns.
 import { settings } from '../config.ts'
-import { type Command, commonOptions, type Option } from './command.ts'
+import { type Command, commonOptions, groups, type Option } from './command.ts'
+import { bold, joinLines, type Text } from './style.ts'
 
-const WIDTH_MIN = 24
+const WIDTH = 80
+const GAP = 2
+/** A longer name has its summary on the next line. */
+const NAME_CHARS_MAX = 36
 const ADMIN =
-  `It acts on the database that ADIT_DATABASE_URL names (${settings.ADIT_DATABASE_URL.fallback} where that is not set),\n` +
-  'and needs no running server.'
+  'Acts on the database in ADIT_DATABASE_URL ' +
+  `(default ${settings.ADIT_DATABASE_URL.fallback}) and needs no running server.`
 
-export function helpOverview(commands: readonly Command[], group = ''): string {
-  const shown = commands.filter(({ name }) => name.startsWith(group))
-  return [
-    'adit: the control plane of a tunnelling product',
+/** `adit --help`: every command, by group. */
+export function helpOverview(commands: readonly Command[]): Text {
+  const width = Math.max(...commands.map(({ name }) => name.length))
+  return joinLines([
+    'Adit: a control plane for HTTP tunnels',
     '',
-    `Usage: adit ${group || '<command>'} …`,
+    [bold('Usage:'), ' adit <command> [flags]'],
+    ...groups.flatMap((group) => [
+      '',
+      bold(`${group}:`),
+      ...list(
+        commands.filter((command) => command.group === group).map(({ name, summary }) => [name, summary]),
+        width,
+      ),
+    ]),
     '',
-    ...list(shown.map((command) => [usageOf(command), command.summary])),
-    '',
-    '"adit <command> --help" explains one. Every command takes --json.',
-  ].join('\n')
+    bold('Flags:'),
+    ...list(
+      [
+        ['--help, -h', 'show help, also of a single command'],
+        ['--json', commonOptions.json?.summary ?? ''],
+        ['--version, -v', 'show the version'],
+      ],
+      width,
+    ),
+  ])
 }
 
-export function helpFor(command: Command): string {
+/** `adit keys --help`: the commands that begin with these words, with their arguments. */
+export function helpForPrefix(commands: readonly Command[], prefix: string): Text {
+  return joinLines([
+    [bold('Usage:'), ` adit ${prefix} <command> [flags]`],
+    '',
+    bold('Commands:'),
+    ...list(commands.map((command) => [usageOf(command), command.summary])),
+    '',
+    'Run `adit <command> --help` for the flags of a command.',
+  ])
+}
+
+export function helpFor(command: Command): Text {
+  const { details, environment } = command
   const options = { ...command.options, ...commonOptions }
-  return [
-    `Usage: adit ${usageOf(command)} [options]`,
+  return joinLines([
+    [bold('Usage:'), ` adit ${usageOf(command)} [flags]`],
     '',
     `${command.summary[0]?.toUpperCase()}${command.summary.slice(1)}.`,
-    ...(command.details ? ['', command.details] : []),
-    ...(command.name.startsWith('admin ') ? ['', ADMIN] : []),
+    ...(details ? ['', ...wrapParagraphs(details)] : []),
+    ...(command.group === 'Admin' ? ['', ...wrap(ADMIN, WIDTH)] : []),
     '',
-    'Options:',
+    bold('Flags:'),
     ...list(Object.entries(options).map(([name, option]) => [flagOf(name, option), summaryOf(option)])),
-  ].join('\n')
+    ...(environment
+      ? [
+          '',
+          bold('Environment variables:'),
+          ...list(
+            Object.entries(environment).map(([name, { summary, fallback }]) => [
+              name,
+              fallback ? `${summary} (default ${fallback})` : summary,
+            ]),
+          ),
+        ]
+      : []),
+  ])
 }
 
-const usageOf = ({ name, arguments: names = [] }: Command) => [name, ...names.map((n) => `<${n}>`)].join(' ')
+/** The command with its arguments and required flags. */
+function usageOf({ name, arguments: names = [], options = {} }: Command): string {
+  const required = Object.entries(options).filter(([, option]) => option.required)
+  return [
+    name,
+    ...names.map((argument) => `<${argument}>`),
+    ...required.map(([flag, option]) => flagOf(flag, option)),
+  ].join(' ')
+}
 const flagOf = (name: string, { value }: Option) => `--${name}${value ? ` ${value}` : ''}`
 const summaryOf = ({ summary, required }: Option) => (required ? `${summary} (required)` : summary)
 
-export function list(entries: [string, string][]): string[] {
-  const width = Math.max(WIDTH_MIN, ...entries.map(([left]) => left.length))
-  return entries.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)
+/** Two columns, the second wrapped. */
+function list(
+  entries: [name: string, summary: string][],
+  width = Math.min(NAME_CHARS_MAX, Math.max(...entries.map(([name]) => name.length))),
+): string[] {
+  const indent = ' '.repeat(GAP)
+  const hanging = ' '.repeat(GAP + width + GAP)
+  return entries.flatMap(([name, summary]) => {
+    const [first = '', ...rest] = wrap(summary, WIDTH - hanging.length)
+    const head =
+      name.length <= width
+        ? [`${indent}${name.padEnd(width)}${indent}${first}`]
+        : [indent + name, hanging + first]
+    return [...head, ...rest.map((line) => hanging + line)]
+  })
+}
+
+const wrapParagraphs = (text: string): string[] =>
+  text.split('\n').flatMap((line) => (line.startsWith(' ') ? [line] : wrap(line, WIDTH)))
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
 }

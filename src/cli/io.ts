@@ -1,56 +1,82 @@
-// The one way out for all commands: data to standard output, talk to standard error, JSON where it was asked for.
+// Input and output of all commands: data on standard output, messages on standard error, JSON if --json is given.
 import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { toSerializable } from '../client/exact-json.ts'
-import { isDumbTerminal } from '../config.ts'
+import { isDumbTerminal } from '../config/environment.ts'
 import { CommandError } from './errors.ts'
-import { type Columns, jsonTexts, tableTexts } from './table.ts'
+import { relativeTime } from './relative-time.ts'
+import { joinLines, red, render, stripControl, type Text } from './style.ts'
+import { jsonTexts, type ListOptions, type Slices, tableLines } from './table.ts'
 
 const LINE_CHARS_MAX = 10_000
+const COLUMNS_DEFAULT = 80
+const COLUMNS_MIN = 40
 
 export interface Io {
   readonly json: boolean
-  /** The command's result: as JSON, or as the text that people read. */
-  data(value: unknown, text: string): void
-  /** The command's result where that is a list of any length. */
-  list<T>(slices: AsyncIterable<T[]> | Iterable<T[]>, columns: Columns<T>): Promise<void>
-  /** A word to the person at the terminal; not said in JSON mode. */
-  info(text: string): void
-  /** Replaces the line said before, on a terminal; elsewhere, and in JSON mode, nothing. */
+  /** The command's result: as JSON, or as text for people. */
+  data(value: unknown, text: Text): void
+  /** The command's result if it is a list, of any length. */
+  list<T>(slices: Slices<T>, options: ListOptions<T>): Promise<void>
+  /** A message to the user; omitted with --json. */
+  info(text: Text): void
+  /** Overwrites the previous progress message on a terminal; omitted elsewhere and with --json. */
   progress(text: string): void
-  /** How many columns the data may take, and whether blocks can be drawn in them. */
+  /** "3 minutes ago" on a terminal, the ISO timestamp elsewhere; `never` without one. */
+  time(iso: string | null | undefined): string
+  /** How many columns a chart may use, and whether block characters can be drawn. */
   readonly terminal: { columns: number; blocks: boolean }
-  /** Whether somebody is there to answer a question. */
+  /** Whether a user can answer questions. */
   readonly interactive: boolean
-  /** What the person at the terminal answers; hidden while it is typed, if it is a secret. */
+  /** Asks the user; a hidden answer is not echoed. */
   ask(question: string, how?: { hidden: true }): Promise<string>
-  /** What was piped in, up to the first line's end. */
+  /** Asks a yes/no question; no is the default. */
+  confirm(question: string): Promise<boolean>
+  /** The first line of standard input. */
   readLine(): Promise<string>
   fail(code: string, message: string): void
 }
 
 export function createIo(json: boolean): Io {
   const { stdout, stderr } = process
-  // Whoever read the output may stop before its end (`| head`): that is no failure, a full disk is.
+  // A reader that closes the pipe early (`| head`) is not an error; a full disk is.
   stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
   const overwrites = stderr.isTTY && !json && !isDumbTerminal()
+  const columns = Math.max(COLUMNS_MIN, stdout.columns || COLUMNS_DEFAULT)
   return {
     json,
     data: (value, text) =>
-      stdout.write(`${json ? JSON.stringify(toSerializable(value)) : stripControl(text)}\n`),
-    async list(slices, columns) {
-      const texts = json ? jsonTexts(slices) : tableTexts(slices, columns)
-      for await (const text of texts)
-        if (!stdout.write(json ? text : stripControl(text))) await once(stdout, 'drain')
+      stdout.write(json ? `${JSON.stringify(toSerializable(value))}\n` : `${render(text, stdout)}\n`),
+    async list(slices, options) {
+      for await (const text of json ? jsonTexts(slices) : tableTexts(slices, options))
+        if (!stdout.write(text)) await once(stdout, 'drain')
     },
-    info: (text) => json || stderr.write(`${stripControl(text)}\n`),
-    terminal: { columns: Math.max(40, stdout.columns ?? 80), blocks: !isDumbTerminal() },
-    interactive: Boolean(process.stdin.isTTY && stderr.isTTY),
+    info: (text) => json || stderr.write(`${render(text, stderr)}\n`),
+    time: (iso) => {
+      if (!iso) return 'never'
+      return stdout.isTTY && !json ? relativeTime(iso, Date.now()) : iso
+    },
+    terminal: { columns, blocks: !isDumbTerminal() },
+    interactive: Boolean(process.stdin.isTTY && stderr.isTTY) && !json,
     ask: askAtTerminal,
+    confirm: async (question) => /^y(es)?$/i.test(await askAtTerminal(`${question} [y/N] `)),
     readLine: readPipedLine,
     progress: (text) => overwrites && stderr.write(`\r\u001b[K${text}`),
     fail: (error, message) =>
-      stderr.write(json ? `${JSON.stringify({ error, message })}\n` : `adit: ${stripControl(message)}\n`),
+      stderr.write(
+        json
+          ? `${JSON.stringify({ error, message })}\n`
+          : `${render([red('adit:'), ' ', message], stderr)}\n`,
+      ),
+  }
+
+  async function* tableTexts<T>(slices: Slices<T>, options: ListOptions<T>): AsyncGenerator<string> {
+    // A pipe gets whole cells, however wide: scripts read them.
+    const width = stdout.isTTY ? columns : undefined
+    for await (const lines of tableLines(slices, options, width)) {
+      const text = render(joinLines(lines), stdout)
+      yield `${text.replace(/ +$/gm, '')}\n`
+    }
   }
 }
 
@@ -63,15 +89,15 @@ async function askAtTerminal(question: string, how?: { hidden: true }): Promise<
     terminal: true,
   })
   try {
-    // Given to it, so that it draws the question itself; what is hidden is drawn by nobody.
+    // readline redraws its own prompt; a hidden answer has a silent output, so its prompt is written here.
     if (how?.hidden) process.stderr.write(stripControl(question))
-    const given = await lines.question(how?.hidden ? '' : stripControl(question))
+    const answer = await lines.question(how?.hidden ? '' : stripControl(question))
     if (how?.hidden) process.stderr.write('\n')
-    return given.trim()
+    return answer.trim()
   } catch {
     // Ctrl-C and Ctrl-D.
     process.stderr.write('\n')
-    throw new CommandError('given_up', 'Given up.')
+    throw new CommandError('canceled', 'Canceled.')
   } finally {
     lines.close()
   }
@@ -85,8 +111,3 @@ async function readPipedLine(): Promise<string> {
   }
   return (text.split('\n', 1)[0] as string).trim()
 }
-
-/** What a server sends must not move the cursor or reorder the line: such characters are shown as U+FFFD. */
-const stripControl = (text: string) =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu, '\ufffd')

@@ -1,9 +1,16 @@
 // How commands print the state of a key or an edge.
-import { type KeyState, type KeyTimes, keyState } from '../credentials/key-state.ts'
+import { type KeyState, keyState } from '../credentials/key-state.ts'
+import type { Io } from './io.ts'
+import { dim, green } from './style.ts'
+import type { Cell } from './table.ts'
 
-const texts: Record<KeyState, (times: KeyTimes) => string> = {
-  active: () => 'active',
-  revoked: ({ revokedAt }) => `revoked ${revokedAt}`,
+interface Times {
+  revokedAt: string | null
 }
 
-export const printState = (times: KeyTimes): string => texts[keyState(times)](times)
+const cells: Record<KeyState, (times: Times, io: Io) => Cell> = {
+  active: () => green('active'),
+  revoked: ({ revokedAt }, io) => dim(`revoked ${io.time(revokedAt)}`),
+}
+
+export const printState = (times: Times, io: Io): Cell => cells[keyState(times)](times, io)

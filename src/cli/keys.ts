@@ -1,19 +1,29 @@
+// `adit keys …`: the API keys of a workspace, through the API.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { AditError, type Client } from '../client/index.ts'
-import { type ApiInput, findAccess, withApi } from './api.ts'
+import { type ApiInput, findAccess, keySourceName, withApi } from './api.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { printState } from './key-state.ts'
+import { yellow } from './style.ts'
 
 const PAGE_KEYS = 500
+/** The server writes `lastUsedAt` every 3 seconds. */
+const LAST_USED_TIMEOUT_MS = 4_500
+const LAST_USED_POLL_MS = 300
 
 export async function list(input: ApiInput, io: Io): Promise<void> {
   await withApi(input, (client) =>
     io.list(pagesOf(client), {
-      ID: (key) => key.id,
-      LABEL: (key) => key.label,
-      CREATED: (key) => key.createdAt,
-      'LAST USED': (key) => key.lastUsedAt ?? 'never',
-      STATE: printState,
+      columns: {
+        ID: (key) => key.id,
+        LABEL: (key) => key.label,
+        CREATED: (key) => io.time(key.createdAt),
+        'LAST USED': (key) => io.time(key.lastUsedAt),
+        STATE: (key) => printState(key, io),
+      },
+      empty: 'No API keys.',
+      shrink: ['LABEL', 'STATE'],
     }),
   )
 }
@@ -32,57 +42,91 @@ export async function create(input: ApiInput & { label: string | undefined }, io
     try {
       return await client.tokens.create(input.label === undefined ? {} : { label: input.label })
     } catch (error) {
-      throw isNotFound(error) ? onlyPeople('create', findAccess(input).baseUrl) : error
+      throw isNotFound(error) ? readOnlyApi('create', findAccess(input).baseUrl) : error
     }
   })
-  io.info(`Minted ${key.id}. Save the key: it is not shown again.`)
+  io.info(`Created API key ${key.id}. Store it in your secret manager; it is not shown again.`)
   io.data(key, key.token)
 }
 
 export async function revoke(input: ApiInput & { id: string; yes: boolean }, io: Io): Promise<void> {
   const { id, yes } = input
-  if (!yes && !io.interactive) throw new UsageError('Revoking is for good. Confirm it with --yes.')
+  if (!yes && !io.interactive) throw new UsageError('Revoking a key cannot be undone. Confirm with --yes.')
   const revoked = await withApi(input, async (client) => {
-    if (!yes && !(await confirm(client, id, io))) return undefined
+    if (!yes) await confirm(client, input, io)
     try {
       return await client.tokens.revoke({ id })
     } catch (error) {
       if (!isNotFound(error)) throw error
-      if (!(await canManageKeys(client))) throw onlyPeople('revoke', findAccess(input).baseUrl)
-      throw new CommandError(
-        'not_found',
-        `There is no active key ${id}. "adit keys list" shows which there are.`,
-      )
+      throw (await canManageKeys(client)) ? noActiveKey(id) : readOnlyApi('revoke', findAccess(input).baseUrl)
     }
   })
-  if (revoked) io.data(revoked, `Revoked ${id}.`)
-  else throw new CommandError('not_confirmed', 'Nothing was revoked.')
+  io.data(revoked, `Revoked ${id}.`)
 }
 
-async function confirm(client: Client, id: string, io: Io): Promise<boolean> {
-  const label = await findLabel(client, id)
-  const name = label ? `"${label}" (${id})` : id
-  return /^y(es)?$/i.test(await io.ask(`Revoke the key ${name}, for good and at once? [y/N] `))
+const noActiveKey = (id: string) =>
+  new CommandError('not_found', `No active API key ${id}. Run \`adit keys list\` to list keys.`)
+
+async function confirm(client: Client, { id, ...input }: ApiInput & { id: string }, io: Io): Promise<void> {
+  const key = await findActiveKey(client, id)
+  if (!key) throw noActiveKey(id)
+  if (await isOwnKey(client, id, io)) {
+    const source = keySourceName(findAccess(input).keySource)
+    io.info([
+      yellow('Warning:'),
+      ` this command itself uses that key (${source}). After revoking it, sign in with another one.`,
+    ])
+  }
+  const name = key.label ? `"${key.label}" (${id})` : id
+  const used = key.lastUsedAt ? `last used ${io.time(key.lastUsedAt)}` : 'never used'
+  if (!(await io.confirm(`Revoke API key ${name}, ${used}? This cannot be undone.`)))
+    throw new CommandError('canceled', 'Canceled. Nothing was revoked.')
 }
 
-async function findLabel(client: Client, id: string): Promise<string | undefined> {
+async function findActiveKey(client: Client, id: string) {
   for await (const keys of pagesOf(client)) {
     const found = keys.find((key) => key.id === id)
-    if (found) return found.label
+    if (found) return found.revokedAt ? undefined : found
   }
   return undefined
 }
 
+/**
+ * Whether this command authenticates with the key. The API does not say which key a request came with, but it records
+ * each use within seconds, so our own key is among those whose `lastUsedAt` changes after our own request.
+ */
+async function isOwnKey(client: Client, id: string, io: Io): Promise<boolean> {
+  const readUses = async () => {
+    const { tokens } = await client.tokens.list({ limit: PAGE_KEYS })
+    return new Map(tokens.flatMap((key) => (key.revokedAt ? [] : [[key.id, key.lastUsedAt] as const])))
+  }
+  const before = await readUses()
+  if (before.size === 1) return before.has(id)
+  const deadline = performance.now() + LAST_USED_TIMEOUT_MS
+  io.progress('Checking which key this command uses …')
+  try {
+    while (performance.now() < deadline) {
+      await sleep(LAST_USED_POLL_MS)
+      const used = [...(await readUses())].filter(([key, at]) => at !== before.get(key))
+      if (used.length > 0) return used.some(([key]) => key === id)
+    }
+    return false
+  } finally {
+    io.progress('')
+  }
+}
+
 const isNotFound = (error: unknown) => error instanceof AditError && error.fault.error === 'not_found'
 
-/** In variant B the routes do not exist, which its description tells. */
+/** In variant B the routes do not exist, and its OpenAPI document lacks them. */
 async function canManageKeys(client: Client): Promise<boolean> {
   const { paths } = (await client.description.read()) as { paths?: Record<string, object> }
   return Object.hasOwn(paths?.['/tokens'] ?? {}, 'post')
 }
 
-const onlyPeople = (what: string, baseUrl: string) =>
+const readOnlyApi = (what: string, baseUrl: string) =>
   new CommandError(
     'not_supported',
-    `On this server keys cannot ${what} keys (variant B of the API). An admin or owner does it in the dashboard: ${baseUrl}`,
+    `This server does not let API keys ${what} keys (API variant B). ` +
+      `An admin or owner can in the dashboard: ${baseUrl}`,
   )

@@ -1,98 +1,167 @@
-// `adit login`, `adit logout` and `adit profiles`: who one is, at which server. A key is never taken from a flag, where
-// everybody on the machine could read it.
+// `adit login`, `adit logout` and `adit profiles`. An API key is never a flag: other users of the machine could read it.
 import { AditError, createClient } from '../client/index.ts'
-import { clientEnvironment } from '../config.ts'
-import { explained, requireAddress, requireKey } from './api.ts'
+import { clientEnvironment } from '../config/environment.ts'
+import { parseUrl, requireKey, unknownProfile } from './api.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { editProfiles, readProfiles } from './profiles.ts'
-import { table } from './table.ts'
+import { green, yellow } from './style.ts'
 
 const NAME = /^[\w.-]{1,64}$/
 const LOCAL = 'http://127.0.0.1:8080'
+const PROBE_TIMEOUT_MS = 5_000
+
+interface SignedIn {
+  url: string
+  apiKey: string
+  workspace: { slug: string; name: string }
+}
 
 export async function login(
   given: { url: string | undefined; profile: string | undefined },
   io: Io,
 ): Promise<void> {
   const { current, profiles } = readProfiles()
-  const name = given.profile ?? current ?? 'default'
-  if (!NAME.test(name))
-    throw new UsageError('The name of a profile has up to 64 letters, digits, dots, hyphens and underscores.')
-  const known = profiles[name]?.url ?? clientEnvironment().url
-  const url = (given.url ?? (io.interactive ? await askForUrl(io, known ?? LOCAL) : known))?.replace(
-    /\/$/,
-    '',
-  )
-  if (url === undefined) throw new UsageError('--url <address> is missing. "adit login --help" explains.')
-  requireAddress(url)
-  const apiKey = io.interactive
-    ? await io.ask('API key (not shown): ', { hidden: true })
-    : await io.readLine()
+  const profile = given.profile ?? current ?? 'default'
+  if (!NAME.test(profile))
+    throw new UsageError(
+      `Invalid profile name "${profile}" (expected up to 64 letters, digits, dots, hyphens and underscores).`,
+    )
+  const known = profiles[profile]?.url ?? clientEnvironment().url
+  const { url, apiKey, workspace } = io.interactive
+    ? await signInAtTerminal(given.url, known ?? LOCAL, io)
+    : await signInFromPipe(given.url ?? known, io)
+  // The change is applied to the file as it is now: another `adit login` may have written it meanwhile.
+  await editProfiles((now) => ({
+    current: profile,
+    profiles: { ...now.profiles, [profile]: { url, apiKey } },
+  }))
+  io.data({ profile, url, workspace: workspace.slug, current: true }, [
+    green('Signed in'),
+    ` to ${url}, workspace "${workspace.name}" (${workspace.slug}).\n`,
+    `Saved as profile "${profile}", which is now the current profile.`,
+  ])
+  if (current !== undefined && current !== profile)
+    io.info(`The current profile was "${current}". To switch back: adit profiles use ${current}`)
+}
+
+async function signInFromPipe(given: string | undefined, io: Io): Promise<SignedIn> {
+  if (given === undefined)
+    throw new UsageError('Missing flag --url <url>. Run `adit login --help` for usage.')
+  const url = parseUrl(given)
+  const apiKey = await io.readLine()
   if (apiKey === '')
-    throw new UsageError('No key was given. Type it when asked, or pipe it in: adit login --url … < key')
-  requireKey(apiKey)
-  const { slug, name: title } = await check(url, apiKey)
-  // Read once more: others may have signed in or out meanwhile.
-  await editProfiles((now) => ({ current: name, profiles: { ...now.profiles, [name]: { url, apiKey } } }))
-  io.data(
-    { profile: name, url, workspace: slug },
-    `Signed in at ${url} to the workspace "${title}" (${slug}), as the profile "${name}".`,
-  )
+    throw new UsageError(
+      `No API key on standard input. Pipe it in: adit login --url ${url} < key.txt, or use a terminal.`,
+    )
+  requireKey(apiKey, 'standard input')
+  return { url, apiKey, workspace: await checkKey(url, apiKey) }
 }
 
-async function askForUrl(io: Io, fallback: string): Promise<string> {
-  return (await io.ask(`Address of the server [${fallback}]: `)) || fallback
+async function signInAtTerminal(given: string | undefined, fallback: string, io: Io): Promise<SignedIn> {
+  let typed = given
+  const url = await retryAtTerminal(io, async () => {
+    const text = typed ?? ((await io.ask(`Server [${fallback}]: `)) || fallback)
+    typed = undefined
+    const url = parseUrl(text)
+    await probe(url, text)
+    return url
+  })
+  return retryAtTerminal(io, async () => {
+    const apiKey = await io.ask('API key (not shown): ', { hidden: true })
+    requireKey(apiKey, 'as typed')
+    return { url, apiKey, workspace: await checkKey(url, apiKey) }
+  })
 }
 
-/** Only a key that works is worth keeping. */
-async function check(baseUrl: string, apiKey: string) {
+/** Asks again after a mistake, until the answer is accepted or the user cancels. */
+async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T> {
+  while (true) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isCanceled = error instanceof CommandError && error.code === 'canceled'
+      const isMistake =
+        error instanceof CommandError || error instanceof UsageError || error instanceof NotAuthenticated
+      if (isCanceled || !isMistake) throw error
+      io.info([yellow('!'), ` ${error.message}`])
+    }
+  }
+}
+
+/** Reads a public document, so that a wrong URL is noticed before the key is typed. */
+async function probe(url: string, typed: string): Promise<void> {
+  const client = createClient({ baseUrl: url, apiKey: 'none', retries: 0, timeoutMs: PROBE_TIMEOUT_MS })
+  try {
+    await client.description.read()
+  } catch (error) {
+    const failure = toLoginError(error, url)
+    const isGuessed = url.startsWith('https://') && !typed.startsWith('https://')
+    if (!isGuessed || !(failure instanceof Error)) throw failure
+    throw new CommandError(
+      'unreachable',
+      `${failure.message} If the server has no TLS, enter ${url.replace('https', 'http')}.`,
+    )
+  }
+}
+
+/** Only a key that works is saved. */
+async function checkKey(baseUrl: string, apiKey: string) {
   try {
     return await createClient({ baseUrl, apiKey, retries: 1 }).workspace.read()
   } catch (error) {
-    if (!(error instanceof AditError)) throw error
-    const { error: code } = error.fault
-    if (code === 'unauthorized') throw new NotAuthenticated(`${baseUrl} says: ${error.message}`)
-    if (code === 'not_found' || code === 'unreadable')
-      throw new CommandError(
-        code,
-        `There is no Adit at ${baseUrl}. Give the address of the server itself, without /api/v1.`,
-      )
-    throw explained(error, baseUrl)
+    throw toLoginError(error, baseUrl)
   }
+}
+
+function toLoginError(error: unknown, baseUrl: string): unknown {
+  if (!(error instanceof AditError)) return error
+  const { error: code } = error.fault
+  if (code === 'unauthorized')
+    return new NotAuthenticated(`${baseUrl} rejected the API key: ${error.message}`)
+  if (code === 'not_found' || code === 'unreadable')
+    return new CommandError(code, `${baseUrl} is not an Adit server. Check the URL; leave out /api/v1.`)
+  if (code === 'unreachable' || code === 'timed_out')
+    return new CommandError(code, `${error.message} Check the URL, and that the server is running.`)
+  return new CommandError(code, error.message)
 }
 
 export async function logout(given: { profile: string | undefined }, io: Io): Promise<void> {
   const { current, profiles } = readProfiles()
   const name = given.profile ?? current
-  if (name === undefined || !Object.hasOwn(profiles, name))
-    throw new UsageError(name ? `There is no profile "${name}".` : 'There is no profile to sign out of.')
+  if (name === undefined) throw new UsageError('Not signed in: there is no profile.')
+  if (!Object.hasOwn(profiles, name)) throw unknownProfile(name)
   let next: string | undefined
   await editProfiles((now) => {
-    const { [name]: _gone, ...rest } = now.profiles
+    const { [name]: _removed, ...rest } = now.profiles
     next = name === now.current ? Object.keys(rest)[0] : now.current
     return { current: next, profiles: rest }
   })
   io.data(
     { profile: name, current: next ?? null },
-    `Removed the profile "${name}" and its key from this machine.`,
+    `Removed profile "${name}" and its API key from this machine.`,
   )
-  io.info(
-    'The key itself is still good: revoke it with "adit keys revoke" or in the dashboard where it should not be.',
-  )
+  if (next !== undefined && next !== current) io.info(`The current profile is now "${next}".`)
+  io.info('The key is still valid. To revoke it, use `adit keys revoke` or the dashboard.')
 }
 
 export async function list(io: Io): Promise<void> {
   const { current, profiles } = readProfiles()
   const shown = Object.entries(profiles).map(([name, { url }]) => ({ name, url, current: name === current }))
-  const rows = shown.map((one) => [one.current ? '*' : '', one.name, one.url])
-  io.data(shown, table(['', 'NAME', 'SERVER'], rows))
+  await io.list([shown], {
+    columns: {
+      '': (one) => (one.current ? '*' : ''),
+      NAME: (one) => one.name,
+      SERVER: (one) => one.url,
+    },
+    empty: 'No profiles. Run `adit login` to create one.',
+    shrink: ['SERVER', 'NAME'],
+  })
 }
 
 export async function use(name: string, io: Io): Promise<void> {
   const { profiles } = readProfiles()
-  if (!Object.hasOwn(profiles, name))
-    throw new UsageError(`There is no profile "${name}". "adit profiles" lists them.`)
+  if (!Object.hasOwn(profiles, name)) throw unknownProfile(name)
   await editProfiles((now) => ({ ...now, current: name }))
-  io.data({ current: name }, `Commands now use the profile "${name}".`)
+  io.data({ current: name }, `The current profile is now "${name}" (${profiles[name]?.url}).`)
 }

@@ -1,4 +1,4 @@
-// `adit mcp`: the agent interface on standard input and output. Standard output belongs to the protocol.
+// `adit mcp`: MCP on standard input and output. Only the protocol may write to standard output.
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
 import { createMcpServer } from '../mcp/server.ts'
@@ -7,8 +7,9 @@ import { createVariantFinder } from '../mcp/variant.ts'
 import type { Io } from './io.ts'
 
 export async function mcp({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }, io: Io): Promise<void> {
-  // Once more and no oftener: agents wait for a minute at the most.
+  // One retry: agents time out after a minute.
   const client = createClient({ baseUrl, apiKey, retries: 1 })
-  if (process.stdin.isTTY) io.info('This speaks MCP and is meant to be started by an agent. Ctrl-D ends it.')
+  if (process.stdin.isTTY)
+    io.info('This is an MCP server, to be started by an agent. Press Ctrl-D to stop it.')
   await serveStdio(createMcpServer({ client, version, variant: createVariantFinder(client) }))
 }

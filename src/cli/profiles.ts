@@ -1,7 +1,7 @@
-// Profiles: where a server is and the key to it, kept for the person who runs the commands and nobody else.
+// Profiles: the URL of a server and an API key for it, in a file that only its owner can read.
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { profilesPath } from '../config.ts'
+import { profilesPath } from '../config/environment.ts'
 import { createFolder } from '../edge-sdk/folder.ts'
 import { editFile } from './edit-file.ts'
 import { CommandError } from './errors.ts'
@@ -12,7 +12,7 @@ export interface Profile {
 }
 
 export interface Profiles {
-  /** The one that is used where none is named. */
+  /** The profile to use without --profile. */
   current: string | undefined
   profiles: Record<string, Profile>
 }
@@ -26,19 +26,19 @@ export function readProfiles(): Profiles {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return NONE
-    throw new CommandError('profiles', `The profiles in ${path} cannot be read: ${(error as Error).message}.`)
+    throw new CommandError('profiles', `Cannot read profiles from ${path}: ${(error as Error).message}.`)
   }
   try {
     const { current, profiles } = JSON.parse(text) as Partial<Profiles>
     for (const { url, apiKey } of Object.values(profiles as Record<string, Profile>))
-      if (typeof url !== 'string' || typeof apiKey !== 'string') throw new Error('a profile is not whole')
+      if (typeof url !== 'string' || typeof apiKey !== 'string') throw new Error('incomplete profile')
     return { current, profiles: { ...profiles } }
   } catch {
-    throw new CommandError('profiles', `${path} is damaged. Remove it and sign in again with "adit login".`)
+    throw new CommandError('profiles', `${path} is corrupt. Remove it and sign in again with \`adit login\`.`)
   }
 }
 
-/** Readable by its owner alone, whatever it was before. */
+/** Makes the file private to its owner, whatever its mode was. */
 export async function editProfiles(change: (now: Profiles) => Profiles): Promise<void> {
   const path = profilesPath()
   try {
@@ -47,9 +47,6 @@ export async function editProfiles(change: (now: Profiles) => Profiles): Promise
     await editFile(path, () => `${JSON.stringify(change(readProfiles()), undefined, 2)}\n`)
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw new CommandError(
-      'profiles',
-      `The profiles cannot be written to ${path}: ${(error as Error).message}.`,
-    )
+    throw new CommandError('profiles', `Cannot write profiles to ${path}: ${(error as Error).message}.`)
   }
 }

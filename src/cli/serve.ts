@@ -1,115 +1,144 @@
-// `adit serve`: starts the server, tells where it is and, the very first time, hands out a key to try it with.
+// `adit serve`: runs the control plane and prints its URLs; on an empty SQLite database also a first API key.
 import { startServer } from '../app.ts'
-import { type Config, readConfig, unknownSettings } from '../config.ts'
+import { commandName, unknownSettings } from '../config/environment.ts'
+import { type Config, readConfig, settings, version } from '../config.ts'
 import { hasAnyUser } from '../domain/accounts.ts'
 import type { Services } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
 import { linkAddress } from '../domain/links.ts'
+import { listAll } from '../domain/workspaces.ts'
 import { createLog, flushLog } from '../log.ts'
 import { openServices } from '../services.ts'
 import { requireSecret } from '../session-secret.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
+import { bold, joinLines, type Text } from './style.ts'
 
-/** A database that starts beside the server may take a while. */
-const PATIENCE_MS = 60_000
-const LEAVE_AFTER_MS = 500
-/** Once it serves, and not while it starts. */
-const LOAD_SIGN_IN_AFTER_MS = 1_000
+/** How long to wait for a database that starts at the same time. */
+const DATABASE_TIMEOUT_MS = 60_000
+const EXIT_TIMEOUT_MS = 500
+/** After the start, because loading it blocks the event loop. */
+const LOAD_SIGN_IN_DELAY_MS = 1_000
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
   requireSecret(config)
   const log = createLog(config.logLevel)
   const unknown = unknownSettings()
-  if (unknown.length > 0) log.warn({ unknown }, 'these environment variables are no settings of adit')
-  const services = await openServices(config, log, PATIENCE_MS)
+  if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
+  const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   const { stopDelayS } = config
-  const stopping = awaitShutdown(stopDelayS)
+  const shutdown = awaitShutdown(stopDelayS)
   const { url, loadSignIn, announceStop, stop } = await startServer(config, services, log)
   const loading = setTimeout(() => {
-    const began = performance.now()
+    const start = performance.now()
     loadSignIn().then(
-      () => log.debug({ ms: Math.round(performance.now() - began) }, 'sign-in loaded'),
+      () => log.debug({ ms: Math.round(performance.now() - start) }, 'sign-in loaded'),
       (error) => log.error({ err: error }, 'failed to load sign-in'),
     )
-  }, LOAD_SIGN_IN_AFTER_MS).unref()
+  }, LOAD_SIGN_IN_DELAY_MS).unref()
   try {
-    greet(io, config, config.baseUrl ?? url, await findAccess(services))
-    const reason = await stopping.asked
+    announce(io, config, config.baseUrl ?? url, await findAccess(services))
+    const reason = await shutdown.requested
     announceStop()
-    if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'stopping soon: /readyz says so, and all are served')
-    await stopping.due
-    log.info({ reason }, 'stopping: finishing what is in flight')
+    if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'draining: /readyz now returns 503')
+    await shutdown.due
+    log.info({ reason }, 'stopping: completing open requests')
   } finally {
     clearTimeout(loading)
     await stop()
     log.info('stopped')
-    // A log that nobody reads would hold up even the exit, which waits for its last lines. Nothing else is left to do.
+    // A blocked log pipe would delay the exit, which waits for the last lines. Nothing else is left to do.
     if (!(await flushLog(log))) process.kill(process.pid, 'SIGKILL')
   }
-  // Whatever is still open by now, such as a connection to a database that does not answer, must not keep us.
-  setTimeout(() => process.exit(), LEAVE_AFTER_MS).unref()
+  // Do not wait for handles that are still open, such as a connection to a database that does not respond.
+  setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref()
 }
 
-/** What the person who started it can begin with. */
-type Access = FirstRun | 'people are there' | 'keys are there' | 'nothing is there'
+/** What exists in the database, which decides what to print. */
+type Access =
+  | { kind: 'first run'; first: FirstRun }
+  | { kind: 'empty' }
+  | { kind: 'no users' | 'has users'; workspace: string }
 
 async function findAccess(services: Services): Promise<Access> {
-  // Many nodes share a PostgreSQL: there, what exists is the operator's to decide.
-  if (services.store.engine === 'postgres' && (await isEmpty(services))) return 'nothing is there'
-  return (
-    (await prepareFirstRun(services)) ??
-    ((await hasAnyUser(services)) ? 'people are there' : 'keys are there')
-  )
+  // Nodes share a PostgreSQL database: there the operator creates the first workspace.
+  if (services.store.engine === 'postgres' && (await isEmpty(services))) return { kind: 'empty' }
+  const first = await prepareFirstRun(services)
+  if (first) return { kind: 'first run', first }
+  const kind = (await hasAnyUser(services)) ? 'has users' : 'no users'
+  for await (const [workspace] of listAll(services)) if (workspace) return { kind, workspace: workspace.slug }
+  return { kind: 'empty' }
 }
 
-function greet(io: Io, config: Config, url: string, access: Access): void {
+function announce(io: Io, config: Config, url: string, access: Access): void {
   const facts = { url, api: `${url}/api/v1`, docs: `${url}/docs`, variant: config.variant, pid: process.pid }
-  const lines = [
+  const lines: Text[] = [
     '',
-    `Adit is serving (variant ${facts.variant} of the API).`,
+    [bold('Adit'), ` ${version} listening on ${url}`],
     '',
     `  Dashboard      ${url}`,
     `  API            ${facts.api}`,
     `  Documentation  ${facts.docs}`,
+    ...nextSteps(config, url, access),
+    '',
   ]
-  if (access === 'people are there') {
-    lines.push('  A new key      adit admin key create --workspace <slug>')
-  } else if (access === 'keys are there') {
-    lines.push(
-      '  A new key      adit admin key create --workspace <slug>',
-      '',
-      'Nobody can sign in to the dashboard yet. Make a link for its first owner:',
-      '',
-      '  adit admin user create <e-mail> --workspace <slug> --role owner',
-    )
-  } else if (access === 'nothing is there') {
-    lines.push(
-      '',
-      'The database is empty. Make a workspace and a key:',
-      '',
-      '  adit admin workspace create <slug> --provisioned',
-      '  adit admin key create --workspace <slug>',
-      '  adit admin user create <e-mail> --workspace <slug> --role owner',
-    )
-  } else {
-    lines.push(
-      `  API key        ${access.key.token}`,
-      '',
-      `That is the key of the new workspace "${access.workspace.slug}". It is shown this once; try it:`,
-      '',
-      `  curl -H "Authorization: Bearer ${access.key.token}" ${facts.api}/workspace`,
-      '',
-      'To sign in to the dashboard, become its first owner with this link, once and within 24 hours:',
-      '',
-      `  ${linkAddress(url, access.link.secret)}`,
-    )
+  const first = access.kind === 'first run' && {
+    workspace: access.first.workspace.slug,
+    token: access.first.key.token,
+    setupLink: linkAddress(url, access.first.link.secret),
   }
-  const first = typeof access === 'object' && {
-    workspace: access.workspace.slug,
-    token: access.key.token,
-    setupLink: linkAddress(url, access.link.secret),
+  io.data({ ...facts, ...first }, joinLines(lines))
+}
+
+function nextSteps(config: Config, url: string, access: Access): string[] {
+  const adit = commandName()
+  const createKey = (slug: string) => `  ${adit} admin key create --workspace ${slug}`
+  const createOwner = (slug: string) =>
+    `  ${adit} admin user create you@example.com --workspace ${slug} --role owner`
+  switch (access.kind) {
+    case 'has users':
+      return ['', 'To create an API key:', '', createKey(access.workspace), ...databaseHint(config)]
+    case 'no users':
+      return [
+        '',
+        'There are no users yet. To create a link for the first owner, and an API key:',
+        '',
+        createOwner(access.workspace),
+        createKey(access.workspace),
+        ...databaseHint(config),
+      ]
+    case 'empty':
+      return [
+        '',
+        'The database is empty. To create a workspace, an API key and a link for its owner:',
+        '',
+        `  ${adit} admin workspace create default --provisioned`,
+        createKey('default'),
+        createOwner('default'),
+        ...databaseHint(config),
+      ]
+    case 'first run': {
+      const { workspace, key, link } = access.first
+      return [
+        `  API key        ${key.token}`,
+        '',
+        `The key belongs to the new workspace "${workspace.slug}". It is not shown again. Try it:`,
+        '',
+        `  curl -H "Authorization: Bearer ${key.token}" ${url}/api/v1/workspace`,
+        '',
+        'To sign in to the dashboard, create the owner account (the link works once, for 24 hours):',
+        '',
+        `  ${linkAddress(url, link.secret)}`,
+      ]
+    }
   }
-  io.data({ ...facts, ...first }, [...lines, ''].join('\n'))
+}
+
+/** Admin commands need the same database, which another shell does not know unless it is the default. */
+function databaseHint({ database }: Config): string[] {
+  const fallback = settings.ADIT_DATABASE_URL.read(settings.ADIT_DATABASE_URL.fallback)
+  const isDefault =
+    database.engine === 'sqlite' && fallback.engine === 'sqlite' && database.path === fallback.path
+  return isDefault ? [] : ['', 'Run them with the same ADIT_DATABASE_URL as this server.']
 }

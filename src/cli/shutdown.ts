@@ -1,56 +1,55 @@
-// When a command that runs on is to end: at a signal, or when npm, which started it, is gone.
-import { isStartedByNpm } from '../config.ts'
+// When a long-running command shuts down: on SIGTERM or SIGINT, or when npm, which started it, is gone.
+import { isStartedByNpm } from '../config/environment.ts'
 
-const IMPATIENT_MS = 1_000
-const LOOK_FOR_PARENT_MS = 250
+const REPEATED_SIGNAL_MS = 1_000
+const PARENT_POLL_MS = 250
 
-export interface Stopping {
-  /** With the reason. */
-  asked: Promise<string>
-  /** When the delay after that is over. */
+export interface Shutdown {
+  /** Resolves with the reason. */
+  requested: Promise<string>
+  /** Resolves when the delay after the request is over. */
   due: Promise<void>
 }
 
 /**
- * The first wish to stop begins the delay, in which proxies learn of it. Whoever asks again does not want to wait: that ends
- * the delay, and once that is over, all else. But at a terminal npm hands the same Ctrl-C on a second time, at once, and
- * that is no second wish.
+ * The first signal starts the delay, in which load balancers notice. A second one ends the delay, and a third kills the
+ * process. On a terminal, npm forwards the same Ctrl-C again, so a signal shortly after another is ignored.
  */
-export function awaitShutdown(delayS: number): Stopping {
-  const asked = Promise.withResolvers<string>()
+export function awaitShutdown(delayS: number): Shutdown {
+  const requested = Promise.withResolvers<string>()
   const due = Promise.withResolvers<void>()
-  let state: 'serving' | 'waiting' | 'leaving' = 'serving'
-  let heardAt = Number.NEGATIVE_INFINITY
-  const leave = () => {
-    state = 'leaving'
+  let state: 'running' | 'delayed' | 'stopping' = 'running'
+  let signaledAt = Number.NEGATIVE_INFINITY
+  const stop = () => {
+    state = 'stopping'
     due.resolve()
   }
-  const ask = (reason: string) => {
-    if (performance.now() - heardAt < IMPATIENT_MS) return
-    heardAt = performance.now()
-    if (state === 'leaving') process.kill(process.pid, 'SIGKILL')
-    else if (state === 'waiting' || delayS === 0) leave()
+  const request = (reason: string) => {
+    if (performance.now() - signaledAt < REPEATED_SIGNAL_MS) return
+    signaledAt = performance.now()
+    if (state === 'stopping') process.kill(process.pid, 'SIGKILL')
+    else if (state === 'delayed' || delayS === 0) stop()
     else {
-      state = 'waiting'
-      setTimeout(leave, delayS * 1_000).unref()
+      state = 'delayed'
+      setTimeout(stop, delayS * 1_000).unref()
     }
-    asked.resolve(reason)
+    requested.resolve(reason)
   }
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, ask)
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, request)
   if (isStartedByNpm())
     watchParent(() => {
-      // After another wish that is its consequence, not a wish.
-      if (state === 'serving') ask('npm is gone')
+      // After a signal, npm ends because of it: that is not a second request.
+      if (state === 'running') request('npm is gone')
     })
-  return { asked: asked.promise, due: due.promise }
+  return { requested: requested.promise, due: due.promise }
 }
 
 function watchParent(onGone: () => void): void {
   const parent = process.ppid
-  const watch = setInterval(() => {
+  const timer = setInterval(() => {
     if (process.ppid === parent) return
-    clearInterval(watch)
+    clearInterval(timer)
     onGone()
-  }, LOOK_FOR_PARENT_MS)
-  watch.unref()
+  }, PARENT_POLL_MS)
+  timer.unref()
 }

@@ -1,35 +1,28 @@
-// Tables for people, and lists that may be long: written part by part, so that a command never holds all of one.
+// Tables for terminals, and lists of any length: written in slices, so that a command never holds a whole list.
 import { toSerializable } from '../client/exact-json.ts'
+import { bold, type Styled, stripControl } from './style.ts'
 
-/** Rows that are aligned with one another; a list that is longer is aligned in parts. */
+/** Rows that are aligned with one another; a longer list is aligned in parts. */
 const ALIGNED_ROWS = 500
+const GAP = '  '
+const SHRUNK_MIN = 8
 
-/** What a column is called, and what an item has in it. */
-export type Columns<T> = Record<string, (item: T) => string>
+export type Cell = string | Styled
 
-/** Columns wide enough for their widest cell. */
-export function table(head: string[], rows: string[][]): string {
-  return rows.length === 0 ? '(none)' : createAligner(head)([head, ...rows]).join('\n')
+/** The head of each column, and how to read its cell from an item. */
+export type Columns<T> = Record<string, (item: T) => Cell>
+
+export interface ListOptions<T> {
+  readonly columns: Columns<T>
+  /** Shown for an empty list, e.g. `No API keys.` */
+  readonly empty: string
+  /** Columns to shorten, in this order, if the table is wider than the terminal. Identifiers stay whole. */
+  readonly shrink?: readonly string[]
 }
 
-/** Lines of rows, each column at least as wide as in the rows before. */
-function createAligner(head: string[]): (rows: string[][]) => string[] {
-  const widths = head.map(() => 0)
-  return (rows) => {
-    for (const row of rows)
-      for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)
-    return rows.map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-  }
-}
+export type Slices<T> = AsyncIterable<T[]> | Iterable<T[]>
 
-type Slices<T> = AsyncIterable<T[]> | Iterable<T[]>
-
-/** The text of a list in parts: one JSON array. */
+/** The JSON array of a list, in parts. */
 export async function* jsonTexts<T>(slices: Slices<T>): AsyncGenerator<string> {
   let before = '['
   for await (const items of slices) {
@@ -40,20 +33,72 @@ export async function* jsonTexts<T>(slices: Slices<T>): AsyncGenerator<string> {
   yield before === '[' ? '[]\n' : ']\n'
 }
 
-/** The text of a list in parts: a table. */
-export async function* tableTexts<T>(slices: Slices<T>, columns: Columns<T>): AsyncGenerator<string> {
-  const head = Object.keys(columns)
+/** The table of a list, in parts; each is an array of lines. `width` is undefined if lines may have any length. */
+export async function* tableLines<T>(
+  slices: Slices<T>,
+  { columns, empty, shrink = [] }: ListOptions<T>,
+  width: number | undefined,
+): AsyncGenerator<Cell[][]> {
+  const heads = Object.keys(columns)
   const cells = Object.values(columns)
-  const align = createAligner(head)
-  let waiting = [head]
+  const align = createAligner(heads, shrink, width)
+  let pending: Cell[][] = [heads.map(bold)]
   let isEmpty = true
   for await (const items of slices) {
-    for (const item of items) waiting.push(cells.map((cell) => cell(item)))
+    for (const item of items) pending.push(cells.map((cell) => cell(item)))
     isEmpty &&= items.length === 0
-    if (waiting.length <= ALIGNED_ROWS) continue
-    yield `${align(waiting).join('\n')}\n`
-    waiting = []
+    if (pending.length <= ALIGNED_ROWS) continue
+    yield align(pending)
+    pending = []
   }
-  if (isEmpty) yield '(none)\n'
-  else if (waiting.length > 0) yield `${align(waiting).join('\n')}\n`
+  if (isEmpty) yield [[empty]]
+  else if (pending.length > 0) yield align(pending)
 }
+
+/** Pads cells, each column at least as wide as in the rows before. */
+function createAligner(heads: string[], shrink: readonly string[], width = Number.POSITIVE_INFINITY) {
+  const needed = heads.map(() => 0)
+  return (rows: Cell[][]): Cell[][] => {
+    const clean = rows.map((row) => row.map(toClean))
+    for (const row of clean)
+      for (const [column, { text }] of row.entries())
+        needed[column] = Math.max(needed[column] ?? 0, lengthOf(text))
+    const widths = fit(heads, needed, shrink, width)
+    return clean.map((row) =>
+      row.flatMap(({ text, style }, column) => {
+        const isLast = column === row.length - 1
+        const shown = truncate(text, widths[column] ?? 0)
+        const padding = isLast ? '' : ' '.repeat((widths[column] ?? 0) - lengthOf(shown)) + GAP
+        return [style ? { style, text: shown } : shown, padding]
+      }),
+    )
+  }
+}
+
+function fit(heads: string[], needed: number[], shrink: readonly string[], width: number): number[] {
+  const widths = [...needed]
+  let excess = widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) - width
+  for (const head of shrink) {
+    const column = heads.indexOf(head)
+    const current = widths[column] ?? 0
+    const cut = Math.max(0, Math.min(excess, current - Math.max(SHRUNK_MIN, head.length)))
+    widths[column] = current - cut
+    excess -= cut
+  }
+  return widths
+}
+
+const toClean = (cell: Cell): { text: string; style?: Styled['style'] } =>
+  typeof cell === 'string'
+    ? { text: stripControl(cell) }
+    : { text: stripControl(cell.text), style: cell.style }
+
+const lengthOf = (text: string) => [...text].length
+
+const truncate = (text: string, width: number) =>
+  lengthOf(text) <= width
+    ? text
+    : `${[...text]
+        .slice(0, width - 1)
+        .join('')
+        .trimEnd()}…`

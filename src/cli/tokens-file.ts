@@ -1,4 +1,4 @@
-// `adit tokens-file …`: edits the file by which a self-hosted edge, one without a control plane, knows its keys.
+// `adit tokens-file …`: edits the file against which an edge without a control plane verifies keys.
 import { randomBytes } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { forbiddenCharacter } from '../contract/text.ts'
@@ -8,7 +8,6 @@ import { readTokensFile, type Token, TokensFileError, validationError } from '..
 import { editFile } from './edit-file.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
-import { table } from './table.ts'
 
 export async function add(
   given: { workspace: string; label: string | undefined; file: string },
@@ -22,40 +21,49 @@ export async function add(
     label: given.label ?? '',
     createdAt: new Date().toISOString(),
   }
-  const flaw = validationError(token)
-  if (flaw) throw new UsageError(`The ${flaw}.`)
+  const mistake = validationError(token)
+  if (mistake) throw new UsageError(`The ${mistake}.`)
   const forbidden = forbiddenCharacter(token.label)
   if (forbidden) throw new UsageError(`The label ${forbidden}.`)
   await edit(given.file, (tokens) => [...tokens, token])
   io.info(
-    `Added ${token.id} for the workspace "${token.workspace}" to ${given.file}. Save the key: it is not shown again.`,
+    `Added ${token.id} for workspace "${token.workspace}" to ${given.file}. Store the key in your secret manager; ` +
+      'it is not shown again.',
   )
   const { hash: _hash, ...shown } = token
   io.data({ ...shown, token: key }, key)
 }
 
 export async function list(file: string, io: Io): Promise<void> {
-  const tokens = await explained(() => readTokensFile(file))
-  const rows = tokens.map(({ id, workspace, label, createdAt }) => [id, workspace, label, createdAt ?? ''])
-  io.data(
-    tokens.map(({ hash: _hash, ...shown }) => shown),
-    table(['ID', 'WORKSPACE', 'LABEL', 'CREATED'], rows),
-  )
+  const tokens = await withFileErrors(() => readTokensFile(file))
+  await io.list([tokens.map(({ hash: _hash, ...shown }) => shown)], {
+    columns: {
+      ID: (token) => token.id,
+      WORKSPACE: (token) => token.workspace,
+      LABEL: (token) => token.label,
+      CREATED: (token) => (token.createdAt ? io.time(token.createdAt) : ''),
+    },
+    empty: 'No keys.',
+    shrink: ['LABEL', 'WORKSPACE'],
+  })
 }
 
 export async function remove(id: string, file: string, io: Io): Promise<void> {
   await edit(file, (tokens) => {
     const left = tokens.filter((token) => token.id !== id)
     if (left.length === tokens.length)
-      throw new CommandError('not_found', `There is no token ${id} in ${file}.`)
+      throw new CommandError(
+        'not_found',
+        `No key ${id} in ${file}. Run \`adit tokens-file list\` to list keys.`,
+      )
     return left
   })
-  io.data({ id, removed: true }, `Removed ${id}. An edge that uses ${file} refuses its key within a second.`)
+  io.data({ id, removed: true }, `Removed ${id}. Edges that use ${file} reject the key within a second.`)
 }
 
 async function edit(file: string, change: (tokens: Token[]) => Token[]): Promise<void> {
-  await explained(async () => {
-    // Where the path is a link, the file that it leads to is changed.
+  await withFileErrors(async () => {
+    // Edit the target of a symbolic link, not the link.
     const path = existsSync(file) ? realpathSync(file) : file
     await editFile(path, () => {
       const tokens = change(existsSync(path) ? readTokensFile(path) : [])
@@ -64,13 +72,13 @@ async function edit(file: string, change: (tokens: Token[]) => Token[]): Promise
   })
 }
 
-async function explained<T>(act: () => T | Promise<T>): Promise<T> {
+async function withFileErrors<T>(act: () => T | Promise<T>): Promise<T> {
   try {
     return await act()
   } catch (error) {
     const { syscall, message } = error as NodeJS.ErrnoException
     if (error instanceof TokensFileError) throw new CommandError('tokens_file', message)
-    if (syscall) throw new CommandError('tokens_file', `The tokens file cannot be written: ${message}.`)
+    if (syscall) throw new CommandError('tokens_file', `Cannot write the tokens file: ${message}.`)
     throw error
   }
 }

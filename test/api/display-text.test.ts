@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { cleanText, DISPLAY_TEXT } from '../../src/contract/text.ts'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run } from '../support/process.ts'
 import { serve } from '../support/server.ts'
 import { addMember, linkFor, openBrowser, PASSWORD, signIn } from '../support/users.ts'
@@ -75,7 +75,7 @@ test('the dashboard refuses the same in labels and in people’s names', async (
 })
 
 test('the operator’s commands refuse the same, and so does a tokens file', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const file = join(tmpdir(), `tokens-${process.pid}.json`)
   for (const args of [

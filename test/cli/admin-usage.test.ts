@@ -1,15 +1,15 @@
-// The operator looks at a day's counters and resets them, as real processes beside a running server.
+// `adit admin usage`: real processes beside a running server.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Test } from '../support/cleanup.ts'
-import { createDatabase, type Engine, engines } from '../support/databases.ts'
+import { createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 
 const today = () => new Date().toISOString().slice(0, 10)
 
 async function setUp(t: Test, engine: Engine) {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
   const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
   await json('admin', 'workspace', 'create', 'acme')
   const key = await json('admin', 'key', 'create', '--workspace', 'acme')
@@ -47,7 +47,7 @@ async function setUp(t: Test, engine: Engine) {
 }
 
 for (const engine of engines) {
-  test(`${engine}: resetting an edge's day removes its counters alone, and the audit log says so`, async (t) => {
+  test(`${engine}: resetting a day of an edge deletes only its counters, and is in the audit log`, async (t) => {
     const { env, json, good, bad, day, report, figures } = await setUp(t, engine)
     const absurd = 1_000_000_000_000_000
     await report(good, 'g1', 5, 2)
@@ -78,7 +78,7 @@ for (const engine of engines) {
     assert.equal(reset.code, 0, reset.stderr)
     assert.match(reset.stderr, new RegExp(`adit admin edge revoke ${bad.id}`))
     assert.deepEqual(await figures(), { totalBytes: 5, eventCount: 2, peakTunnels: 2 })
-    // Totals run on within an epoch: the honest edge's next report counts once, not twice.
+    // Totals are cumulative within an epoch: the next report of the good edge counts once, not twice.
     await report(good, 'g1', 9, 3)
     assert.deepEqual(await figures(), { totalBytes: 9, eventCount: 2, peakTunnels: 3 })
 
@@ -98,7 +98,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: resetting a whole day leaves nothing of it, and a running epoch counts from its own total`, async (t) => {
+  test(`${engine}: resetting a day deletes all of it, and a running epoch continues from its own total`, async (t) => {
     const { env, json, good, day, report, figures } = await setUp(t, engine)
     await report(good, 'g1', 5, 2)
     assert.deepEqual(await json('admin', 'usage', 'reset', 'acme', '--day', day), {

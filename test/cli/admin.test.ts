@@ -1,15 +1,15 @@
-// The operator's commands, as real processes on both engines.
+// Admin commands: real processes on both engines.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isSecret } from '../../src/credentials/secret.ts'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 
 for (const engine of engines) {
   test(`${engine}: workspaces are created, listed and provisioned`, async (t) => {
     const env = {
-      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_DATABASE_URL: await createMigratedDatabase(t, engine),
       ADIT_TUNNEL_DOMAIN: 'tunnels.example.com',
     }
     const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
@@ -23,7 +23,7 @@ for (const engine of engines) {
     assert.equal(
       (await json('admin', 'workspace', 'provision', 'acme')).provisioned,
       true,
-      'twice is no mistake',
+      'provisioning is idempotent',
     )
     const list = await json('admin', 'workspace', 'list')
     assert.deepEqual(
@@ -38,8 +38,8 @@ for (const engine of engines) {
     assert.match(stdout, /acme +Acme & Söhne +yes/)
   })
 
-  test(`${engine}: a key is minted, listed and revoked while the server runs, and the server knows at once`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+  test(`${engine}: keys are created, listed and revoked while a server runs, which applies it immediately`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const { api } = await startServing(t, env)
     const made = JSON.parse(
@@ -52,7 +52,7 @@ for (const engine of engines) {
     assert.equal((await call('GET', '/workspace')).status, 200)
 
     const bare = await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)
-    assert.ok(isSecret('key', bare.stdout.trim()), 'the raw key alone goes to standard output')
+    assert.ok(isSecret('key', bare.stdout.trim()), 'only the key is on standard output')
     assert.match(bare.stderr, /not shown again/)
 
     const list = JSON.parse(
@@ -69,21 +69,21 @@ for (const engine of engines) {
     assert.match((await run(t, ['admin', 'key', 'list'], env)).stdout, new RegExp(`${made.id} .*revoked 20`))
   })
 
-  test(`${engine}: edges are minted, listed and revoked`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine) }
+  test(`${engine}: edges are created, listed and revoked`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
     const made = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
     assert.deepEqual(Object.keys(made), ['id', 'name', 'token', 'createdAt'])
     assert.ok(isSecret('edge', made.token))
     assert.ok(!isSecret('key', made.token))
     const [listed] = JSON.parse((await run(t, ['admin', 'edge', 'list', '--json'], env)).stdout)
     assert.deepEqual(listed, { id: made.id, name: 'fra-1', createdAt: made.createdAt, revokedAt: null })
-    assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 0)
+    assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id, '--yes'], env)).code, 0)
     assert.match((await run(t, ['admin', 'edge', 'list'], env)).stdout, /revoked 20/)
     assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 1)
   })
 
-  test(`${engine}: the demonstration fills a year whose days add up, and twice is the same as once`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+  test(`${engine}: the demo fills a year whose days add up, and repeating it changes nothing`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'show'], env)
     const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'show'], env)).stdout.trim()
     const demo = await run(t, ['admin', 'demo', '--workspace', 'show', '--json'], env)
@@ -100,14 +100,14 @@ for (const engine of engines) {
     assert.deepEqual((await read()).series.slice(0, -1), usage.series.slice(0, -1))
   })
 
-  test(`${engine}: acts of the operator are in the audit log, by name`, async (t) => {
-    const database = await createDatabase(t, engine)
+  test(`${engine}: admin commands are in the audit log, with the name of the operator`, async (t) => {
+    const database = await createMigratedDatabase(t, engine)
     const env = { ADIT_DATABASE_URL: database }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const made = JSON.parse(
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
     )
-    await run(t, ['admin', 'key', 'revoke', made.id], env)
+    await run(t, ['admin', 'key', 'revoke', made.id, '--yes'], env)
     const { openServices } = await import('../../src/services.ts')
     const { readConfig } = await import('../../src/config.ts')
     const { createLog } = await import('../../src/log.ts')

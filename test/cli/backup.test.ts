@@ -1,4 +1,4 @@
-// `adit admin backup`, and what docs/operations/backup.md says about restoring, as real processes.
+// `adit admin backup`, and restoring as docs/operations/backup.md describes: real processes.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import {
@@ -20,7 +20,7 @@ import { root, run, startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** A folder for the database and one for backups; and commands that act on the database. */
+/** A folder for the database and its backup, and commands that act on the database. */
 function setUp(t: Test) {
   const folder = createFolder(t)
   const path = join(folder, 'data', 'adit.db')
@@ -31,6 +31,11 @@ function setUp(t: Test) {
     return JSON.parse(stdout)
   }
   return { folder, path, env, json, backup: join(folder, 'backup.db') }
+}
+
+async function createWorkspace({ json }: ReturnType<typeof setUp>): Promise<void> {
+  await json('admin', 'migrate')
+  await json('admin', 'workspace', 'create', 'acme')
 }
 
 function addBallast(path: string, megabytes: number): void {
@@ -46,7 +51,7 @@ async function stop(server: Awaited<ReturnType<typeof startServing>>): Promise<v
   assert.equal((await server.ended).code, 0)
 }
 
-/** As docs/operations/backup.md says: what SQLite keeps beside the old database goes with it, the secret stays. */
+/** As docs/operations/backup.md describes: SQLite's other files move with the old database, the secret stays. */
 function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
   const old = join(folder, 'old')
   mkdirSync(old)
@@ -56,29 +61,29 @@ function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
   return join(old, 'adit.db')
 }
 
-test('a backup made while a server takes writes holds all that was acknowledged before, and one moment of the rest', async (t) => {
+test('a backup made while a server writes has everything acknowledged before, and is consistent', async (t) => {
   const place = setUp(t)
   const server = await startServing(t, place.env)
   const call = caller(server.api, server.token as string)
-  // So much that the copy takes many steps, with many writes between them.
+  // Large enough that the copy takes many steps, with many writes between them.
   addBallast(place.path, 50)
   const ids: string[] = []
-  const mint = async () => {
+  const createKey = async () => {
     const made = await call('POST', '/tokens')
     assert.equal(made.status, 201)
     ids.push(made.json.id)
   }
-  for (let count = 0; count < 20; count++) await mint()
+  for (let count = 0; count < 20; count++) await createKey()
   const before = ids.length
   let backedUp = false
-  const minting = (async () => {
-    while (!backedUp) await mint()
+  const creating = (async () => {
+    while (!backedUp) await createKey()
   })()
   const began = new Date().toISOString()
   const made = await place.json('admin', 'backup', place.backup)
   backedUp = true
   const ended = new Date().toISOString()
-  await minting
+  await creating
 
   assert.deepEqual(Object.keys(made), ['file', 'asOf', 'bytes', 'schema'])
   assert.equal(made.file, place.backup)
@@ -86,7 +91,7 @@ test('a backup made while a server takes writes holds all that was acknowledged 
   assert.ok(began <= made.asOf && made.asOf < ended, `${began} ≤ ${made.asOf} < ${ended}`)
   assert.equal(made.bytes, statSync(place.backup).size)
   assert.equal(statSync(place.backup).mode & 0o777, 0o600)
-  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'], 'nothing else is left')
+  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'], 'other files are left')
   const copy = new DatabaseSync(place.backup, { readOnly: true })
   const kept = copy.prepare("select id from api_keys where label = '' order by id").all()
   copy.close()
@@ -97,7 +102,7 @@ test('a backup made while a server takes writes holds all that was acknowledged 
   )
 })
 
-test('a restored backup has everything from before it, keys work, and edges are told to forget what they remember', async (t) => {
+test('a restored backup is complete, its keys work, and edges are told to clear their caches', async (t) => {
   const place = setUp(t)
   const first = await startServing(t, { ...place.env, ADIT_SECRET: '' })
   const key = first.token as string
@@ -110,8 +115,8 @@ test('a restored backup has everything from before it, keys work, and edges are 
   const list = (await call('GET', '/tokens')).json
   const backup = await run(t, ['admin', 'backup', place.backup], place.env)
   assert.equal(backup.code, 0, backup.stderr)
-  assert.match(backup.stdout, /^\S+backup\.db holds everything that was committed by \S+Z\.\n$/)
-  assert.match(backup.stderr, /Except for .*adit\.db\.secret, .*keep a copy/)
+  assert.match(backup.stdout, /^Wrote \S+backup\.db with everything that was committed by \S+Z\.\n$/)
+  assert.match(backup.stderr, /Not included: .*adit\.db\.secret, .*Keep a copy/)
 
   const late = (await call('POST', '/tokens')).json
   for (let count = 0; count < 3; count++)
@@ -123,7 +128,7 @@ test('a restored backup has everything from before it, keys work, and edges are 
 
   const second = await startServing(t, { ...place.env, ADIT_SECRET: '' })
   const again = caller(second.api, key)
-  assert.equal(second.token, undefined, 'it is no new database')
+  assert.equal(second.token, undefined, 'the database is not new')
   const now = (await again('GET', '/tokens')).json
   assert.deepEqual(
     now.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
@@ -137,27 +142,27 @@ test('a restored backup has everything from before it, keys work, and edges are 
     assert.equal((await again('GET', '/workspace', { key: token })).status, status)
   assert.equal((await again('POST', '/tokens')).status, 201)
   assert.equal(readFileSync(`${place.path}.secret`, 'utf8'), secret)
-  // As many as it takes for the old count to be passed again, had it been restored.
+  // Enough to pass the old sequence again, had it been restored.
   for (let count = 0; count < 4; count++)
     await again('DELETE', `/tokens/${(await again('POST', '/tokens')).json.id}`)
   const stream = await openStream(second.url, edge.token, { 'last-event-id': seen })
   assert.match(await stream.next(/\n\n.*\n\n/s), /^event: reset\n/)
 })
 
-test('what was revoked after a backup is good again in it, until the recipe of docs/operations/backup.md revokes that and nothing else', async (t) => {
-  if (spawnSync('jq', ['--version']).status !== 0) return t.skip('jq is not installed here')
+test('revocations after a backup are lost in it, until the script of docs/operations/backup.md repeats exactly them', async (t) => {
+  if (spawnSync('jq', ['--version']).status !== 0) return t.skip('jq is not installed')
   const place = setUp(t)
   const first = await startServing(t, place.env)
   const call = caller(first.api, first.token as string)
-  const mint = async () => (await call('POST', '/tokens')).json
-  const [leaked, earlier, kept] = [await mint(), await mint(), await mint()]
+  const createKey = async () => (await call('POST', '/tokens')).json
+  const [leaked, earlier, kept] = [await createKey(), await createKey(), await createKey()]
   const [lost, good] = [
     await place.json('admin', 'edge', 'create', 'fra-1'),
     await place.json('admin', 'edge', 'create', 'fra-2'),
   ]
   await call('DELETE', `/tokens/${earlier.id}`)
   await place.json('admin', 'backup', place.backup)
-  const late = await mint()
+  const late = await createKey()
   for (const { id } of [leaked, late]) await call('DELETE', `/tokens/${id}`)
   await place.json('admin', 'edge', 'revoke', lost.id)
   await stop(first)
@@ -168,12 +173,16 @@ test('what was revoked after a backup is good again in it, until the recipe of d
       revokedAt ? [id] : [],
     )
   }
-  assert.deepEqual([await ended('key'), await ended('edge')], [[earlier.id], []], 'the danger it warns of')
+  assert.deepEqual(
+    [await ended('key'), await ended('edge')],
+    [[earlier.id], []],
+    'the restored database has them active',
+  )
 
-  const recipe = recipeOf(old, place.path)
+  const script = scriptOf(old, place.path)
   const { PATH, HOME } = process.env
   const env = { PATH, HOME } as NodeJS.ProcessEnv
-  const done = spawnSync('sh', ['-c', recipe], { cwd: root, encoding: 'utf8', env })
+  const done = spawnSync('sh', ['-c', script], { cwd: root, encoding: 'utf8', env })
   assert.deepEqual(
     [done.stdout, done.stderr, done.status],
     [`Revoked ${leaked.id}.\nRevoked ${lost.id}.\n`, '', 0],
@@ -190,17 +199,17 @@ test('what was revoked after a backup is good again in it, until the recipe of d
   await (await openStream(second.url, good.token)).next(/id: /)
 })
 
-/** Word for word, but for the two databases, and the Node that npm has not for every platform. */
-function recipeOf(old: string, restored: string): string {
+/** The script of the document, with these databases, and the Node that runs the tests. */
+function scriptOf(old: string, restored: string): string {
   const text = readFileSync(join(root, 'docs/operations/backup.md'), 'utf8')
-  const recipe = /^\(\n {2}OLD=.*?^\)$/ms.exec(text)?.[0] as string
-  return recipe
+  const script = /^\(\n {2}OLD=.*?^\)$/ms.exec(text)?.[0] as string
+  return script
     .replace('node_modules/.bin/node', () => `'${process.execPath}'`)
     .replace(/(?<=OLD=).*/, () => `'sqlite:${old}'`)
     .replace(/(?<=NEW=).*/, () => `'sqlite:${restored}'`)
 }
 
-test('a backup overwrites nothing, makes no database, and says in one line what is in its way', async (t) => {
+test('a backup overwrites no file and creates no database, and its errors are one line', async (t) => {
   const place = setUp(t)
   const attempt = async (file: string, env: Record<string, string> = place.env) => {
     const { code, stdout, stderr } = await run(t, ['admin', 'backup', file, '--json'], env)
@@ -215,7 +224,7 @@ test('a backup overwrites nothing, makes no database, and says in one line what 
   )
   assert.deepEqual(readdirSync(place.folder), [])
 
-  await place.json('admin', 'workspace', 'create', 'acme')
+  await createWorkspace(place)
   writeFileSync(place.backup, 'mine')
   assert.match(await attempt(place.backup), /backup\.db already exists/)
   assert.equal(readFileSync(place.backup, 'utf8'), 'mine')
@@ -226,7 +235,7 @@ test('a backup overwrites nothing, makes no database, and says in one line what 
   assert.match(await attempt(join(place.folder, 'other.db'), notes), /^Not an Adit database/)
   const usage = await run(t, ['admin', 'backup'], place.env)
   assert.equal(usage.code, 2)
-  assert.match(usage.stderr, /<file> is missing/)
+  assert.match(usage.stderr, /Missing argument <file>/)
   assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'])
 
   const postgres = { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }
@@ -236,9 +245,9 @@ test('a backup overwrites nothing, makes no database, and says in one line what 
   )
 })
 
-test('a backup leaves the schema as it is, older or newer', async (t) => {
+test('a backup does not migrate the schema, older or newer', async (t) => {
   const place = setUp(t)
-  await place.json('admin', 'workspace', 'create', 'acme')
+  await createWorkspace(place)
   for (const version of [1, 999]) {
     const database = new DatabaseSync(place.path)
     database.exec(`update schema_version set version = ${version}`)
@@ -249,9 +258,9 @@ test('a backup leaves the schema as it is, older or newer', async (t) => {
   }
 })
 
-test('a database that is damaged is not taken for a backup', async (t) => {
+test('a corrupt database is not accepted as a backup', async (t) => {
   const place = setUp(t)
-  await place.json('admin', 'workspace', 'create', 'acme')
+  await createWorkspace(place)
   const database = new DatabaseSync(place.path)
   const { rootpage } = database
     .prepare("select rootpage from sqlite_schema where name = 'audit_log_by_workspace'")
@@ -266,9 +275,9 @@ test('a database that is damaged is not taken for a backup', async (t) => {
   assert.deepEqual(readdirSync(place.folder), ['data'])
 })
 
-test('a backup that is interrupted leaves nothing, and one that is killed nothing under its name', async (t) => {
+test('an interrupted backup leaves no file, and a killed one none under its name', async (t) => {
   const place = setUp(t)
-  await place.json('admin', 'workspace', 'create', 'acme')
+  await createWorkspace(place)
   addBallast(place.path, 100)
   const begun = () => readdirSync(place.folder).some((name) => name.startsWith(basename(place.backup)))
   for (const signal of ['SIGINT', 'SIGKILL'] as const) {
@@ -279,7 +288,7 @@ test('a backup that is interrupted leaves nothing, and one that is killed nothin
     if (signal === 'SIGKILL') assert.ok(!existsSync(place.backup))
     else {
       assert.equal(code, 1)
-      assert.match(stderr, /Given up\. Nothing is left behind\./)
+      assert.match(stderr, /Canceled\. The incomplete copy was removed\./)
       assert.deepEqual(readdirSync(place.folder), ['data'])
     }
   }
@@ -293,7 +302,7 @@ async function openStream(url: string, token: string, headers = {}) {
   assert.equal(response.status, 200)
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const decoder = new TextDecoder()
-  /** What came, as soon as it matches; then the stream is closed. */
+  /** Reads until the text matches, then closes the stream. */
   const next = async (pattern: RegExp) => {
     let text = ''
     while (!pattern.test(text)) {

@@ -1,7 +1,7 @@
-// `adit admin distribute`, as a real process on a real PostgreSQL. Citus itself cannot be had from npm, so where the
-// extension is asked for, a stand-in answers: it has the same names, keeps the same catalogue and refuses what Citus is
-// documented to refuse. It shows which calls are made, in which order, and that they are not made twice. It moves no row:
-// that Citus takes the calls, and that Adit's queries run on what it makes of the tables, it cannot show.
+// `adit admin distribute`: a real process on a real PostgreSQL, with a fake of the Citus extension, which npm does not
+// have. The fake has the same names and catalog, and rejects what Citus is documented to reject. It shows which calls are
+// made, in which order, and that they are not repeated. It moves no rows: it cannot show that Citus accepts the calls, or
+// that Adit's queries run on distributed tables.
 import assert from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,12 +15,12 @@ import { run } from '../support/process.ts'
 import { openTestServices } from '../support/server.ts'
 
 const CONTROL = `
-comment = 'stands in for Citus in the tests of Adit'
+comment = 'fake of Citus for the tests of Adit'
 default_version = '1'
 relocatable = true
 `
 
-const STAND_IN = `
+const FAKE_CITUS = `
 create table pg_dist_partition (
   logicalrelid regclass primary key, partkey text, colocationid integer not null, repmodel "char" not null
 );
@@ -92,7 +92,7 @@ async function openClient(t: Test, url: string): Promise<pg.Client> {
 }
 
 /** A PostgreSQL of its own, into whose copied files the stand-in is put. */
-async function createStandIn(t: Test) {
+async function createFakeCitus(t: Test) {
   const cluster = await createCluster(['fsync=off'])
   atEnd(t, () => cluster.remove())
   await cluster.start()
@@ -101,7 +101,7 @@ async function createStandIn(t: Test) {
   const { rows } = await client.query("select setting from pg_config where name = 'SHAREDIR'")
   const folder = join(rows[0].setting, 'extension')
   writeFileSync(join(folder, 'citus.control'), CONTROL)
-  writeFileSync(join(folder, 'citus--1.sql'), STAND_IN)
+  writeFileSync(join(folder, 'citus--1.sql'), FAKE_CITUS)
   const env = { ADIT_DATABASE_URL: url }
   const distribute = async (): Promise<Line[]> => {
     const { code, stdout, stderr } = await run(t, ['admin', 'distribute', '--json'], env)
@@ -112,7 +112,7 @@ async function createStandIn(t: Test) {
   return { client, env, distribute, calls }
 }
 
-test('every table of the schema is placed, after those that it refers to, and no table that is not there', async (t) => {
+test('every table of the schema is placed, after the tables that it references, and no other', async (t) => {
   const { services, database } = await openTestServices(t, 'postgres')
   await services.store.close()
   const client = await openClient(t, database)
@@ -128,8 +128,8 @@ test('every table of the schema is placed, after those that it refers to, and no
     assert.ok(listed.indexOf(referred) < listed.indexOf(referring), `${referred} before ${referring}`)
 })
 
-test('with the extension (a stand-in) usage is spread by workspace, all else is whole everywhere, and twice is once', async (t) => {
-  const { client, env, distribute, calls } = await createStandIn(t)
+test('with the extension (a fake) usage is sharded by workspace, all else is a reference table, and repeating it changes nothing', async (t) => {
+  const { client, env, distribute, calls } = await createFakeCitus(t)
   await client.query('create extension citus')
   const first = await distribute()
   assert.deepEqual(
@@ -165,13 +165,13 @@ test('with the extension (a stand-in) usage is spread by workspace, all else is 
     ['edges', 'links'],
   )
   const { stdout } = await run(t, ['admin', 'distribute'], env)
-  assert.match(stdout, /^TABLE +LIES +SINCE\n/)
-  assert.match(stdout, /^usage_days +spread over the machines by workspace +before$/m)
-  assert.match(stdout, /^workspaces +whole on every machine +before$/m)
+  assert.match(stdout, /^TABLE +PLACEMENT +CHANGED\n/)
+  assert.match(stdout, /^usage_days +sharded by workspace +no$/m)
+  assert.match(stdout, /^workspaces +reference table +no$/m)
 })
 
-test('what is in the way of the extension (a stand-in) is told with its hint, and what was done before stays', async (t) => {
-  const { client, env, distribute } = await createStandIn(t)
+test('an error of the extension (a fake) is reported with its hint, and tables placed before it stay placed', async (t) => {
+  const { client, env, distribute } = await createFakeCitus(t)
   const refused = async () => {
     const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], env)
     assert.deepEqual([code, stdout], [1, ''])
@@ -194,7 +194,7 @@ test('what is in the way of the extension (a stand-in) is told with its hint, an
   assert.match(await refused(), /usage_days is already placed differently \(distributed by day\)\. Undo that/)
 })
 
-test('without the extension, and on SQLite, one line says what is missing', async (t) => {
+test('without the extension, and on SQLite, the error is one line', async (t) => {
   const postgres = await createDatabase(t, 'postgres')
   const file = join(createFolder(t), 'data', 'adit.db')
   for (const [database, words] of [
@@ -208,5 +208,5 @@ test('without the extension, and on SQLite, one line says what is missing', asyn
     assert.deepEqual([code, stdout], [1, ''])
     assert.match(stderr, words)
   }
-  assert.ok(!existsSync(file), 'no database was made to say that')
+  assert.ok(!existsSync(file), 'a database was created')
 })

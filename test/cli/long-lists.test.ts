@@ -1,4 +1,4 @@
-// Lists that are longer than what a command reads at once: whole, in order, and each item once.
+// Lists longer than one page: complete, in order, each item once.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { engines } from '../support/databases.ts'
@@ -12,13 +12,13 @@ const environmentOf = ({ config: { database } }: TestServer) => ({
   ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
 })
 
-/** Data lines of a table, without its head. */
+/** The rows of a table, without the header. */
 const linesOf = (stdout: string) => stdout.trimEnd().split('\n').slice(1)
 
 const numbered = (index: number) => String(index).padStart(4, '0')
 
 for (const engine of engines) {
-  test(`${engine}: all keys of a workspace are listed, to the operator and through the API`, async (t) => {
+  test(`${engine}: all keys of a workspace are listed, by admin commands and through the API`, async (t) => {
     const server = await serve(t, { engine })
     const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, MANY)
     const ids = [server.key.id, ...revoked]
@@ -44,7 +44,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: all workspaces and all users are listed, with what they belong to`, async (t) => {
+  test(`${engine}: all workspaces and all users are listed, with their memberships`, async (t) => {
     const server = await serve(t, { engine })
     const indexes = Array.from({ length: MANY }, (_, index) => index)
     const workspaces = indexes.map((index) => ({
@@ -56,7 +56,7 @@ for (const engine of engines) {
     }))
     const users = indexes.map((index) => ({
       id: `usr_${index}`,
-      name: 'Somebody',
+      name: 'User',
       email: `user-${numbered(index)}@example.com`,
       email_verified: 1,
       image: null,
@@ -84,13 +84,13 @@ for (const engine of engines) {
       (await listed('admin', 'workspace', 'list')).map(({ slug }: { slug: string }) => slug),
       ['acme', ...workspaces.map(({ slug }) => slug)],
     )
-    const everybody = await listed('admin', 'user', 'list')
+    const allUsers = await listed('admin', 'user', 'list')
     assert.deepEqual(
-      everybody.map(({ email }: { email: string }) => email),
+      allUsers.map(({ email }: { email: string }) => email),
       users.map(({ email }) => email),
     )
     for (const index of [0, 499, 500, MANY - 2])
-      assert.deepEqual(everybody[index].workspaces, [
+      assert.deepEqual(allUsers[index].workspaces, [
         { slug: `w-${numbered(index)}`, role: 'member' },
         { slug: `w-${numbered(index + 1)}`, role: 'member' },
       ])
@@ -99,9 +99,9 @@ for (const engine of engines) {
   })
 }
 
-test('an empty list is an empty list', async (t) => {
+test('an empty list is an empty array as JSON, and a sentence as text', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const env = environmentOf(server)
   assert.equal((await run(t, ['admin', 'user', 'list', '--json'], env)).stdout, '[]\n')
-  assert.equal((await run(t, ['admin', 'user', 'list'], env)).stdout, '(none)\n')
+  assert.equal((await run(t, ['admin', 'user', 'list'], env)).stdout, 'No users.\n')
 })

@@ -1,49 +1,37 @@
-// Wrong usage, help and failures: what people read when it does not go as they thought.
+// Errors: wrong usage, wrong configuration and failures.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { commands } from '../../src/cli/commands.ts'
 import { settings } from '../../src/config.ts'
-import { createDatabase, SECRET } from '../support/databases.ts'
+import { createDatabase, createFolder, createMigratedDatabase, SECRET } from '../support/databases.ts'
 import { root, run, startProcess } from '../support/process.ts'
 
-test('help lists every command, and every command explains itself', async (t) => {
-  for (const words of [[], ['--help'], ['-h'], ['help']]) {
-    const { code, stdout, stderr } = await run(t, words, {})
-    assert.equal(code, 0)
-    assert.equal(stderr, '')
-    for (const { name, summary } of commands) {
-      assert.ok(stdout.includes(name), name)
-      assert.ok(stdout.includes(summary), name)
-    }
-  }
-  for (const { name, options = {}, arguments: names = [] } of commands) {
-    const { code, stdout } = await run(t, [...name.split(' '), '--help'], {})
-    assert.equal(code, 0)
-    assert.ok(stdout.startsWith(`Usage: adit ${name}`))
-    for (const option of [...Object.keys(options), 'json', 'help']) assert.ok(stdout.includes(`--${option}`))
-    for (const argument of names) assert.ok(stdout.includes(`<${argument}>`))
-  }
-  const serveHelp = (await run(t, ['help', 'serve'], {})).stdout
-  for (const name of Object.keys(settings)) assert.ok(serveHelp.includes(name), name)
-})
-
-test('wrong usage is exit 2 with what is wrong, in words or as JSON', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const cases: [words: string[], message: RegExp][] = [
-    [['nope'], /There is no command "nope"/],
-    [['admin'], /"adit admin" needs one of its subcommands/],
-    [['--what'], /There is no command/],
+    [['nope'], /Unknown command "nope"\. Run `adit --help` for a list of commands\.$/m],
+    [['kyes', 'list'], /Unknown command "kyes list"\. Did you mean `adit keys list`\?$/m],
+    [['admin', 'user', 'delete', 'x'], /Unknown command "admin user delete x"/],
+    [['admin', 'workspace', 'lst'], /Did you mean `adit admin workspace list`\?$/m],
+    [['admin'], /`adit admin` needs a subcommand/],
+    [['--what'], /Unknown flag --what\./],
     [['admin', 'key'], /admin key create/],
-    [['admin', 'key', 'mint'], /There is no command/],
-    [['serve', 'extra'], /"extra" is one argument too many/],
-    [['admin', 'workspace', 'create'], /<slug> is missing/],
-    [['admin', 'key', 'create'], /--workspace <slug> is missing/],
-    [['admin', 'key', 'create', '--workspace'], /--workspace/],
-    [['admin', 'key', 'list', '--what'], /--what/],
+    [['admin', 'key', 'mint'], /Unknown command "admin key mint"/],
+    [['serve', 'extra'], /Unexpected argument "extra"/],
+    [['admin', 'workspace', 'create'], /Missing argument <slug>\. Run `adit admin workspace create --help`/],
+    [['admin', 'key', 'create'], /Missing required flag --workspace <slug>/],
+    [['admin', 'key', 'create', '--workspace'], /The flag --workspace needs a value: --workspace <slug>/],
+    [['admin', 'key', 'create', '--workspace', '--label', 'x'], /The flag --workspace needs a value; write/],
+    [
+      ['admin', 'key', 'create', '--wrokspace', 'acme'],
+      /Unknown flag --wrokspace\. Did you mean --workspace\?/,
+    ],
+    [['admin', 'workspace', 'create', 'x', '--provisioned=yes'], /The flag --provisioned takes no value/],
+    [['admin', 'key', 'list', '--what'], /Unknown flag --what\. Run/],
     [['admin', 'workspace', 'create', 'Not A Slug'], /slug must be lower-case/],
     [['admin', 'workspace', 'create', '-'.repeat(3)], /./],
     [['admin', 'workspace', 'create', 'x'.repeat(64)], /slug/],
@@ -60,13 +48,12 @@ test('wrong usage is exit 2 with what is wrong, in words or as JSON', async (t) 
     const json = await run(t, [...words, '--json'], env)
     assert.equal(json.code, 2)
     assert.equal(json.stdout, '')
-    const said = JSON.parse(json.stderr)
-    assert.deepEqual(Object.keys(said), ['error', 'message'])
+    assert.deepEqual(Object.keys(JSON.parse(json.stderr)), ['error', 'message'])
   }
 })
 
-test('what is not there, or there already, is exit 1 and says so', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+test('a missing or existing object is exit 1, and the error names it', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const cases: [words: string[], message: RegExp][] = [
     [['admin', 'workspace', 'create', 'acme'], /Workspace "acme" already exists/],
@@ -85,7 +72,7 @@ test('what is not there, or there already, is exit 1 and says so', async (t) => 
   }
 })
 
-test('every mistake in the configuration is reported at once, without the password in it', async (t) => {
+test('all configuration errors are reported together, without the password in a URL', async (t) => {
   const { code, stderr } = await run(t, ['serve'], {
     ADIT_PORT: 'http',
     ADIT_DATABASE_URL: 'mysql://root:hunter2@localhost/adit',
@@ -110,17 +97,17 @@ test('every mistake in the configuration is reported at once, without the passwo
   assert.ok(!stderr.includes('hunter2'))
   assert.match(
     stderr,
-    /ADIT_OIDC_CLIENT_ID and ADIT_OIDC_CLIENT_SECRET must be set too, because ADIT_OIDC_ISSUER is/,
+    /^adit: Invalid configuration:\n.*ADIT_OIDC_CLIENT_ID and ADIT_OIDC_CLIENT_SECRET must be set if ADIT_OIDC_ISSUER is/s,
   )
 })
 
-test('PostgreSQL asks for a secret before anything else, and says how to make one', async (t) => {
+test('PostgreSQL requires a secret, and the error says how to generate one', async (t) => {
   const { code, stderr } = await run(t, ['serve'], { ADIT_DATABASE_URL: 'postgres://127.0.0.1:1/adit' })
   assert.equal(code, 2)
   assert.match(stderr, /^adit: ADIT_SECRET must be set with PostgreSQL.+openssl rand -base64 32\n$/)
 })
 
-test('a port that is taken, and a database that cannot be reached, are said in one line', async (t) => {
+test('a port in use and an unreachable database are errors of one line', async (t) => {
   const blocker = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => blocker.once('listening', resolve))
   t.after(() => blocker.close())
@@ -147,7 +134,7 @@ test('a port that is taken, and a database that cannot be reached, are said in o
   assert.ok(!unreachable.stderr.includes('hunter2'))
 })
 
-test('a PostgreSQL that refuses us is reported at once, with what to do', async (t) => {
+test('a database that does not exist on PostgreSQL is reported immediately, with advice', async (t) => {
   const server = new URL(process.env.TEST_POSTGRES_URL as string)
   server.pathname = '/no_such_database'
   const { code, stderr } = await run(t, ['serve'], {
@@ -162,15 +149,37 @@ test('a PostgreSQL that refuses us is reported at once, with what to do', async 
   )
 })
 
-test('a setting that was mistyped is pointed out, and the version is told', async (t) => {
+test('an unknown ADIT_ variable is logged', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_PROT: '80', ADIT_PORT: '0' }
   const serving = startProcess(t, ['serve'], env)
-  await serving.says(/ADIT_PROT/, 'stderr')
-  assert.match((await run(t, ['--version'], {})).stdout, /^\d+\.\d+\.\d+\n$/)
+  await serving.says(/"unknown":\["ADIT_PROT"\],"msg":"unknown ADIT_ variables ignored"/, 'stderr')
+})
+
+test('admin commands do not create a database: the path may be mistyped', async (t) => {
+  const path = join(createFolder(t), 'mistyped', 'adit.db')
+  const env = { ADIT_DATABASE_URL: `sqlite:${path}` }
+  for (const words of [
+    ['admin', 'workspace', 'list'],
+    ['admin', 'workspace', 'create', 'acme'],
+    ['admin', 'edge', 'create', 'edge-1'],
+    ['admin', 'nodes'],
+  ]) {
+    const { code, stdout, stderr } = await run(t, words, env)
+    assert.deepEqual([code, stdout], [1, ''], words.join(' '))
+    assert.equal(
+      stderr,
+      `adit: No database at ${path}. Check ADIT_DATABASE_URL; \`adit serve\` or \`adit admin migrate\` creates one.\n`,
+    )
+    assert.ok(!existsSync(dirname(path)))
+  }
+  const migrated = await run(t, ['admin', 'migrate'], env)
+  assert.deepEqual([migrated.code, migrated.stdout], [0, `${path} is up to date.\n`])
+  assert.equal((await run(t, ['admin', 'migrate'], env)).code, 0)
+  assert.equal((await run(t, ['admin', 'workspace', 'list'], env)).code, 0)
 })
 
 test('--json may stand anywhere', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   for (const words of [
     ['--json', 'admin', 'workspace', 'list'],
     ['admin', '--json', 'workspace', 'list'],
@@ -178,8 +187,8 @@ test('--json may stand anywhere', async (t) => {
     assert.deepEqual(JSON.parse((await run(t, words, env)).stdout), [])
 })
 
-test('whoever stops reading the output early is no failure', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+test('a closed output pipe is not an error', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   const listing = startProcess(t, ['admin', 'workspace', 'list'], env)
   listing.child.stdout?.destroy()
   const { code, stderr } = await listing.ended
@@ -195,9 +204,9 @@ test('"npx adit" works in a clone', () => {
   assert.match(stdout, /Usage: adit/)
 })
 
-test('on a Node that is too old the command says so in one line', () => {
+test('on an old Node the error is one line', () => {
   const script = `Object.defineProperty(process.versions, 'node', { value: '20.1.0' }); import('${join(root, 'bin/adit.js')}')`
   const { status, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' })
   assert.equal(status, 1)
-  assert.match(stderr, /^adit needs Node 24 or later, this is v[\d.]+\. .*\n$/)
+  assert.match(stderr, /^adit needs Node 24 or later, but this is v[\d.]+\. .*\n$/)
 })

@@ -1,27 +1,36 @@
-// The operator's commands for people.
+// `adit admin user`.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines)
-  test(`${engine}: a link for somebody, a list, a reset, revoked and restored`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+  test(`${engine}: users are invited, listed, reset, disabled and enabled`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     const adit = (...words: string[]) => run(t, ['admin', ...words], env)
     const json = async (...words: string[]) => JSON.parse((await adit(...words, '--json')).stdout)
     await adit('workspace', 'create', 'acme')
     const made = await adit('user', 'create', 'Ann@Example.com', '--workspace', 'acme', '--role', 'owner')
-    assert.match(made.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'the link alone')
-    assert.match(made.stderr, /joins the workspace "acme" as owner/)
-    assert.match(made.stderr, /Set ADIT_BASE_URL where people reach the server at another address/)
+    assert.match(made.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'only the link')
+    assert.match(made.stderr, /Created a link for ann@example.com to join workspace "acme" as owner/)
+    assert.match(
+      made.stderr,
+      /ADIT_BASE_URL is not set, so the link starts with http:\/\/127\.0\.0\.1:8080\. If users reach/,
+    )
     const invited = await json('user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'owner')
     assert.deepEqual(Object.keys(invited), ['email', 'workspace', 'role', 'link', 'expiresAt'])
+
+    const configured = { ...env, ADIT_BASE_URL: 'https://adit.example.com' }
+    const words = ['admin', 'user', 'create', 'bob@example.com', '--workspace', 'acme', '--role', 'member']
+    const forBob = await run(t, words, configured)
+    assert.match(forBob.stdout, /^https:\/\/adit\.example\.com\/link#/)
+    assert.ok(!forBob.stderr.includes('ADIT_BASE_URL'))
 
     const { url } = await startServing(t, env)
     const ann = openBrowser(url)
     const read = (link: string) => ann.post('/links/read', { link: link.trim().split('#')[1] })
-    assert.equal((await read(made.stdout)).status, 404, 'a newer link takes the place of an older one')
+    assert.equal((await read(made.stdout)).status, 404, 'a newer link replaces an older one')
     const use = { link: invited.link.split('#')[1], name: 'Ann', password: PASSWORD }
     assert.equal((await ann.post('/links/use', use)).status, 200)
     const [listed] = await json('user', 'list')
@@ -34,12 +43,16 @@ for (const engine of engines)
     await ann.post('/account/second-factor', { password: PASSWORD })
     const reset = await json('user', 'reset', 'ann@example.com', '--second-factor')
     assert.equal((await read(reset.link)).json.purpose, 'reset')
-    assert.deepEqual(await json('user', 'revoke', 'ann@example.com'), {
+    const unconfirmed = await adit('user', 'revoke', 'ann@example.com')
+    assert.deepEqual([unconfirmed.code, unconfirmed.stdout], [2, ''])
+    assert.match(unconfirmed.stderr, /is the only owner of workspace acme\. Confirm with --yes\./)
+    assert.equal((await ann.get('/session')).status, 200)
+    assert.deepEqual(await json('user', 'revoke', 'ann@example.com', '--yes'), {
       email: 'ann@example.com',
       disabled: true,
     })
     assert.equal((await ann.get('/session')).status, 401)
-    assert.match((await adit('user', 'list')).stdout, /revoked \d{4}/)
+    assert.match((await adit('user', 'list')).stdout, /disabled \d{4}/)
     const late = await adit('user', 'reset', 'ann@example.com')
     assert.equal(late.code, 1)
     assert.match(late.stderr, /"adit admin user restore" changes that/)
@@ -69,7 +82,7 @@ for (const engine of engines)
       [
         ['user', 'create', 'x@example.com', '--workspace', 'acme', '--role', 'king'],
         2,
-        /--role must be one of member, admin, owner/,
+        /Invalid --role "king" \(expected member, admin, owner\)/,
       ],
       [
         ['user', 'create', 'x@example.com', '--workspace', 'nope', '--role', 'admin'],

@@ -10,7 +10,7 @@ import { resetUsage } from '../../src/domain/usage-reset.ts'
 import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge-sdk/index.ts'
 import { mergeReport } from '../../src/store/usage.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createDatabase, createFolder, type Engine, engines } from '../support/databases.ts'
+import { createFolder, createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
@@ -80,7 +80,7 @@ for (const engine of engines) {
   test(`${engine}: kill -9 of the edge loses no spooled usage and counts nothing twice`, async (t) => {
     const port = String(await freePort())
     const env = {
-      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_DATABASE_URL: await createMigratedDatabase(t, engine),
       ADIT_LOG_LEVEL: 'silent',
       ADIT_PORT: port,
     }

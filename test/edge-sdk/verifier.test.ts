@@ -21,7 +21,7 @@ import {
 } from '../../src/edge-sdk/index.ts'
 import type { ServerEvent } from '../../src/edge-sdk/sse-parser.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createDatabase, type Engine, engines } from '../support/databases.ts'
+import { createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
@@ -223,7 +223,7 @@ async function cutStreams(server: TestServer): Promise<void> {
 }
 
 test('a process that was suspended does not use its cache', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
   await json('admin', 'workspace', 'create', 'acme')
   const key = await json('admin', 'key', 'create', '--workspace', 'acme')
@@ -234,7 +234,7 @@ test('a process that was suspended does not use its cache', async (t) => {
   atEnd(t, verifier.close)
   await warm(verifier, key.token, asked)
   // Blocks this process during the command, and then for longer than staleAfterMs.
-  execFileSync(process.execPath, [join(root, 'bin/adit.js'), 'admin', 'key', 'revoke', key.id], {
+  execFileSync(process.execPath, [join(root, 'bin/adit.js'), 'admin', 'key', 'revoke', key.id, '--yes'], {
     env: { ...process.env, ...env },
   })
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000)
@@ -242,7 +242,7 @@ test('a process that was suspended does not use its cache', async (t) => {
 })
 
 test('an edge that reconnects immediately does not delay the shutdown of a server', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
   const serving = await startServing(t, env)
   const { counted, asked } = counting(createControlPlane({ url: serving.url, credential: edge.token }))

@@ -8,7 +8,7 @@ import { createKey, revoke } from '../../src/domain/keys.ts'
 import { keyChanges } from '../../src/http/api/change-events.ts'
 import { readHead } from '../../src/store/change-log.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../support/server.ts'
 
@@ -92,14 +92,14 @@ for (const engine of engines) {
   })
 
   test(`${engine}: one made by the operator in another process reaches it within a second too`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
     await json('admin', 'workspace', 'create', 'acme')
     const key = await json('admin', 'key', 'create', '--workspace', 'acme')
     const edge = await json('admin', 'edge', 'create', 'fra-1')
     const serving = await startServing(t, env)
     const stream = await listen(t, serving.url, edge.token)
-    await json('admin', 'key', 'revoke', key.id)
+    await json('admin', 'key', 'revoke', key.id, '--yes')
     const ms = await stream.until(tellsOf(key), 1_000)
     t.diagnostic(`heard ${Math.round(ms)} ms after the command had ended`)
   })
@@ -200,7 +200,7 @@ test('an edge that is revoked while it connects is not left listening', async (t
 })
 
 test('a comment comes within 5 seconds, and a stop ends the stream', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
   const serving = await startServing(t, env)
   const stream = await listen(t, serving.url, edge.token)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
 
@@ -191,7 +191,7 @@ for (const engine of engines) {
 }
 
 test('a credential in a path is in no line of the log, however the path goes on or is written', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   const server = await startServing(t, env)
   const credential = (await run(t, ['admin', 'edge', 'create', 'frp-1'], env)).stdout.trim()
   const bare = credential.slice('adit_edge_'.length)

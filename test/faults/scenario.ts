@@ -43,7 +43,7 @@ export async function runScenario(
 
   const revokeAsOperator = async (id: string): Promise<boolean> => {
     const startMs = performance.now()
-    const { code, stdout } = await run(t, ['admin', 'key', 'revoke', id, '--json'], {
+    const { code, stdout } = await run(t, ['admin', 'key', 'revoke', id, '--yes', '--json'], {
       ADIT_DATABASE_URL: database,
     })
     const response =

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
-import { createDatabase } from '../support/databases.ts'
+import { createMigratedDatabase } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { fetchHost } from '../support/tunnels.ts'
 import { prefixes } from './form.ts'
@@ -10,7 +10,7 @@ import { withstand } from './withstand.ts'
 
 /** A server process, and its two surfaces for programs. */
 async function start(t: TestContext) {
-  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'warn' }
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'warn' }
   const edge = (await run(t, ['admin', 'edge', 'create', 'fra-1'], env)).stdout.trim()
   const serving = await startServing(t, env)
   const { token } = serving

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { edgeSettings } from '../../src/config.ts'
+import { edgeSettings } from '../../src/config/edge.ts'
 import { fillWithUsage } from '../../src/domain/demo.ts'
 import { openBrowser } from '../support/browser.ts'
 import { createFolder } from '../support/databases.ts'

@@ -1,7 +1,7 @@
 // A power cut, as far as a process can tell: kill -9 in the middle of a stream of creations.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { type Answer, caller } from '../support/server.ts'
 
@@ -9,7 +9,7 @@ const WRITERS = 6
 
 for (const engine of engines)
   test(`${engine}: kill -9 while keys are made and revoked loses nothing that was acknowledged`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const made = await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)
     const { token } = JSON.parse(made.stdout)

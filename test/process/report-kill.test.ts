@@ -1,7 +1,7 @@
 // kill -9 in the middle of a stream of reports.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDatabase, engines } from '../support/databases.ts'
+import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
@@ -12,7 +12,7 @@ for (const engine of engines)
   test(`${engine}: kill -9 while edges report loses nothing acknowledged and counts nothing twice`, async (t) => {
     const port = String(await freePort())
     const env = {
-      ADIT_DATABASE_URL: await createDatabase(t, engine),
+      ADIT_DATABASE_URL: await createMigratedDatabase(t, engine),
       ADIT_LOG_LEVEL: 'silent',
       ADIT_PORT: port,
     }

@@ -7,14 +7,14 @@ import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/cleanup.ts'
-import { createDatabase, createFolder, engines } from '../support/databases.ts'
+import { createDatabase, createFolder, createMigratedDatabase, engines } from '../support/databases.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 for (const engine of engines) {
   test(`${engine}: SIGTERM under load fails no request that was begun, and leaves with 0`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)).stdout.trim()
     const serving = await startServing(t, env)
@@ -131,7 +131,7 @@ test('from the moment a stop is asked for, /readyz says so', async (t) => {
 
 test('in the delay before a stop all are served, streams too, and told to let go; asking again ends it', async (t) => {
   const env = {
-    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'),
     ADIT_LOG_LEVEL: 'silent',
     ADIT_STOP_DELAY: '300',
   }

@@ -74,7 +74,8 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
   assert.deepEqual(await rejection({ key: `${key.slice(0, -1)}!`, name: 'app' }), [
     4,
     'unauthorized',
-    `The edge at ${edge.url} rejected the tunnel: Unknown API key. Check that it was copied completely.`,
+    `The edge at ${edge.url} rejected the tunnel: Unknown API key. Check that it was copied completely. ` +
+      'The API key is from ADIT_API_KEY; set it to a valid key, or unset it to use a profile.',
   ])
   assert.deepEqual(await rejection({ key: await newKey(plane, 'later'), name: 'app' }), [
     1,
@@ -413,12 +414,15 @@ test('an edge with an invalid credential, or on a port in use, exits with the re
   const env = { ADIT_URL: plane.url, ADIT_EDGE_KEY: 'adit_edge_bad', ADIT_EDGE_FOLDER: createFolder(t) }
   const rejected = await run(t, ['edge'], env)
   assert.deepEqual([rejected.code, rejected.stdout], [4, ''])
-  assert.match(rejected.stderr, /ADIT_EDGE_KEY is no good at http/)
+  assert.match(rejected.stderr, /^adit: http\S+ rejected the credential in ADIT_EDGE_KEY/)
   const { port } = new URL(plane.url)
   const good = { ...env, ADIT_EDGE_KEY: await plane.admin('edge', 'create', 'good') }
   const taken = await run(t, ['edge'], { ...good, ADIT_EDGE_PORT: port })
   assert.equal(taken.code, 1)
-  assert.match(taken.stderr, new RegExp(`listens on 127.0.0.1:${port}\\. Stop it, or set ADIT_EDGE_PORT`))
+  assert.match(
+    taken.stderr,
+    new RegExp(`127.0.0.1:${port} is in use by another program\\. Stop it, or set ADIT_EDGE_PORT`),
+  )
   const other = await run(t, ['edge'], { ...good, ADIT_EDGE_PORT: '0', ADIT_EDGE_PIPENET_PORT: port })
   assert.match(other.stderr, /set ADIT_EDGE_PIPENET_PORT/)
   const none = await run(t, ['edge'], {})

@@ -195,7 +195,7 @@ test('edge and control plane are killed during transfers and restarted: spooled 
 })
 
 const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unknown>> = {
-  'adit admin': (plane, keyId) => plane.admin('key', 'revoke', keyId),
+  'adit admin': (plane, keyId) => plane.admin('key', 'revoke', keyId, '--yes'),
   async 'the API'(plane, keyId) {
     const other = await newKey(plane, 'acme')
     assert.equal((await caller(`${plane.url}/api/v1`, other)('DELETE', `/tokens/${keyId}`)).status, 200)

@@ -8,46 +8,41 @@ import type { Io } from '../io.ts'
 export async function backup(given: string, io: Io): Promise<void> {
   const { database, secret } = readConfig()
   const file = resolve(given)
-  const { signal, done } = untilInterrupted()
+  const { signal, release } = abortOnSignal()
   try {
-    const made = await backUp(database, file, {
+    const done = await backUp(database, file, {
       clock: Date.now,
       signal,
-      onProgress: (percent) => io.progress(`${percent} % copied`),
+      onProgress: (percent) => io.progress(`${percent}% copied`),
       onCheck: () => io.progress('checking the copy'),
     })
     io.progress('')
-    io.data({ file, ...made }, `${file} holds everything that was committed by ${made.asOf}.`)
+    io.data({ file, ...done }, `Wrote ${file} with everything that was committed by ${done.asOf}.`)
   } catch (error) {
     io.progress('')
-    throw explain(error, signal)
+    throw toCommandError(error, signal)
   } finally {
-    done()
+    release()
   }
   const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
   if (secret === undefined && existsSync(secretFile))
-    io.info(
-      `Except for ${secretFile}, which second factors are encrypted with: keep a copy of that elsewhere.`,
-    )
+    io.info(`Not included: ${secretFile}, which encrypts two-factor secrets. Keep a copy of it elsewhere.`)
 }
 
-/** Ctrl-C ends the copy where it is, and what was copied is removed. */
-function untilInterrupted() {
+/** Ctrl-C cancels the copy, and the incomplete file is removed. */
+function abortOnSignal() {
   const controller = new AbortController()
   const abort = () => controller.abort()
   const signals = ['SIGINT', 'SIGTERM'] as const
   for (const name of signals) process.on(name, abort)
-  const done = () => {
+  const release = () => {
     for (const name of signals) process.off(name, abort)
   }
-  return { signal: controller.signal, done }
+  return { signal: controller.signal, release }
 }
 
-function explain(error: unknown, signal: AbortSignal): CommandError {
-  if (signal.aborted) return new CommandError('given_up', 'Given up. Nothing is left behind.')
+function toCommandError(error: unknown, signal: AbortSignal): CommandError {
+  if (signal.aborted) return new CommandError('canceled', 'Canceled. The incomplete copy was removed.')
   const { message } = error as Error
-  return new CommandError(
-    'backup',
-    error instanceof BackupError ? message : `No backup was made: ${message}.`,
-  )
+  return new CommandError('backup', error instanceof BackupError ? message : `The backup failed: ${message}.`)
 }

@@ -6,10 +6,10 @@ import { withServices } from './with-services.ts'
 const DAYS = 365
 
 export async function demo(slug: string, io: Io): Promise<void> {
-  await withServices(io, async (services) => {
+  await withServices(async (services) => {
     const { id } = await getBySlug(services, slug)
     await fillWithUsage(services, id, DAYS, (done) => io.progress(`${done} of ${DAYS} days`))
   })
   io.progress('')
-  io.data({ workspace: slug, days: DAYS }, `The workspace "${slug}" has ${DAYS} days of invented usage.`)
+  io.data({ workspace: slug, days: DAYS }, `Filled workspace "${slug}" with ${DAYS} days of sample usage.`)
 }

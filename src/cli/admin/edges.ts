@@ -1,22 +1,36 @@
+import { isActive } from '../../credentials/key-state.ts'
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
-import { table } from '../table.ts'
-import { withServices } from './with-services.ts'
+import { confirm, withServices } from './with-services.ts'
 
 export async function create(name: string, io: Io): Promise<void> {
-  const edge = await withServices(io, (services, actor) => createEdge(services, actor, name))
-  io.info(`Minted ${edge.id} for the edge "${edge.name}". Save the credential: it is not shown again.`)
+  const edge = await withServices((services, actor) => createEdge(services, actor, name))
+  io.info(
+    `Created ${edge.id} for edge "${edge.name}". Use the credential as ADIT_EDGE_KEY; it is not shown again.`,
+  )
   io.data(edge, edge.token)
 }
 
 export async function list(io: Io): Promise<void> {
-  const edges = await withServices(io, listAll)
-  const rows = edges.map((edge) => [edge.id, edge.name, edge.createdAt, printState(edge)])
-  io.data(edges, table(['ID', 'NAME', 'CREATED', 'STATE'], rows))
+  await io.list([await withServices(listAll)], {
+    columns: {
+      ID: (edge) => edge.id,
+      NAME: (edge) => edge.name,
+      CREATED: (edge) => io.time(edge.createdAt),
+      STATE: (edge) => printState(edge, io),
+    },
+    empty: 'No edges. Create one with: adit admin edge create edge-1',
+    shrink: ['NAME', 'STATE'],
+  })
 }
 
-export async function revoke(id: string, io: Io): Promise<void> {
-  const revoked = await withServices(io, (services, actor) => revokeEdge(services, actor, id))
+export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io): Promise<void> {
+  const revoked = await withServices(async (services, actor) => {
+    const active = (await listAll(services)).filter(isActive)
+    if (active.length === 1 && active[0]?.id === id)
+      await confirm(io, `${id} ("${active[0].name}") is the last active edge.`, yes)
+    return revokeEdge(services, actor, id)
+  })
   io.data(revoked, `Revoked ${id}.`)
 }

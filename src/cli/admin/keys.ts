@@ -1,32 +1,45 @@
 import { createKey, listAllKeys, revokeAsOperator } from '../../domain/keys.ts'
+import { findWorkspaceOfLastKey } from '../../domain/last-access.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
-import { withServices } from './with-services.ts'
+import { confirm, withServices } from './with-services.ts'
 
 export async function create(given: { workspace: string; label: string | undefined }, io: Io): Promise<void> {
-  const key = await withServices(io, async (services, actor) => {
+  const key = await withServices(async (services, actor) => {
     const { id: workspaceId } = await getBySlug(services, given.workspace)
     return createKey({ ...services, actor, workspaceId }, given.label)
   })
-  io.info(`Minted ${key.id} for the workspace "${given.workspace}". Save the key: it is not shown again.`)
+  io.info(
+    `Created API key ${key.id} for workspace "${given.workspace}". Store it in your secret manager; ` +
+      'it is not shown again.',
+  )
   io.data(key, key.token)
 }
 
 export async function list(workspace: string | undefined, io: Io): Promise<void> {
-  await withServices(io, (services) =>
+  await withServices((services) =>
     io.list(listAllKeys(services, workspace), {
-      ID: (key) => key.id,
-      WORKSPACE: (key) => key.workspace,
-      LABEL: (key) => key.label,
-      CREATED: (key) => key.createdAt,
-      'LAST USED': (key) => key.lastUsedAt ?? 'never',
-      STATE: printState,
+      columns: {
+        ID: (key) => key.id,
+        WORKSPACE: (key) => key.workspace,
+        LABEL: (key) => key.label,
+        CREATED: (key) => io.time(key.createdAt),
+        'LAST USED': (key) => io.time(key.lastUsedAt),
+        STATE: (key) => printState(key, io),
+      },
+      empty: 'No API keys.',
+      shrink: ['LABEL', 'WORKSPACE', 'STATE', 'CREATED', 'LAST USED'],
     }),
   )
 }
 
-export async function revoke(id: string, io: Io): Promise<void> {
-  const revoked = await withServices(io, (services, actor) => revokeAsOperator(services, actor, id))
+export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io): Promise<void> {
+  const revoked = await withServices(async (services, actor) => {
+    const workspace = await findWorkspaceOfLastKey(services, id)
+    if (workspace !== undefined)
+      await confirm(io, `${id} is the last active API key of workspace "${workspace}".`, yes)
+    return revokeAsOperator(services, actor, id)
+  })
   io.data(revoked, `Revoked ${id}.`)
 }

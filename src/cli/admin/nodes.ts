@@ -1,21 +1,20 @@
 import { listNodes } from '../../directory/nodes.ts'
 import type { Io } from '../io.ts'
-import { table } from '../table.ts'
+import { green, yellow } from '../style.ts'
 import { withServices } from './with-services.ts'
 
 export async function list(io: Io): Promise<void> {
-  const nodes = await withServices(io, listNodes)
-  const rows = nodes.map((node) => [
-    node.id,
-    `${node.host} (${node.pid})`,
-    node.version,
-    node.startedAt,
-    node.lastHeartbeatAt,
-    node.behind === 0 ? 'up to date' : `${node.behind} behind`,
-    node.lease,
-  ])
-  io.data(
-    nodes,
-    table(['ID', 'HOST (PID)', 'VERSION', 'STARTED', 'LAST HEARTBEAT', 'CHANGE LOG', 'LEASE'], rows),
-  )
+  await io.list([await withServices(listNodes)], {
+    columns: {
+      ID: (node) => node.id,
+      'HOST (PID)': (node) => `${node.host} (${node.pid})`,
+      VERSION: (node) => node.version,
+      STARTED: (node) => io.time(node.startedAt),
+      HEARTBEAT: (node) => io.time(node.lastHeartbeatAt),
+      CHANGES: ({ behind }) => (behind === 0 ? green('up to date') : yellow(`${behind} behind`)),
+      LEASE: ({ lease }) => (lease === 'held' ? green(lease) : yellow(lease)),
+    },
+    empty: 'No running nodes.',
+    shrink: ['HOST (PID)', 'STARTED', 'HEARTBEAT', 'ID'],
+  })
 }

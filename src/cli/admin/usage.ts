@@ -2,18 +2,18 @@ import { resetUsage, showCounters, showDays } from '../../domain/usage-reset.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'
 
-interface Figures {
+interface Counters {
   requests: bigint
   bytesIn: bigint
   bytesOut: bigint
   events: bigint
 }
 
-const figures = {
-  REQUESTS: ({ requests }: Figures) => String(requests),
-  'BYTES IN': ({ bytesIn }: Figures) => String(bytesIn),
-  'BYTES OUT': ({ bytesOut }: Figures) => String(bytesOut),
-  EVENTS: ({ events }: Figures) => String(events),
+const counterColumns = {
+  REQUESTS: ({ requests }: Counters) => String(requests),
+  'BYTES IN': ({ bytesIn }: Counters) => String(bytesIn),
+  'BYTES OUT': ({ bytesOut }: Counters) => String(bytesOut),
+  EVENTS: ({ events }: Counters) => String(events),
 }
 
 export async function show(
@@ -21,20 +21,27 @@ export async function show(
   io: Io,
 ): Promise<void> {
   if (day === undefined) {
-    const days = await withServices(io, (services) => showDays(services, workspace))
+    const days = await withServices((services) => showDays(services, workspace))
     return io.list([days], {
-      DAY: (one) => one.day,
-      ...figures,
-      'PEAK TUNNELS': (one) => String(one.peakTunnels),
+      columns: {
+        DAY: (one) => one.day,
+        ...counterColumns,
+        'PEAK TUNNELS': (one) => String(one.peakTunnels),
+      },
+      empty: 'No usage.',
     })
   }
-  const counters = await withServices(io, (services) => showCounters(services, workspace, day))
+  const counters = await withServices((services) => showCounters(services, workspace, day))
   await io.list([counters], {
-    EDGE: (one) => one.edge,
-    NAME: (one) => one.name ?? '',
-    EPOCH: (one) => one.epoch,
-    ...figures,
-    'LAST SEEN': (one) => one.lastSeen ?? 'never',
+    columns: {
+      EDGE: (one) => one.edge,
+      NAME: (one) => one.name ?? '',
+      EPOCH: (one) => one.epoch,
+      ...counterColumns,
+      'LAST ACTIVITY': (one) => io.time(one.lastSeen),
+    },
+    empty: 'No usage.',
+    shrink: ['EPOCH', 'NAME', 'LAST ACTIVITY'],
   })
 }
 
@@ -42,16 +49,16 @@ export async function reset(
   given: { workspace: string; day: string; edge: string | undefined },
   io: Io,
 ): Promise<void> {
-  const done = await withServices(io, (services, actor) => resetUsage(services, actor, given))
-  const from = given.edge === undefined ? '' : ` from the edge ${given.edge}`
+  const done = await withServices((services, actor) => resetUsage(services, actor, given))
+  const from = given.edge === undefined ? '' : ` reported by ${given.edge}`
   io.data(
     done,
-    `Reset the usage of "${given.workspace}" on ${given.day}${from}: removed ${done.counters} counters and ` +
+    `Deleted the usage of workspace "${given.workspace}" on ${given.day}${from}: ${done.counters} counters, ` +
       `${done.minutes} minutes.`,
   )
   io.info(
     given.edge === undefined
-      ? 'Edges that still run report their totals for that day again; what ended runs counted is gone.'
-      : `If the edge still runs, it reports its total for that day again. To stop it: adit admin edge revoke ${given.edge}`,
+      ? 'Running edges report their totals of that day again; usage of edges that have stopped is gone.'
+      : `If the edge is running, it reports its total of that day again. To stop it: adit admin edge revoke ${given.edge}`,
   )
 }

@@ -7,63 +7,79 @@ import {
   listAllUsers,
   setDisabled,
 } from '../../domain/accounts.ts'
+import { findWorkspacesOfLastOwner } from '../../domain/last-access.ts'
 import { type CreatedLink, linkAddress } from '../../domain/links.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { withServices } from './with-services.ts'
+import { dim, green } from '../style.ts'
+import { confirm, withServices } from './with-services.ts'
 
 export async function create(
   { email, workspace, role }: { email: string; workspace: string; role: string },
   io: Io,
 ): Promise<void> {
   if (!(roles as readonly string[]).includes(role))
-    throw new UsageError(`--role must be one of ${roles.join(', ')}, not "${role}".`)
+    throw new UsageError(`Invalid --role "${role}" (expected ${roles.join(', ')}).`)
   const given = { email, workspace, role: role as Role }
-  const made = await withServices(io, (services, actor) => inviteByOperator(services, actor, given))
+  const made = await withServices((services, actor) => inviteByOperator(services, actor, given))
   io.info(
-    `With this link ${made.email} joins the workspace "${workspace}" as ${role}, once and within 24 hours:`,
+    `Created a link for ${made.email} to join workspace "${workspace}" as ${role}. ` +
+      'It works once and expires in 24 hours:',
   )
   printLink(made, { workspace, role }, io)
 }
 
 export async function reset(given: { email: string; 'second-factor': boolean }, io: Io): Promise<void> {
-  const made = await withServices(io, async (services, actor) =>
+  const made = await withServices(async (services, actor) =>
     createResetLink(services, actor, await getUserByEmail(services, given.email), {
       clearsSecondFactor: given['second-factor'],
     }),
   )
-  io.info(`With this link ${made.email} sets another password, once and within 24 hours:`)
+  io.info(`Created a link for ${made.email} to reset the password. It works once and expires in 24 hours:`)
   printLink(made, {}, io)
 }
 
+/** This process does not know where the server listens: without ADIT_BASE_URL the start of the link is a guess. */
 function printLink({ email, secret, expiresAt }: CreatedLink, more: object, io: Io): void {
   const { baseUrl, host, port } = readConfig()
-  const address = baseUrl ?? `http://${host}:${port}`
-  const link = linkAddress(address, secret)
-  if (!baseUrl)
-    io.info(`(It leads to ${address}. Set ADIT_BASE_URL where people reach the server at another address.)`)
+  const guess = `http://${host}:${port}`
+  const link = linkAddress(baseUrl ?? guess, secret)
   io.data({ email, ...more, link, expiresAt }, link)
+  if (!baseUrl)
+    io.info(
+      `ADIT_BASE_URL is not set, so the link starts with ${guess}. If users reach your server at another URL, ` +
+        'replace that part, and set ADIT_BASE_URL for the next link.',
+    )
 }
 
 export async function list(io: Io): Promise<void> {
-  await withServices(io, (services) =>
+  await withServices((services) =>
     io.list(listAllUsers(services), {
-      'E-MAIL': (user) => user.email,
-      NAME: (user) => user.name,
-      WORKSPACES: ({ workspaces }) =>
-        workspaces.map(({ slug, role }) => `${slug} (${role})`).join(', ') || '(none)',
-      CREATED: (user) => user.createdAt,
-      STATE: (user) => (user.disabledAt ? `revoked ${user.disabledAt}` : 'active'),
+      columns: {
+        EMAIL: (user) => user.email,
+        NAME: (user) => user.name,
+        WORKSPACES: ({ workspaces }) =>
+          workspaces.map(({ slug, role }) => `${slug} (${role})`).join(', ') || '(none)',
+        CREATED: (user) => io.time(user.createdAt),
+        STATE: (user) => (user.disabledAt ? dim(`disabled ${io.time(user.disabledAt)}`) : green('active')),
+      },
+      empty: 'No users.',
+      shrink: ['WORKSPACES', 'NAME', 'STATE', 'EMAIL'],
     }),
   )
 }
 
-export async function revoke(email: string, io: Io): Promise<void> {
-  const done = await withServices(io, (services, actor) => setDisabled(services, actor, email, true))
-  io.data(done, `${done.email} is signed out everywhere and cannot sign in any more.`)
+export async function revoke({ email, yes }: { email: string; yes: boolean }, io: Io): Promise<void> {
+  const done = await withServices(async (services, actor) => {
+    const workspaces = await findWorkspacesOfLastOwner(services, email)
+    if (workspaces.length > 0)
+      await confirm(io, `${email} is the only owner of workspace ${workspaces.join(', ')}.`, yes)
+    return setDisabled(services, actor, email, true)
+  })
+  io.data(done, `Disabled ${done.email} and ended their sessions.`)
 }
 
 export async function restore(email: string, io: Io): Promise<void> {
-  const done = await withServices(io, (services, actor) => setDisabled(services, actor, email, false))
-  io.data(done, `${done.email} can sign in again.`)
+  const done = await withServices((services, actor) => setDisabled(services, actor, email, false))
+  io.data(done, `Enabled ${done.email}.`)
 }

@@ -1,24 +1,31 @@
-// Operators' commands act on the database itself and need no running server.
+// Admin commands act on the database directly and need no running server.
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { readConfig } from '../../config.ts'
 import type { Actor, Services } from '../../domain/context.ts'
 import { createLog } from '../../log.ts'
 import { openServices } from '../../services.ts'
+import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
+import { yellow } from '../style.ts'
 
-const PATIENCE_MS = 5_000
+const DATABASE_TIMEOUT_MS = 5_000
 
-/** Opens the services, acts in it as the person at the terminal, and closes it whatever happens. */
-export async function withServices<T>(
-  io: Io,
-  act: (services: Services, actor: Actor) => Promise<T>,
-): Promise<T> {
+/** Opens the database for the operator and closes it again. Does not create one: the path may be mistyped. */
+export async function withServices<T>(act: (services: Services, actor: Actor) => Promise<T>): Promise<T> {
   const config = readConfig()
   const { database } = config
   if (database.engine === 'sqlite' && !existsSync(database.path))
-    io.info(`Making a new database: ${database.path}`)
-  const services = await openServices(config, createLog('silent'), PATIENCE_MS)
+    throw new CommandError(
+      'database',
+      `No database at ${database.path}. Check ADIT_DATABASE_URL; \`adit serve\` or \`adit admin migrate\` creates one.`,
+    )
+  return openAndAct(act)
+}
+
+/** Like withServices, but creates the database if there is none. */
+export async function openAndAct<T>(act: (services: Services, actor: Actor) => Promise<T>): Promise<T> {
+  const services = await openServices(readConfig(), createLog('silent'), DATABASE_TIMEOUT_MS)
   try {
     return await act(services, { kind: 'operator', id: operatorName() })
   } finally {
@@ -26,7 +33,15 @@ export async function withServices<T>(
   }
 }
 
-/** In a container the user may have a number and no name. */
+/** Warns of a consequence and asks; without a terminal, --yes is required. */
+export async function confirm(io: Io, consequence: string, yes: boolean): Promise<void> {
+  if (yes) return
+  if (!io.interactive) throw new UsageError(`${consequence} Confirm with --yes.`)
+  io.info([yellow('Warning:'), ` ${consequence}`])
+  if (!(await io.confirm('Continue?'))) throw new CommandError('canceled', 'Canceled. Nothing was changed.')
+}
+
+/** In a container the user may have an ID but no name. */
 function operatorName(): string {
   try {
     return userInfo().username

@@ -11,31 +11,40 @@ export async function create(
   given: { slug: string; name: string | undefined; provisioned: boolean },
   io: Io,
 ): Promise<void> {
-  const made = await withServices(io, async (services, actor) =>
+  const made = await withServices(async (services, actor) =>
     describeWorkspace(services, await createWorkspace(services, actor, given)),
   )
-  io.data(
-    made,
-    `Created the workspace "${made.slug}" (${made.name}); its tunnels live under ${made.tunnelBase}.`,
+  const { slug, name, tunnelBase, provisioned } = made
+  io.data(made, `Created workspace "${slug}" (${name}); tunnel domain ${tunnelBase}.`)
+  io.info(
+    [
+      `It has no API key and no owner yet${provisioned ? '' : ', and edges reject its tunnels until it is provisioned'}. Next:`,
+      `  adit admin key create --workspace ${slug}`,
+      `  adit admin user create you@example.com --workspace ${slug} --role owner`,
+      ...(provisioned ? [] : [`  adit admin workspace provision ${slug}`]),
+    ].join('\n'),
   )
-  io.info(`Mint a key for it: adit admin key create --workspace ${made.slug}`)
 }
 
 export async function list(io: Io): Promise<void> {
-  await withServices(io, (services) =>
+  await withServices((services) =>
     io.list(listAll(services), {
-      SLUG: (one) => one.slug,
-      NAME: (one) => one.name,
-      PROVISIONED: (one) => (one.provisioned ? 'yes' : 'no'),
-      CREATED: (one) => one.createdAt,
-      'TUNNELS UNDER': (one) => one.tunnelBase,
+      columns: {
+        SLUG: (one) => one.slug,
+        NAME: (one) => one.name,
+        PROVISIONED: (one) => (one.provisioned ? 'yes' : 'no'),
+        CREATED: (one) => io.time(one.createdAt),
+        'TUNNEL DOMAIN': (one) => one.tunnelBase,
+      },
+      empty: 'No workspaces. Create one with: adit admin workspace create default --provisioned',
+      shrink: ['NAME', 'TUNNEL DOMAIN'],
     }),
   )
 }
 
 export async function provision(slug: string, io: Io): Promise<void> {
-  const found = await withServices(io, async (services, actor) =>
+  const found = await withServices(async (services, actor) =>
     describeWorkspace(services, await provisionIn(services, actor, slug)),
   )
-  io.data(found, `The workspace "${slug}" is provisioned.`)
+  io.data(found, `Workspace "${slug}" is provisioned: edges open its tunnels.`)
 }

@@ -1,0 +1,248 @@
+// Commands for the operator. They act on the database.
+import { type Command, command } from '../command.ts'
+import { labelOption, yesOption } from './options.ts'
+
+const group = 'Admin'
+const workspaceOption = { value: '<slug>', summary: 'workspace' } as const
+const confirmation = (reason: string) =>
+  `Asks for confirmation if ${reason}; without a terminal, and with --json, --yes is then required.`
+
+const workspaces: readonly Command[] = [
+  command(
+    {
+      name: 'admin workspace create',
+      group,
+      summary: 'create a workspace',
+      arguments: ['slug'],
+      options: {
+        name: { value: '<name>', summary: 'display name (default: the slug)' },
+        provisioned: { summary: 'provision it too, so that edges open its tunnels' },
+      },
+    },
+    async (input, io) => (await import('../admin/workspaces.ts')).create(input, io),
+  ),
+  command({ name: 'admin workspace list', group, summary: 'list workspaces' }, async (_input, io) =>
+    (await import('../admin/workspaces.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'admin workspace provision',
+      group,
+      summary: 'let edges open tunnels of a workspace',
+      arguments: ['slug'],
+    },
+    async ({ slug }, io) => (await import('../admin/workspaces.ts')).provision(slug, io),
+  ),
+]
+
+const keys: readonly Command[] = [
+  command(
+    {
+      name: 'admin key create',
+      group,
+      summary: 'create an API key for a workspace',
+      details: 'Prints only the key to standard output. It is not shown again.',
+      options: { workspace: { ...workspaceOption, required: true }, label: labelOption },
+    },
+    async (input, io) => (await import('../admin/keys.ts')).create(input, io),
+  ),
+  command(
+    {
+      name: 'admin key list',
+      group,
+      summary: 'list API keys of one or all workspaces',
+      options: { workspace: { value: '<slug>', summary: 'only of this workspace' } },
+    },
+    async ({ workspace }, io) => (await import('../admin/keys.ts')).list(workspace, io),
+  ),
+  command(
+    {
+      name: 'admin key revoke',
+      group,
+      summary: 'revoke an API key',
+      details:
+        'Takes effect on every node before the command ends, and cannot be undone. ' +
+        confirmation('it is the last active key of its workspace'),
+      arguments: ['id'],
+      options: { yes: yesOption },
+    },
+    async (input, io) => (await import('../admin/keys.ts')).revoke(input, io),
+  ),
+]
+
+const edges: readonly Command[] = [
+  command(
+    {
+      name: 'admin edge create',
+      group,
+      summary: 'create a credential for an edge',
+      details: 'Prints only the credential to standard output. It is not shown again.',
+      arguments: ['name'],
+    },
+    async ({ name }, io) => (await import('../admin/edges.ts')).create(name, io),
+  ),
+  command({ name: 'admin edge list', group, summary: 'list edges' }, async (_input, io) =>
+    (await import('../admin/edges.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'admin edge revoke',
+      group,
+      summary: 'revoke the credential of an edge',
+      details: `Cannot be undone. ${confirmation('it is the last active edge')}`,
+      arguments: ['id'],
+      options: { yes: yesOption },
+    },
+    async (input, io) => (await import('../admin/edges.ts')).revoke(input, io),
+  ),
+]
+
+const users: readonly Command[] = [
+  command(
+    {
+      name: 'admin user create',
+      group,
+      summary: 'create a link to join a workspace',
+      details:
+        'Prints only the link to standard output. The user opens it to choose a name and a password; it works ' +
+        'once and expires after 24 hours. It starts with ADIT_BASE_URL; set it to the URL of the server.',
+      arguments: ['email'],
+      options: {
+        workspace: { ...workspaceOption, required: true },
+        role: { value: '<role>', summary: 'owner, admin or member', required: true },
+      },
+    },
+    async (input, io) => (await import('../admin/users.ts')).create(input, io),
+  ),
+  command({ name: 'admin user list', group, summary: 'list users' }, async (_input, io) =>
+    (await import('../admin/users.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'admin user reset',
+      group,
+      summary: 'create a link to reset a user’s password',
+      details: 'Prints only the link to standard output. It works once and expires after 24 hours.',
+      arguments: ['email'],
+      options: { 'second-factor': { summary: 'also turn off two-factor authentication' } },
+    },
+    async (input, io) => (await import('../admin/users.ts')).reset(input, io),
+  ),
+  command(
+    {
+      name: 'admin user revoke',
+      group,
+      summary: 'disable a user and end their sessions',
+      details: confirmation('the user is the only owner of a workspace'),
+      arguments: ['email'],
+      options: { yes: yesOption },
+    },
+    async (input, io) => (await import('../admin/users.ts')).revoke(input, io),
+  ),
+  command(
+    { name: 'admin user restore', group, summary: 'enable a disabled user', arguments: ['email'] },
+    async ({ email }, io) => (await import('../admin/users.ts')).restore(email, io),
+  ),
+]
+
+const usage: readonly Command[] = [
+  command(
+    {
+      name: 'admin usage show',
+      group,
+      summary: 'show usage by day, or of one day by edge',
+      details:
+        'Without --day: totals of the days that edges can still report. With --day: the counters of each edge and ' +
+        'epoch (one run of an edge), the 1,000 largest first.',
+      arguments: ['workspace'],
+      options: { day: { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15' } },
+    },
+    async (input, io) => (await import('../admin/usage.ts')).show(input, io),
+  ),
+  command(
+    {
+      name: 'admin usage reset',
+      group,
+      summary: 'delete the usage of a day, of all edges or one',
+      details:
+        'For an edge that reported wrong usage. Revoke the edge first (`adit admin edge revoke`): edges report ' +
+        'cumulative totals, so one that still runs sends its total of that day again. --edge keeps the usage ' +
+        'that other edges reported. The reset is recorded in the audit log.',
+      arguments: ['workspace'],
+      options: {
+        day: { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15', required: true },
+        edge: { value: '<id>', summary: 'only what this edge reported' },
+      },
+    },
+    async (input, io) => (await import('../admin/usage.ts')).reset(input, io),
+  ),
+]
+
+const database: readonly Command[] = [
+  command(
+    {
+      name: 'admin migrate',
+      group,
+      summary: 'create the database, or migrate its schema',
+      details:
+        '`adit serve` does this at every start; use it to prepare a database without starting a server.',
+    },
+    async (_input, io) => (await import('../admin/migrate.ts')).migrate(io),
+  ),
+  command(
+    {
+      name: 'admin backup',
+      group,
+      summary: 'copy the SQLite database to a file',
+      details:
+        'Works while a server uses the database. The copy has everything that was committed when the command ' +
+        'began. It overwrites nothing. The session secret beside the database is not included; keep a copy of it ' +
+        'elsewhere. See docs/operations/backup.md for how to restore.',
+      arguments: ['file'],
+    },
+    async ({ file }, io) => (await import('../admin/backup.ts')).backup(file, io),
+  ),
+  command(
+    {
+      name: 'admin distribute',
+      group,
+      summary: 'distribute usage tables over a Citus cluster',
+      details:
+        'Needs PostgreSQL with Citus. Shards the usage tables by workspace; all other tables become reference ' +
+        'tables. Run it again after an upgrade, which may add tables. Writes to a table wait while its rows move. ' +
+        'See docs/operations/citus.md.',
+    },
+    async (_input, io) => (await import('../admin/distribute.ts')).distribute(io),
+  ),
+  command(
+    {
+      name: 'admin nodes',
+      group,
+      summary: 'list running nodes and whether they are up to date',
+      details:
+        'HEARTBEAT: when the node last wrote one, by its own clock; it does every 5 seconds. CHANGES: whether it has ' +
+        'applied the whole change log. LEASE: whether it may still answer from its cache.\n' +
+        'A node that was killed or hangs is listed until a revocation has waited for it, once and for 2 seconds.',
+    },
+    async (_input, io) => (await import('../admin/nodes.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'admin demo',
+      group,
+      summary: 'fill a workspace with a year of sample usage',
+      details: 'For trying things out. It cannot be undone; running it again changes only the current day.',
+      options: { workspace: { value: '<slug>', summary: 'workspace (default: "default")' } },
+    },
+    async ({ workspace }, io) => (await import('../admin/demo.ts')).demo(workspace ?? 'default', io),
+  ),
+]
+
+export const adminCommands: readonly Command[] = [
+  ...workspaces,
+  ...keys,
+  ...edges,
+  ...users,
+  ...usage,
+  ...database,
+]

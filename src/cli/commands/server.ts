@@ -1,0 +1,18 @@
+// The command that runs the control plane.
+import { settings } from '../../config.ts'
+import { type Command, command } from '../command.ts'
+
+export const serverCommands: readonly Command[] = [
+  command(
+    {
+      name: 'serve',
+      group: 'Server',
+      summary: 'run the control plane: API, dashboard and edge API',
+      details:
+        'Creates the database if there is none, and migrates its schema. SIGTERM and SIGINT stop it after open ' +
+        'requests are completed; a second signal stops it at once.',
+      environment: settings,
+    },
+    async (_input, io) => (await import('../serve.ts')).serve(io),
+  ),
+]

@@ -1,0 +1,94 @@
+// Commands that open tunnels, run an edge, and manage the keys of an edge without a control plane.
+import { edgeSettings } from '../../config/edge.ts'
+import { settings } from '../../config.ts'
+import { type Command, command } from '../command.ts'
+import { API_ACCESS, apiOptions, labelOption } from './options.ts'
+
+const group = 'Tunnels'
+const TOKENS_FILE = 'tokens.json'
+const tokensFileOption = { value: '<path>', summary: `tokens file (default: ./${TOKENS_FILE})` } as const
+
+export const tunnelCommands: readonly Command[] = [
+  command(
+    {
+      name: 'tunnel',
+      group,
+      summary: 'expose a local server at a public URL',
+      details:
+        'The target is a port of this machine, or host:port:\n' +
+        '  adit tunnel 3000\n' +
+        '  adit tunnel 192.168.1.20:8080 --name my-app\n' +
+        'Prints the public URL, then a line for each request, until it is stopped. Reconnects by itself. With ' +
+        '--json, each line is an event: open, request or lost.\n' +
+        'The edge is --edge or ADIT_EDGE_URL, or else the one at the tunnel domain of the workspace; for tunnels ' +
+        `under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.\n\n${API_ACCESS}`,
+      arguments: ['target'],
+      options: {
+        name: { value: '<name>', summary: 'first label of the host name (default: random)' },
+        edge: { value: '<url>', summary: 'edge (default: ADIT_EDGE_URL)' },
+        ...apiOptions,
+      },
+    },
+    async (input, io) => (await import('../tunnel.ts')).tunnel(input, io),
+  ),
+  command(
+    {
+      name: 'edge',
+      group,
+      summary: 'run an edge, the public end of tunnels',
+      details:
+        'Verifies API keys with the control plane at ADIT_URL and reports usage to it. ADIT_EDGE_KEY is the ' +
+        'credential of this edge; create one there with:\n' +
+        '  adit admin edge create edge-1\n' +
+        'With --tokens-file it verifies keys against a file and needs no control plane.',
+      options: {
+        'tokens-file': { value: '<path>', summary: 'verify keys against this file, without a control plane' },
+      },
+      environment: {
+        ADIT_URL: { summary: 'URL of the control plane', fallback: '' },
+        ADIT_EDGE_KEY: { summary: 'credential of this edge', fallback: '' },
+        ...edgeSettings,
+        ADIT_TUNNEL_DOMAIN: {
+          ...settings.ADIT_TUNNEL_DOMAIN,
+          summary: 'domain of its tunnels; used with --tokens-file only',
+        },
+        ADIT_LOG_LEVEL: settings.ADIT_LOG_LEVEL,
+      },
+    },
+    async (input, io) => (await import('../edge.ts')).edge(input, io),
+  ),
+  command(
+    {
+      name: 'tokens-file add',
+      group,
+      summary: 'create a key for an edge without a control plane',
+      details:
+        'Prints only the key to standard output; it is not shown again. The file stores its SHA-256. A running ' +
+        'edge reloads the file within a second.',
+      arguments: ['workspace'],
+      options: { label: labelOption, file: tokensFileOption },
+    },
+    async ({ file = TOKENS_FILE, ...given }, io) =>
+      (await import('../tokens-file.ts')).add({ ...given, file }, io),
+  ),
+  command(
+    {
+      name: 'tokens-file list',
+      group,
+      summary: 'list the keys in a tokens file',
+      options: { file: tokensFileOption },
+    },
+    async ({ file = TOKENS_FILE }, io) => (await import('../tokens-file.ts')).list(file, io),
+  ),
+  command(
+    {
+      name: 'tokens-file remove',
+      group,
+      summary: 'remove a key from a tokens file',
+      details: 'A running edge rejects the key, and closes the tunnels it opened, within a second.',
+      arguments: ['id'],
+      options: { file: tokensFileOption },
+    },
+    async ({ id, file = TOKENS_FILE }, io) => (await import('../tokens-file.ts')).remove(id, file, io),
+  ),
+]

@@ -1,0 +1,43 @@
+// Text with color. Styles are kept apart from the text until it is written, so that control characters in data can be
+// removed without removing ours, and tables can measure what is visible.
+import { styleText } from 'node:util'
+
+export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'
+
+export interface Styled {
+  readonly style: Style
+  readonly text: string
+}
+
+export type Text = string | Styled | readonly Text[]
+
+const styled =
+  (style: Style) =>
+  (text: string): Styled => ({ style, text })
+
+export const bold = styled('bold')
+export const dim = styled('dim')
+export const green = styled('green')
+export const yellow = styled('yellow')
+export const red = styled('red')
+export const cyan = styled('cyan')
+
+export function plain(text: Text): string {
+  if (typeof text === 'string') return text
+  return 'style' in text ? text.text : text.map(plain).join('')
+}
+
+/** Colors only on a terminal that has them: `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. */
+export function render(text: Text, stream: NodeJS.WriteStream): string {
+  if (typeof text === 'string') return stripControl(text)
+  if ('style' in text) return styleText(text.style, stripControl(text.text), { stream })
+  return text.map((part) => render(part, stream)).join('')
+}
+
+export const joinLines = (lines: readonly Text[]): Text =>
+  lines.flatMap((line, index) => (index === 0 ? [line] : ['\n', line]))
+
+/** Data from a server must not move the cursor or reorder the line: such characters are shown as U+FFFD. */
+export const stripControl = (text: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
+  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu, '\ufffd')

@@ -1,0 +1,50 @@
+// Settings of `adit edge`.
+import { resolve } from 'node:path'
+import { settings } from '../config.ts'
+import { createReader, setting } from './setting.ts'
+import { readAddresses, readInteger, readPublicEndpoint } from './values.ts'
+
+export const edgeSettings = {
+  ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
+  ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', '8081', (text) =>
+    readInteger(text, 0, 65_535),
+  ),
+  ADIT_EDGE_PUBLIC: setting(
+    'public scheme and port if a proxy is in front: https, or e.g. https:8443',
+    '',
+    readPublicEndpoint,
+  ),
+  ADIT_EDGE_TRUSTED_PROXIES: setting(
+    'comma-separated addresses or networks of proxies whose X-Forwarded-For is trusted',
+    '127.0.0.0/8,::1',
+    readAddresses,
+  ),
+  ADIT_EDGE_FOLDER: setting(
+    'folder for usage that is not reported yet; each edge needs its own',
+    './data/edge',
+    resolve,
+  ),
+  ADIT_EDGE_PIPENET_PORT: setting('port for stock pipenet clients; empty for none', '', (text) =>
+    text === '' ? undefined : readInteger(text, 1, 65_535),
+  ),
+}
+
+export type EdgeConfig = ReturnType<typeof readEdgeConfig>
+
+export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
+  const { read, throwErrors } = createReader(environment)
+  const config = {
+    host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
+    port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
+    publicEndpoint: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
+    trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES', edgeSettings.ADIT_EDGE_TRUSTED_PROXIES),
+    folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
+    pipenetPort: read('ADIT_EDGE_PIPENET_PORT', edgeSettings.ADIT_EDGE_PIPENET_PORT),
+    tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
+    logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
+    controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
+    credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
+  }
+  throwErrors()
+  return Object.freeze(config)
+}

@@ -1,0 +1,46 @@
+// The environment of commands, apart from the settings of servers.
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { settings } from '../config.ts'
+import { edgeSettings } from './edge.ts'
+
+/** Variables of commands other than `adit serve`. */
+const otherVariables = new Set([
+  'ADIT_URL',
+  'ADIT_API_KEY',
+  'ADIT_EDGE_KEY',
+  'ADIT_EDGE_URL',
+  ...Object.keys(edgeSettings),
+])
+
+/** ADIT_ variables that no command reads: most likely typos. */
+export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): string[] {
+  return Object.keys(environment).filter(
+    (name) => name.startsWith('ADIT_') && !Object.hasOwn(settings, name) && !otherVariables.has(name),
+  )
+}
+
+/** The API, the key for it, and an edge. */
+export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) {
+  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL } = environment
+  return {
+    url: ADIT_URL?.trim() || undefined,
+    apiKey: ADIT_API_KEY?.trim() || undefined,
+    edgeUrl: ADIT_EDGE_URL?.trim() || undefined,
+  }
+}
+
+/** In the user's configuration folder (XDG). */
+export function profilesPath(environment: NodeJS.ProcessEnv = process.env): string {
+  const { XDG_CONFIG_HOME, HOME } = environment
+  return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
+}
+
+/** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
+export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
+
+/** How to call this program in printed commands: after `npm start` in a clone, `adit` is not on the PATH. */
+export const commandName = (): string =>
+  process.env.npm_lifecycle_event === 'start' ? 'npm exec --no -- adit' : 'adit'
+
+export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'

@@ -1,0 +1,38 @@
+// A setting: an environment variable with its default and its parser.
+
+export interface Setting<T> {
+  /** For the list of environment variables in `--help`. */
+  readonly summary: string
+  readonly fallback: string
+  /** Parses the value; throws an Error that completes "<name> …", e.g. "must be A or B". */
+  read(text: string): T
+}
+
+export const setting = <T>(summary: string, fallback: string, read: (text: string) => T): Setting<T> => ({
+  summary,
+  fallback,
+  read,
+})
+
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+/** Reads settings and collects their errors, so that all of them are reported together. */
+export function createReader(environment: NodeJS.ProcessEnv) {
+  const errors: string[] = []
+  return {
+    errors,
+    read<T>(name: string, { fallback, read }: Setting<T>): T {
+      try {
+        return read(environment[name]?.trim() || fallback)
+      } catch (error) {
+        errors.push(`${name} ${(error as Error).message}`)
+        return undefined as T
+      }
+    },
+    throwErrors(): void {
+      if (errors.length > 0) throw new ConfigError(`Invalid configuration:\n  ${errors.join('\n  ')}`)
+    },
+  }
+}

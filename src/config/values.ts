@@ -1,0 +1,72 @@
+// Parsers of values. Their errors do not repeat the value, which may contain a password.
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { isDnsLabel } from '../net/hostname.ts'
+import type { Target } from '../store/store.ts'
+
+export function readInteger(text: string, min: number, max: number): number {
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
+  return number
+}
+
+export function readBaseUrl(text: string): string | undefined {
+  if (text === '') return undefined
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
+    throw new Error(
+      'must be an http or https URL without user, query or fragment, e.g. https://adit.example.com',
+    )
+  return url.href.replace(/\/$/, '')
+}
+
+export function readDatabaseUrl(text: string): Target {
+  if (text.startsWith('sqlite:')) {
+    const path = text.slice('sqlite:'.length).replace(/^\/\/(?=.)/, '')
+    if (path === '' || path === ':memory:') throw new Error('must name a file, e.g. sqlite:./data/adit.db')
+    return { engine: 'sqlite', path: resolve(path) }
+  }
+  const url = /^postgres(ql)?:\/\//.test(text) ? URL.parse(text) : null
+  // A Unix socket is given as the parameter `host`.
+  if (url && (url.hostname || url.searchParams.has('host'))) return { engine: 'postgres', url: text }
+  throw new Error('must be sqlite:<path> or postgres://user:password@host:port/database')
+}
+
+export function readSmtpUrl(text: string): string | undefined {
+  if (text === '') return undefined
+  const url = URL.parse(text)
+  if (!url || !/^smtps?:$/.test(url.protocol) || !url.hostname)
+    throw new Error('must be smtp://host:port or smtps://host:port, with user:password@ if needed')
+  return text
+}
+
+export interface PublicEndpoint {
+  scheme: 'http' | 'https'
+  port: number | undefined
+}
+
+export function readPublicEndpoint(text: string): PublicEndpoint | undefined {
+  if (text === '') return undefined
+  const [, scheme, port] = /^(https?)(?::(\d{1,5}))?$/.exec(text) ?? []
+  if (scheme !== 'http' && scheme !== 'https')
+    throw new Error('must be http or https, with :<port> if needed')
+  return { scheme, port: port === undefined ? undefined : readInteger(port, 1, 65_535) }
+}
+
+export function readAddresses(text: string): string[] {
+  const addresses = text.split(',').flatMap((address) => address.trim() || [])
+  for (const text of addresses) {
+    const [address = '', bits = '0', ...rest] = text.split('/')
+    const version = isIP(address)
+    const bitsMax = version === 4 ? 32 : 128
+    if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > bitsMax || rest.length > 0)
+      throw new Error('must be comma-separated IP addresses or networks, e.g. 10.0.0.0/8')
+  }
+  return addresses
+}
+
+export function readDomain(text: string): string {
+  if (!text.split('.').every(isDnsLabel) || text.length > 180)
+    throw new Error('must be a domain name in lower case, e.g. tunnels.example.com')
+  return text
+}

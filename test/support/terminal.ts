@@ -1,0 +1,36 @@
+// A command on a pseudo-terminal, which `script` provides.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { atEnd, type Test } from './cleanup.ts'
+import { root } from './process.ts'
+import { until } from './until.ts'
+
+export const hasTerminal = existsSync('/usr/bin/script')
+export const NO_TERMINAL = '"script" is not installed'
+
+/** Columns are set before the command starts. */
+export function atTerminal(t: Test, words: string[], env: Record<string, string>, columns = 80) {
+  const command = [process.execPath, join(root, 'bin/adit.js'), ...words].map((word) => `'${word}'`).join(' ')
+  const child = spawn('script', ['-qefc', `stty cols ${columns}; exec ${command}`, '/dev/null'], {
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  atEnd(t, () => child.kill('SIGKILL'))
+  let output = ''
+  let answered = 0
+  child.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  return {
+    output: () => output.replaceAll('\r\n', '\n'),
+    ended,
+    /** Waits for the prompt, after the one answered before, and types. */
+    async answer(prompt: string, text: string) {
+      await until(prompt, () => output.includes(prompt, answered), 10_000)
+      answered = output.indexOf(prompt, answered) + prompt.length
+      child.stdin.write(text)
+    },
+  }
+}
