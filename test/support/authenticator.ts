@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** What an authenticator shows (RFC 6238), some steps of 30 s from now. */
+/** The TOTP code (RFC 6238) of the current 30-second step, or of one that many steps later. */
 export function codeOf(secret: string, steps = 0): string {
   const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
   const bits = [...secret].map((letter) => digits.indexOf(letter).toString(2).padStart(5, '0')).join('')

@@ -1,19 +1,19 @@
-// A balancer as people put it in front of nodes: it keeps connections to them open, asks each now and then whether it is
-// ready, and sends requests to those that are. It never repeats a request, so whatever a node fails is seen.
+// A load balancer with health checks and keep-alive connections to the nodes. It never retries a request, so every
+// failure of a node is seen.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { atEnd, type Test } from './cleanup.ts'
 
 const ASK_EVERY_MS = 150
-/** Of one connection only, and not for whoever is behind. */
+/** Hop-by-hop headers. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding']
 
 export interface Balancer {
   url: string
-  /** Requests that a node did not answer, and why. */
+  /** Requests without a response from the node, with the error. */
   failures: string[]
-  /** How many nodes say that they are ready. */
+  /** How many nodes are ready. */
   ready(): number
 }
 

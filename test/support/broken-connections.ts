@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { createRandom } from './random.ts'
 
-/** The bytes of a client that behaves well. */
+/** The bytes of a well-behaved client. */
 export interface Opening {
   name: string
   bytes: Buffer
@@ -87,7 +87,7 @@ function clientHello(host: string): Buffer {
   return Buffer.concat([Buffer.from([22, 3, 1]), sized(Buffer.from([1, 0]), sized(hello))])
 }
 
-/** Every prefix of every opening, with the endings in turn. */
+/** Every prefix of every opening, alternating between the endings. */
 export function* everyPrefix(openings: readonly Opening[]): Generator<BrokenConnection> {
   let made = 0
   for (const opening of openings)
@@ -121,7 +121,7 @@ export function* randomCuts(
 
 const CONCURRENCY = 32
 const STALLED_MAX = 200
-/** A server that is still waiting for the rest of a request says nothing. */
+/** A server that is waiting for the rest of a request sends nothing. */
 const RESPONSE_WAIT_MS = 10
 const CLOSE_WAIT_MS = 200
 
@@ -186,7 +186,7 @@ function within(ms: number, ...events: Promise<unknown>[]): Promise<unknown> {
   return Promise.race([promise, ...events]).finally(() => clearTimeout(timer))
 }
 
-/** How many descriptors a process has open; undefined where the system does not tell. */
+/** The open descriptors of a process; undefined without /proc. */
 export const openDescriptors = (pid: number): number | undefined => {
   try {
     return readdirSync(`/proc/${pid}/fd`).length
@@ -195,6 +195,6 @@ export const openDescriptors = (pid: number): number | undefined => {
   }
 }
 
-/** Lines of a log that are no log lines, or tell of an error: those of an unhandled one are both. */
+/** Lines that are not JSON log entries, such as a stack trace, or have the level error or higher. */
 export const errorsIn = (stderr: string): string[] =>
   stderr.split('\n').filter((line) => line !== '' && !/^\{"level":"(debug|info|warn)"/.test(line))

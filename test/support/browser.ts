@@ -1,4 +1,4 @@
-// A real Chromium: the one out of npm, which is built for x64 Linux, or the system's own elsewhere.
+// A real Chromium: from npm on x64 Linux, the system's elsewhere.
 import { existsSync } from 'node:fs'
 import chromiumFromNpm from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
@@ -17,7 +17,7 @@ const QUIET = [
   '--disable-component-update',
 ]
 
-/** Undefined where there is no browser to be had: then the test says so and is skipped. */
+/** Undefined if there is none; the test is then skipped. */
 export async function openBrowser(t: Test): Promise<Browser | undefined> {
   const system = SYSTEM.find((path) => existsSync(path))
   const fromNpm = process.platform === 'linux' && process.arch === 'x64'

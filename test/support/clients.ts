@@ -1,4 +1,4 @@
-// Clients that work on several nodes without pause, as the documentation asks them to, and write down what they are told.
+// Clients that send requests to several nodes continuously, retry as documented, and record what was acknowledged.
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,11 +13,11 @@ import { assertKept, assertKnown, type Ledger } from './ledger.ts'
 import { type Answer, type Call, caller, operator } from './server.ts'
 import { until } from './until.ts'
 
-/** Nobody is left waiting for longer, whatever is wrong with the database. */
-const ANSWERED_WITHIN_MS = 12_000
+/** The longest time to any response, whatever state the database is in. */
+const RESPONSE_TIMEOUT_MS = 12_000
 const RECOVERED_WITHIN_MS = 2_000
 const PAUSE_MS = 60
-/** A node has ten connections. */
+/** More than the ten connections of a node's pool. */
 const REQUESTS_AT_ONCE = 12
 
 export interface Secrets {
@@ -42,7 +42,7 @@ export async function populate(database: string): Promise<Secrets> {
   return { key: key.token, edge: edge.token }
 }
 
-/** A request by when it was sent and how long its answer took. */
+/** When a request was sent, and how long its response took. */
 interface Asked {
   what: string
   at: number
@@ -51,19 +51,19 @@ interface Asked {
 
 export interface Clients {
   readonly ledger: Ledger
-  /** Every request that was answered with 503. */
+  /** Every request with the response 503. */
   readonly unavailable: readonly Asked[]
   readonly answered: number
   readonly slowestMs: number
-  /** So many made, revoked and reported something that whatever happens now happens to somebody. */
+  /** Waits until enough creations, revocations and reports are in progress for a fault to affect some. */
   areAtWork(): Promise<unknown>
-  /** New requests on each node, more at once than it has connections, are served: none is lent a connection that is dead. */
+  /** More concurrent requests per node than its pool has connections succeed: the pool hands out no dead connection. */
   assertServing(): Promise<void>
-  /** The database was there again at that moment; two seconds later everybody is served, and stays so. */
+  /** Asserts that all requests succeed from two seconds after the database came back at that time. */
   assertRecovered(t: TestContext, back: number): Promise<void>
-  /** Each finishes what it is at: what was answered with 503 is repeated until it is done. */
+  /** Stops the clients; each first retries its last request until it succeeds. */
   finish(): Promise<void>
-  /** What is there, in the database and through each node, is exactly what was acknowledged. */
+  /** Asserts that the database and each node have exactly what was acknowledged. */
   assertExact(database: string): Promise<void>
 }
 
@@ -77,47 +77,53 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
   let slowestMs = 0
   let over = false
 
-  async function ask(call: Call, method: string, path: string, init: Parameters<Call>[2]): Promise<Answer> {
+  async function send(call: Call, method: string, path: string, init: Parameters<Call>[2]): Promise<Answer> {
     const at = performance.now()
-    const answer = await call(method, path, init)
-    const asked = { what: `${method} ${path}`, at, ms: Math.round(performance.now() - at) }
+    const response = await call(method, path, init)
+    const sent = { what: `${method} ${path}`, at, ms: Math.round(performance.now() - at) }
     answered += 1
-    slowestMs = Math.max(slowestMs, asked.ms)
-    assert.ok(asked.ms < ANSWERED_WITHIN_MS, `${asked.what} took ${asked.ms} ms`)
-    if (answer.status === 503) {
-      unavailable.push(asked)
-      assert.deepEqual(Object.keys(answer.json), ['error', 'message'], answer.text)
-      assert.equal(answer.json.error, 'unavailable')
-      assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+    slowestMs = Math.max(slowestMs, sent.ms)
+    assert.ok(sent.ms < RESPONSE_TIMEOUT_MS, `${sent.what} took ${sent.ms} ms`)
+    if (response.status === 503) {
+      unavailable.push(sent)
+      assert.deepEqual(Object.keys(response.json), ['error', 'message'], response.text)
+      assert.equal(response.json.error, 'unavailable')
+      assert.ok(Number(response.headers.get('retry-after')) >= 1)
     }
-    return answer
+    return response
   }
 
-  /** Again after a 503, until it is done. */
-  async function insist(call: Call, method: string, path: string, init: Parameters<Call>[2], wanted: number) {
+  /** Retries after a 503 until it succeeds. */
+  async function sendUntilDone(
+    call: Call,
+    method: string,
+    path: string,
+    init: Parameters<Call>[2],
+    wanted: number,
+  ) {
     for (let attempt = 1; ; attempt++) {
-      const answer = await ask(call, method, path, init)
-      // A revocation that was carried out although nobody could say so: then there is nothing left to revoke.
-      if (method === 'DELETE' && answer.status === 404 && attempt > 1) return answer
-      if (answer.status !== 503) {
-        assert.equal(answer.status, wanted, `${method} ${path}: ${answer.text}`)
-        return answer
+      const response = await send(call, method, path, init)
+      // The revocation was committed although its response was lost.
+      if (method === 'DELETE' && response.status === 404 && attempt > 1) return response
+      if (response.status !== 503) {
+        assert.equal(response.status, wanted, `${method} ${path}: ${response.text}`)
+        return response
       }
       await sleep(PAUSE_MS)
     }
   }
 
-  async function makeAndRevoke(call: Call, name: string, number: number): Promise<void> {
+  async function createAndRevoke(call: Call, name: string, number: number): Promise<void> {
     const headers = { 'idempotency-key': `${name}-${number}` }
-    const { id, token } = (await insist(call, 'POST', '/tokens', { headers }, 201)).json
-    assert.ok(!ledger.created.has(id), 'two creations were told the same key')
+    const { id, token } = (await sendUntilDone(call, 'POST', '/tokens', { headers }, 201)).json
+    assert.ok(!ledger.created.has(id), 'two creations returned the same key')
     ledger.created.set(id, token)
-    await insist(call, 'GET', '/usage?days=1', {}, 200)
+    await sendUntilDone(call, 'GET', '/usage?days=1', {}, 200)
     if (number % 3 !== 0) return
-    await insist(call, 'DELETE', `/tokens/${id}`, {}, 200)
+    await sendUntilDone(call, 'DELETE', `/tokens/${id}`, {}, 200)
     ledger.revoked.add(id)
     for (const other of publicCalls) {
-      const { status } = await ask(other, 'GET', '/workspace', { key: token })
+      const { status } = await send(other, 'GET', '/workspace', { key: token })
       assert.ok(status === 401 || status === 503, `a revoked key was answered with ${status}`)
     }
   }
@@ -127,7 +133,13 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
     ledger.bytes[client] = bytesIn
     const counters = [{ workspace: 'acme', day, requests: 1, bytesIn, bytesOut: 0, events: 0 }]
     const body = JSON.stringify({ epoch: `client-${client}`, counters })
-    await insist(call, 'POST', '/usage', { body, headers: { 'content-type': 'application/json' } }, 200)
+    await sendUntilDone(
+      call,
+      'POST',
+      '/usage',
+      { body, headers: { 'content-type': 'application/json' } },
+      200,
+    )
   }
 
   const work = Promise.all(
@@ -135,13 +147,13 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
       const node = client % nodes.length
       const name = `client-${client}-${Math.random()}`
       for (let number = 0; !over; number++) {
-        await makeAndRevoke(publicCalls[node] as Call, name, number)
+        await createAndRevoke(publicCalls[node] as Call, name, number)
         await report(edgeCalls[node] as Call, client)
         await sleep(PAUSE_MS)
       }
     }),
   )
-  // Told when they are asked to finish; until then the test is about something else.
+  // Reported by finish(); until then the test asserts other things.
   work.catch(() => {})
 
   const clients: Clients = {
@@ -173,7 +185,7 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
       await clients.finish()
       const last = Math.round(Math.max(...unavailable.map(({ at }) => at)) - back)
       t.diagnostic(
-        `${answered} answers, ${unavailable.length} of them 503, of which the last was asked for ${last} ms after the ` +
+        `${answered} answers, ${unavailable.length} of them 503, of which the last was sent for ${last} ms after the ` +
           `database was back; the slowest took ${slowestMs} ms; ${ledger.created.size} keys`,
       )
       const late = unavailable.filter(({ at }) => at > back + RECOVERED_WITHIN_MS)

@@ -1,4 +1,4 @@
-// A database of its own for each test, on either engine, gone when the test ends.
+// A database for each test, on either engine, removed when the test ends.
 import { randomBytes } from 'node:crypto'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ export const TEMPLATES = { sqlite: 'TEST_SQLITE_TEMPLATE', postgres: 'TEST_POSTG
 const MISSING_SETUP = 'Run the tests through "npm test": its global setup starts PostgreSQL.'
 const SQLITE_FILE = 'adit.db'
 
-/** For every server of the tests; PostgreSQL asks for one. */
+/** ADIT_SECRET of every test server; required with PostgreSQL. */
 export const SECRET = 'only-for-tests-0123456789abcdefghijklmn'
 
 /** An empty database. Returns the value for ADIT_DATABASE_URL. */

@@ -1,4 +1,4 @@
-// An OpenID Connect provider that answers whatever a test tells it to: well-formed by default, hostile on request.
+// An OpenID Connect provider whose responses a test controls: valid by default.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -19,9 +19,9 @@ export interface Behavior {
   userinfo?: Claims
   /** Merged into the discovery document. */
   discovery?: Claims
-  /** Takes over the token endpoint. */
+  /** Replaces the token endpoint. */
   onToken?: (request: IncomingMessage, response: ServerResponse) => void
-  /** Merged into the parameters the browser comes back with. */
+  /** Merged into the query parameters of the redirect back. */
   returned?: Record<string, string>
 }
 

@@ -1,4 +1,4 @@
-// Asks a server the same things over and over, in a process of its own, and reports how long each response took.
+// Sends the same requests to a server repeatedly, from its own process, and reports the latency of each response.
 import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './latency.ts'
@@ -25,7 +25,7 @@ function ask({ url, key }: Target): Promise<number> {
 }
 
 const targets: Target[] = JSON.parse(process.argv[2] as string)
-// Not counted: connections are opened and code is loaded.
+// Warm-up: connections are opened and code is loaded.
 for (const target of [...targets, ...targets]) await ask(target)
 process.once('message', () => {
   stopping = true

@@ -1,4 +1,4 @@
-// Asserts that other requests are not held up while a server is under a load.
+// Asserts that a load does not delay other requests.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,11 +12,11 @@ export interface Target {
   key?: string
 }
 
-/** How much longer than without the load. */
+/** Allowed increase over the latency without the load. */
 const MEDIAN_ADDED_MAX_MS = 100
 const ADDED_MAX_MS = 300
 const BASELINE_MS = 500
-/** Other work on the machine can spoil a round; a server that blocks spoils every one. */
+/** Other processes can disturb a round; a server that blocks fails every round. */
 const ROUNDS = 5
 
 const probe = fileURLToPath(new URL('./latency-probe.ts', import.meta.url))

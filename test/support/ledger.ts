@@ -1,17 +1,17 @@
-// What clients were told was done. The database is held against it: nothing acknowledged may be lost, nothing done twice.
+// What servers acknowledged to clients. Compared with the database: nothing may be lost or done twice.
 import assert from 'node:assert/strict'
 import pg from 'pg'
 import type { Call } from './server.ts'
 
 export interface Ledger {
-  /** The raw keys by their ids. */
+  /** Raw keys by id. */
   readonly created: Map<string, string>
   readonly revoked: Set<string>
-  /** The total that each client reported last. */
+  /** The last reported total of each client. */
   readonly bytes: number[]
 }
 
-/** For databases in which, but for one key to begin with, nobody else made anything. */
+/** For databases that, besides one initial key, only these clients write to. */
 export async function assertKept(ledger: Ledger, database: string): Promise<void> {
   const { created, revoked, bytes } = ledger
   const client = new pg.Client(database)
@@ -37,10 +37,10 @@ export async function assertKept(ledger: Ledger, database: string): Promise<void
   await client.end()
 }
 
-/** More would only take longer. */
+/** A sample keeps the check quick. */
 const GOOD_KEYS_TRIED = 40
 
-/** A node answers by what was acknowledged, whichever node that was. */
+/** Asserts that a node accepts exactly the acknowledged keys, whichever node acknowledged them. */
 export async function assertKnown({ created, revoked, bytes }: Ledger, call: Call): Promise<void> {
   const total = bytes.reduce((sum, each) => sum + each, 0)
   assert.equal((await call('GET', '/usage?days=2')).json.totalBytes, total)

@@ -1,10 +1,10 @@
-// More keys than a workspace could be given through the API in the time of a test.
+// Inserts many keys directly: through the API it would take too long for a test.
 import { sql } from 'kysely'
 import type { Store } from '../../src/store/store.ts'
 
 const ROWS_AT_ONCE = 500
 
-/** Revoked ones, as a loop of creations and revocations leaves them behind; returns their ids, newest first. */
+/** Inserts revoked keys and returns their ids, newest first. */
 export async function insertRevokedKeys(store: Store, workspaceId: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, index) => `tok_${String(index).padStart(26, '0')}`)
   await store.transaction(async (db) => {
@@ -25,7 +25,7 @@ export async function insertRevokedKeys(store: Store, workspaceId: string, count
         )
         .execute()
   })
-  // As autovacuum does after as many changes; without it the planner takes the table for a small one.
+  // As autovacuum would; without statistics the planner assumes a small table.
   if (store.engine === 'postgres') await sql`analyze api_keys`.execute(store.db)
   return ids.reverse()
 }

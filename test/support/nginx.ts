@@ -1,4 +1,4 @@
-// A real nginx, with a configuration that the documents show.
+// A real nginx with a configuration from the documentation.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,10 +10,10 @@ import { createFolder } from './databases.ts'
 import { root } from './process.ts'
 import { until } from './until.ts'
 
-/** Undefined where there is none. */
+/** Undefined if it is not installed. */
 export const nginx = ['nginx', '/usr/sbin/nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
 
-/** With what a reader would put in place of what is shown. */
+/** Replaces the example's addresses and paths. */
 export async function startNginx(
   t: Test,
   port: number,
@@ -26,7 +26,7 @@ export async function startNginx(
     assert.ok(configuration.includes(shown), shown)
     configuration = configuration.replaceAll(shown, real)
   }
-  // Where it may write, whoever runs the test.
+  // Writable without root.
   const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )

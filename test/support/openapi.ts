@@ -1,4 +1,4 @@
-// Holds answers against the OpenAPI document that the server itself serves, with a validator that is not ours.
+// Validates responses against the OpenAPI document that the server serves, with an independent validator.
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -15,10 +15,10 @@ export interface Document {
   components: { responses: Record<string, Described> }
 }
 
-/** Headers that are sent whenever they are described. */
+/** Headers that must be present if the document describes them. */
 const ALWAYS = ['X-Request-Id', 'Access-Control-Allow-Origin', 'X-Adit-Workspace', 'X-Adit-Key-Id']
 
-/** Every object in the document's schemas is closed, so that a field too many is found as well as one too few. */
+/** Closes every object schema, so that undocumented fields fail as well. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -34,7 +34,7 @@ export function createJudge(document: Document) {
   ajv.addSchema({ $id: 'doc', ...(closed(document) as object) })
   const compiled = new Map<string, ValidateFunction>()
 
-  /** Fails unless the document describes exactly such an answer to that operation. */
+  /** Fails unless the document describes this response of the operation. */
   return function judge(path: string, method: string, answer: Answer): void {
     const what = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 200)}`
     const responses = document.paths[path]?.[method.toLowerCase()]?.responses

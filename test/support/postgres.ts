@@ -1,5 +1,5 @@
-// A real PostgreSQL out of npm, started from a copy of its files: so it needs no install script, and as root it runs
-// as the user nobody, who could not read a clone in a private folder.
+// A real PostgreSQL from npm, run from a copy of its files: it needs no install script, and under root it runs as the
+// user nobody, who may not have access to the clone.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -23,23 +23,23 @@ import { freePort } from './ports.ts'
 import { until } from './until.ts'
 
 export interface Server {
-  /** Without a database at its end. */
+  /** Without a database name. */
   readonly url: string
   start(): Promise<void>
-  /** `fast` ends sessions and shuts down cleanly, `kill` is a power cut. */
+  /** `fast` closes sessions and shuts down cleanly; `kill` simulates a power failure. */
   stop(how: 'fast' | 'kill'): Promise<void>
-  /** Stops every process of it where it stands: connections stay open and nothing answers. */
+  /** SIGSTOP to every process: connections stay open without a response. */
   freeze(): void
   thaw(): void
 }
 
 export interface Standby extends Server {
-  /** Lets it be written to, and returns when it can. */
+  /** Promotes it, and returns when it accepts writes. */
   promote(): Promise<void>
 }
 
 export interface Cluster extends Server {
-  /** A server that follows this one, which from then on acknowledges nothing that the other does not have. */
+  /** A synchronous standby: commits are acknowledged only when it has them too. */
   standby(): Promise<Standby>
   remove(): Promise<void>
 }
@@ -70,7 +70,7 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
       const standby = serverOn(native, copy, await freePort(), following)
       standbys.push({ ...standby, promote: () => ask(standby, 'select pg_promote()').then(() => {}) })
       await standby.start()
-      // Only now: until somebody follows, nothing that was written would be acknowledged.
+      // Only now: without a connected standby no commit would be acknowledged.
       await ask(primary, "alter system set synchronous_standby_names = '*'")
       await ask(primary, 'select pg_reload_conf()')
       const isFollowed = "select 1 from pg_stat_replication where sync_state = 'sync'"
@@ -103,7 +103,7 @@ function serverOn(native: string, data: string, port: number, settings: string[]
       try {
         process.kill(each, `SIG${signal}`)
       } catch {
-        // A session that ended while we were looking.
+        // The session has ended meanwhile.
       }
   }
 
@@ -128,7 +128,7 @@ function serverOn(native: string, data: string, port: number, settings: string[]
     async stop(how) {
       if (!server || !isRunning()) return
       const gone = once(server, 'exit')
-      // SIGQUIT makes it abandon everything at once, as a power cut would, but takes its children along.
+      // SIGQUIT aborts without a checkpoint, as a power failure would, and ends the child processes too.
       server.kill(how === 'fast' ? 'SIGINT' : 'SIGQUIT')
       await gone
     },
@@ -137,7 +137,7 @@ function serverOn(native: string, data: string, port: number, settings: string[]
   }
 }
 
-/** What pg_basebackup would do, which is not among the programs out of npm. */
+/** Does what pg_basebackup does, which the npm package lacks. */
 async function copyWhileRunning(server: Server, data: string, copy: string): Promise<void> {
   const client = new pg.Client(`${server.url}/postgres`)
   await client.connect()
@@ -146,7 +146,7 @@ async function copyWhileRunning(server: Server, data: string, copy: string): Pro
   const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
   await client.end()
   rmSync(join(copy, 'postmaster.pid'))
-  // What was written meanwhile is asked of the other server, which has it whole.
+  // WAL written meanwhile is streamed from the primary.
   for (const name of readdirSync(join(copy, 'pg_wal')))
     if (/^[0-9A-F]{24}$/.test(name)) rmSync(join(copy, 'pg_wal', name))
   for (const [name, content] of [
@@ -173,7 +173,7 @@ function makeDataFolder(folder: string, name: string): string {
   return data
 }
 
-/** To the user that PostgreSQL runs as. */
+/** Gives the folder to the user that PostgreSQL runs as. */
 function handOver(path: string): void {
   if (isRoot) chownSync(path, identity.uid as number, identity.gid as number)
 }

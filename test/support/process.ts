@@ -1,4 +1,4 @@
-// Adit as its users run it: a process of its own.
+// Runs adit as a process, as its users do.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { atEnd, type Test } from './cleanup.ts'
@@ -17,11 +17,11 @@ export interface Ended {
 export interface RunningProcess {
   child: ChildProcess
   ended: Promise<Ended>
-  /** Waits until standard output, or standard error, holds a match. */
+  /** Waits for a match in stdout or stderr. */
   says(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
 }
 
-/** The environment is only what is given, and what any process needs. */
+/** The environment has only the given variables and those that every process needs. */
 export function startProcess(
   t: Test,
   words: string[],
@@ -56,7 +56,7 @@ export function startProcess(
       }
       child[where].on('data', look)
       look()
-      void ended.then(() => reject(new Error(`ended without saying ${pattern}:\n${stdout}\n${stderr}`)))
+      void ended.then(() => reject(new Error(`exited without printing ${pattern}:\n${stdout}\n${stderr}`)))
     })
   return { child, ended, says }
 }
@@ -67,7 +67,7 @@ export interface ServeFacts {
   token?: string
 }
 
-/** `adit serve --json`, once it has said where it is. */
+/** `adit serve --json`, once it has printed its URL. */
 export const startServing = (t: Test, env: Record<string, string>) =>
   serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...env }))
 
@@ -76,6 +76,6 @@ export async function serving(running: RunningProcess) {
   return { ...running, ...(JSON.parse(line) as ServeFacts) }
 }
 
-/** A command that ends by itself. */
+/** Runs a command to its end. */
 export const run = (t: Test, words: string[], env: Record<string, string>, input?: string) =>
   startProcess(t, words, env, input).ended

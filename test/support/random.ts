@@ -1,5 +1,4 @@
-// Chance that can be had again: every choice of a run follows from one seed. (When things happen does not: the processes
-// are real.)
+// Seeded random numbers: every choice of a run is reproducible. Timing is not, because the processes are real.
 
 export interface Random {
   /** From `min` up to, but not including, `max`. */
@@ -8,7 +7,7 @@ export interface Random {
   chance(probability: number): boolean
   pick<T>(list: readonly T[]): T
   shuffled<T>(list: readonly T[]): T[]
-  /** For one of several that act at once: how they interleave does not change what each chooses. */
+  /** A generator for one of several concurrent actors: interleaving does not change its choices. */
   fork(name: string): Random
 }
 
@@ -30,7 +29,7 @@ export function createRandom(seed: string): Random {
     whole,
     chance: (probability) => next() < probability,
     pick(list) {
-      if (list.length === 0) throw new Error('Nothing to choose from.')
+      if (list.length === 0) throw new Error('The list is empty.')
       return list[whole(0, list.length)] as (typeof list)[number]
     },
     shuffled: (list) =>

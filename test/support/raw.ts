@@ -1,4 +1,4 @@
-// Bytes straight onto a socket, for what no HTTP client would send.
+// Sends raw bytes over a socket, for requests that no HTTP client would send.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { until } from './until.ts'
@@ -25,7 +25,7 @@ export async function sendRaw(url: string, bytes: string | Buffer, waitMs = 5_00
   return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, body: body.join('\r\n\r\n') }
 }
 
-/** A connection to write to bit by bit; the answer is there when the server has closed it. */
+/** A connection to write to in pieces; the response is complete when the server has closed it. */
 export function connectRaw(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)

@@ -1,5 +1,4 @@
-// A relay between a client and a server that can be told to misbehave: to let nothing through or only late, to cut
-// everything off, to forget what is open, or to lead elsewhere.
+// A TCP proxy with fault injection: it can stall, delay, close or black-hole connections, or change the target.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,17 +7,17 @@ import { atEnd, type Test } from './cleanup.ts'
 export interface Relay {
   url: string
   port: string
-  /** From now on answers are held back; the connections stay open. */
+  /** Stalls all responses; connections stay open. */
   hold(): void
   release(): void
-  /** From now on answers come later, each by what the function says; those on one connection stay in their order. */
+  /** Delays responses by what the function returns; those on one connection stay in order. */
   delay(howLongMs: () => number): void
-  /** Ends every connection, and refuses new ones until `mend`. */
+  /** Closes every connection, and rejects new ones until `mend`. */
   cut(): void
   mend(): void
-  /** Forgets every open connection, as a router may: nothing passes on it any more and nobody closes it. New ones work. */
+  /** Black-holes every open connection, like a router that loses its state. New ones work. */
   forget(): void
-  /** New connections lead there from now on, as when a name or an address moves to another machine. */
+  /** Sends new connections to another target, like a DNS change. */
   lead(target: string): void
 }
 

@@ -1,4 +1,4 @@
-// Reads HTTP/1.1 responses strictly, so that a second answer to one request, or half of one, is seen.
+// A strict HTTP/1.1 response parser: it detects a second response to a request, and an incomplete one.
 export interface RawResponse {
   status: number
   closes: boolean
@@ -7,13 +7,13 @@ export interface RawResponse {
 
 export interface ParsedResponses {
   responses: RawResponse[]
-  /** What is left after the last whole response. */
+  /** Bytes after the last complete response. */
   rest: Buffer
-  /** The connection has become something else: what follows is not HTTP. */
+  /** After 101 the connection is no longer HTTP. */
   switched: boolean
 }
 
-/** `methods`: of the requests, in order, because a response to HEAD has no body. */
+/** `methods` of the requests in order: a response to HEAD has no body. */
 export function parseResponses(bytes: Buffer, methods: readonly string[]): ParsedResponses {
   const responses: RawResponse[] = []
   let rest = bytes
@@ -29,7 +29,7 @@ export function parseResponses(bytes: Buffer, methods: readonly string[]): Parse
     if (status < 200) continue
     const closes = /^connection: close$/im.test(head)
     const isHead = methods[responses.length] === 'HEAD'
-    // The method of a request that is malformed is not known, so its refusal has a body.
+    // An error response to a malformed request always has a body.
     const hasBody = !isHead || (status === 400 && closes && rest.length > 0)
     const body = readBody(rest, head, status, hasBody)
     if (body === undefined)
@@ -40,7 +40,7 @@ export function parseResponses(bytes: Buffer, methods: readonly string[]): Parse
   return { responses, rest, switched: false }
 }
 
-/** Undefined where it has not all come. */
+/** Undefined if it is incomplete. */
 function readBody(rest: Buffer, head: string, status: number, hasBody: boolean) {
   if (!hasBody || status === 204 || status === 304) return { text: '', rest }
   const length = /^content-length: *(\d+)$/im.exec(head)?.[1]
@@ -51,7 +51,7 @@ function readBody(rest: Buffer, head: string, status: number, hasBody: boolean) 
       : { text: rest.subarray(0, size).toString('utf8'), rest: rest.subarray(size) }
   }
   if (/^transfer-encoding: *chunked$/im.test(head)) return readChunks(rest)
-  // Up to the end of the connection.
+  // Ends with the connection.
   return { text: rest.toString('utf8'), rest: rest.subarray(rest.length) }
 }
 

@@ -1,4 +1,4 @@
-// A server to knock at: the real one, on a real port, in this process.
+// The real server, on a real port, in the test's process.
 import { type Running, startServer } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import type { Actor, Services } from '../../src/domain/context.ts'
@@ -18,7 +18,7 @@ export interface Answer {
   status: number
   headers: Headers
   text: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape
   json: any
 }
 
@@ -33,7 +33,7 @@ export interface TestServer extends Running {
   services: Services
   workspace: WorkspaceRow
   key: CreatedKey
-  /** Calls with the server's key; with another one, or none (null), if the init says so. */
+  /** Sends a request with the server's key, or with `key`; null sends none. */
   call: Call
   post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Answer>
 }
@@ -105,7 +105,7 @@ export function caller(base: string, defaultKey: string): Call {
   }
 }
 
-/** Another workspace on the same server, with a key of its own. */
+/** Adds a workspace with a key. */
 export async function addWorkspace(server: TestServer, slug: string) {
   const workspace = await createWorkspace(server.services, operator, { slug })
   const key = await createKey(
@@ -115,7 +115,7 @@ export async function addWorkspace(server: TestServer, slug: string) {
   return { workspace, key }
 }
 
-/** An edge of its own, and how it talks to the server. */
+/** Adds an edge, with functions for its requests. */
 export async function addEdge(server: TestServer, name = 'fra-1') {
   const edge = await createEdge(server.services, operator, name)
   const call = caller(`${server.url}/edge/v1`, edge.token)
@@ -130,6 +130,6 @@ export async function addEdge(server: TestServer, name = 'fra-1') {
   }
 }
 
-/** Takes a table away, so that whatever needs it fails in a way nobody foresaw; or puts it back. */
+/** Renames a table, so that queries on it fail unexpectedly; or renames it back. */
 export const rename = (server: TestServer, from: string, to: string) =>
   server.services.store.transaction((db) => db.schema.alterTable(from).renameTo(to).execute())

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits for something to become true, and tells after how many milliseconds it was. */
+/** Waits for a condition, and returns how many milliseconds it took. */
 export async function until(what: string, holds: () => unknown, ms = 5_000): Promise<number> {
   const began = performance.now()
   while (!(await holds())) {

@@ -1,4 +1,4 @@
-// People at their browsers: the dashboard's API with a jar of cookies, as its page would call it.
+// Users of the dashboard API, each with a cookie jar, as a browser sends it.
 import { inviteByOperator } from '../../src/domain/accounts.ts'
 import type { Role } from '../../src/store/members.ts'
 import { type Answer, operator, type TestServer } from './server.ts'
@@ -7,7 +7,7 @@ export const PASSWORD = 'correct horse battery staple'
 
 export interface TestBrowser {
   cookies: Map<string, string>
-  /** What the last answer set, as it was sent. */
+  /** The Set-Cookie headers of the last response. */
   setCookies: string[]
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   get(path: string): Promise<Answer>
@@ -15,7 +15,7 @@ export interface TestBrowser {
   remove(path: string): Promise<Answer>
 }
 
-/** `url`: of the server; `origin`: what the browser says it is at, where that is another. */
+/** `origin`: the Origin header, if it differs from the server's URL. */
 export function openBrowser(url: string, origin = url): TestBrowser {
   const cookies = new Map<string, string>()
   const browser: TestBrowser = {
@@ -55,11 +55,11 @@ export function openBrowser(url: string, origin = url): TestBrowser {
   return browser
 }
 
-/** What follows # in a new link to join a workspace. */
+/** The fragment of a new invitation link. */
 export const linkFor = async (server: TestServer, email: string, role: Role, workspace = 'acme') =>
   (await inviteByOperator(server.services, operator, { email, role, workspace })).secret
 
-/** Somebody new in a workspace, signed in. */
+/** Adds a member to a workspace and signs in. */
 export async function addMember(server: TestServer, name: string, role: Role, workspace = 'acme') {
   const email = `${name.toLowerCase()}@example.com`
   const browser = openBrowser(
