@@ -48,7 +48,10 @@ export async function goTo(page: Page, name: string): Promise<void> {
 
 /** No horizontal overflow, no serious accessibility violation, and a screenshot to look at. */
 export async function checkPage(page: Page, name: string, view: string): Promise<void> {
-  const overflow = await page.evaluate('document.documentElement.scrollWidth - window.innerWidth')
+  const measure = 'document.documentElement.scrollWidth - window.innerWidth'
+  // After a change of the viewport, components that depend on its width render a moment later.
+  await page.waitForFunction(`${measure} <= 0`, undefined, { timeout: 2_000 }).catch(() => {})
+  const overflow = await page.evaluate(measure)
   assert.ok((overflow as number) <= 0, `${name} is ${overflow} px too wide at ${view}`)
   // Evaluated by the debugger, so that the Content-Security-Policy stays in force.
   await page.evaluate(axe)

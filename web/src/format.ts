@@ -52,7 +52,10 @@ const STEPS = [
 export function formatRelativeTime(at: string, nowMs: number): string {
   const seconds = (Date.parse(at) - nowMs) / 1_000
   const step = STEPS.find(([, length]) => Math.abs(seconds) >= length)
-  return step ? relative.format(Math.trunc(seconds / step[1]), step[0]) : 'just now'
+  if (!step) return 'just now'
+  // A deadline in 23 h 59 min is "in 24 hours"; an event 1 h 59 min ago was "1 hour ago".
+  const round = seconds > 0 ? Math.round : Math.trunc
+  return relative.format(round(seconds / step[1]), step[0])
 }
 
 /** `name` is the operator's system account, or the command that acted. */

@@ -24,26 +24,23 @@ export function TwoFactor() {
   }
   return (
     <Section
-      title="Two-factor authentication"
+      title={`Two-factor authentication: ${isOn ? 'on' : 'off'}`}
       description="Requires a code from an authenticator app in addition to your password."
     >
-      <Group gap="sm" mb="md">
+      <Group gap="sm">
         <Text span c={isOn ? 'var(--mantine-color-green-text)' : 'dimmed'} lh={0}>
-          <ShieldIcon size={22} />
+          <ShieldIcon size={24} />
         </Text>
-        <Text size="sm" fw={600}>
-          Two-factor authentication: {isOn ? 'on' : 'off'}
-        </Text>
+        {isOn ? (
+          <Button ref={button} {...dangerOutline} onClick={disabling.open}>
+            Turn off
+          </Button>
+        ) : (
+          <Button ref={button} variant="default" onClick={enabling.open}>
+            Set up
+          </Button>
+        )}
       </Group>
-      {isOn ? (
-        <Button ref={button} {...dangerOutline} onClick={disabling.open}>
-          Turn off
-        </Button>
-      ) : (
-        <Button ref={button} variant="default" onClick={enabling.open}>
-          Set up
-        </Button>
-      )}
       <DisableTwoFactor
         opened={isDisabling}
         onClose={disabling.close}

@@ -82,12 +82,25 @@ export function CopyTextButton({ text, name }: CopyProps) {
   )
 }
 
+/** Breaks lines at spaces only: browsers would also break after the hyphens of a flag. */
+function Words({ text }: { text: string }) {
+  return text.split(/(\s+)/).map((part, index) =>
+    /\s/.test(part) ? (
+      part
+    ) : (
+      <span key={index} className={classes.word}>
+        {part}
+      </span>
+    ),
+  )
+}
+
 /** A block of text, such as a command, with a button that copies it. */
 export function CopyBlock({ text, name, testId }: CopyProps & { testId?: string }) {
   return (
     <Group gap="xs" align="flex-start" wrap="nowrap">
       <Code block flex={1} miw={0} className="mono wrapped" data-testid={testId}>
-        {text}
+        <Words text={text} />
       </Code>
       <CopyIconButton text={text} name={name} />
     </Group>

@@ -131,6 +131,8 @@ function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
               w={124}
               size="sm"
               allowDeselect={false}
+              // Mantine fades disabled inputs, but the role must stay readable.
+              styles={{ input: { opacity: 1 } }}
               comboboxProps={{ withinPortal: false }}
               disabled={member.isLastOwner || (change?.isPending ?? false)}
               data={assignableRoles(ownRole).map((role) => ({ value: role, label: roleNames[role] }))}
