@@ -121,6 +121,8 @@ async function startEdge(controlPlaneUrl: string) {
     ADIT_EDGE_KEY: credential,
     ADIT_EDGE_PORT: await freePort(8081),
     ADIT_EDGE_FOLDER: join(folder, 'edge'),
+    // No proxy is in front of this edge; by default it would expect one at 127.0.0.1.
+    ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1',
   })
 }
 
@@ -165,7 +167,7 @@ Open the dashboard, create the owner account and watch Usage. Revoke the key the
 
   ${setupLink}
 
-Use the CLI in another terminal, for example "adit usage" or "adit tunnel 3000" (README.md: running adit from a clone):
+Use the CLI in another terminal, for example "adit usage" or "adit tunnel 3000":
 
   export ${Object.entries(access)
     .map(([name, value]) => `${name}=${value}`)
