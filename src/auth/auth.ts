@@ -4,10 +4,10 @@ import { betterAuth } from 'better-auth/minimal'
 import { findByEmail, passwordOf, SESSION_MS_MAX } from '../domain/accounts.ts'
 import { Fault } from '../domain/fault.ts'
 import {
+  consumeCode,
   recordFailedSignIn,
   recordSignIn,
   requireSamePassword,
-  takeCode,
   WRONG_CREDENTIALS,
 } from '../domain/sign-ins.ts'
 import { deleteSession, deleteSessions } from '../store/sessions.ts'
@@ -131,7 +131,7 @@ export function createAuth(settings: AuthSettings) {
         // Refused is committed, because it was counted; what was used before is undone, session and all.
         if (!accepted && user) await recordFailedSignIn(db, services, { user, detail: method, address })
         if (!accepted || !user) return undefined
-        if (!(await takeCode(db, services, user.id, code))) throw new UsedBefore(user)
+        if (!(await consumeCode(db, services, user.id, code))) throw new UsedBefore(user)
         await recordSignIn(db, services, user, { method, address })
         return accepted
       }
@@ -183,7 +183,7 @@ export function createAuth(settings: AuthSettings) {
       const call = () =>
         ask(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
       const answer = await within(db, call)
-      if (!answer || !(await takeCode(db, services, userId, code)))
+      if (!answer || !(await consumeCode(db, services, userId, code)))
         throw new Fault('forbidden', { message: 'This code is wrong. Take the next one.' })
       return answer.cookies
     },

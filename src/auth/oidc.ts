@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
 import { isEmail } from '../contract/fields.ts'
+import type { VerifiedIdentity } from '../domain/identities.ts'
 import { type Claims, OidcError, verifyIdToken } from './id-token.ts'
 
 export interface OidcSettings {
@@ -18,16 +19,6 @@ export interface Challenge {
   state: string
   nonce: string
   codeVerifier: string
-}
-
-/** Who somebody is, as the provider has proven. */
-export interface Identity {
-  issuer: string
-  subject: string
-  /** In lower case. */
-  email: string | undefined
-  emailVerified: boolean
-  name: string
 }
 
 interface Provider {
@@ -115,7 +106,7 @@ export function createOidcClient(settings: OidcSettings) {
     async identify(
       returned: { code: string; iss?: string | undefined },
       { nonce, codeVerifier }: Challenge,
-    ): Promise<Identity> {
+    ): Promise<VerifiedIdentity> {
       const known = await provider()
       if (returned.iss === undefined ? known.requiresIss : returned.iss !== known.issuer)
         throw new OidcError('the browser was sent back in the name of another issuer')
@@ -142,7 +133,7 @@ async function findProfile(
   return userinfo
 }
 
-function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<Identity, 'issuer'> {
+function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<VerifiedIdentity, 'issuer'> {
   if (typeof sub !== 'string' || !SUBJECT.test(sub)) throw new OidcError('the ID token has no usable subject')
   const { email, email_verified, name } = profile
   // Checked before it is lowercased: some characters outside of ASCII have ASCII letters for lowercase.

@@ -3,11 +3,11 @@
 import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, jwtDecrypt } from 'jose'
 import { Fault } from '../domain/fault.ts'
-import { admitIdentity, recordRefusal, type SsoRefusal } from '../domain/identities.ts'
+import { admitIdentity, recordRefusal, type SsoRefusal, type VerifiedIdentity } from '../domain/identities.ts'
 import type { Auth, WithCookies } from './auth.ts'
 import { type Browser, cookiesNamed } from './browser.ts'
 import { OidcError } from './id-token.ts'
-import { type Challenge, createOidcClient, type Identity } from './oidc.ts'
+import { type Challenge, createOidcClient } from './oidc.ts'
 import type { AuthSettings } from './options.ts'
 import { createUsedStates } from './used-states.ts'
 
@@ -40,7 +40,10 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   const warn = (reason: string) => settings.onTrouble('warn', `single sign-on failed: ${reason}`)
 
   /** Undefined where the answer of the provider does not prove who somebody is. */
-  async function identify(browser: Browser, query: Record<string, string>): Promise<Identity | undefined> {
+  async function identify(
+    browser: Browser,
+    query: Record<string, string>,
+  ): Promise<VerifiedIdentity | undefined> {
     try {
       const challenge = await cookie.read(browser)
       if (!challenge || query.state !== challenge.state)
@@ -55,7 +58,10 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   }
 
   /** The account, its session and the audit entry are one transaction. */
-  async function enter(browser: Browser, identity: Identity): Promise<WithCookies<SsoRefusal | undefined>> {
+  async function enter(
+    browser: Browser,
+    identity: VerifiedIdentity,
+  ): Promise<WithCookies<SsoRefusal | undefined>> {
     const { address } = browser
     return services.store.transaction(async (db) => {
       const { user, refusal } = await admitIdentity(db, services, identity, { ...sso, address })

@@ -1,4 +1,4 @@
-// One's own account, and what the operator does to other people's.
+// User accounts: operations of users on their own account, and of the operator on any.
 import { Email } from '../contract/fields.ts'
 import { endLinksFor } from '../store/links.ts'
 import { listMemberships, listMembershipsAmong, type Role } from '../store/members.ts'
@@ -11,6 +11,7 @@ import {
 } from '../store/passwords.ts'
 import { deleteChallenges, deleteSession, deleteSessions, listSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { DAY_MS } from '../store/time.ts'
 import {
   clearSecondFactor,
   disableUser,
@@ -36,10 +37,10 @@ import { getBySlug } from './workspaces.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
 
-/** A session ends that long after it began, however busy it was. */
-export const SESSION_MS_MAX = 14 * 24 * 60 * 60 * 1000
+/** Maximum lifetime of a session, even if in use. */
+export const SESSION_MS_MAX = 14 * DAY_MS
 
-/** Whoever is signed in; undefined where the account was disabled. */
+/** Undefined if the user does not exist or is disabled. */
 export async function findEnabledUser(services: Services, id: string): Promise<UserRow | undefined> {
   const user = await findUser(services.store.db, id)
   return user?.disabled_at === null ? user : undefined
@@ -76,17 +77,17 @@ export const updateOwnAccount = <T>(
     return result
   })
 
-/** The hash that a password is held against; undefined where somebody has none. */
+/** The password hash of a user; undefined if the user has none. */
 export const passwordOf = (services: Services, userId: string): Promise<string | undefined> =>
   findPassword(services.store.db, userId)
 
-/** The account of an address with the hash of its password; undefined where there is none. */
+/** User id and password hash of an address; undefined if there are none. */
 export async function credentialsOf(services: Services, email: string) {
   const { userId, passwordHash } = (await findPasswordByEmail(services.store.db, email.toLowerCase())) ?? {}
   return userId && passwordHash ? { userId, passwordHash } : undefined
 }
 
-/** `before` is the hash that the old password was held against: it must be the one in force to the end. */
+/** `before` is the hash that the current password was verified against; it must not have changed meanwhile. */
 export const changePassword = (
   services: Services,
   actor: UserActor,
@@ -95,7 +96,7 @@ export const changePassword = (
 ) =>
   updateOwnAccount(services, actor, 'person.password-changed', async (db) => {
     if ((await lockPassword(db, user.id)) !== before)
-      throw new Fault('conflict', { message: 'The password was changed meanwhile. Try again.' })
+      throw new Fault('conflict', { message: 'The password was changed by another request. Try again.' })
     const at = services.clock()
     await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at })
     await deleteSessions(db, user.id, actor.session?.id)
@@ -130,7 +131,7 @@ export const endSession = (services: Services, actor: UserActor, id: string) =>
 export const signOutEverywhere = (services: Services, actor: UserActor) =>
   updateOwnAccount(services, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
 
-/** Makes a link by which somebody joins a workspace; the operator vouches for the address. */
+/** Creates an invitation link; the operator vouches for the address. */
 export async function inviteByOperator(
   services: Services,
   actor: Actor,
@@ -143,7 +144,7 @@ export async function inviteByOperator(
     const user = await findUserByEmail(db, email)
     if (user && (await listMemberships(db, user.id)).some(({ slug }) => slug === given.workspace))
       throw new Fault('conflict', {
-        message: `${email} belongs to the workspace "${given.workspace}" already. "adit admin user reset" makes a link to set another password.`,
+        message: `${email} is already a member of workspace "${given.workspace}". To create a password reset link, run "adit admin user reset".`,
       })
     const made = await createLink(db, services, {
       purpose: 'join',
@@ -159,7 +160,7 @@ export async function inviteByOperator(
   })
 }
 
-/** Makes a link by which somebody sets another password; whoever lost the second factor too is freed of it. */
+/** Creates a password reset link, and optionally disables two-factor authentication. */
 export async function createResetLink(
   services: Services,
   actor: Actor,
@@ -168,7 +169,7 @@ export async function createResetLink(
 ): Promise<CreatedLink> {
   if (user.disabled_at !== null)
     throw new Fault('conflict', {
-      message: `${user.email} is not let in any more. "adit admin user restore" changes that.`,
+      message: `${user.email} is disabled. Enable the account with "adit admin user restore" first.`,
     })
   return services.store.transaction(async (db) => {
     if (clearsSecondFactor && (await clearSecondFactor(db, user.id)))
@@ -177,7 +178,7 @@ export async function createResetLink(
   })
 }
 
-/** For a link that is sent by mail, whoever asked for it. Undefined where the address had too many, or is disabled. */
+/** Creates a reset link to send by mail; undefined if the user is disabled or the limit of links is reached. */
 export const createMailedResetLink = (services: Services, user: UserRow): Promise<CreatedLink | undefined> =>
   services.store.transaction(async (db) => {
     if (user.disabled_at !== null || !(await isResetAllowed(db, services, user))) return undefined
@@ -204,14 +205,14 @@ export async function getUserByEmail(services: Services, email: string): Promise
   const user = await findByEmail(services, email)
   if (user) return user
   throw new Fault('not_found', {
-    message: `There is nobody with the address ${email}. "adit admin user list" shows who there is.`,
+    message: `No user with the address ${email}. List users with "adit admin user list".`,
   })
 }
 
-/** Whether anybody can sign in at all. */
+/** Whether any user account exists. */
 export const hasAnyUser = (services: Services): Promise<boolean> => hasUsers(services.store.db)
 
-/** In slices. */
+/** Yields slices of users with their memberships. */
 export async function* listAllUsers(services: Services) {
   const { db } = services.store
   const slices = slicesOf<UserRow>((last) => listUsers(db, { after: last?.email, limit: SLICE_ROWS }))
@@ -232,7 +233,7 @@ export async function* listAllUsers(services: Services) {
   }
 }
 
-/** Signed out everywhere, and not let in any more; or let in again. */
+/** Disables a user and ends their sessions, or enables the user again. */
 export async function setDisabled(services: Services, actor: Actor, email: string, disabled: boolean) {
   const user = await getUserByEmail(services, email)
   await services.store.transaction(async (db) => {

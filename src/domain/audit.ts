@@ -1,4 +1,5 @@
-// Who did what to what, and when. Written in the transaction of the act itself: no audit, no act.
+// The audit log. Entries are written in the transaction of the action: if one cannot be written, the action fails. Stored
+// action names say `person` for a user.
 import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store/audit.ts'
 import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
@@ -8,8 +9,8 @@ import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'
 import { isoOf } from './timestamps.ts'
 
-/** What concerns how somebody signs in: members see only their own, admins and owners everybody's. */
-const securityActs = [
+/** Actions on accounts: members see their own only, admins and owners those of all members. */
+const accountActions = [
   'person.signed-in',
   'person.sign-in-failed',
   'person.confirmation-failed',
@@ -26,10 +27,10 @@ const securityActs = [
   'person.second-factor-cleared',
 ] as const
 
-export type SecurityAct = (typeof securityActs)[number]
+type AccountAction = (typeof accountActions)[number]
 
 export type AuditAction =
-  | SecurityAct
+  | AccountAction
   | 'workspace.created'
   | 'workspace.provisioned'
   | 'key.created'
@@ -49,7 +50,7 @@ export type AuditAction =
   | 'person.disabled'
   | 'person.enabled'
 
-/** How somebody signed in, or what was wrong. Never what was typed. */
+/** Sign-in method, or reason of a failure. Never contains user input. */
 export type Detail =
   | 'password'
   | 'code'
@@ -64,7 +65,7 @@ interface Entry {
   actor: Actor
   action: AuditAction
   subjectId: string
-  /** What the subject is called just now, where that is not kept elsewhere. */
+  /** Name of the subject at this time, if it is not stored elsewhere. */
   subjectName?: string
   detail?: Detail
 }
@@ -90,44 +91,40 @@ const rowOf = (
   count: null,
 })
 
-/** Whom an act is about that concerns the person and not one workspace. */
+/** The user that an action concerns. */
 export interface Subject {
   id: string
   name: string
 }
 
-interface PersonEntry {
+interface UserEntry {
   actor: Actor
   action: AuditAction
   person: Subject
   detail?: Detail
 }
 
-/** In the log of every workspace that the person belongs to: there it is looked for. */
-export async function writeUserAudit(db: Tx, services: Services, entry: PersonEntry): Promise<void> {
-  await insertAudit(db, await rowsOnPerson(db, services, entry))
+/** Writes the entry to the log of every workspace of the user. */
+export async function writeUserAudit(db: Tx, services: Services, entry: UserEntry): Promise<void> {
+  await insertAudit(db, await userRows(db, services, entry))
 }
 
 const REPETITION_MS = 60_000
 
-/** The same, but failures of the same kind within a minute share a row, so that guessing does not flood the log. */
+/** Like `writeUserAudit`, but equal failures within a minute share an entry, so that guessing does not flood the log. */
 export async function writeAuthFailure(
   db: Tx,
   services: Services,
-  entry: PersonEntry & { action: 'person.sign-in-failed' | 'person.confirmation-failed'; detail: Detail },
+  entry: UserEntry & { action: 'person.sign-in-failed' | 'person.confirmation-failed'; detail: Detail },
 ): Promise<void> {
-  // Failures of one person take turns, so that two at once do not both miss the other's row.
+  // Serializes the failures of a user, so that concurrent ones find each other's row.
   await lockUser(db, entry.person.id)
   const since = firstIdSince('aud', services.clock() - REPETITION_MS)
-  for (const row of await rowsOnPerson(db, services, entry))
+  for (const row of await userRows(db, services, entry))
     if (!(await countRepetition(db, row, since))) await insertAudit(db, [row])
 }
 
-async function rowsOnPerson(
-  db: Tx,
-  services: Services,
-  { person, ...entry }: PersonEntry,
-): Promise<AuditRow[]> {
+async function userRows(db: Tx, services: Services, { person, ...entry }: UserEntry): Promise<AuditRow[]> {
   const workspaces = await listWorkspaceIdsOf(db, person.id)
   const subject = { subjectId: person.id, subjectName: person.name }
   return (workspaces.length > 0 ? workspaces : [null]).map((workspaceId) =>
@@ -141,7 +138,7 @@ export async function readAudit(
   { limit = 50, cursor }: { limit?: number | undefined; cursor?: string | undefined },
 ) {
   const { role, actor, workspaceId } = ctx
-  const hidden = role === 'member' ? { actions: securityActs, exceptAbout: actor.id } : undefined
+  const hidden = role === 'member' ? { actions: accountActions, exceptAbout: actor.id } : undefined
   const rows = await listAudit(ctx.store.db, workspaceId, { after: cursor, limit: limit + 1 }, hidden)
   const { page, next } = pageOf(rows, limit)
   const entries = page.map((row) => ({

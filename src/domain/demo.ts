@@ -1,14 +1,13 @@
-// Plausible usage to look at: traffic that grows over the year, rests at weekends and has its odd busy day.
+// Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts.
 
-import { DAY_MS } from '../store/time.ts'
+import { DAY_MS, MINUTE_MS } from '../store/time.ts'
 import { mergeReport } from '../store/usage.ts'
 import type { Services } from './context.ts'
 import { lastDays } from './date-range.ts'
 
 const DAYS_PER_REPORT = 30
-const MINUTE_MS = 60_000
 
-/** Not the name of any edge: usage written under it is the demonstration's own, and merging it twice adds nothing. */
+/** Not the id of a real edge. Filling twice is idempotent. */
 const DEMO_EDGE = 'edge_demo'
 const DEMO_EPOCH = 'demo'
 
@@ -22,7 +21,7 @@ export async function fillWithUsage(
   const window = lastDays(days, now)
   for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
     const part = window.slice(start, start + DAYS_PER_REPORT)
-    const figures = part.map((day) => inventDay(day, (start + part.indexOf(day)) / window.length, now))
+    const figures = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
     await mergeReport(services.store, {
       edgeId: DEMO_EDGE,
       epoch: DEMO_EPOCH,
@@ -36,16 +35,16 @@ export async function fillWithUsage(
   }
 }
 
-function inventDay(day: number, progress: number, now: number) {
-  const chance = chances(day / DAY_MS)
+function generateDay(day: number, progress: number, now: number) {
+  const random = seededRandom(day / DAY_MS)
   const weekday = new Date(day).getUTCDay()
-  const rest = weekday === 0 || weekday === 6 ? 0.35 : 1
-  const burst = chance() < 0.04 ? 2.5 : 1
+  const weekendFactor = weekday === 0 || weekday === 6 ? 0.35 : 1
+  const burst = random() < 0.04 ? 2.5 : 1
   const elapsed = Math.min(1, (now - day) / DAY_MS)
-  const busy = (0.4 + 0.6 * progress) * rest * burst * (0.75 + 0.5 * chance()) * elapsed
+  const busy = (0.4 + 0.6 * progress) * weekendFactor * burst * (0.75 + 0.5 * random()) * elapsed
   const requests = Math.round(48_000 * busy)
-  const bytesIn = Math.round(requests * (900 + 600 * chance()))
-  const bytesOut = Math.round(requests * (14_000 + 9_000 * chance()))
+  const bytesIn = Math.round(requests * (900 + 600 * random()))
+  const bytesOut = Math.round(requests * (14_000 + 9_000 * random()))
   const lastMoment = Math.min(day + DAY_MS - 1, now)
   return {
     day,
@@ -59,8 +58,8 @@ function inventDay(day: number, progress: number, now: number) {
   }
 }
 
-/** The same day always looks the same, so that filling again changes nothing but today (mulberry32). */
-function chances(seed: number): () => number {
+/** Seeded by the day, so that filling again changes today only (mulberry32). */
+function seededRandom(seed: number): () => number {
   let state = seed
   return () => {
     state = (state + 0x6d2b79f5) | 0

@@ -1,9 +1,9 @@
-// The one error class of the domain. Its public words are kept apart from its cause: the cause goes to the log.
+// The one error class of the domain. Message and details are public; the cause is for the log only.
 import type { FaultCode } from '../contract/faults.ts'
 import { isUnavailable } from '../store/db-errors.ts'
 import { storageFaultOf } from '../store/storage-fault.ts'
 
-/** Somebody has to make room first. */
+/** Storage faults need an operator, so clients should not retry immediately. */
 const STORAGE_RETRY_S = 5
 
 export interface Detail {
@@ -11,7 +11,7 @@ export interface Detail {
   message: string
 }
 
-interface FaultWords {
+interface FaultOptions {
   message?: string
   details?: Detail[]
   cause?: unknown
@@ -22,24 +22,24 @@ interface FaultWords {
 export class Fault extends Error {
   override name = 'Fault'
   readonly code: FaultCode
-  /** Whether the cause was logged where it arose, once for all requests that it fails. */
+  /** Whether the cause was logged already, once for all requests that fail because of it. */
   readonly isLogged: boolean
   readonly details: Detail[]
   readonly retryAfterS: number | undefined
 
-  constructor(code: FaultCode, words: FaultWords = {}) {
-    super(words.message ?? code, { cause: words.cause })
+  constructor(code: FaultCode, options: FaultOptions = {}) {
+    super(options.message ?? code, { cause: options.cause })
     this.code = code
-    this.details = words.details ?? []
-    this.retryAfterS = words.retryAfterS
-    this.isLogged = words.isLogged ?? false
+    this.details = options.details ?? []
+    this.retryAfterS = options.retryAfterS
+    this.isLogged = options.isLogged ?? false
   }
 }
 
 export const invalid = (path: string, message: string) =>
   new Fault('invalid_request', { message: `${path}: ${message}`, details: [{ path, message }] })
 
-/** What nobody foresaw is `internal`; a database that cannot answer is `unavailable`, never a guess. */
+/** Maps any error to a fault: a failing database is `unavailable`, an unexpected error `internal`. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof Fault) return error
   const storage = storageFaultOf(error)

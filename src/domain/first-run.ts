@@ -1,4 +1,4 @@
-// An empty database is given a workspace, a key and a link for its first owner, so that there is something to try at once.
+// Initializes an empty database with a workspace, an API key and a setup link for its first owner.
 import { hasWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
 import type { Actor, Services } from './context.ts'
 import { addKey, type CreatedKey, newKey } from './keys.ts'
@@ -10,14 +10,14 @@ const actor: Actor = { kind: 'operator', id: 'first start' }
 export interface FirstRun {
   workspace: WorkspaceRow
   key: CreatedKey
-  /** For whoever becomes the first owner. */
+  /** Setup link for the first owner. */
   link: CreatedLink
 }
 
 export const isEmpty = async (services: Services): Promise<boolean> =>
   !(await hasWorkspaces(services.store.db))
 
-/** Undefined where there is something already, or another process is just quicker. All or nothing is made. */
+/** Returns undefined if there is a workspace already, or another process creates one simultaneously. */
 export async function prepareFirstRun(services: Services): Promise<FirstRun | undefined> {
   if (!(await isEmpty(services))) return undefined
   return services.store.transaction(async (db) => {

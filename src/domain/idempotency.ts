@@ -1,7 +1,7 @@
-// A retry of a creation must return the first answer, which holds a raw key, and yet no raw key may lie in the
-// database. So the answer is sealed under a key derived from what only the caller has: the Idempotency-Key and the
-// API key it came with. The row's id comes from the same derivation; neither can be had from a copy of the database,
-// however guessable the Idempotency-Key was.
+// Encryption of stored idempotent responses. A retry must return the first response, which contains a raw API key, and raw
+// keys must not be stored. So the response is encrypted with a key derived from the caller's Idempotency-Key and API key.
+// The row id is derived the same way; neither can be computed from a copy of the database, even if the Idempotency-Key is
+// guessable.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 
 export interface EncryptionKey {
@@ -18,20 +18,20 @@ export function deriveEncryptionKey(idempotencyKey: string, apiKey: string): Enc
 }
 
 export function encryptResponse(
-  seal: EncryptionKey,
-  answer: unknown,
+  { key }: EncryptionKey,
+  response: unknown,
   random: (bytes: number) => Uint8Array,
 ): string {
   const nonce = random(NONCE_BYTES)
-  const cipher = createCipheriv('aes-256-gcm', seal.key, nonce)
-  const body = Buffer.concat([cipher.update(JSON.stringify(answer), 'utf8'), cipher.final()])
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  const body = Buffer.concat([cipher.update(JSON.stringify(response), 'utf8'), cipher.final()])
   return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64')
 }
 
-export function decryptResponse<T>(seal: EncryptionKey, sealed: string): T {
-  const bytes = Buffer.from(sealed, 'base64')
+export function decryptResponse<T>({ key }: EncryptionKey, encrypted: string): T {
+  const bytes = Buffer.from(encrypted, 'base64')
   const body = NONCE_BYTES + TAG_BYTES
-  const decipher = createDecipheriv('aes-256-gcm', seal.key, bytes.subarray(0, NONCE_BYTES))
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES))
   decipher.setAuthTag(bytes.subarray(NONCE_BYTES, body))
   return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(body)), decipher.final()]).toString('utf8'))
 }

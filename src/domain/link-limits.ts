@@ -1,26 +1,27 @@
-// How many links are made in 24 hours, because each is a mail to somebody. Counted from the rows of the links, in the
-// transaction that adds one: the same on every node and after a restart.
+// Limits on invitation and reset links per 24 hours, because each may send a mail. Counted from the stored links in the
+// transaction that adds one, so they hold across nodes and restarts.
 import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
 import type { Tx } from '../store/store.ts'
+import { DAY_MS } from '../store/time.ts'
 import { lockUser } from '../store/users.ts'
 import type { Services } from './context.ts'
 import { formatDuration } from './duration.ts'
 import { Fault } from './fault.ts'
 
-/** As long as a link works: at a limit, the latest link is still good, and no workspace has more of them open. */
-const WINDOW_MS = 24 * 60 * 60 * 1000
+/** The lifetime of a link: at the limit the latest link is still valid, and no workspace has more of them open. */
+const WINDOW_MS = DAY_MS
 
 const PER_WORKSPACE = 100
 const PER_INVITER = 50
 const PER_WORKSPACE_AND_ADDRESS = 3
-/** From all workspaces together: so many that one or two of them cannot use it up. */
+/** From all workspaces together: high enough that one or two of them cannot use it up. */
 const PER_ADDRESS = 20
 const RESETS_PER_ADDRESS = 5
 
 /**
- * Throws `rate_limited` where one more invitation would be too many. The caller has locked the workspace; inviter and
- * address are locked here, so that concurrent invitations are counted one after the other. (Only the very first ones to
- * an address have no row to lock: at most one of each workspace.)
+ * Throws `rate_limited` if another invitation would exceed a limit. The caller has locked the workspace; inviter and
+ * address are locked here, to serialize concurrent invitations. (The first invitations to an address have no row to lock:
+ * at most one per workspace.)
  */
 export async function requireInvitationAllowed(
   db: Tx,
@@ -31,7 +32,7 @@ export async function requireInvitationAllowed(
   await lockUser(db, inviterId)
   await lockRecentLinksTo(db, email, since)
   const ofWorkspace = { workspace_id: workspaceId }
-  for (const [of, most, what] of [
+  for (const [of, most, reason] of [
     [ofWorkspace, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
     [{ creator_id: inviterId }, PER_INVITER, `You have sent ${PER_INVITER} invitations`],
     [
@@ -39,20 +40,20 @@ export async function requireInvitationAllowed(
       PER_WORKSPACE_AND_ADDRESS,
       `This workspace has sent ${email} ${PER_WORKSPACE_AND_ADDRESS} invitations`,
     ],
-    // Not how often, because other workspaces may have invited the address.
+    // Without the number, because other workspaces may have invited the address.
     [{ email }, PER_ADDRESS, `${email} has been sent too many invitations`],
   ] as const) {
     const times = await recentLinkTimes(db, { purpose: 'join', of, since, most })
     if (times.length < most) continue
     const retryAfterS = Math.max(1, Math.ceil((Math.min(...times) - since) / 1000))
     throw new Fault('rate_limited', {
-      message: `${what} in 24 hours. Try again in ${formatDuration(retryAfterS)}.`,
+      message: `${reason} in 24 hours. Try again in ${formatDuration(retryAfterS)}.`,
       retryAfterS,
     })
   }
 }
 
-/** Whether one more link to reset a password may be sent. At the limit, the one that was sent last still works. */
+/** Whether another password reset link may be sent. At the limit, the latest one is still valid. */
 export async function isResetAllowed(
   db: Tx,
   { clock }: Services,

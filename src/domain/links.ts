@@ -1,5 +1,4 @@
-// Links that let somebody in: to join a workspace, or to set another password. A link works once and for 24 hours; the
-// database has its hash only.
+// Invitation and password reset links. A link works once, for 24 hours; only the hash of its secret is stored.
 import { hash } from 'node:crypto'
 import {
   endLink,
@@ -14,6 +13,7 @@ import { insertMember, listWorkspaceIdsOf, type Role } from '../store/members.ts
 import { setPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { DAY_MS } from '../store/time.ts'
 import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../store/users.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
@@ -22,14 +22,14 @@ import { Fault, invalid } from './fault.ts'
 import { requireGoodPassword } from './passwords.ts'
 import { isoOf } from './timestamps.ts'
 
-const LINK_MS = 24 * 60 * 60 * 1000
+const LINK_MS = DAY_MS
 const SECRET_BYTES = 32
 
 export interface CreatedLink {
   id: string
   email: string | null
   role: Role | null
-  /** What makes the link work; it exists in this answer and nowhere else. */
+  /** Secret part of the link; only its hash is stored. */
   secret: string
   invitedBy: string
   createdAt: string
@@ -42,14 +42,14 @@ interface NewLink {
   workspaceId: string | null
   role: Role | null
   createdBy: { id: string | null; name: string }
-  /** Whether only the owner of the address can have it, or the operator vouches for them. */
+  /** Whether the link proves control of the address: it is mailed there, or the operator creates it. */
   provesEmail: boolean
 }
 
-/** The address of a link. The secret follows `#`, so that no server and no log on the way sees it. */
+/** The secret is in the fragment, so that it does not reach servers and logs. */
 export const linkAddress = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
 
-/** As a part of somebody's transaction. What was made for the same before works no more. */
+/** Creates a link in the caller's transaction, and ends earlier ones for the same purpose and address. */
 export async function createLink(db: Tx, services: Services, given: NewLink): Promise<CreatedLink> {
   const now = services.clock()
   const secret = Buffer.from(services.random(SECRET_BYTES)).toString('base64url')
@@ -82,7 +82,7 @@ export async function createLink(db: Tx, services: Services, given: NewLink): Pr
 
 const hashOf = (secret: string) => hash('sha256', secret, 'hex')
 
-/** Who opens a link, if they are signed in. */
+/** The signed-in user who opens a link, if any. */
 export type Opener = { id: string; email: string } | undefined
 
 export async function readLink(services: Services, secret: string, opener: Opener) {
@@ -101,7 +101,7 @@ export async function readLink(services: Services, secret: string, opener: Opene
   }
 }
 
-/** To reset a password, or to become somebody, one chooses; whoever is somebody already accepts as that one. */
+/** Resets and new accounts choose a password; signed-in users accept; others with an account sign in first. */
 function stepOf(row: LinkRow, user: UserRow | undefined, opener: Opener): 'choose' | 'sign_in' | 'accept' {
   if (row.purpose === 'reset') return 'choose'
   if (opener && (row.email === null || row.email === opener.email)) return 'accept'
@@ -113,11 +113,11 @@ export interface LinkUse {
   email?: string | undefined
   name?: string | undefined
   password?: string | undefined
-  /** The IP address of the browser. */
+  /** Client IP address. */
   address: string
 }
 
-/** Uses the link up. Answers with whom to sign in now, or undefined where whoever accepted is signed in already. */
+/** Uses the link. Returns the credentials to sign in with, or undefined if the user is signed in already. */
 export async function applyLink(
   services: Services,
   given: LinkUse,
@@ -131,11 +131,11 @@ export async function applyLink(
     await services.store.transaction((db) => accept(db, services, given, opener as NonNullable<Opener>))
     return undefined
   }
-  const email = (named ?? require(given.email, 'email')).toLowerCase()
-  const password = require(given.password, 'password')
-  const name = isNew ? require(given.name, 'name') : ''
+  const email = (named ?? requireField(given.email, 'email')).toLowerCase()
+  const password = requireField(given.password, 'password')
+  const name = isNew ? requireField(given.name, 'name') : ''
   await requireGoodPassword(password, email)
-  // Slow on purpose, so done before anything is held.
+  // Hashing is slow by design, so it runs before any lock is taken.
   const hashed = await hashPassword(password)
   await services.store.transaction((db) => choose(db, services, given, { email, name, hashed }))
   return { email, password }
@@ -162,7 +162,7 @@ async function choose(
   const row = await consumeLink(db, services, link)
   const now = services.clock()
   let user = await findUserByEmail(db, email)
-  // An account that came to be meanwhile must not be taken over by an invitation.
+  // An invitation must not take over an account that was created meanwhile.
   if (user && row.purpose === 'join') throw hasAccount(email)
   if (!user && row.purpose === 'reset') throw linkExpired()
   if (!user) {
@@ -172,14 +172,14 @@ async function choose(
   await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at: now })
   if (row.purpose === 'join') return join(db, services, row, user, address)
   if (row.proves_email === 1) await verifyEmail(db, user.id)
-  // Whoever knew the old password is out.
+  // Ends sessions and challenges that were created with the old password.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
   const actor = actorOf(user, address)
   await writeUserAudit(db, services, { actor, action: 'person.password-reset', person: user })
 }
 
-/** Somebody who is let in by a link, and is not signed in yet. */
+/** A user who is authenticated by a link, without a session. */
 const actorOf = ({ id, name }: UserRow, address: string): UserActor => ({
   kind: 'person',
   id,
@@ -202,7 +202,7 @@ export const newUser = (
   disabled_at: null,
 })
 
-/** What a link to join promises: the person belongs to the workspace from here on. */
+/** Adds the user to the workspace of an invitation. */
 async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, address: string): Promise<void> {
   if (row.workspace_id === null || row.role === null) throw linkExpired()
   const workspaceId = row.workspace_id
@@ -212,7 +212,7 @@ async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, add
     role: row.role,
     created_at: services.clock(),
   })
-  if (!isNew) throw new Fault('conflict', { message: 'You belong to this workspace already.' })
+  if (!isNew) throw new Fault('conflict', { message: 'You are already a member of this workspace.' })
   if (row.role === 'owner') await endSetUpLinks(db, workspaceId, services.clock())
   const subject = { subjectId: user.id, subjectName: user.name }
   await writeAudit(db, services, {
@@ -223,21 +223,21 @@ async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, add
   })
 }
 
-/** Whether somebody with that address, which is proven, was invited anywhere. */
+/** Whether there is an open invitation for the verified address. */
 export async function isInvited(db: Tx, services: Services, email: string): Promise<boolean> {
   return (await listLinksTo(db, email, services.clock())).length > 0
 }
 
-/** Somebody who came by another way than the link, but at the address that it was for. */
+/** Accepts all open invitations of a user whose address was verified without the link. */
 export async function joinAsInvited(
   db: Tx,
   services: Services,
   user: UserRow,
   address: string,
 ): Promise<void> {
-  const already = await listWorkspaceIdsOf(db, user.id)
+  const joined = await listWorkspaceIdsOf(db, user.id)
   for (const row of await listLinksTo(db, user.email, services.clock()))
-    if (!already.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, services.clock())))
+    if (!joined.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, services.clock())))
       await join(db, services, row, user, address)
 }
 
@@ -249,15 +249,15 @@ async function consumeLink(db: Tx, services: Services, secret: string): Promise<
 
 const hasAccount = (email: string) =>
   new Fault('conflict', {
-    message: `${email} has an account here. Sign in first, then open the link again.`,
+    message: `${email} already has an account. Sign in, then open the link again.`,
   })
 
 const linkExpired = () =>
   new Fault('not_found', {
-    message: 'This link works no more: it was used, revoked or is older than 24 hours. Ask for a new one.',
+    message: 'This link is invalid, expired or already used. Ask for a new one.',
   })
 
-function require(value: string | undefined, member: string): string {
-  if (value === undefined) throw invalid(`/body/${member}`, 'is missing')
+function requireField(value: string | undefined, name: string): string {
+  if (value === undefined) throw invalid(`/body/${name}`, 'is required')
   return value
 }

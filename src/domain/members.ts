@@ -1,4 +1,4 @@
-// People in a workspace: who they are, what they may do, and how they come and go. At least one owner always remains.
+// Members of a workspace: list, invite, change roles, remove. At least one owner always remains.
 import { endInvitationsBy, listInvitations, revokeInvitation as revokeInvitationOf } from '../store/links.ts'
 import {
   deleteMember,
@@ -20,13 +20,13 @@ import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
 import { isoOf } from './timestamps.ts'
 
-/** Members and open invitations of a workspace, which are listed together and not in pages. */
+/** Members plus open invitations of a workspace, because they are listed without pages. */
 const MEMBERS_MAX = 1_000
 
-/** A person acting in a workspace. */
+/** A user who acts in a workspace. */
 export interface MemberContext extends Context {
   actor: UserActor
-  /** As it was when the request began; what acts asks again, in its transaction. */
+  /** The role when the request began; writes check it again in their transaction. */
   role: Role
 }
 
@@ -43,15 +43,15 @@ const order: Role[] = ['owner', 'admin', 'member']
 
 export async function listMembersAndInvitations(ctx: MemberContext) {
   const { db } = ctx.store
-  const [people, invitations] = await Promise.all([
+  const [members, invitations] = await Promise.all([
     listMembers(db, ctx.workspaceId),
     listInvitations(db, ctx.workspaceId, ctx.clock()),
   ])
-  people.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
+  members.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
   return {
-    people: people.map((person) => describeMember(ctx, person, people)),
+    people: members.map((member) => describeMember(ctx, member, members)),
     invitations: invitations.flatMap((row) =>
-      // The set-up link of a new workspace is for whoever opens it, and no invitation of somebody.
+      // The setup link of a new workspace has no address and is not an invitation.
       row.email === null
         ? []
         : [
@@ -70,17 +70,17 @@ export async function listMembersAndInvitations(ctx: MemberContext) {
 
 type MemberRow = Awaited<ReturnType<typeof listMembers>>[number]
 
-const describeMember = (ctx: MemberContext, person: MemberRow, members: MemberRow[]) => ({
-  id: person.id,
-  name: person.name,
-  email: person.email,
-  role: person.role,
-  joinedAt: isoOf(person.joinedAt),
-  isYou: person.id === ctx.actor.id,
-  isLastOwner: person.role === 'owner' && !members.some((one) => one.id !== person.id && isActiveOwner(one)),
+const describeMember = (ctx: MemberContext, member: MemberRow, members: MemberRow[]) => ({
+  id: member.id,
+  name: member.name,
+  email: member.email,
+  role: member.role,
+  joinedAt: isoOf(member.joinedAt),
+  isYou: member.id === ctx.actor.id,
+  isLastOwner: member.role === 'owner' && !members.some((one) => one.id !== member.id && isActiveOwner(one)),
 })
 
-/** `mails` tells whether the link goes to its address alone, and so proves that whoever has it owns the address. */
+/** `mails`: the link is sent to the address only, so using it proves control of the address. */
 export async function invite(
   ctx: MemberContext,
   given: { email: string; role: Role },
@@ -91,19 +91,19 @@ export async function invite(
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     requireMayGrant(role, given.role)
     const user = await findUserByEmail(db, email)
-    // Locked, so that invitations at once are counted one after the other.
+    // Serializes concurrent invitations, which are counted below.
     await lockWorkspace(db, ctx.workspaceId)
     const members = await listMembers(db, ctx.workspaceId)
     if (user && members.some(({ id }) => id === user.id))
-      throw new Fault('conflict', { message: `${email} belongs to this workspace already.` })
+      throw new Fault('conflict', { message: `${email} is already a member of this workspace.` })
     const open = await listInvitations(db, ctx.workspaceId, ctx.clock())
-    requireRoom(members.length + open.filter((one) => one.email !== email).length)
+    requireCapacity(members.length + open.filter((one) => one.email !== email).length)
     await requireInvitationAllowed(db, ctx, {
       workspaceId: ctx.workspaceId,
       inviterId: ctx.actor.id,
       email,
     })
-    // The new one takes the place of what was sent before.
+    // The new invitation replaces earlier ones to the address.
     for (const before of open)
       if (before.email === email) {
         requireMayGrant(role, before.role as Role)
@@ -122,8 +122,8 @@ export async function invite(
   })
 }
 
-function requireRoom(taken: number): void {
-  if (taken < MEMBERS_MAX) return
+function requireCapacity(count: number): void {
+  if (count < MEMBERS_MAX) return
   throw new Fault('conflict', {
     message:
       `The workspace has ${MEMBERS_MAX} members and open invitations, which is the limit. ` +
@@ -145,35 +145,35 @@ export async function revokeInvitation(ctx: MemberContext, id: string) {
 export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
-    const person = await requireMayTouch(db, ctx, role, id)
+    const member = await requireMayChange(db, ctx, role, id)
     requireMayGrant(role, wanted)
-    if (person.role === wanted) return
-    if (person.role === 'owner') requireAnotherOwner(person.others)
+    if (member.role === wanted) return
+    if (member.role === 'owner') requireAnotherOwner(member.others)
     await setRoleOf(db, ctx.workspaceId, id, wanted)
-    if (!isAtLeast(wanted, person.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    await record(db, ctx, `person.made-${wanted}`, person)
+    if (!isAtLeast(wanted, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    await record(db, ctx, `person.made-${wanted}`, member)
   })
   const members = await listMembers(ctx.store.db, ctx.workspaceId)
-  const person = members.find((one) => one.id === id)
-  if (!person) throw new Fault('not_found')
-  return describeMember(ctx, person, members)
+  const member = members.find((one) => one.id === id)
+  if (!member) throw new Fault('not_found')
+  return describeMember(ctx, member, members)
 }
 
 export async function removeMember(ctx: MemberContext, id: string) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
-    const person = await requireMayTouch(db, ctx, role, id)
-    if (person.role === 'owner') requireAnotherOwner(person.others)
+    const member = await requireMayChange(db, ctx, role, id)
+    if (member.role === 'owner') requireAnotherOwner(member.others)
     await deleteMember(db, ctx.workspaceId, id)
-    // Nobody comes back by an invitation of their own.
+    // A removed member must not return with an invitation of their own.
     await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    await record(db, ctx, id === ctx.actor.id ? 'person.left' : 'person.removed', person)
+    await record(db, ctx, id === ctx.actor.id ? 'person.left' : 'person.removed', member)
   })
   return { id, removed: true as const }
 }
 
-/** One may always go, and touch those below; an owner touches everybody. The members are held until the end. */
-async function requireMayTouch(db: Tx, ctx: MemberContext, role: Role, id: string) {
+/** Users may change themselves, admins also members and admins, owners everyone. Locks all members. */
+async function requireMayChange(db: Tx, ctx: MemberContext, role: Role, id: string) {
   await lockMembers(db, ctx.workspaceId)
   const members = await listMembers(db, ctx.workspaceId)
   const found = members.find((one) => one.id === id)
@@ -184,10 +184,10 @@ async function requireMayTouch(db: Tx, ctx: MemberContext, role: Role, id: strin
   return { ...found, others: members.filter((one) => one.id !== id) }
 }
 
-/** Nobody hands out, or takes back, more than they have. */
+/** Nobody may grant or revoke a higher role than their own. */
 function requireMayGrant(own: Role, role: Role): void {
   if (isAtLeast(own, role)) return
-  throw new Fault('forbidden', { message: 'Only owners of this workspace may make somebody an owner.' })
+  throw new Fault('forbidden', { message: 'Only owners of this workspace may grant the owner role.' })
 }
 
 /** A disabled owner cannot sign in, so does not count as the owner that a workspace needs. */
@@ -197,7 +197,7 @@ const isActiveOwner = ({ role, disabledAt }: Pick<MemberRow, 'role' | 'disabledA
 function requireAnotherOwner(others: Pick<MemberRow, 'role' | 'disabledAt'>[]): void {
   if (others.some(isActiveOwner)) return
   throw new Fault('conflict', {
-    message: 'A workspace needs an owner, and this is the last one. Make somebody else an owner first.',
+    message: 'This is the last owner of the workspace. Make another member an owner first.',
   })
 }
 

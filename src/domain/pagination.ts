@@ -1,9 +1,9 @@
-// Pages and slices of a list whose rows sort by a key: each begins after the last row of the one before.
+// Keyset pagination: each page or slice starts after the last row of the previous one.
 
-/** Few enough that reading and writing them holds up nobody for long. */
+/** Small enough not to block the event loop for long. */
 export const SLICE_ROWS = 500
 
-/** One row more than asked for tells whether there is a next page. */
+/** `rows` has one row more than the limit if there is a next page. */
 export function pageOf<T extends { id: string }>(
   rows: T[],
   limit: number,
@@ -12,7 +12,7 @@ export function pageOf<T extends { id: string }>(
   return { page, next: page.length < rows.length ? (page.at(-1)?.id as string) : null }
 }
 
-/** A whole list, of which never more than a slice is in memory. `read` returns at most `SLICE_ROWS` rows. */
+/** Iterates over a whole list with one slice in memory. `read` returns at most `SLICE_ROWS` rows. */
 export async function* slicesOf<T>(read: (last: T | undefined) => Promise<T[]>): AsyncGenerator<T[]> {
   let last: T | undefined
   for (;;) {

@@ -1,27 +1,28 @@
-// What follows once somebody has proven, or failed to prove, who they are.
+// Bookkeeping of sign-ins: audit entries, session limits, used codes.
 import { hashSecret } from '../credentials/secret.ts'
 import { lockPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions, dropSessionsBeyond, useCode } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { MINUTE_MS } from '../store/time.ts'
 import { findUser, type UserRow } from '../store/users.ts'
 import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 
-export const WRONG_CREDENTIALS = 'The e-mail address or the password is wrong.'
+export const WRONG_CREDENTIALS = 'Incorrect e-mail address or password.'
 
-/** Of one person; the oldest goes first. */
+/** Per user; the oldest are deleted first. */
 const SESSIONS_MAX = 50
-/** An authenticator's code is taken a step early or late: that long it must not be taken twice. */
-const CODE_MS = 3 * 60 * 1000
+/** TOTP codes are accepted one step early or late; used codes are kept that long. */
+const CODE_MS = 3 * MINUTE_MS
 
-/** How somebody has signed in, and from where. */
+/** Method and client IP address of a sign-in. */
 export interface SignIn {
   method: 'password' | 'code' | 'recovery-code' | 'sso'
   address: string
 }
 
-/** As a part of the transaction that made the session. Also deletes expired sessions. */
+/** Runs in the transaction that created the session. Also deletes expired sessions. */
 export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
   await dropSessionsBeyond(db, user.id, SESSIONS_MAX, services.clock())
   const { id, name } = user
@@ -34,7 +35,7 @@ export async function recordSignIn(db: Tx, services: Services, user: UserRow, si
   })
 }
 
-/** Somebody who tried to sign in as a person of ours, and failed. */
+/** A failed sign-in to an existing account. */
 export async function recordFailedSignIn(
   db: Tx,
   services: Services,
@@ -50,7 +51,7 @@ export async function recordFailedSignIn(
   })
 }
 
-/** Somebody who is signed in and was asked for the password or a code once more. */
+/** A signed-in user failed to confirm an action with the password or a code. */
 export const recordFailedConfirmation = (
   services: Services,
   actor: UserActor,
@@ -61,8 +62,8 @@ export const recordFailedConfirmation = (
   )
 
 /**
- * After a password was found right and a session made: both must belong together. A password that was changed, or a person
- * who was revoked, in between leaves nothing behind that the old password opened. `signIn` is absent where a code is owed.
+ * Called after the password was verified and a session created. If the password was changed or the user disabled in
+ * between, all sessions of the user are ended. `signIn` is absent if a two-factor code is still required.
  */
 export async function requireSamePassword(
   services: Services,
@@ -71,13 +72,13 @@ export async function requireSamePassword(
   signIn: SignIn | undefined,
 ): Promise<void> {
   const isSame = await services.store.transaction(async (db) => {
-    const isHeld = before !== undefined && (await lockPassword(db, userId)) === before
+    const isCurrent = before !== undefined && (await lockPassword(db, userId)) === before
     const user = await findUser(db, userId)
-    if (isHeld && user?.disabled_at === null) {
+    if (isCurrent && user?.disabled_at === null) {
       if (signIn) await recordSignIn(db, services, user, signIn)
       return true
     }
-    // Whoever is in with the new password signs in once more: better than somebody with the old one staying.
+    // Also ends sessions of the new password, which is safer than keeping one of the old.
     await deleteSessions(db, userId)
     await deleteChallenges(db, userId)
     return false
@@ -85,8 +86,8 @@ export async function requireSamePassword(
   if (!isSame) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
 }
 
-/** Whoever saw a code over somebody's shoulder must not use it again. False where it was used before. */
-export function takeCode(db: Tx, services: Services, userId: string, code: string): Promise<boolean> {
+/** Marks a code as used, so that an observed code cannot be replayed. Returns false if it was used before. */
+export function consumeCode(db: Tx, services: Services, userId: string, code: string): Promise<boolean> {
   const at = services.clock()
   return useCode(db, { userId, hash: hashSecret(code), at, deleteBefore: at - CODE_MS })
 }

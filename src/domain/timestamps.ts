@@ -1,4 +1,4 @@
-// Moments as the wire writes them.
+// Timestamps in ISO 8601, as on the wire.
 
 export const isoOf = (ms: number): string => new Date(ms).toISOString()
 

@@ -1,4 +1,4 @@
-// For the operator: which edges and epochs a day of usage consists of, and resetting it where an edge reported nonsense.
+// For the operator: the edges and epochs of a day's usage, and resetting it after an edge reported wrong numbers.
 import { listEdges } from '../store/edges.ts'
 import { DAY_MS } from '../store/time.ts'
 import { readDays } from '../store/usage.ts'
@@ -10,11 +10,11 @@ import { Fault, invalid } from './fault.ts'
 import { isoOrNull } from './timestamps.ts'
 import { getBySlug } from './workspaces.ts'
 
-/** As many as reports can still change, and today. */
+/** The days that reports can still change, and today. */
 const DAYS_SHOWN = 36
 const COUNTERS_SHOWN_MAX = 1_000
 
-/** The totals of the days that reports can still change; days without usage are left out. */
+/** Totals of the days that reports can still change, newest first; days without usage are omitted. */
 export async function showDays(services: Services, slug: string) {
   const { id } = await getBySlug(services, slug)
   const window = lastDays(DAYS_SHOWN, services.clock())
@@ -22,7 +22,7 @@ export async function showDays(services: Services, slug: string) {
   return rows.map(({ day, ...figures }) => ({ day: dateOf(day), ...figures })).reverse()
 }
 
-/** The counters that a day's total is the sum of, the largest first. */
+/** Counters of a day by edge and epoch, largest first. */
 export async function showCounters(services: Services, slug: string, date: string) {
   const day = parseDay(date)
   const { id: workspaceId } = await getBySlug(services, slug)
@@ -40,8 +40,8 @@ export async function showCounters(services: Services, slug: string, date: strin
 }
 
 /**
- * Removes what edges have reported for a workspace's day. An epoch that still runs reports its running total again and so
- * is counted once more, in full; epochs that have ended are not reported again.
+ * Deletes the reported usage of a day. A running epoch reports its total again and is counted in full; ended epochs are not
+ * reported again.
  */
 export async function resetUsage(
   services: Services,
@@ -69,7 +69,7 @@ export async function resetUsage(
 
 const noUsage = (date: string, edge: string | undefined) =>
   new Fault('not_found', {
-    message: `There is no usage on ${date}${edge === undefined ? '' : ` from the edge ${edge}`}.`,
+    message: `No usage on ${date}${edge === undefined ? '' : ` from the edge ${edge}`}.`,
   })
 
 const dateOf = (day: number) => new Date(day).toISOString().slice(0, 10)

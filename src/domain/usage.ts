@@ -1,5 +1,4 @@
-// Reading usage. All figures are computed; the schema of the answer takes those of the variant that runs, or of the
-// dashboard.
+// Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from them.
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import type { Context } from './context.ts'
 import { lastDays } from './date-range.ts'
@@ -7,7 +6,7 @@ import { isoOf, isoOrNull } from './timestamps.ts'
 
 const DAYS_DEFAULT = 30
 
-const quiet: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
+const noUsage: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
 
 export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
   const window = lastDays(days, ctx.clock())
@@ -18,7 +17,7 @@ export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
   const byDay = new Map(rows.map((row) => [row.day, row]))
   const total = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
   const series = window.map((day) => {
-    const { requests, bytesIn, bytesOut, events, peakTunnels } = byDay.get(day) ?? quiet
+    const { requests, bytesIn, bytesOut, events, peakTunnels } = byDay.get(day) ?? noUsage
     total.requests += requests
     total.bytesIn += bytesIn
     total.bytesOut += bytesOut

@@ -1,4 +1,4 @@
-// Validates a value against a schema of the contract and says in plain words what is wrong with it.
+// Validates values against schemas of the contract, with plain error messages.
 import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Errors } from 'typebox/value'
@@ -9,18 +9,18 @@ const DETAILS_MAX = 20
 
 export type Checker<T> = (value: unknown) => asserts value is T
 
-/** `place` is where the value stands, e.g. `/body` of a request. */
-export function checker<S extends TSchema>(schema: S, place: string): Checker<Static<S>> {
+/** `path` is the location of the value, e.g. `/body` of a request. */
+export function checker<S extends TSchema>(schema: S, path: string): Checker<Static<S>> {
   const check = lazyCheck(schema)
   return (value) => {
     if (check(value)) return
-    const details = [...errorsOf(schema, value, place).take(DETAILS_MAX)]
+    const details = [...errorsOf(schema, value, path).take(DETAILS_MAX)]
     const message = details.map((detail) => `${detail.path} ${detail.message}`).join('; ')
     throw new Fault('invalid_request', { message, details })
   }
 }
 
-/** Compiles when first called: most schemas are not needed in the first second of a server. */
+/** Compiles on first use, for a faster start. */
 function lazyCheck(schema: TSchema): (value: unknown) => boolean {
   let compiled: { Check(value: unknown): boolean } | undefined
   return (value) => {
@@ -29,7 +29,7 @@ function lazyCheck(schema: TSchema): (value: unknown) => boolean {
   }
 }
 
-/** The keywords that the contract uses for input; a string or a number is left to the library. */
+/** The keywords that the contract uses for input. */
 interface Schema {
   type?: string
   properties?: Record<string, TSchema>
@@ -47,8 +47,8 @@ interface Schema {
 const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
 
 /**
- * Lazy, so that nobody computes more errors than are reported: the library's own list is eager, and walks millions of
- * items for seconds. A list that is too long is not looked into.
+ * Lazy, so that no more errors are computed than reported: the library's own list is eager, and would take seconds for
+ * millions of items. The items of a list that is too long are not checked.
  */
 function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Detail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema

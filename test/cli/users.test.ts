@@ -55,7 +55,7 @@ for (const engine of engines)
     assert.match((await adit('user', 'list')).stdout, /disabled \d{4}/)
     const late = await adit('user', 'reset', 'ann@example.com')
     assert.equal(late.code, 1)
-    assert.match(late.stderr, /"adit admin user restore" changes that/)
+    assert.match(late.stderr, /Enable the account with "adit admin user restore" first/)
     await json('user', 'restore', 'ann@example.com')
     assert.equal((await signIn(ann, 'ann@example.com')).status, 200)
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
@@ -72,7 +72,7 @@ for (const engine of engines)
       [
         ['user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'admin'],
         1,
-        /belongs to the workspace "acme" already/,
+        /already a member of workspace "acme"/,
       ],
       [
         ['user', 'create', 'x', '--workspace', 'acme', '--role', 'admin'],
@@ -89,8 +89,8 @@ for (const engine of engines)
         1,
         /There is no workspace "nope"/,
       ],
-      [['user', 'reset', 'x@example.com'], 1, /There is nobody with the address/],
-      [['user', 'revoke', 'x@example.com'], 1, /There is nobody with the address/],
+      [['user', 'reset', 'x@example.com'], 1, /No user with the address/],
+      [['user', 'revoke', 'x@example.com'], 1, /No user with the address/],
     ]
     for (const [words, code, says] of cases) {
       const ended = await adit(...words)

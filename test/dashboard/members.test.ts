@@ -208,7 +208,7 @@ for (const engine of engines) {
     const stays = (await ann.get('/workspaces/acme')).status === 200 ? ann : bob
     const refused = await leave(stays)
     assert.equal(refused.status, 409)
-    assert.match(refused.json.message, /Make somebody else an owner first/)
+    assert.match(refused.json.message, /Make another member an owner first/)
     for (const answer of [
       await stays.post(`/workspaces/acme/people/${stays.id}`, { role: 'member' }),
       await stays.remove(`/workspaces/acme/people/${stays.id}`),

@@ -85,7 +85,7 @@ for (const engine of engines) {
     assert.equal((await ann.get('/session')).status, 401)
     const again = await signIn(openBrowser(server.url), ann.email)
     assert.equal(again.status, 401)
-    assert.match(again.json.message, /wrong/)
+    assert.match(again.json.message, /^Incorrect e-mail address or password/)
     await setDisabled(server.services, operator, ann.email, false)
     assert.equal((await ann.get('/session')).status, 401, 'a session from before does not come back')
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 200)
