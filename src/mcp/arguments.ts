@@ -1,24 +1,24 @@
-// What an agent gave a tool, as far as the API cannot judge it. A path and a query carry only text, and a body's unknown
-// members are ignored: names and types are checked before they are lost there. All else is the API's to refuse.
+// Validates names and types of tool arguments, which the API cannot see: paths and queries carry only text, and unknown
+// body members are ignored. The API validates everything else.
 import { AditError } from '../client/index.ts'
 import type { AgentTool } from './tools.ts'
 
-/** As many as the API itself reports. */
+/** The same as in the API. */
 const DETAILS_MAX = 20
 
-const kinds: Record<string, { words: string; holds: (value: unknown) => boolean }> = {
-  string: { words: 'a string', holds: (value) => typeof value === 'string' },
-  integer: { words: 'a whole number', holds: Number.isInteger },
+const types: Record<string, { name: string; matches: (value: unknown) => boolean }> = {
+  string: { name: 'a string', matches: (value) => typeof value === 'string' },
+  integer: { name: 'a whole number', matches: Number.isInteger },
 }
 
-export function requireShape({ listed }: AgentTool, given: Record<string, unknown>): void {
+export function validateArguments({ listed }: AgentTool, args: Record<string, unknown>): void {
   const { properties = {}, required = [] } = listed.inputSchema
-  const names = new Set([...required, ...Object.keys(given)])
+  const names = new Set([...required, ...Object.keys(args)])
   const details = names
     .values()
     .flatMap((name) => {
       const property = Object.hasOwn(properties, name) ? (properties[name] as { type?: string }) : undefined
-      const message = Object.hasOwn(given, name) ? mistakeIn(property, given[name]) : 'is missing'
+      const message = Object.hasOwn(args, name) ? validateArgument(property, args[name]) : 'is missing'
       return message ? [{ path: `/${name}`, message }] : []
     })
     .take(DETAILS_MAX)
@@ -26,8 +26,8 @@ export function requireShape({ listed }: AgentTool, given: Record<string, unknow
   if (details.length > 0) throw new AditError({ error: 'invalid_request', details })
 }
 
-function mistakeIn(property: { type?: string } | undefined, value: unknown): string | undefined {
-  if (!property) return 'is no argument of this tool'
-  const kind = kinds[property.type ?? '']
-  return kind && !kind.holds(value) ? `must be ${kind.words}` : undefined
+function validateArgument(property: { type?: string } | undefined, value: unknown): string | undefined {
+  if (!property) return 'is not an argument of this tool'
+  const type = types[property.type ?? '']
+  return type && !type.matches(value) ? `must be ${type.name}` : undefined
 }

@@ -1,38 +1,38 @@
-// The calls of one HTTP request: a batch is short, its calls run one after another, and its results have a limit in total.
+// Batches of MCP messages in one HTTP request: limited in length, run sequentially, with a limit on all results.
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js'
 import type { RunCall } from './server.ts'
 
 /** Protocol versions since 2025-06-18 have no batches at all. */
 const MESSAGES_MAX = 10
-/** Counted as they are sent: as text and once more structured. One call alone stays well below it. */
+/** As sent: each result as text and as structured content. A single call stays well below it. */
 const RESULT_BYTES_MAX = 1 * 1024 * 1024
 
-/** What is wrong with a batch as a whole; undefined for a good one, and for what is not a batch. */
+/** The error in a batch as a whole; undefined if it is valid or not a batch. */
 export function batchError(message: unknown): string | undefined {
   if (!Array.isArray(message)) return undefined
   if (message.length > MESSAGES_MAX)
-    return `A batch has at most ${MESSAGES_MAX} messages. Send the others in further requests.`
-  // The SDK responds once for each id, so calls that share one would go on after the response.
+    return `Too many messages in the batch (at most ${MESSAGES_MAX}). Send the others in further requests.`
+  // The SDK responds once for each id, so calls with the same id would continue after the response.
   const ids = message.filter((one) => one?.method !== undefined && one.id !== undefined).map(({ id }) => id)
-  return new Set(ids).size < ids.length ? 'Each request of a batch needs an id of its own.' : undefined
+  return new Set(ids).size < ids.length ? 'Each request in a batch needs a unique id.' : undefined
 }
 
-/** Refuses calls before they run, not after: whatever a call has changed is reported. */
+/** Rejects calls before they run, not after: the result of every call that ran is returned. */
 export function createBatchRunner(): RunCall {
   let previous: Promise<unknown> = Promise.resolve()
   let bytes = 0
   return (call) => {
-    const result = previous.then(async () => {
+    const queued = previous.then(async () => {
       if (bytes > RESULT_BYTES_MAX)
         throw new McpError(
           ErrorCode.InvalidRequest,
-          'The results of this batch are too large; this call was not made. Send it in a request of its own.',
+          'The results of this batch are too large. This call was not made: send it in a separate request.',
         )
-      const called = await call()
-      for (const part of called.content) if (part.type === 'text') bytes += 2 * Buffer.byteLength(part.text)
-      return called
+      const result = await call()
+      for (const part of result.content) if (part.type === 'text') bytes += 2 * Buffer.byteLength(part.text)
+      return result
     })
-    previous = result.catch(() => undefined)
-    return result
+    previous = queued.catch(() => undefined)
+    return queued
   }
 }

@@ -1,36 +1,36 @@
-// What an agent can do about a call that failed: told beside what went wrong.
+// What an agent can do about a failed call, added to the error message.
 import type { AditError, Fault } from '../client/index.ts'
 import type { AgentTool } from './tools.ts'
 
-type Advise = (error: AditError, tool: AgentTool) => string
+type Hint = (error: AditError, tool: AgentTool) => string
 
-/** Without an answer, only a read is sure to have changed nothing. */
-const afterNoAnswer: Advise = (_error, { operation }) =>
+/** Without a response, only a read is certain to have changed nothing. */
+const withoutResponse: Hint = (_error, { operation }) =>
   operation.method === 'GET'
-    ? 'Try again in a moment; if it stays like that, ask the user whether the server is running and its address is right.'
-    : 'It may have been done all the same: look with list_api_keys before you try again.'
+    ? 'Try again in a moment. If it keeps failing, ask the user to check that the server is running and its URL is correct.'
+    : 'The call may have succeeded: check with list_api_keys before you try again.'
 
-const advice: { [Code in Fault['error']]: Advise } = {
-  invalid_request: () => 'Mend the arguments and call again.',
+const hints: { [Code in Fault['error']]: Hint } = {
+  invalid_request: () => 'Correct the arguments and call again.',
   unauthorized: () =>
-    'The key that you act with is not good, or is no more. Ask the user for another one; trying again does not help.',
-  forbidden: () => 'This is not yours to do. Tell the user.',
+    'The API key of this connection is not valid. Ask the user for another one; retrying does not help.',
+  forbidden: () => 'This API key is not allowed to do this. Tell the user.',
   not_found: (_error, { operation }) =>
     operation.id === 'tokens.revoke'
-      ? 'No active key of this workspace has that id: it does not exist, or is revoked already. list_api_keys shows them all.'
-      : 'The server does not offer this. Tell the user that the server may run another version of the API.',
-  conflict: () => 'Look at how things stand, then decide again.',
+      ? 'No active API key of this workspace has this id: it does not exist or is already revoked. Check with list_api_keys.'
+      : 'The server does not support this. Tell the user that it may run another version of the API.',
+  conflict: () => 'Read the current state, then decide again.',
   idempotency_mismatch: () => 'Call again.',
   rate_limited: ({ retryAfterS }) =>
     retryAfterS === undefined ? 'Wait a minute, then call again.' : `Wait ${retryAfterS} s, then call again.`,
   internal: ({ requestId }) =>
-    `Tell the user; the server’s log has the cause${requestId ? ` under the request id ${requestId}` : ''}.`,
+    `Tell the user. The server log has the cause${requestId ? ` under the request id ${requestId}` : ''}.`,
   unavailable: ({ retryAfterS = 5 }) =>
-    `Wait ${retryAfterS} s, then call again; if it stays like that, tell the user.`,
-  unreachable: afterNoAnswer,
-  timed_out: afterNoAnswer,
-  aborted: afterNoAnswer,
-  unreadable: afterNoAnswer,
+    `Wait ${retryAfterS} s, then call again. If it keeps failing, tell the user.`,
+  unreachable: withoutResponse,
+  timed_out: withoutResponse,
+  aborted: withoutResponse,
+  unreadable: withoutResponse,
 }
 
-export const errorHint: Advise = (error, tool) => advice[error.fault.error](error, tool)
+export const errorHint: Hint = (error, tool) => hints[error.fault.error](error, tool)

@@ -1,4 +1,4 @@
-// MCP over streamable HTTP, without sessions: whatever node a request reaches can answer it.
+// MCP over streamable HTTP, without sessions: any node can handle any request.
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import { createClient } from '../client/index.ts'
@@ -8,17 +8,17 @@ import { createMcpServer } from './server.ts'
 
 export interface HttpOptions {
   apiKey: string
-  /** How the API is reached; the address it is given is made up, but for the path. */
+  /** Calls the API; only the path of the URL is meaningful. */
   fetch: typeof fetch
   variant: Variant
   version: string
 }
 
-export async function answerMcp(request: Request, options: HttpOptions): Promise<Response> {
+export async function handleMcp(request: Request, options: HttpOptions): Promise<Response> {
   const { apiKey, fetch, variant, version } = options
   const error = batchError(parseJson(await request.clone().text()))
   if (error) return Response.json(errorMessage(ErrorCode.InvalidRequest, error), { status: 400 })
-  // Not tried again: the agent would sooner know than wait, and its connection is not kept open for long.
+  // No retries: the agent can retry itself, and its connection times out soon.
   const client = createClient({ baseUrl: 'http://localhost', apiKey, fetch, retries: 0 })
   const server = createMcpServer({
     client,
@@ -26,7 +26,7 @@ export async function answerMcp(request: Request, options: HttpOptions): Promise
     variant: async () => variant,
     runCall: createBatchRunner(),
   })
-  // Without sessions it could only name a request of its own batch, which would then be waited for in vain.
+  // Without sessions it could only cancel a request of its own batch, which would then never complete.
   server.removeNotificationHandler('notifications/cancelled')
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   await server.connect(transport)
@@ -37,14 +37,14 @@ export async function answerMcp(request: Request, options: HttpOptions): Promise
   }
 }
 
-/** A response that belongs to no message. */
+/** A JSON-RPC error without a request id. */
 const errorMessage = (code: number, message: string) => ({
   jsonrpc: '2.0',
   error: { code, message },
   id: null,
 })
 
-/** Undefined for what the transport refuses as no JSON. */
+/** Undefined for malformed JSON, which the transport rejects. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

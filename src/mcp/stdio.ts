@@ -1,12 +1,12 @@
-// MCP over standard input and output, for agents that start the program themselves.
+// MCP over standard input and output, for agents that start the program.
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 
-/** Until the input ends. What was asked before is still answered: the server is not closed, there is just nothing left to do. */
+/** Runs until the input ends. The server stays open, so that pending requests are still answered. */
 export async function serveStdio(server: Server): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     for (const event of ['end', 'close']) process.stdin.once(event, resolve)
-    // The transport gives up on a line that does not end.
+    // The transport closes on a line that is too long.
     server.onclose = resolve
   })
   await server.connect(new StdioServerTransport())

@@ -1,4 +1,4 @@
-// The operations of the contract as tools for agents: which there are in a variant, and what each takes and returns.
+// The operations of the contract as MCP tools, for each variant, with their input and output schemas.
 import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js'
 import type { TObject } from 'typebox'
 import type { Operation } from '../contract/operation.ts'
@@ -9,16 +9,16 @@ export type ToolOperation = Extract<PublicOperation, { tool: object }>
 
 export interface AgentTool {
   operation: ToolOperation
-  /** As agents find it in the list of tools. */
+  /** As listed by tools/list. */
   listed: ListedTool
 }
 
 export const toolsByVariant: Record<Variant, readonly AgentTool[]> = {
-  A: toolsAmong(variants.A),
-  B: toolsAmong(variants.B),
+  A: toolsOf(variants.A),
+  B: toolsOf(variants.B),
 }
 
-function toolsAmong(operations: readonly PublicOperation[]): AgentTool[] {
+function toolsOf(operations: readonly PublicOperation[]): AgentTool[] {
   return operations.filter(isTool).map(describe)
 }
 
@@ -50,7 +50,7 @@ function requiredOf(part: TObject): string[] {
   return (part.required as string[] | undefined) ?? []
 }
 
-/** Tools act on one workspace only, so the world they see is closed. */
+/** Tools act on one workspace only, so openWorldHint is false. */
 function annotationsOf(hints: ToolOperation['tool']['hints']): NonNullable<ListedTool['annotations']> {
   const closed = { openWorldHint: false }
   return 'readOnly' in hints
@@ -58,7 +58,7 @@ function annotationsOf(hints: ToolOperation['tool']['hints']): NonNullable<Liste
     : { destructiveHint: hints.destructive, idempotentHint: hints.idempotent, ...closed }
 }
 
-/** A copy of a schema in the words of JSON Schema alone. */
+/** A copy of a schema without our own keywords. */
 function withoutRules(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutRules)
   if (typeof schema !== 'object' || schema === null) return schema

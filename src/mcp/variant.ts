@@ -1,8 +1,8 @@
-// Which variant a server runs, where only its address is known.
+// Determines which variant of the API a server runs.
 import type { Client } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
 
-/** Asked when it is first needed, and again as long as there is no answer. */
+/** Requested on first use, and again until it succeeds. */
 export function createVariantFinder(client: Client): () => Promise<Variant> {
   let found: Variant | undefined
   return async () => {
@@ -11,7 +11,7 @@ export function createVariantFinder(client: Client): () => Promise<Variant> {
   }
 }
 
-/** A server tells by its description whether keys can mint keys there. */
+/** In variant A, the OpenAPI document has an operation that creates API keys. */
 function variantOf(document: object): Variant {
   const { paths } = document as { paths: Record<string, object> }
   return 'post' in (paths['/tokens'] ?? {}) ? 'A' : 'B'

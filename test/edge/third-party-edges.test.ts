@@ -98,7 +98,7 @@ for (const engine of engines) {
     assert.equal(reasons.empty, reasons.none)
     assert.match(reasons.mistyped, /Malformed API key/)
     assert.match(reasons.unknown, /Unknown API key/)
-    assert.match(reasons.unready, /"other" is not ready/)
+    assert.match(reasons.unready, /"other" is not provisioned/)
     await provision(server.services, operator, 'other')
     assert.deepEqual(await ask('Login', login(other.key.token)), ALLOWED)
     await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
@@ -122,20 +122,20 @@ for (const engine of engines) {
     const full = proxy(key.token, { custom_domains: [`my-app.${base}`, `second.${base}`] })
     assert.deepEqual(await ask('NewProxy', full), ALLOWED)
     const refused: [object, RegExp][] = [
-      [{ custom_domains: ['my-app.other.localhost'] }, /no host name of the workspace/],
+      [{ custom_domains: ['my-app.other.localhost'] }, /is not a host name of the workspace/],
       [{ custom_domains: [`my-app.${base}`, 'example.com'] }, /example\.com/],
-      [{ custom_domains: [base] }, /no host name/],
-      [{ custom_domains: [`*.${base}`] }, /no host name/],
-      [{ custom_domains: [`a.b.${base}`] }, /no host name/],
-      [{ custom_domains: [`evil${base}`] }, /no host name/],
-      [{ custom_domains: [`My-App.${base}`] }, /no host name/],
-      [{ custom_domains: [7] }, /no host name/],
-      [{ custom_domains: 'my-app' }, /no proxy/],
-      [{ subdomain: 'my-app.other' }, /subdomain has/],
-      [{ subdomain: '*' }, /subdomain has/],
-      [{ subdomain: '' }, /needs a name/],
-      [{ proxy_type: 'tcp', remote_port: 6000 }, /belongs to nobody/],
-      [{ proxy_type: 'udp', remote_port: 6000, subdomain: 'my-app' }, /belongs to nobody/],
+      [{ custom_domains: [base] }, /is not a host name/],
+      [{ custom_domains: [`*.${base}`] }, /is not a host name/],
+      [{ custom_domains: [`a.b.${base}`] }, /is not a host name/],
+      [{ custom_domains: [`evil${base}`] }, /is not a host name/],
+      [{ custom_domains: [`My-App.${base}`] }, /is not a host name/],
+      [{ custom_domains: [7] }, /is not a host name/],
+      [{ custom_domains: 'my-app' }, /Malformed proxy/],
+      [{ subdomain: 'my-app.other' }, /Invalid subdomain/],
+      [{ subdomain: '*' }, /Invalid subdomain/],
+      [{ subdomain: '' }, /Missing host name/],
+      [{ proxy_type: 'tcp', remote_port: 6000 }, /Unsupported proxy type/],
+      [{ proxy_type: 'udp', remote_port: 6000, subdomain: 'my-app' }, /Unsupported proxy type/],
     ]
     for (const [more, reason] of refused) {
       const { reject, reject_reason } = await ask('NewProxy', proxy(key.token, more))

@@ -1,4 +1,4 @@
-// An agent: the official client of the protocol, over either transport.
+// An agent: the official MCP client, over either transport.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client'
@@ -19,7 +19,7 @@ export interface Access {
 export interface Outcome {
   failed: boolean
   text: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into results of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: results have different shapes
   data: any
 }
 
@@ -30,7 +30,7 @@ export interface Agent {
 
 const launcher = join(root, 'bin/adit.js')
 
-/** The environment is only what is given, and what any process needs. */
+/** Nothing of the environment of the tests but what any process needs. */
 const environment = (url: string, apiKey: string) => ({
   PATH: process.env.PATH ?? '',
   HOME: process.env.HOME ?? '',
@@ -69,7 +69,7 @@ export async function connectAgent(t: Test, transport: TransportName, access: Ac
 
 export const namesOf = async ({ client }: Agent) => (await client.listTools()).tools.map(({ name }) => name)
 
-/** What comes back for these lines of standard input, as it is written, once the input has ended. */
+/** Sends messages to standard input and ends it; returns standard output. */
 export async function exchangeLines(t: Test, { url, apiKey }: Access, messages: object[]): Promise<string> {
   const child = spawn(process.execPath, [launcher, 'mcp'], {
     env: environment(url, apiKey),
@@ -80,7 +80,7 @@ export async function exchangeLines(t: Test, { url, apiKey }: Access, messages: 
   return (await child.stdout.setEncoding('utf8').toArray()).join('')
 }
 
-/** A message straight to /mcp. */
+/** Posts a message to /mcp without a client. */
 export const postMessage = (
   { url, apiKey }: Access,
   message: unknown,

@@ -1,4 +1,4 @@
-// Large batches and many requests at once: bounded, and other requests are not delayed.
+// Large batches and many parallel requests are limited, and do not delay other requests.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
@@ -18,7 +18,7 @@ const RESPONSE_BYTES_MAX = 3 * 1024 * 1024
 const GROWTH_MAX_BYTES = 400 * 1024 * 1024
 const LOAD_MS = 3_000
 
-/** The largest result that a tool has. */
+/** The tool with the largest result. */
 const listCall = (id: number) => callMessage(id, 'list_api_keys', { limit: 1_000 })
 const batchOf = (count: number) => Array.from({ length: count }, (_, index) => listCall(index))
 
@@ -47,7 +47,7 @@ const peakBytes = (pid: number) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 for (const engine of engines)
-  test(`${engine}: four clients that send the largest batches delay nobody, and memory stays bounded`, async (t) => {
+  test(`${engine}: four clients that send the largest batches do not delay other requests, and memory stays bounded`, async (t) => {
     const { node, access } = await startNode(t, engine)
     const pid = node.child.pid as number
     const before = peakBytes(pid)
@@ -69,7 +69,7 @@ for (const engine of engines)
     assert.ok(grown < GROWTH_MAX_BYTES, `memory grew by ${grown} bytes`)
   })
 
-test('a batch has at most 10 messages, each request with an id of its own', async (t) => {
+test('a batch has at most 10 messages, each request with a unique id', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const access = { url: server.url, apiKey: server.key.token }
   const small = (await (await postMessage(access, batchOf(BATCH_MAX))).json()) as Response[]
@@ -77,19 +77,22 @@ test('a batch has at most 10 messages, each request with an id of its own', asyn
     small.map(({ id, result }) => [id, result?.structuredContent.tokens.length]),
     Array.from({ length: BATCH_MAX }, (_, id) => [id, 1]),
   )
-  const refused = await postMessage(access, batchOf(BATCH_MAX + 1))
-  assert.equal(refused.status, 400)
-  assert.deepEqual(await refused.json(), {
+  const rejected = await postMessage(access, batchOf(BATCH_MAX + 1))
+  assert.equal(rejected.status, 400)
+  assert.deepEqual(await rejected.json(), {
     jsonrpc: '2.0',
-    error: { code: -32600, message: 'A batch has at most 10 messages. Send the others in further requests.' },
+    error: {
+      code: -32600,
+      message: 'Too many messages in the batch (at most 10). Send the others in further requests.',
+    },
     id: null,
   })
-  const twins = await postMessage(access, [listCall(1), listCall(1)])
-  assert.equal(twins.status, 400)
-  assert.match(await twins.text(), /Each request of a batch needs an id of its own/)
+  const duplicates = await postMessage(access, [listCall(1), listCall(1)])
+  assert.equal(duplicates.status, 400)
+  assert.match(await duplicates.text(), /Each request in a batch needs a unique id/)
 })
 
-test('past 1 MiB of results, the calls left in a batch are refused before they do anything', async (t) => {
+test('after 1 MiB of results, the remaining calls of a batch are rejected before they run', async (t) => {
   const { access } = await startNode(t, 'sqlite')
   const create = callMessage(99, 'create_api_key', { label: 'never created' })
   const batch = [...batchOf(BATCH_MAX - 1), create]
@@ -99,12 +102,12 @@ test('past 1 MiB of results, the calls left in a batch are refused before they d
     batch.map(({ id }) => id),
   )
   assert.equal(responses[0]?.result?.structuredContent.tokens.length, 1_000)
-  assert.match(responses.at(-1)?.error?.message ?? '', /results of this batch .* request of its own/)
+  assert.match(responses.at(-1)?.error?.message ?? '', /results of this batch .* separate request/)
   const listed = await (await postMessage(access, listCall(1))).text()
   assert.ok(listed.includes('revoked key') && !listed.includes('never created'))
 })
 
-test('a key has 4 requests in progress and its workspace 8; more are refused until one has ended', async (t) => {
+test('a key has at most 4 requests in progress and its workspace 8; more are rejected until one has completed', async (t) => {
   const { access, addAccess } = await startNode(t, 'sqlite')
   const accesses = [access, await addAccess(), await addAccess()]
   const allSucceed = async (count: number) => {
@@ -115,10 +118,10 @@ test('a key has 4 requests in progress and its workspace 8; more are refused unt
   const send = (each: Access[]) => Promise.all(each.map((one) => postMessage(one, batchOf(BATCH_MAX))))
 
   const ofOne = await send(Array(20).fill(access))
-  const refused = ofOne.find(({ status }) => status === 429)
-  assert.ok(refused, 'none was refused')
-  assert.equal(refused.headers.get('retry-after'), '1')
-  const { error } = (await refused.json()) as Response
+  const rejected = ofOne.find(({ status }) => status === 429)
+  assert.ok(rejected, 'none was rejected')
+  assert.equal(rejected.headers.get('retry-after'), '1')
+  const { error } = (await rejected.json()) as Response
   assert.equal(error?.code, -32000)
   assert.match(error?.message ?? '', /^rate_limited: This API key has 4 requests in progress\. Try again/)
   const { length: served } = ofOne.filter(({ status }) => status === 200)
@@ -132,7 +135,7 @@ test('a key has 4 requests in progress and its workspace 8; more are refused unt
   assert.ok(texts.some((text) => text.includes('This workspace has 8 requests in progress.')))
 })
 
-test('the slots of requests whose clients have left are free again', async (t) => {
+test('slots are released when clients disconnect', async (t) => {
   const { access } = await startNode(t, 'sqlite')
   for (let round = 0; round < 5; round++) {
     const leaving = new AbortController()
@@ -148,11 +151,11 @@ test('the slots of requests whose clients have left are free again', async (t) =
         body: JSON.stringify(batchOf(BATCH_MAX)),
       }).catch(() => undefined),
     )
-    // While they are worked on, or at the latest when they are done.
-    const refused = async () => (await postMessage(access, listCall(1))).status === 429
+    // While they are in progress, or at the latest when they are complete.
+    const rejected = async () => (await postMessage(access, listCall(1))).status === 429
     await Promise.race([
       Promise.all(sent),
-      until('one more is refused', refused).catch(() => Promise.all(sent)),
+      until('one more is rejected', rejected).catch(() => Promise.all(sent)),
     ])
     leaving.abort()
     await Promise.all(sent)

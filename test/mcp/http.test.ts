@@ -1,4 +1,4 @@
-// The door at /mcp: who gets in, and what is said to those who do not speak the protocol.
+// /mcp over HTTP: authentication, and requests that violate the protocol.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revoke } from '../../src/domain/keys.ts'
@@ -11,7 +11,7 @@ const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
 const accessOf = (server: TestServer) => ({ url: server.url, apiKey: server.key.token })
 
 for (const engine of engines)
-  test(`${engine}: without a good key of a workspace there is no way in, whatever is sent`, async (t) => {
+  test(`${engine}: without a valid API key every request is 401, whatever is sent`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
@@ -20,26 +20,26 @@ for (const engine of engines)
     for (const credential of [`Bearer ${revoked}`, `Bearer ${edge.token}`, 'Bearer adit_x', 'Basic YTpi', ''])
       for (const body of [JSON.stringify(list), '{', 'x'.repeat(20_000)])
         for (const method of ['POST', 'GET', 'DELETE']) {
-          const answer = await fetch(`${server.url}/mcp`, {
+          const response = await fetch(`${server.url}/mcp`, {
             method,
             headers: { authorization: credential, 'content-type': 'application/json' },
             ...(method === 'POST' && { body }),
           })
-          assert.equal(answer.status, 401)
-          assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
-          const said = (await answer.json()) as { error: string }
-          assert.equal(said.error, 'unauthorized')
+          assert.equal(response.status, 401)
+          assert.equal(response.headers.get('www-authenticate'), 'Bearer')
+          const json = (await response.json()) as { error: string }
+          assert.equal(json.error, 'unauthorized')
         }
   })
 
-test('a key that was revoked midway no longer gets in', async (t) => {
+test('a key that is revoked during the session is rejected', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const agent = await connectAgent(t, 'http', accessOf(server))
   assert.equal((await agent.call('revoke_api_key', { id: server.key.id })).failed, false)
   await assert.rejects(agent.call('get_workspace'), /revoked/)
 })
 
-test('an agent sees the workspace of its own key and no other', async (t) => {
+test('an agent sees only the workspace of its key', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const other = await addWorkspace(server, 'other')
   const agent = await connectAgent(t, 'http', { url: server.url, apiKey: other.key.token })
@@ -48,33 +48,33 @@ test('an agent sees the workspace of its own key and no other', async (t) => {
   assert.equal((await server.call('GET', '/workspace')).status, 200)
 })
 
-test('there are no sessions: no id is given out, and any request can be the first', async (t) => {
+test('there are no sessions: no session id is returned, and any request can be the first', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const answer = await postMessage(accessOf(server), callMessage(7, 'get_workspace'))
-  assert.equal(answer.status, 200)
-  assert.equal(answer.headers.get('mcp-session-id'), null)
-  assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
-  assert.equal(answer.headers.get('cache-control'), 'no-store')
-  const { id, result } = (await answer.json()) as { id: number; result: { structuredContent: object } }
+  const response = await postMessage(accessOf(server), callMessage(7, 'get_workspace'))
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('mcp-session-id'), null)
+  assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
+  assert.equal(response.headers.get('cache-control'), 'no-store')
+  const { id, result } = (await response.json()) as { id: number; result: { structuredContent: object } }
   assert.equal(id, 7)
   assert.deepEqual(Object.keys(result.structuredContent), ['slug', 'name', 'provisioned', 'tunnelBase'])
 })
 
-test('GET and DELETE are 405, after the key was looked at', async (t) => {
+test('GET and DELETE are 405, after authentication', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   for (const method of ['GET', 'DELETE']) {
-    const answer = await fetch(`${server.url}/mcp`, {
+    const response = await fetch(`${server.url}/mcp`, {
       method,
       headers: { authorization: `Bearer ${server.key.token}`, accept: 'text/event-stream' },
     })
-    assert.equal(answer.status, 405)
-    assert.equal(answer.headers.get('allow'), 'POST')
-    const { error } = (await answer.json()) as { error: { code: number } }
+    assert.equal(response.status, 405)
+    assert.equal(response.headers.get('allow'), 'POST')
+    const { error } = (await response.json()) as { error: { code: number } }
     assert.equal(error.code, -32000)
   }
 })
 
-test('what is no message of the protocol is refused as such, and never a failure of the server', async (t) => {
+test('malformed messages are rejected, never an internal error', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const access = accessOf(server)
   const messages: [body: string, status: number, headers?: Record<string, string>][] = [
@@ -93,9 +93,9 @@ test('what is no message of the protocol is refused as such, and never a failure
     ['[]', 202],
   ]
   for (const [body, status, headers] of messages) {
-    const answer = await postMessage(access, body, headers)
-    assert.equal(answer.status, status, body.slice(0, 80))
-    const text = await answer.text()
+    const response = await postMessage(access, body, headers)
+    assert.equal(response.status, status, body.slice(0, 80))
+    const text = await response.text()
     if (status === 202) assert.equal(text, '')
     else assert.ok('error' in JSON.parse(text))
   }
@@ -107,12 +107,12 @@ test('what is no message of the protocol is refused as such, and never a failure
   })
 })
 
-test('a batch is answered whole, be it that it cancels itself', async (t) => {
+test('every request of a batch gets a response, even if the batch cancels it', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } }
   const batch = [list, callMessage(2, 'get_workspace'), callMessage(3, 'no_such'), cancel]
-  const answer = await postMessage(accessOf(server), batch)
-  const results = (await answer.json()) as { id: number; result?: object; error?: object }[]
+  const response = await postMessage(accessOf(server), batch)
+  const results = (await response.json()) as { id: number; result?: object; error?: object }[]
   assert.deepEqual(
     results.map(({ id, error }) => [id, error !== undefined]),
     [
@@ -123,10 +123,10 @@ test('a batch is answered whole, be it that it cancels itself', async (t) => {
   )
 })
 
-test('no web page is let in on what is said there', async (t) => {
+test('other origins cannot read the responses', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const answer = await postMessage(accessOf(server), list, { origin: 'https://elsewhere.example' })
-  assert.equal(answer.headers.get('access-control-allow-origin'), null)
+  const response = await postMessage(accessOf(server), list, { origin: 'https://elsewhere.example' })
+  assert.equal(response.headers.get('access-control-allow-origin'), null)
   const preflight = await fetch(`${server.url}/mcp`, {
     method: 'OPTIONS',
     headers: { origin: 'https://elsewhere.example', 'access-control-request-method': 'POST' },
@@ -134,7 +134,7 @@ test('no web page is let in on what is said there', async (t) => {
   assert.equal(preflight.headers.get('access-control-allow-origin'), null)
 })
 
-test('the log has a line for the message and one for what it led to, under one id and with the key’s', async (t) => {
+test('the access log has the MCP request and its API request, with the same request id and key', async (t) => {
   const {
     url,
     token = '',
@@ -142,14 +142,14 @@ test('the log has a line for the message and one for what it led to, under one i
   } = await startServing(t, {
     ADIT_DATABASE_URL: `sqlite:${createFolder(t)}/adit.db`,
   })
-  const answer = await postMessage({ url, apiKey: token }, callMessage(1, 'create_api_key'), {
-    'x-request-id': 'errand-1',
+  const response = await postMessage({ url, apiKey: token }, callMessage(1, 'create_api_key'), {
+    'x-request-id': 'request-1',
   })
-  assert.equal(answer.headers.get('x-request-id'), 'errand-1')
-  const [text] = await says(/^(?:.*\n)*.*"errand-1".*"\/mcp".*$/m, 'stderr')
+  assert.equal(response.headers.get('x-request-id'), 'request-1')
+  const [text] = await says(/^(?:.*\n)*.*"request-1".*"\/mcp".*$/m, 'stderr')
   const lines = text
     .split('\n')
-    .filter((line) => line.includes('"errand-1"'))
+    .filter((line) => line.includes('"request-1"'))
     .map((line) => JSON.parse(line))
   assert.deepEqual(
     lines.map(({ route, status, from }) => ({ route, status, from })),

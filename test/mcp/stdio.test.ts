@@ -1,4 +1,4 @@
-// `adit mcp` as a process: what it writes, when it ends, and how it takes a server that is not there.
+// `adit mcp` as a process: its output, its end, and an unreachable server.
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +15,7 @@ const hello = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 }
 
-test('standard output holds the protocol and nothing else, all that was asked is answered, then it ends', async (t) => {
+test('standard output has only protocol messages, every request gets a response, then the process exits', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const access = { url: server.url, apiKey: server.key.token }
   const written = await exchangeLines(t, access, [
@@ -23,21 +23,21 @@ test('standard output holds the protocol and nothing else, all that was asked is
     callMessage(1, 'get_workspace'),
     callMessage(2, 'get_usage'),
   ])
-  const answers = written
+  const responses = written
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
-  assert.deepEqual(answers.map(({ id }) => id).sort(), [0, 1, 2])
-  for (const answer of answers) assert.ok(answer.result && !answer.result.isError)
+  assert.deepEqual(responses.map(({ id }) => id).sort(), [0, 1, 2])
+  for (const { result } of responses) assert.ok(result && !result.isError)
 })
 
-test('a server that is not there yet: listing and calling say so, and later they work', async (t) => {
+test('with an unreachable server, listing and calling fail; they work once it is reachable', async (t) => {
   const port = await freePort()
   const server = await serve(t, { engine: 'sqlite' })
   const agent = await connectAgent(t, 'stdio', { url: `http://127.0.0.1:${port}`, apiKey: server.key.token })
   await assert.rejects(
     agent.client.listTools(),
-    /The tools cannot be listed\. http:\/\/127\.0\.0\.1:\d+ cannot be reached/,
+    /Failed to list tools\. http:\/\/127\.0\.0\.1:\d+ cannot be reached/,
   )
   assert.match((await agent.call('get_workspace')).text, /^unreachable: /)
   await forward(t, port, server.url)
@@ -45,7 +45,7 @@ test('a server that is not there yet: listing and calling say so, and later they
   assert.equal((await agent.call('get_workspace')).data.slug, 'acme')
 })
 
-test('what answers but is no Adit is told as such', async (t) => {
+test('a server that is not Adit is reported as such', async (t) => {
   const other = createServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1')
   atEnd(t, () => other.close())
   await new Promise((resolve) => other.once('listening', resolve))
@@ -54,12 +54,12 @@ test('what answers but is no Adit is told as such', async (t) => {
   await assert.rejects(agent.client.listTools(), /is not from an Adit server\. Check the server URL/)
 })
 
-/** The server, at another port. */
+/** Forwards requests from another port to the server. */
 async function forward(t: Test, port: number, target: string): Promise<void> {
   const front: Server = createServer(async (request, response) => {
     const headers = { authorization: request.headers.authorization ?? '' }
-    const answer = await fetch(target + request.url, { headers })
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+    const forwarded = await fetch(target + request.url, { headers })
+    response.writeHead(forwarded.status, { 'content-type': 'application/json' }).end(await forwarded.text())
   })
   front.listen(port, '127.0.0.1')
   atEnd(t, () => {

@@ -1,4 +1,4 @@
-// What agents find: the tools, and that each keeps what it declares.
+// The tools, and that their results match the declared schemas.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -29,7 +29,7 @@ for (const engine of engines)
     for (const variant of ['A', 'B'] as const satisfies Variant[]) {
       const where = `${engine}, ${transport}, variant ${variant}`
 
-      test(`${where}: every tool is listed, can be called and returns what its schema says`, async (t) => {
+      test(`${where}: every tool is listed, can be called and returns what its schema declares`, async (t) => {
         const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
         const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
         const { tools } = await agent.client.listTools()
@@ -53,8 +53,8 @@ for (const engine of engines)
           const { failed, text, data } = await agent.call(name, input)
           assert.equal(failed, false, text)
           assert.ok(ajv.validate(tool.outputSchema, data), `${name}: ${ajv.errorsText()}`)
-          const [sentence = '', json = ''] = text.split('\n\n')
-          assert.match(sentence, /^[^{]+\.$/)
+          const [summary = '', json = ''] = text.split('\n\n')
+          assert.match(summary, /^[^{]+\.$/)
           assert.deepEqual(JSON.parse(json), data)
           if (name === 'create_api_key') created = data.id
         }
@@ -62,7 +62,7 @@ for (const engine of engines)
     }
 
 for (const variant of ['A', 'B'] as const) {
-  test(`variant ${variant}: the tools are those that the table of operations names, and take what it says`, async (t) => {
+  test(`variant ${variant}: the tools and their arguments match the contract`, async (t) => {
     const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
     const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
     const operations = (variants[variant] as readonly Operation[]).filter(({ tool }) => tool)
@@ -82,7 +82,7 @@ for (const variant of ['A', 'B'] as const) {
   })
 }
 
-test('the pages of a long list of keys join up as the tool says', async (t) => {
+test('pages of a long list of keys follow each other without gaps', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   for (const label of ['second', 'third']) await server.post('/tokens', { label })
   const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
@@ -94,7 +94,7 @@ test('the pages of a long list of keys join up as the tool says', async (t) => {
 })
 
 for (const transport of transports)
-  test(`${transport}: a call returns 100 keys unless it asks for more, and says how to go on`, async (t) => {
+  test(`${transport}: a call returns 100 keys by default, and the cursor for more`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, 1_200)
     const ids = [server.key.id, ...revoked]

@@ -1,5 +1,5 @@
-// Edges that others wrote, and that ask in their own way: frp as a server plugin, sish by its authentication hook. Both know
-// no headers to send, so the edge's credential is in the path; of that the log has only the pattern.
+// Third-party edges with their own protocols: frp as a server plugin, sish by its authentication webhook. Neither can send
+// headers, so the edge credential is in the path; the access log has only the pattern of the route.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type Directory, thenMaybe } from '../../directory/directory.ts'
@@ -9,7 +9,7 @@ import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { faultFor } from '../server/errors.ts'
-import { answerFrp, type FrpAnswer, membersOf, rejected } from './frp.ts'
+import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
 
 export interface ThirdPartyEdgesOptions {
   directory: Directory
@@ -26,15 +26,15 @@ export function registerThirdPartyEdges(
   server: FastifyInstance,
   { directory, describeWorkspace }: ThirdPartyEdgesOptions,
 ): void {
-  const admitEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
-  const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
+  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
   const workspaceOf = async (id: string) => describeWorkspace(await directory.getWorkspace(id))
 
-  /** Before the body is looked at. */
-  const admit = async (request: FastifyRequest) => {
+  /** Runs before the body is read. */
+  const authenticate = async (request: FastifyRequest) => {
     const { credential } = request.params as { credential: string }
-    request.caller = await thenMaybe(admitEdge(request, credential), ({ edgeId }) => ({
+    request.caller = await thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
       actor: { kind: 'edge', id: edgeId },
     }))
   }
@@ -43,15 +43,16 @@ export function registerThirdPartyEdges(
     method: 'POST',
     url: '/edge/frp/:credential',
     config: { takesBody: true },
-    onRequest: admit,
+    onRequest: authenticate,
     errorHandler: (error, request, reply) => {
       const { code, message } = faultFor(error, request)
-      const reason = code === 'internal' ? `Adit failed; its log knows this as ${request.id}.` : message
+      const reason =
+        code === 'internal' ? `Internal error. See the server log for request ${request.id}.` : message
       reply.code(200).send(rejected(reason))
     },
-    handler: (request): Promise<FrpAnswer> => {
-      const { op, content } = membersOf(request.body)
-      return answerFrp(op, content, {
+    handler: (request): Promise<FrpResponse> => {
+      const { op, content } = asObject(request.body)
+      return handleFrp(op, content, {
         verifyKey: directory.verifyKey,
         describeWorkspace: workspaceOf,
       })
@@ -62,25 +63,25 @@ export function registerThirdPartyEdges(
     method: 'POST',
     url: '/edge/sish/:credential',
     config: { takesBody: true },
-    onRequest: admit,
+    onRequest: authenticate,
     handler: async (request) => {
       checkSshLogin(request.body)
       const { password, user } = request.body as Type.Static<typeof SshLogin>
-      const { workspaceId } = await admitKey(request, password)
+      const { workspaceId } = await authenticateKey(request, password)
       const { slug, provisioned } = await workspaceOf(workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
-      // sish puts the user's name into host names, where it is told to: nobody gets those of another workspace.
+      // sish can be configured to use the user name in host names: it must not be the slug of another workspace.
       const labels = user.toLowerCase().split('.')
       if (!labels.every(isDnsLabel))
         throw new Fault('forbidden', {
-          message: 'The user must be a name that a host can have: the workspace’s slug.',
+          message: 'Invalid user name. Use the slug of the workspace.',
         })
       const owners = await directory.findWorkspaceIds(labels)
       for (const [named, owner] of owners)
         if (owner !== workspaceId)
           throw new Fault('forbidden', {
-            message: `The key is of the workspace "${slug}", not of "${named}".`,
+            message: `The API key belongs to the workspace "${slug}", not to "${named}".`,
           })
       return { workspace: slug }
     },

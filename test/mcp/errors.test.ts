@@ -1,34 +1,34 @@
-// What goes wrong reaches the agent as a result that says what happened and what to do.
+// Errors reach the agent as results with a message and a hint.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rename, serve } from '../support/server.ts'
 import { connectAgent, namesOf, transports } from './agent.ts'
 
 for (const transport of transports) {
-  test(`${transport}: wrong arguments are told by name, and nothing is done`, async (t) => {
+  test(`${transport}: invalid arguments are reported by name, and the call has no effect`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     const wrong: [tool: string, args: Record<string, unknown>, words: RegExp][] = [
       ['get_usage', { days: 0 }, /days must be a whole number from 1 to 365\./],
       ['get_usage', { days: 1.5 }, /days must be a whole number/],
       ['get_usage', { days: '7' }, /days must be a whole number/],
-      ['get_usage', { weeks: 1 }, /weeks is no argument of this tool/],
+      ['get_usage', { weeks: 1 }, /weeks is not an argument of this tool/],
       ['list_api_keys', { cursor: 'first' }, /cursor must be the id/],
       ['create_api_key', { label: 'x'.repeat(81) }, /label must not be longer than 80 characters/],
       ['create_api_key', { label: 5 }, /label must be a string/],
       ['create_api_key', { label: 'a\nb' }, /label must not contain U\+000A/],
-      ['create_api_key', { name: 'ci' }, /name is no argument/],
+      ['create_api_key', { name: 'ci' }, /name is not an argument/],
       ['revoke_api_key', {}, /id is missing/],
       ['revoke_api_key', { id: [server.key.id] }, /id must be a string/],
     ]
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 1]))
     const { text } = await agent.call('get_usage', many)
-    assert.equal(text.match(/is no argument of this tool/g)?.length, 20, 'only the first 20 are told')
+    assert.equal(text.match(/is not an argument of this tool/g)?.length, 20, 'only the first 20 are reported')
     for (const [tool, args, words] of wrong) {
       const { failed, text, data } = await agent.call(tool, args)
       assert.equal(failed, true, text)
       assert.match(text, words)
-      assert.match(text, /^invalid_request: .*\nMend the arguments/)
+      assert.match(text, /^invalid_request: .*\nCorrect the arguments/)
       assert.equal(data, undefined)
     }
     const { tokens } = (await agent.call('list_api_keys')).data
@@ -38,7 +38,7 @@ for (const transport of transports) {
     )
   })
 
-  test(`${transport}: an id that is not there, or revoked already, is told so with where to look`, async (t) => {
+  test(`${transport}: an id that is unknown or already revoked is not_found, with a hint to list_api_keys`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     const { id } = (await agent.call('create_api_key')).data
@@ -46,40 +46,40 @@ for (const transport of transports) {
     for (const gone of [id, 'tok_never', '', 'a/b', '..', '?x=1', 'x'.repeat(101)]) {
       const { failed, text } = await agent.call('revoke_api_key', { id: gone })
       assert.equal(failed, true)
-      assert.match(text, /^not_found: .*\n.*revoked already. list_api_keys shows them all\.$/, gone)
+      assert.match(text, /^not_found: .*\n.*already revoked\. Check with list_api_keys\.$/, gone)
     }
   })
 
-  test(`${transport}: where only people make keys, no tool does, and calling one says so`, async (t) => {
+  test(`${transport}: in variant B no tool creates or revokes keys, and calling one explains why`, async (t) => {
     const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     assert.deepEqual(await namesOf(agent), ['get_workspace', 'list_api_keys', 'get_usage'])
     for (const name of ['create_api_key', 'revoke_api_key']) {
       const { failed, text } = await agent.call(name, name === 'revoke_api_key' ? { id: server.key.id } : {})
       assert.equal(failed, true)
-      assert.match(text, /People do that in the dashboard/)
+      assert.match(text, /Ask the user to do it in the dashboard/)
     }
   })
 
-  test(`${transport}: a failure of the server is told with the id that finds it in the log, and nothing of its cause`, async (t) => {
+  test(`${transport}: an internal error has the request id for the log, and nothing about its cause`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     await rename(server, 'usage_days', 'elsewhere')
     const { failed, text } = await agent.call('get_usage')
     assert.equal(failed, true)
-    assert.match(text, /^internal: Internal server error\.\nTell the user; .* request id [\w-]+\.$/)
+    assert.match(text, /^internal: Internal server error\.\nTell the user\. .* request id [\w-]+\.$/)
   })
 
-  test(`${transport}: a tool that does not exist is an error of the protocol`, async (t) => {
+  test(`${transport}: an unknown tool is a protocol error`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
-    await assert.rejects(agent.call('drop_database'), /-32602.*There is no tool "drop_database"/)
+    await assert.rejects(agent.call('drop_database'), /-32602.*Unknown tool "drop_database"/)
   })
 }
 
-test('http: a spent limit says how long to wait; whatever an agent asks spends it', async (t) => {
+test('http: every request of an agent counts towards the rate limit, and the error says how long to wait', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '10' } })
-  // Three for the handshake, one for a list, and a call counts as itself and as what it asks of the API.
+  // Three for the handshake, one for a list, and two for each call: itself, and its request to the API.
   const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
   await namesOf(agent)
   for (let call = 0; call < 2; call++) assert.equal((await agent.call('get_workspace')).failed, false)
@@ -90,7 +90,7 @@ test('http: a spent limit says how long to wait; whatever an agent asks spends i
   await assert.rejects(namesOf(agent), /rate_limited/)
 })
 
-test('stdio: a key that is revoked midway is told as such, and the process goes on', async (t) => {
+test('stdio: a key that is revoked during the session is reported, and the process continues', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const agent = await connectAgent(t, 'stdio', { url: server.url, apiKey: server.key.token })
   assert.equal((await agent.call('revoke_api_key', { id: server.key.id })).failed, false)
@@ -102,7 +102,7 @@ test('stdio: a key that is revoked midway is told as such, and the process goes 
   assert.equal((await namesOf(agent)).length, 5)
 })
 
-test('stdio: a server that is gone is told as such, to readers and to writers', async (t) => {
+test('stdio: an unreachable server is reported, with different hints for reads and writes', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const agent = await connectAgent(t, 'stdio', { url: server.url, apiKey: server.key.token })
   assert.equal((await agent.call('get_workspace')).failed, false)
@@ -111,10 +111,7 @@ test('stdio: a server that is gone is told as such, to readers and to writers', 
   assert.equal(read.failed, true)
   assert.match(
     read.text,
-    /^unreachable: http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*\n.*ask the user whether the server is running/,
+    /^unreachable: http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*\n.*check that the server is running/,
   )
-  assert.match(
-    (await agent.call('create_api_key')).text,
-    /^unreachable: .*\nIt may have been done all the same/,
-  )
+  assert.match((await agent.call('create_api_key')).text, /^unreachable: .*\nThe call may have succeeded/)
 })

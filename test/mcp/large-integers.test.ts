@@ -1,4 +1,4 @@
-// Counts past 2^53 are the same digits from the database to the agent.
+// Integers above 2^53 reach the agent without rounding.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY_MS } from '../../src/store/time.ts'
@@ -11,7 +11,7 @@ const BYTES = 9_007_199_254_740_993n
 
 for (const engine of engines)
   for (const variant of ['A', 'B'])
-    test(`${engine}, variant ${variant}: integers past 2^53 reach the agent exactly, over both transports`, async (t) => {
+    test(`${engine}, variant ${variant}: integers above 2^53 reach the agent without rounding, over both transports`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
       const now = server.services.clock()
       await mergeReport(server.services.store, {
@@ -43,7 +43,7 @@ for (const engine of engines)
       }
     })
 
-/** The two halves of the result as they were written: reading them as JSON would round. */
+/** Both parts of the result as text: parsing them as JSON would round. */
 function rawResult(written: string) {
   const [content = '', structuredContent = ''] = written.split('"structuredContent":')
   return { content, structuredContent }

@@ -1,11 +1,11 @@
-// The SDK is large: whoever does not talk to agents does not load it.
+// The MCP SDK is large, so it is loaded on first use.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { root } from '../support/process.ts'
 
-/** What is loaded along with a file: types are not, nor is what is imported when it is needed. */
+/** All files that a file imports statically, without types. */
 function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
   loaded.add(file)
   const statements = readFileSync(file, 'utf8').matchAll(/^(?:import|export) (?!type )[^']*from '([^']+)'/gm)
@@ -18,7 +18,7 @@ function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
   return loaded
 }
 
-test('neither the server nor the command line loads the SDK before an agent comes', () => {
+test('neither the server nor the CLI loads the MCP SDK at start', () => {
   for (const start of ['src/main.ts', 'src/cli/serve.ts']) {
     const loaded = [...loadedWith(join(root, start))]
     assert.ok(loaded.length > 10)

@@ -1,4 +1,4 @@
-// What an agent is sent to do, from beginning to end.
+// An agent manages API keys from start to end.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { engines } from '../support/databases.ts'
@@ -7,7 +7,7 @@ import { connectAgent, transports } from './agent.ts'
 
 for (const engine of engines)
   for (const transport of transports)
-    test(`${engine}, ${transport}: an agent looks around, mints a key that works and revokes it, and it works no more`, async (t) => {
+    test(`${engine}, ${transport}: an agent reads the workspace, creates a key that works, and revokes it`, async (t) => {
       const server = await serve(t, { engine })
       const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
 
@@ -15,37 +15,37 @@ for (const engine of engines)
       assert.equal(workspace.data.slug, 'acme')
       assert.match(workspace.text, /“Acme” \(acme\) is provisioned/)
 
-      const created = await agent.call('create_api_key', { label: 'errand' })
-      assert.match(created.text, /shown this once/)
+      const created = await agent.call('create_api_key', { label: 'created by an agent' })
+      assert.match(created.text, /shown only once/)
       const { id, token } = created.data
       assert.equal((await server.call('GET', '/workspace', { key: token })).status, 200)
 
       const listed = await agent.call('list_api_keys')
       assert.deepEqual(
         listed.data.tokens.map(({ label }: { label: string }) => label),
-        ['errand', 'first'],
+        ['created by an agent', 'first'],
       )
-      assert.match(listed.text, /^API keys in this list: 2, of which active: 2\./)
+      assert.match(listed.text, /^API keys listed: 2, active: 2\./)
 
       const revoked = await agent.call('revoke_api_key', { id })
       assert.deepEqual(revoked.data, { id, revoked: true })
       assert.equal((await server.call('GET', '/workspace', { key: token })).status, 401)
-      assert.match((await agent.call('list_api_keys')).text, /of which active: 1\./)
+      assert.match((await agent.call('list_api_keys')).text, /active: 1\./)
 
       const usage = await agent.call('get_usage', { days: 3 })
       assert.equal(usage.data.series.length, 3)
-      assert.match(usage.text, /^0 bytes in both directions; UTC days in the window: 3/)
+      assert.match(usage.text, /^0 bytes in both directions\. UTC days, including today: 3/)
     })
 
 for (const transport of transports)
-  test(`${transport}: no result holds a secret, but that of a creation`, async (t) => {
+  test(`${transport}: no result contains a secret, except when a key is created`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     const secret = /adit_(?!…)[0-9A-Za-z]{8,}/
-    const said: string[] = []
+    const texts: string[] = []
     const note = async (name: string, args?: Record<string, unknown>) => {
       const { text, data } = await agent.call(name, args)
-      said.push(text, JSON.stringify(data))
+      texts.push(text, JSON.stringify(data))
       return data
     }
     const created = await agent.call('create_api_key', { label: 'quiet' })
@@ -57,6 +57,6 @@ for (const transport of transports)
     await note('revoke_api_key', { id: created.data.token })
     await note('revoke_api_key', { id: created.data.id })
     await note('revoke_api_key', { id: created.data.id })
-    for (const text of said) assert.doesNotMatch(text ?? '', secret)
+    for (const text of texts) assert.doesNotMatch(text ?? '', secret)
     assert.doesNotMatch(JSON.stringify(await agent.client.listTools()), secret)
   })
