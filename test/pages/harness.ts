@@ -7,6 +7,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { fillWithUsage } from '../../src/domain/demo.ts'
 import { root } from '../support/process.ts'
 import { addWorkspace, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 import { addMember, linkFor, type TestBrowser } from '../support/users.ts'
 
 export const NO_BROWSER = 'no Chromium: install one to run this test'
@@ -48,11 +49,13 @@ export async function goTo(page: Page, name: string): Promise<void> {
 
 /** No horizontal overflow, no serious accessibility violation, and a screenshot to look at. */
 export async function checkPage(page: Page, name: string, view: string): Promise<void> {
-  const measure = 'document.documentElement.scrollWidth - window.innerWidth'
-  // After a change of the viewport, components that depend on its width render a moment later.
-  await page.waitForFunction(`${measure} <= 0`, undefined, { timeout: 2_000 }).catch(() => {})
-  const overflow = await page.evaluate(measure)
-  assert.ok((overflow as number) <= 0, `${name} is ${overflow} px too wide at ${view}`)
+  // Waits, because components that depend on the viewport's width render a moment after it changes. The policy of the page
+  // does not allow waitForFunction.
+  await until(
+    `${name} fits the width of ${view}`,
+    () => page.evaluate('document.documentElement.scrollWidth <= window.innerWidth'),
+    2_000,
+  )
   // Evaluated by the debugger, so that the Content-Security-Policy stays in force.
   await page.evaluate(axe)
   const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
