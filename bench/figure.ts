@@ -1,18 +1,18 @@
-// A figure is a value: what it is called, what it compares, how far it should get, and how it is measured.
+// A figure: its name, what it compares, its target and its measurement.
 
-import type { Workbench } from './fixtures.ts'
+import type { Fixtures } from './fixtures.ts'
 import type { Measured } from './rounds.ts'
 
 export type Target = { atLeast: number } | { atMost: number }
 
 export interface Figure {
   name: string
-  /** Whose ratio is the figure: the first to the second. */
+  /** The figure is the ratio of the two. */
   ours: string
   other: string
   unit: string
   target?: Target
-  measure(bench: Workbench): Promise<Measured>
+  measure(fixtures: Fixtures): Promise<Measured>
 }
 
 export interface Result extends Measured {

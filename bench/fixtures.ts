@@ -1,47 +1,47 @@
-// What the figures of one run share: the load process, seeded databases, a PostgreSQL. Each is made when a figure first asks
-// for it, and all of it is gone when the run ends, however it ends.
+// Shared by the figures of a run: the load process, seeded databases and a PostgreSQL cluster. Each is created on first use,
+// and all are removed at the end of the run.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Cluster, createCluster } from '../test/support/postgres.ts'
 import { type Load, startLoad } from './load.ts'
-import { type Peer, runAdit, type Served, startAdit, startPeer } from './processes.ts'
-import { type Minted, mintKeys } from './seed/keys.ts'
+import { type Baseline, runAdit, type Served, startAdit, startBaseline } from './processes.ts'
+import { createKeys, type SeededKeys } from './seed/keys.ts'
 import type { Plan } from './seed/plan.ts'
 import { seedPostgres, withClient } from './seed/postgres.ts'
 import { seedSqlite } from './seed/sqlite.ts'
 
 const POSTGRES_SETTINGS = ['shared_buffers=1GB', 'maintenance_work_mem=512MB', 'max_wal_size=8GB']
 
-export interface Workbench {
+export interface Fixtures {
   readonly load: Load
   readonly folder: string
-  minted(): Minted
+  keys(): SeededKeys
   /** The value for ADIT_DATABASE_URL. */
   sqlite(name: string, plan: Plan): Promise<string>
   postgres(name: string, plan: Plan): Promise<string>
   adit(database: string): Promise<Served>
-  peer(name: string, settings: unknown): Promise<Peer>
-  say(text: string): void
+  baseline(name: string, settings: unknown): Promise<Baseline>
+  progress(text: string): void
   /** Stops the servers that a figure started. */
   clear(): Promise<void>
   close(): Promise<void>
 }
 
-export function createWorkbench(say: (text: string) => void): Workbench {
+export function createFixtures(progress: (text: string) => void): Fixtures {
   const folder = mkdtempSync(join(tmpdir(), 'adit-bench-'))
   const load = startLoad()
   const databases = new Map<string, Promise<string>>()
   const servers = new Set<Served>()
   let cluster: Promise<Cluster> | undefined
-  let minted: Minted | undefined
+  let keys: SeededKeys | undefined
   let logs = 0
   let isClosed = false
 
-  const mint = () => {
-    if (!minted) say('minting keys')
-    minted ??= mintKeys(join(folder, 'keys.txt'))
-    return minted
+  const createOnce = () => {
+    if (!keys) progress('creating keys')
+    keys ??= createKeys(join(folder, 'keys.txt'))
+    return keys
   }
   const startCluster = async () => {
     const made = await createCluster(POSTGRES_SETTINGS)
@@ -56,10 +56,10 @@ export function createWorkbench(say: (text: string) => void): Workbench {
   const keep = async <S extends Served>(starting: Promise<S>): Promise<S> => {
     const server = await starting
     servers.add(server)
-    // Somebody pressed Ctrl-C while it started.
+    // The run was interrupted during startup.
     if (isClosed) {
       await server.stop()
-      throw new Error('the run was ended')
+      throw new Error('the run was interrupted')
     }
     return server
   }
@@ -71,34 +71,34 @@ export function createWorkbench(say: (text: string) => void): Workbench {
   return {
     load,
     folder,
-    minted: mint,
-    say,
+    keys: createOnce,
+    progress,
     sqlite: (name, plan) =>
       once(`sqlite ${name}`, async () => {
         const path = join(folder, `${name}.db`)
-        const given = mint()
-        say(`seeding SQLite: ${name}`)
-        // Any command brings the schema up to date.
+        const seeded = createOnce()
+        progress(`seeding SQLite: ${name}`)
+        // Any command migrates the schema.
         await runAdit(`sqlite:${path}`, ['admin', 'workspace', 'list'])
-        seedSqlite(path, plan, given)
+        seedSqlite(path, plan, seeded)
         return `sqlite:${path}`
       }),
     postgres: (name, plan) =>
       once(`postgres ${name}`, async () => {
-        const given = mint()
-        say(`seeding PostgreSQL: ${name}`)
+        const seeded = createOnce()
+        progress(`seeding PostgreSQL: ${name}`)
         cluster ??= startCluster()
         const { url } = await cluster
         await withClient(`${url}/postgres`, (client) => client.query(`create database ${name}`))
         await runAdit(`${url}/${name}`, ['admin', 'workspace', 'list'])
-        await seedPostgres(`${url}/${name}`, plan, given)
+        await seedPostgres(`${url}/${name}`, plan, seeded)
         return `${url}/${name}`
       }),
     adit(database) {
-      say('measuring')
+      progress('measuring')
       return keep(startAdit(database, join(folder, `log-${++logs}`)))
     },
-    peer: (name, settings) => keep(startPeer(name, settings)),
+    baseline: (name, settings) => keep(startBaseline(name, settings)),
     clear,
     async close() {
       isClosed = true

@@ -1,12 +1,12 @@
-// The load process, seen from the bench: orders go out, outcomes come back, and meanwhile somebody's processor time is read.
+// Controls the load process, and measures the CPU time of the server meanwhile.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Job, Order, Outcome, Pace, Word } from './load/jobs.ts'
+import type { Job, LoadMessage, Order, Outcome, Pace } from './load/jobs.ts'
 import { cpuSecondsOf } from './processes.ts'
 
 export interface Loaded extends Outcome {
-  /** Processor seconds of the server for each second of the run; undefined where the system does not tell. */
+  /** CPU seconds of the server per second of the run; undefined without /proc. */
   busy: number | undefined
 }
 
@@ -23,26 +23,26 @@ export function startLoad(): Load {
     return child
   }
 
-  async function say(message: Order | 'go'): Promise<Word> {
+  async function send(message: Order | 'go'): Promise<LoadMessage> {
     const answer = once(process(), 'message')
     process().send(message)
-    const [word] = (await answer) as [Word]
-    if ('failed' in word) throw new Error(`load: ${word.failed}`)
-    return word
+    const [reply] = (await answer) as [LoadMessage]
+    if ('failed' in reply) throw new Error(`load: ${reply.failed}`)
+    return reply
   }
 
   async function carryOut(order: Order, serverPid: number): Promise<Loaded> {
-    await say(order)
+    await send(order)
     const cpuBefore = cpuSecondsOf(serverPid)
     const began = performance.now()
-    const word = await say('go')
+    const reply = await send('go')
     const cpuAfter = cpuSecondsOf(serverPid)
-    if (!('outcome' in word)) throw new Error('the load process did not tell its outcome')
+    if (!('outcome' in reply)) throw new Error('the load process sent no outcome')
     const busy =
       cpuBefore === undefined || cpuAfter === undefined
         ? undefined
         : (cpuAfter - cpuBefore) / ((performance.now() - began) / 1000)
-    return { ...word.outcome, busy }
+    return { ...reply.outcome, busy }
   }
 
   return {

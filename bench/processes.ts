@@ -1,4 +1,4 @@
-// The processes that are measured: Adit as its users run it, and what it is compared with.
+// The measured processes: Adit as shipped, and the baselines.
 import { type ChildProcess, execFile, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const launcher = `${root}bin/adit.js`
 const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { scripts: { start: string } }
-/** The words after `node` with which `npm start` runs the server. */
+/** The arguments of `node` in `npm start`. */
 const [, ...SERVE] = scripts.start.split(' ')
-/** Only for databases that live as long as a run. */
+/** For databases that are removed after the run. */
 const SECRET = 'only-for-the-bench-0123456789abcdefghij'
 
 export interface Served {
@@ -19,7 +19,7 @@ export interface Served {
   stop(): Promise<void>
 }
 
-/** The environment is only what is given, and what any process needs: nobody's own settings get into a figure. */
+/** No other variables: settings of the user's environment must not affect a result. */
 export const aditEnvironment = (database: string, more: Record<string, string> = {}) => ({
   PATH: process.env.PATH ?? '',
   HOME: process.env.HOME ?? '',
@@ -29,9 +29,9 @@ export const aditEnvironment = (database: string, more: Record<string, string> =
   ...more,
 })
 
-/** A command that ends by itself. */
-export const runAdit = (database: string, words: string[]) =>
-  promisify(execFile)(process.execPath, [launcher, ...words], { env: aditEnvironment(database) })
+/** Runs a command to its end. */
+export const runAdit = (database: string, args: string[]) =>
+  promisify(execFile)(process.execPath, [launcher, ...args], { env: aditEnvironment(database) })
 
 export const spawnAdit = (database: string, logFile: string, more: Record<string, string> = {}) => {
   const log = openSync(logFile, 'w')
@@ -44,69 +44,69 @@ export const spawnAdit = (database: string, logFile: string, more: Record<string
   return child
 }
 
-/** As shipped; its log goes to a file, as a supervisor would have it. */
+/** As shipped, with the log in a file. */
 export async function startAdit(database: string, logFile: string): Promise<Served> {
   const child = spawnAdit(database, logFile)
   const line = await new Promise<string>((resolve, reject) => {
-    let said = ''
+    let output = ''
     child.stdout?.on('data', (chunk) => {
-      said += chunk
-      if (said.includes('\n')) resolve(said)
+      output += chunk
+      if (output.includes('\n')) resolve(output)
     })
     child.once('exit', () => reject(new Error(`adit did not start: ${readFileSync(logFile, 'utf8')}`)))
   })
   const { url } = JSON.parse(line) as { url: string }
-  const tellOfLoss = () =>
+  const reportExit = () =>
     process.stderr.write(
-      `adit ended by itself: ${readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-2).join('\n')}\n`,
+      `adit exited unexpectedly: ${readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-2).join('\n')}\n`,
     )
-  child.once('exit', tellOfLoss)
+  child.once('exit', reportExit)
   return {
     url,
     pid: child.pid as number,
     async stop() {
-      child.off('exit', tellOfLoss)
+      child.off('exit', reportExit)
       await end(child)
       rmSync(logFile, { force: true })
     },
   }
 }
 
-export interface Peer extends Served {
-  /** Asks it something, where it is one that answers. */
-  ask<T>(question: unknown): Promise<T>
+export interface Baseline extends Served {
+  /** Sends a message, and resolves with the reply. */
+  ask<T>(message: unknown): Promise<T>
 }
 
-/** A file of `peers/`, as a process of its own; it says when it is ready, and where. */
-export async function startPeer(name: string, settings: unknown): Promise<Peer> {
-  const file = fileURLToPath(new URL(`peers/${name}.ts`, import.meta.url))
+/** Starts a file of `baselines/` as a process, which reports its port when it is ready. */
+export async function startBaseline(name: string, settings: unknown): Promise<Baseline> {
+  const file = fileURLToPath(new URL(`baselines/${name}.ts`, import.meta.url))
   const child = fork(file, [JSON.stringify(settings)], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '' },
   })
-  const hear = () =>
+  const nextMessage = () =>
     new Promise<unknown>((resolve, reject) => {
-      const gone = () => reject(new Error(`the peer ${name} ended`))
+      const gone = () => reject(new Error(`the baseline ${name} exited`))
       child.once('exit', gone)
       child.once('message', (message) => {
         child.off('exit', gone)
         resolve(message)
       })
     })
-  const { port } = (await hear()) as { port?: number }
+  const { port } = (await nextMessage()) as { port?: number }
   return {
     url: `http://127.0.0.1:${port}`,
     pid: child.pid as number,
     stop: () => end(child),
-    ask<T>(question: unknown) {
-      const answer = hear()
-      child.send(question as object)
-      return answer as Promise<T>
+    ask<T>(message: unknown) {
+      const reply = nextMessage()
+      child.send(message as object)
+      return reply as Promise<T>
     },
   }
 }
 
-/** Killed: what it would tidy up is thrown away with its database. */
+/** By SIGKILL: there is nothing to clean up, as the database is removed too. */
 export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const gone = once(child, 'exit')
@@ -116,7 +116,7 @@ export async function end(child: ChildProcess): Promise<void> {
 
 const TICKS_PER_SECOND = 100
 
-/** Of all its threads; undefined where there is no /proc. */
+/** Of all threads; undefined without /proc. */
 export function cpuSecondsOf(pid: number): number | undefined {
   const fields = readProc(pid, 'stat')?.split(') ').at(-1)?.split(' ')
   return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND

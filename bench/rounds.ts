@@ -1,12 +1,12 @@
-// Two or more things measured in turn: A B, B A, A B … The machine is never the same for two minutes, but it is nearly the
-// same for two rounds that follow each other; so each round gives a ratio, and the figure is the median of those.
+// Scenarios measured in alternating rounds: A B, B A, A B … The speed of a machine varies over minutes, but little between two
+// consecutive rounds; so each round gives a ratio, and the figure is the median of the ratios.
 export interface Sample {
   value: number
   busy?: number | undefined
 }
 
 /** Round -1 is the warm-up. */
-export type Side = (round: number) => Promise<Sample>
+export type Scenario = (round: number) => Promise<Sample>
 
 export interface Measured {
   ratio: number
@@ -16,34 +16,34 @@ export interface Measured {
   other: number
   rounds: number
   busy?: { ours: number; other: number }
-  /** For the chart: how it does at each size, as part of how it does at the smallest. */
+  /** For the chart: throughput at each size, relative to the smallest. */
   series?: { size: number; relative: number }[]
   note?: string
 }
 
 export const ROUNDS = 5
 export const ROUND_S = 1
-/** The first one is longer: that is when code gets compiled. */
+/** Longer, because the code is compiled then. */
 export const WARM_UP_S = 2
 
 export const secondsOf = (round: number) => (round < 0 ? WARM_UP_S : ROUND_S)
 
-/** The samples of each side, round by round. */
-export async function inTurn(sides: Side[], rounds = ROUNDS): Promise<Sample[][]> {
-  const samples: Sample[][] = sides.map(() => [])
+/** The samples of each scenario, by round. */
+export async function alternate(scenarios: Scenario[], rounds = ROUNDS): Promise<Sample[][]> {
+  const samples: Sample[][] = scenarios.map(() => [])
   for (let round = -1; round < rounds; round += 1) {
-    const order = sides.map((_, index) => index)
+    const order = scenarios.map((_, index) => index)
     if (round % 2 !== 0) order.reverse()
     for (const index of order) {
-      const sample = await (sides[index] as Side)(round)
+      const sample = await (scenarios[index] as Scenario)(round)
       if (round >= 0) samples[index]?.push(sample)
     }
   }
   return samples
 }
 
-export async function compare(ours: Side, other: Side, rounds = ROUNDS): Promise<Measured> {
-  const [a = [], b = []] = await inTurn([ours, other], rounds)
+export async function compare(ours: Scenario, other: Scenario, rounds = ROUNDS): Promise<Measured> {
+  const [a = [], b = []] = await alternate([ours, other], rounds)
   return measuredOf(a, b)
 }
 

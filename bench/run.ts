@@ -2,7 +2,7 @@
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Figure, Result } from './figure.ts'
-import { createWorkbench, type Workbench } from './fixtures.ts'
+import { createFixtures, type Fixtures } from './fixtures.ts'
 import { isWhole, writeChart } from './output/chart.ts'
 import { writeDocument } from './output/document.ts'
 import { targetOf } from './output/format.ts'
@@ -11,28 +11,28 @@ import { figures, measure } from './suite.ts'
 
 const HELP = `npm run bench -- [<figure>…] [--list] [--no-write]
 
-Measures Adit against what it is compared with, all in one run and in turn, and prints a table and a line of JSON for
-each figure, in the order of --list. A family goes by its first word, e.g. "latency". Without names, all figures are
-measured, and docs/performance.md and docs/performance.svg are written. A target that is missed is no failure.
+Measures Adit and its baselines in alternating rounds, and prints a table and a line of JSON for each figure, in the
+order of --list. A prefix selects a family, e.g. "latency". Without names, all figures are measured, and
+docs/performance.md and docs/performance.svg are written. A missed target is not a failure.
 
-  --list      the figures, their targets and what they compare
-  --no-write  leave the documents alone, also after a whole run
-  --help      this
+  --list      list the figures, their targets and what they compare
+  --no-write  do not write the documents
+  --help      show this help
 
 For programs: npm run --silent bench -- start | grep '^{'
 `
-/** More than this, before anything is measured, and the figures will be about something else. */
+/** Above this load average before the run, results are not reliable. */
 const QUIET_LOAD = 0.5
 
 const began = performance.now()
-const say = (text: string) => {
+const progress = (text: string) => {
   const seconds = Math.round((performance.now() - began) / 1000)
   process.stderr.write(`${String(seconds).padStart(4)} s  ${text}\n`)
 }
-// Whoever read along may have left (`| head`); what was begun is put away all the same.
+// A closed pipe (`| head`) must not prevent the cleanup.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-/** A family goes by what its names begin with: `latency`, `verify`. */
+/** Selects a figure by name, or a family by the prefix of its names: `latency`, `verify`. */
 const isNamed =
   (word: string) =>
   ({ name }: Figure) =>
@@ -48,21 +48,21 @@ function listed(): string {
     .join('\n')
 }
 
-/** Results are added as they come, for whoever stops it before its end. */
-async function measureAll(bench: Workbench, chosen: Figure[], results: Result[]): Promise<void> {
+/** Results are added one by one, so that an interrupted run can print them. */
+async function measureAll(fixtures: Fixtures, chosen: Figure[], results: Result[]): Promise<void> {
   for (const [index, figure] of chosen.entries())
     try {
-      say(`${index + 1} of ${chosen.length}, ${figure.name}: ${figure.ours} : ${figure.other}`)
-      results.push(await measure(bench, figure))
+      progress(`${index + 1} of ${chosen.length}, ${figure.name}: ${figure.ours} : ${figure.other}`)
+      results.push(await measure(fixtures, figure))
     } catch (error) {
-      say(`${figure.name} failed: ${(error as Error).message}`)
+      progress(`${figure.name} failed: ${(error as Error).message}`)
     }
 }
 
 const print = (results: Result[]) =>
   process.stdout.write(`${table(results)}\n\n${results.map((result) => `${jsonLine(result)}\n`).join('')}`)
 
-/** npm leaves what it started behind when it is told to stop. */
+/** npm does not stop its child processes when it is stopped. */
 function watchNpm(onGone: () => void): void {
   const parent = process.ppid
   const watch = setInterval(() => process.ppid !== parent && onGone(), 500)
@@ -82,7 +82,7 @@ async function main(): Promise<number> {
   const unknown = positionals.filter((word) => !figures.some(isNamed(word)))
   if (unknown.length > 0) {
     const names = figures.map(({ name }) => name).join(', ')
-    process.stderr.write(`There is no figure ${unknown.join(', ')}. There are ${names}.\n`)
+    process.stderr.write(`Unknown figure: ${unknown.join(', ')}. Available: ${names}.\n`)
     return 2
   }
   const chosen = figures.filter(
@@ -90,27 +90,27 @@ async function main(): Promise<number> {
   )
   const [load = 0] = loadavg()
   if (load > QUIET_LOAD)
-    say(`the machine is busy already (load ${load.toFixed(1)}): wait until it is not, or expect odd figures`)
-  const bench = createWorkbench(say)
+    progress(`the machine is busy (load ${load.toFixed(1)}): results will not be reliable`)
+  const fixtures = createFixtures(progress)
   const results: Result[] = []
   let isStopping = false
   const stop = () => {
     if (isStopping) return
     isStopping = true
-    say('stopping')
+    progress('stopping')
     if (results.length > 0) print(results)
-    bench.close().finally(() => process.exit(130))
+    fixtures.close().finally(() => process.exit(130))
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
   watchNpm(stop)
-  await measureAll(bench, chosen, results).finally(() => bench.close())
+  await measureAll(fixtures, chosen, results).finally(() => fixtures.close())
   print(results)
-  // Of a whole run only: the table says what one machine did at one time.
+  // Only after a complete run: the table compares results of one machine at one time.
   if (results.length === figures.length && !values['no-write']) {
     writeDocument(results)
     if (isWhole(results)) writeChart(results)
   }
-  say('done')
+  progress('done')
   return results.length === chosen.length ? 0 : 1
 }
 

@@ -1,45 +1,45 @@
-// Ways to be measured: a server under one kind of request.
+// Scenarios: a server under one kind of request.
 import { request } from 'node:http'
-import type { Workbench } from './fixtures.ts'
-import type { Ask, Job } from './load/jobs.ts'
+import type { Fixtures } from './fixtures.ts'
+import type { Job, RequestSpec } from './load/jobs.ts'
 import type { Served } from './processes.ts'
-import { type Side, secondsOf } from './rounds.ts'
+import { type Scenario, secondsOf } from './rounds.ts'
 import * as plans from './seed/plan.ts'
 
 export const CONNECTIONS = 32
-/** As many edges report at once. */
+/** Edges that report concurrently. */
 const REPORTERS = plans.REPORTED_DAYS
-/** As many keys as a figure's rounds can present; each is presented once before, as on a node that runs for a while. */
+/** Keys presented by a figure. Each is verified once before the rounds, so that it is cached. */
 export const PRESENTED = 20_000
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 /** Workspace 1's own key. */
-export const ownKey = (bench: Workbench) => bench.minted().keys[0] as string
+export const ownKey = (fixtures: Fixtures) => fixtures.keys().keys[0] as string
 
-export const reading = (path: string, token: string): Ask => ({
+export const reading = (path: string, token: string): RequestSpec => ({
   method: 'GET',
   path,
   headers: bearer(token),
 })
 
-/** One request, over and over; every answer must be like the first. */
+/** Repeats one request; every response must equal the first. */
 export async function getting(
-  bench: Workbench,
+  fixtures: Fixtures,
   served: Served,
-  ask: Ask,
+  spec: RequestSpec,
   { connections = CONNECTIONS, starts }: { connections?: number; starts?: string } = {},
-): Promise<Side> {
-  const { body } = await answerTo(served.url, ask)
+): Promise<Scenario> {
+  const { body } = await requestOnce(served.url, spec)
   const expect = starts === undefined ? { body } : { starts }
   if (starts !== undefined && !body.startsWith(starts))
-    throw new Error(`unexpected answer: ${body.slice(0, 200)}`)
+    throw new Error(`unexpected response: ${body.slice(0, 200)}`)
   return async (round) => {
-    const loaded = await bench.load.run(
+    const loaded = await fixtures.load.run(
       {
         url: served.url,
         connections,
-        draw: { kind: 'requests', requests: [ask], each: 'all' },
+        draw: { kind: 'requests', requests: [spec], each: 'all' },
         until: { seconds: secondsOf(round) },
         expect,
       },
@@ -52,20 +52,25 @@ export async function getting(
 export interface Verifying {
   path: string
   headers: Record<string, string>
-  /** How many keys to draw from. */
+  /** Number of different keys. */
   keys: number
 }
 
-export const edgeVerifying = (bench: Workbench, keys: number): Verifying => ({
+export const edgeVerifying = (fixtures: Fixtures, keys: number): Verifying => ({
   path: '/edge/v1/keys/verify',
-  headers: bearer(bench.minted().edge.token),
+  headers: bearer(fixtures.keys().edge.token),
   keys: Math.min(keys, PRESENTED),
 })
 
 const VALID = { starts: '{"valid":true' }
 
-function verifyJob(bench: Workbench, served: Served, { path, headers, keys }: Verifying, from: number): Job {
-  const { file } = bench.minted()
+function verifyJob(
+  fixtures: Fixtures,
+  served: Served,
+  { path, headers, keys }: Verifying,
+  from: number,
+): Job {
+  const { file } = fixtures.keys()
   return {
     url: served.url,
     connections: CONNECTIONS,
@@ -75,25 +80,25 @@ function verifyJob(bench: Workbench, served: Served, { path, headers, keys }: Ve
   }
 }
 
-/** Each round begins with other keys. */
-export function verifying(bench: Workbench, served: Served, what: Verifying): Side {
+/** Each round starts with different keys. */
+export function verifying(fixtures: Fixtures, served: Served, what: Verifying): Scenario {
   let from = 0
   return async (round) => {
-    const job = verifyJob(bench, served, what, from)
+    const job = verifyJob(fixtures, served, what, from)
     from = (from + PRESENTED / 5) % what.keys
-    const loaded = await bench.load.run({ ...job, until: { seconds: secondsOf(round) } }, served.pid)
+    const loaded = await fixtures.load.run({ ...job, until: { seconds: secondsOf(round) } }, served.pid)
     return { value: loaded.perSecond, busy: loaded.busy }
   }
 }
 
-/** Presents keys, each as often as the next, until so many verifications are answered. */
-export async function verifyMany(bench: Workbench, served: Served, what: Verifying, amount: number) {
-  const job = verifyJob(bench, served, what, 0)
+/** Verifies keys in rotation, up to a number of responses. */
+export async function verifyMany(fixtures: Fixtures, served: Served, what: Verifying, amount: number) {
+  const job = verifyJob(fixtures, served, what, 0)
   const draw = { ...job.draw, count: Math.min(what.keys, amount) } as Job['draw']
-  return bench.load.run({ ...job, draw, until: { amount } }, served.pid)
+  return fixtures.load.run({ ...job, draw, until: { amount } }, served.pid)
 }
 
-/** What an edge sends: a thousand counters, whose values grow with each report. */
+/** A usage report: a thousand counters, whose values grow with each report. */
 export const reportOf = (day: number, workspaces = plans.REPORTED): string => {
   const date = new Date(day).toISOString()
   const counters = Array.from(
@@ -105,14 +110,14 @@ export const reportOf = (day: number, workspaces = plans.REPORTED): string => {
   return `{"epoch":"bench-${date.slice(0, 10)}","counters":[${counters.join(',')}]}`
 }
 
-/** Four edges at once, each about a day of its own; the value is counters a second. */
-export function reporting(bench: Workbench, served: Served): Side {
-  const headers = bearer(bench.minted().edge.token)
+/** Four edges concurrently, each reporting a different day; the value is counters per second. */
+export function reporting(fixtures: Fixtures, served: Served): Scenario {
+  const headers = bearer(fixtures.keys().edge.token)
   const requests = plans
     .reportedDays()
-    .map((day): Ask => ({ method: 'POST', path: '/edge/v1/usage', headers, body: reportOf(day) }))
+    .map((day): RequestSpec => ({ method: 'POST', path: '/edge/v1/usage', headers, body: reportOf(day) }))
   return async (round) => {
-    const loaded = await bench.load.run(
+    const loaded = await fixtures.load.run(
       {
         url: served.url,
         connections: REPORTERS,
@@ -126,24 +131,27 @@ export function reporting(bench: Workbench, served: Served): Side {
   }
 }
 
-export interface Answer {
+export interface BenchResponse {
   status: number
   rawHeaders: string[]
   body: string
 }
 
-export const answerTo = (url: string, { method, path, headers, body }: Ask): Promise<Answer> =>
+export const requestOnce = (
+  url: string,
+  { method, path, headers, body }: RequestSpec,
+): Promise<BenchResponse> =>
   new Promise((resolve, reject) => {
     const sent = request(url + path, { method, headers }, async (response) => {
       const chunks: Buffer[] = []
       for await (const chunk of response) chunks.push(chunk)
-      const answer = {
+      const received = {
         status: response.statusCode as number,
         rawHeaders: response.rawHeaders,
         body: Buffer.concat(chunks).toString(),
       }
-      if (answer.status >= 300) reject(new Error(`${method} ${path}: ${answer.status} ${answer.body}`))
-      else resolve(answer)
+      if (received.status >= 300) reject(new Error(`${method} ${path}: ${received.status} ${received.body}`))
+      else resolve(received)
     })
     sent.once('error', reject)
     sent.end(body)

@@ -5,15 +5,15 @@ import { flat } from './figures/flat.ts'
 import { processes } from './figures/process.ts'
 import { usage } from './figures/usage.ts'
 import { verify } from './figures/verify.ts'
-import type { Workbench } from './fixtures.ts'
+import type { Fixtures } from './fixtures.ts'
 
 export const figures: Figure[] = [...againstBare, ...verify, ...usage, ...flat, ...processes]
 
-export async function measure(bench: Workbench, figure: Figure): Promise<Result> {
+export async function measure(fixtures: Fixtures, figure: Figure): Promise<Result> {
   const began = performance.now()
   try {
-    return { ...(await figure.measure(bench)), figure, seconds: (performance.now() - began) / 1000 }
+    return { ...(await figure.measure(fixtures)), figure, seconds: (performance.now() - began) / 1000 }
   } finally {
-    await bench.clear()
+    await fixtures.clear()
   }
 }

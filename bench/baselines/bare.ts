@@ -1,4 +1,4 @@
-// The least that can be done for an answer: node:http, which sends what it was given.
+// The minimal server: node:http that sends a fixed response.
 import { createServer } from 'node:http'
 import { listening } from './listening.ts'
 

@@ -22,7 +22,7 @@ database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma fore
 
 const auth = betterAuth({
   database,
-  // It would complain of the schema that is about to be made.
+  // It would warn about the schema that is created below.
   logger: { disabled: true },
   baseURL: 'http://127.0.0.1',
   secret: 'only-for-the-bench-0123456789abcdefghij',

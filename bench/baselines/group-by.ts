@@ -1,4 +1,4 @@
-// Usage without a roll-up: a day's figures are counted out of its events, whenever somebody asks.
+// Usage without a roll-up: each request aggregates the raw events.
 import fastify from 'fastify'
 import pg from 'pg'
 import { listening } from './listening.ts'

@@ -1,4 +1,4 @@
-// Tells the bench where a peer listens. A peer whose bench is gone goes too.
+// Reports the port of a baseline to the benchmark, and exits with it.
 import type { Server } from 'node:http'
 
 export function listening(server: Server): void {

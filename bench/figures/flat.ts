@@ -1,7 +1,7 @@
-// What growth costs: the same requests to servers that are alike but for the size of their database, all measured in turn.
+// The cost of database size: the same requests to servers that differ only in the size of their database.
 import type { Figure } from '../figure.ts'
-import type { Workbench } from '../fixtures.ts'
-import { inTurn, type Measured, measuredOf, median, type Sample, type Side } from '../rounds.ts'
+import type { Fixtures } from '../fixtures.ts'
+import { alternate, type Measured, measuredOf, median, type Sample, type Scenario } from '../rounds.ts'
 import { getting, ownKey, reading, reporting, verifying } from '../scenarios.ts'
 import { alone, countersPlan, HISTORIES, KEY_COUNTS, keysPlan } from '../seed/catalog.ts'
 import { countersOf, type Plan } from '../seed/plan.ts'
@@ -9,15 +9,15 @@ import { startWarm } from './verify.ts'
 
 interface Sized {
   size: number
-  side: Side
+  scenario: Scenario
 }
 
 const ROUNDS = 5
 
 /** From the smallest to the largest; the figure is the largest to the smallest. */
 async function growing(sized: Sized[]): Promise<Measured> {
-  const samples = await inTurn(
-    sized.map(({ side }) => side),
+  const samples = await alternate(
+    sized.map(({ scenario }) => scenario),
     ROUNDS,
   )
   const smallest = samples[0] as Sample[]
@@ -30,54 +30,54 @@ async function growing(sized: Sized[]): Promise<Measured> {
   return { ...measuredOf(samples.at(-1) as Sample[], smallest), series }
 }
 
-/** One at a time: seeding is work for the whole machine. */
+/** One at a time: seeding uses all cores. */
 async function each<T>(items: T[], make: (item: T) => Promise<Sized>): Promise<Sized[]> {
   const made: Sized[] = []
   for (const item of items) made.push(await make(item))
   return made
 }
 
-const keysDatabase = (bench: Workbench, plan: Plan) =>
-  bench.sqlite(plan.workspaces === 1 ? 'alone' : `keys-${plan.keys}`, plan)
+const keysDatabase = (fixtures: Fixtures, plan: Plan) =>
+  fixtures.sqlite(plan.workspaces === 1 ? 'alone' : `keys-${plan.keys}`, plan)
 
-const countersDatabase = (bench: Workbench, histories: number) =>
-  bench.sqlite(`counters-${histories}`, countersPlan(histories))
+const countersDatabase = (fixtures: Fixtures, histories: number) =>
+  fixtures.sqlite(`counters-${histories}`, countersPlan(histories))
 
-const verifyFlat = async (bench: Workbench) =>
+const verifyFlat = async (fixtures: Fixtures) =>
   growing(
     await each(KEY_COUNTS, async (keys) => {
-      const { ours, what } = await startWarm(bench, await keysDatabase(bench, keysPlan(keys)), keys)
-      return { size: keys, side: verifying(bench, ours, what) }
+      const { ours, what } = await startWarm(fixtures, await keysDatabase(fixtures, keysPlan(keys)), keys)
+      return { size: keys, scenario: verifying(fixtures, ours, what) }
     }),
   )
 
-const tokensFlat = async (bench: Workbench) =>
+const tokensFlat = async (fixtures: Fixtures) =>
   growing(
     await each([alone, ...KEY_COUNTS.slice(1).map(keysPlan)], async (plan) => {
-      const ours = await bench.adit(await keysDatabase(bench, plan))
-      // Not the whole body: when each key was last used changes every few seconds.
+      const ours = await fixtures.adit(await keysDatabase(fixtures, plan))
+      // Not the whole body: lastUsedAt changes every few seconds.
       const starts = '{"tokens":[{"id":"tok_00000000000000000000000020",'
       return {
         size: plan.keys,
-        side: await getting(bench, ours, reading('/api/v1/tokens', ownKey(bench)), { starts }),
+        scenario: await getting(fixtures, ours, reading('/api/v1/tokens', ownKey(fixtures)), { starts }),
       }
     }),
   )
 
-const usageFlat = async (bench: Workbench) =>
+const usageFlat = async (fixtures: Fixtures) =>
   growing(
     await each(HISTORIES, async (histories) => {
-      const ours = await bench.adit(await countersDatabase(bench, histories))
-      const side = await getting(bench, ours, reading('/api/v1/usage?days=365', ownKey(bench)))
-      return { size: countersOf(countersPlan(histories)), side }
+      const ours = await fixtures.adit(await countersDatabase(fixtures, histories))
+      const scenario = await getting(fixtures, ours, reading('/api/v1/usage?days=365', ownKey(fixtures)))
+      return { size: countersOf(countersPlan(histories)), scenario }
     }),
   )
 
-const reportFlat = async (bench: Workbench) =>
+const reportFlat = async (fixtures: Fixtures) =>
   growing(
     await each(HISTORIES, async (histories) => {
-      const ours = await bench.adit(await countersDatabase(bench, histories))
-      return { size: countersOf(countersPlan(histories)), side: reporting(bench, ours) }
+      const ours = await fixtures.adit(await countersDatabase(fixtures, histories))
+      return { size: countersOf(countersPlan(histories)), scenario: reporting(fixtures, ours) }
     }),
   )
 

@@ -1,4 +1,4 @@
-// Adit as a process: how soon it is there, and whether it stays as it is.
+// Adit as a process: startup time and memory.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { get } from 'node:http'
@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../test/support/ports.ts'
 import type { Figure } from '../figure.ts'
-import type { Workbench } from '../fixtures.ts'
-import type { Ask } from '../load/jobs.ts'
+import type { Fixtures } from '../fixtures.ts'
+import type { RequestSpec } from '../load/jobs.ts'
 import { end, residentOf, spawnAdit } from '../processes.ts'
 import { compare, type Measured, median } from '../rounds.ts'
 import { bearer, CONNECTIONS, edgeVerifying, ownKey, reading, reportOf, verifyMany } from '../scenarios.ts'
@@ -16,9 +16,9 @@ import { today } from '../seed/plan.ts'
 
 const LOOK_EVERY_MS = 4
 
-async function start(bench: Workbench): Promise<Measured> {
-  const database = await bench.sqlite('keys-1000', keysPlan(1_000))
-  const log = join(bench.folder, 'start.log')
+async function start(fixtures: Fixtures): Promise<Measured> {
+  const database = await fixtures.sqlite('keys-1000', keysPlan(1_000))
+  const log = join(fixtures.folder, 'start.log')
   const ours = async () => {
     const port = await freePort()
     const began = performance.now()
@@ -51,11 +51,11 @@ const KEYS = 100_000
 const MILLION = 1_000_000
 
 /** Verifications of every key, and between them reads of both kinds and small reports. */
-function mixture(bench: Workbench): Ask[] {
-  const { keys, edge } = bench.minted()
-  const token = ownKey(bench)
+function mixture(fixtures: Fixtures): RequestSpec[] {
+  const { keys, edge } = fixtures.keys()
+  const token = ownKey(fixtures)
   const headers = bearer(edge.token)
-  const report: Ask = {
+  const report: RequestSpec = {
     method: 'POST',
     path: '/edge/v1/usage',
     headers,
@@ -63,7 +63,7 @@ function mixture(bench: Workbench): Ask[] {
   }
   return keys
     .slice(0, KEYS)
-    .flatMap((key, index): Ask[] => [
+    .flatMap((key, index): RequestSpec[] => [
       { method: 'POST', path: '/edge/v1/keys/verify', headers, body: `{"key":"${key}"}` },
       ...(index % 2 === 0 ? [reading('/api/v1/workspace', token)] : []),
       ...(index % 10 === 0 ? [reading('/api/v1/usage?days=30', token)] : []),
@@ -71,7 +71,7 @@ function mixture(bench: Workbench): Ask[] {
     ])
 }
 
-/** Looks twice a second how much memory a process has. */
+/** Samples the resident set of a process twice a second. */
 function watchMemory(pid: number) {
   const began = performance.now()
   const seen: { at: number; mib: number }[] = []
@@ -79,7 +79,7 @@ function watchMemory(pid: number) {
     try {
       seen.push({ at: (performance.now() - began) / 1000, mib: residentOf(pid) })
     } catch {
-      // It is gone; the load will fail of that, and say so.
+      // The process exited; the load fails and reports it.
     }
   }, 500)
   return {
@@ -95,20 +95,26 @@ interface LongRun {
   memory: Measured
 }
 
-/** Two minutes of everything, and then verifications until there were a million. */
-async function runLong(bench: Workbench): Promise<LongRun> {
-  const served = await bench.adit(await bench.sqlite(`keys-${KEYS}`, keysPlan(KEYS)))
-  const bare = await bench.peer('bare', { status: 200, headers: {}, body: '', date: true, keepAliveS: 5 })
-  const requests = mixture(bench)
+/** Two minutes of mixed load, then verifications up to a million. */
+async function runLong(fixtures: Fixtures): Promise<LongRun> {
+  const served = await fixtures.adit(await fixtures.sqlite(`keys-${KEYS}`, keysPlan(KEYS)))
+  const bare = await fixtures.baseline('bare', {
+    status: 200,
+    headers: {},
+    body: '',
+    date: true,
+    keepAliveS: 5,
+  })
+  const requests = mixture(fixtures)
   const watched = watchMemory(served.pid)
-  bench.say(`${SOAK_S} s of mixed load`)
+  fixtures.progress(`${SOAK_S} s of mixed load`)
   const draw = { kind: 'requests', requests, each: 'all' } as const
-  const loaded = await bench.load
+  const loaded = await fixtures.load
     .run({ url: served.url, connections: CONNECTIONS, draw, until: { seconds: SOAK_S } }, served.pid)
     .finally(watched.stop)
   const verified = Math.floor((loaded.completed * KEYS) / requests.length)
-  bench.say('verifications until there were a million')
-  await verifyMany(bench, served, { ...edgeVerifying(bench, KEYS), keys: KEYS }, MILLION - verified)
+  fixtures.progress('verifications until there were a million')
+  await verifyMany(fixtures, served, { ...edgeVerifying(fixtures, KEYS), keys: KEYS }, MILLION - verified)
   const note = `${Math.round(loaded.perSecond)} requests/s for ${SOAK_S} s, at most ${Math.round(watched.most())} MiB`
   return {
     soak: {
@@ -127,11 +133,11 @@ const onceOf = (ours: number, other: number): Measured => ({
   rounds: 1,
 })
 
-const longRuns = new WeakMap<Workbench, Promise<LongRun>>()
+const longRuns = new WeakMap<Fixtures, Promise<LongRun>>()
 
-async function longRun(bench: Workbench, figure: keyof LongRun): Promise<Measured> {
-  const both = longRuns.get(bench) ?? runLong(bench)
-  longRuns.set(bench, both)
+async function longRun(fixtures: Fixtures, figure: keyof LongRun): Promise<Measured> {
+  const both = longRuns.get(fixtures) ?? runLong(fixtures)
+  longRuns.set(fixtures, both)
   return (await both)[figure]
 }
 
@@ -150,7 +156,7 @@ export const processes: Figure[] = [
     other: 'in the seconds 20 to 30',
     unit: 'MiB',
     target: { atMost: 1.2 },
-    measure: (bench) => longRun(bench, 'soak'),
+    measure: (fixtures) => longRun(fixtures, 'soak'),
   },
   {
     name: 'memory',
@@ -158,6 +164,6 @@ export const processes: Figure[] = [
     other: 'an idle bare server',
     unit: 'MiB',
     target: { atMost: 3 },
-    measure: (bench) => longRun(bench, 'memory'),
+    measure: (fixtures) => longRun(fixtures, 'memory'),
   },
 ]

@@ -1,40 +1,44 @@
-// Verifying a key, which edges ask for before they open a tunnel.
+// Key verification by edges.
 import type { Figure } from '../figure.ts'
-import type { Workbench } from '../fixtures.ts'
+import type { Fixtures } from '../fixtures.ts'
 import { compare } from '../rounds.ts'
 import { edgeVerifying, PRESENTED, verifying, verifyMany } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 
 const KEYS = 100_000
 
-/** Adit, once it has seen every key that will be presented, as a node has after its first minutes. */
-export async function startWarm(bench: Workbench, database: string, keys: number) {
-  const ours = await bench.adit(database)
-  const what = edgeVerifying(bench, keys)
-  const { perSecond } = await verifyMany(bench, ours, what, what.keys)
-  return { ours, what, firstTime: `${Math.round(perSecond)}/s while every key came for the first time` }
+/** Adit with all presented keys in its cache, as after the first minutes of a node. */
+export async function startWarm(fixtures: Fixtures, database: string, keys: number) {
+  const ours = await fixtures.adit(database)
+  const what = edgeVerifying(fixtures, keys)
+  const { perSecond } = await verifyMany(fixtures, ours, what, what.keys)
+  return { ours, what, firstTime: `${Math.round(perSecond)}/s with an empty cache` }
 }
 
-async function againstBetterAuth(bench: Workbench) {
+async function againstBetterAuth(fixtures: Fixtures) {
   const { ours, what, firstTime } = await startWarm(
-    bench,
-    await bench.sqlite('keys-100000', keysPlan(KEYS)),
+    fixtures,
+    await fixtures.sqlite('keys-100000', keysPlan(KEYS)),
     KEYS,
   )
-  bench.say('seeding better-auth')
-  const { file } = bench.minted()
-  const other = await bench.peer('better-auth', { path: `${bench.folder}/better-auth.db`, file, keys: KEYS })
+  fixtures.progress('seeding better-auth')
+  const { file } = fixtures.keys()
+  const other = await fixtures.baseline('better-auth', {
+    path: `${fixtures.folder}/better-auth.db`,
+    file,
+    keys: KEYS,
+  })
   const theirs = { path: '/verify', headers: {}, keys: PRESENTED }
-  const measured = await compare(verifying(bench, ours, what), verifying(bench, other, theirs))
+  const measured = await compare(verifying(fixtures, ours, what), verifying(fixtures, other, theirs))
   return { ...measured, note: firstTime }
 }
 
-async function againstSelect(bench: Workbench) {
-  const database = await bench.postgres('main', keysPlan(KEYS))
-  const { ours, what, firstTime } = await startWarm(bench, database, KEYS)
-  const other = await bench.peer('select', { url: database })
+async function againstSelect(fixtures: Fixtures) {
+  const database = await fixtures.postgres('main', keysPlan(KEYS))
+  const { ours, what, firstTime } = await startWarm(fixtures, database, KEYS)
+  const other = await fixtures.baseline('select', { url: database })
   const theirs = { path: '/verify', headers: {}, keys: PRESENTED }
-  const measured = await compare(verifying(bench, ours, what), verifying(bench, other, theirs))
+  const measured = await compare(verifying(fixtures, ours, what), verifying(fixtures, other, theirs))
   return { ...measured, note: firstTime }
 }
 

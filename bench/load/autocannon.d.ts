@@ -1,5 +1,5 @@
-// The little of autocannon that is used here; it brings no types. The iterator is an inner part of it: a list that is handed
-// over whole is built once, while its own way builds every request again for every connection and run.
+// Types for the part of autocannon that is used here. The request iterator is internal: setting its list avoids building every
+// request again for each connection and run.
 declare module 'autocannon' {
   interface Prepared {
     readonly requestBuffer: Buffer

@@ -1,25 +1,25 @@
-// What the load process is asked to do, and what it answers.
+// Messages to and from the load process.
 
-/** A request; where its body says `{n}`, a number stands that grows with every request. */
-export interface Ask {
+/** `{n}` in the body is replaced by a number that grows with every request. */
+export interface RequestSpec {
   method: 'GET' | 'POST'
   path: string
   headers: Record<string, string>
   body?: string
 }
 
-/** `all`: every connection goes through the list, each from another place. `one`: each keeps to its own. */
+/** `all`: every connection sends the whole list, from different offsets. `one`: each connection repeats one request. */
 export interface Requests {
   kind: 'requests'
-  requests: Ask[]
+  requests: RequestSpec[]
   each: 'all' | 'one'
 }
 
-/** Verifications of keys out of a file, `count` of them from line `from` on, dealt out to the connections. */
+/** Verifications of `count` keys of a file, from line `from` on, distributed over the connections. */
 export interface Keys {
   kind: 'keys'
   file: string
-  /** How many lines of the file there are to draw from. */
+  /** Number of lines to use. */
   lines: number
   from: number
   count: number
@@ -31,17 +31,17 @@ export interface Job {
   url: string
   connections: number
   draw: Requests | Keys
-  /** For that long, or until so many are answered. */
+  /** A duration, or a number of responses. */
   until: { seconds: number } | { amount: number }
-  /** What every answer must be, or begin with. */
+  /** The body of every response, or its beginning. */
   expect?: { body: string } | { starts: string }
 }
 
-/** Requests at a steady pace, whether or not earlier ones were answered. */
+/** Requests at a constant rate, independent of earlier responses. */
 export interface Pace {
   url: string
   connections: number
-  request: Ask
+  request: RequestSpec
   perSecond: number
   seconds: number
 }
@@ -55,4 +55,4 @@ export interface Outcome {
 }
 
 export type Order = { job: Job } | { pace: Pace }
-export type Word = { ready: true } | { outcome: Outcome } | { failed: string }
+export type LoadMessage = { ready: true } | { outcome: Outcome } | { failed: string }

@@ -1,12 +1,12 @@
-// As many requests as the server will answer, by autocannon.
+// Maximum throughput, measured by autocannon.
 import autocannon, { type Prepared } from 'autocannon'
 import type { Job, Outcome } from './jobs.ts'
 
 const SAMPLE_MS = 50
-/** One statement over ten million rows may take its time. */
+/** A query over ten million rows is slow. */
 const TIMEOUT_S = 60
 
-export function fire(job: Job, lists: Prepared[][]): Promise<Outcome> {
+export function runAtMaxLoad(job: Job, lists: Prepared[][]): Promise<Outcome> {
   const { url, connections, until, expect } = job
   let next = 0
   let completed = 0

@@ -1,5 +1,5 @@
-// Requests at a steady pace. autocannon's own rate sends a second's requests in one burst and then rests, which measures
-// the burst. Here each has its moment, and its time counts from that moment, also where all connections were still busy.
+// Requests at a constant rate. autocannon's own rate limit sends the requests of a second in one burst. Here each request
+// has a due time, and its latency counts from then, even if all connections were busy.
 import { connect, type Socket } from 'node:net'
 import type { Outcome, Pace } from './jobs.ts'
 import { prepareOne } from './requests.ts'
@@ -55,7 +55,7 @@ export async function pace({ url, connections, request, perSecond, seconds }: Pa
       if (connection) send(connection, due)
       else waiting.push(due)
     }
-    // Not a timer: those come a millisecond late and would make requests leave in bundles.
+    // Not a timer: its resolution of a millisecond would batch requests.
     await new Promise(setImmediate)
   }
   while (latencies.length < total && !failed) await new Promise((resolve) => setTimeout(resolve, 5))

@@ -1,12 +1,11 @@
-// The process that the load comes from. It prepares, says that it is ready, and fires when told to: what preparing costs is
-// not measured.
+// The load process. It prepares the requests, reports that it is ready, and starts on `go`: preparation is not measured.
 
-import type { Order, Outcome, Word } from './jobs.ts'
-import { fire } from './max-load.ts'
+import type { LoadMessage, Order, Outcome } from './jobs.ts'
+import { runAtMaxLoad } from './max-load.ts'
 import { pace } from './pace.ts'
 import { prepare } from './requests.ts'
 
-const say = (word: Word) => process.send?.(word)
+const send = (message: LoadMessage) => process.send?.(message)
 
 let begin: () => Promise<Outcome> = () => Promise.reject(new Error('nothing to do'))
 
@@ -14,16 +13,16 @@ process.once('disconnect', () => process.exit())
 process.on('message', (message: Order | 'go') => {
   if (message === 'go') {
     begin().then(
-      (outcome) => say({ outcome }),
-      (error: Error) => say({ failed: error.message }),
+      (outcome) => send({ outcome }),
+      (error: Error) => send({ failed: error.message }),
     )
     return
   }
   if ('job' in message) {
     const lists = prepare(message.job)
-    begin = () => fire(message.job, lists)
+    begin = () => runAtMaxLoad(message.job, lists)
   } else {
     begin = () => pace(message.pace)
   }
-  say({ ready: true })
+  send({ ready: true })
 })

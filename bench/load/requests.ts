@@ -1,9 +1,9 @@
-// Requests as bytes, made before the clock runs.
+// Requests as bytes, prepared before the measurement.
 import { readFileSync } from 'node:fs'
 import type { Prepared } from 'autocannon'
-import type { Ask, Job, Keys, Requests } from './jobs.ts'
+import type { Job, Keys, RequestSpec, Requests } from './jobs.ts'
 
-/** Long enough that going back to the start of the list, which is not cheap there, costs nothing. */
+/** autocannon's wrap-around to the start of a list is expensive. */
 const LIST_LENGTH_MIN = 64
 
 /** One list for each connection. */
@@ -11,7 +11,7 @@ export const prepare = (job: Job): Prepared[][] =>
   job.draw.kind === 'keys' ? prepareKeys(job, job.draw) : prepareRequests(job, job.draw)
 
 function prepareRequests({ url, connections }: Job, { requests, each }: Requests): Prepared[][] {
-  const prepared = requests.map((ask) => prepareOne(url, ask))
+  const prepared = requests.map((spec) => prepareOne(url, spec))
   return Array.from({ length: connections }, (_, index) => {
     const start = index % prepared.length
     const own =
@@ -28,27 +28,27 @@ function prepareKeys({ url, connections }: Job, { file, lines, from, count, path
   const lists: Prepared[][] = Array.from({ length: connections }, () => [])
   for (let index = 0; index < count; index += 1) {
     const body = `{"key":"${known[(from + index) % lines]}"}`
-    const ask: Ask = { method: 'POST', path, headers, body }
-    lists[index % connections]?.push({ requestBuffer: bytesOf(url, ask, body) })
+    const spec: RequestSpec = { method: 'POST', path, headers, body }
+    lists[index % connections]?.push({ requestBuffer: bytesOf(url, spec, body) })
   }
   return lists
 }
 
-export function prepareOne(url: string, ask: Ask): Prepared {
-  if (!ask.body?.includes('{n}')) return { requestBuffer: bytesOf(url, ask, ask.body ?? '') }
-  const parts = ask.body.split('{n}')
+export function prepareOne(url: string, spec: RequestSpec): Prepared {
+  if (!spec.body?.includes('{n}')) return { requestBuffer: bytesOf(url, spec, spec.body ?? '') }
+  const parts = spec.body.split('{n}')
   return {
     get requestBuffer() {
       grown += 1
-      return bytesOf(url, ask, parts.join(String(grown)))
+      return bytesOf(url, spec, parts.join(String(grown)))
     },
   }
 }
 
-/** Over all runs, so that no report is ever an old one. */
+/** Across all runs, so that every report has larger values than the last. */
 let grown = 1_000
 
-function bytesOf(url: string, { method, path, headers }: Ask, body: string): Buffer {
+function bytesOf(url: string, { method, path, headers }: RequestSpec, body: string): Buffer {
   let head = `${method} ${path} HTTP/1.1\r\nHost: ${url.slice('http://'.length)}\r\n`
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`
   if (method === 'POST')

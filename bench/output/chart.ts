@@ -91,7 +91,7 @@ function line(
   ].join('')
 }
 
-/** Labels keep their order and get room. */
+/** Moves labels apart, keeping their order. */
 function spreadLabels(wanted: number[]): number[] {
   const order = wanted.map((y, index) => ({ y, index })).sort((a, b) => a.y - b.y)
   const places: number[] = []

@@ -1,4 +1,4 @@
-// Writes the last run into docs/performance.md, between two marks; the words around them are a person's.
+// Writes the results into docs/performance.md, between two markers.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -41,7 +41,7 @@ function facts(): string {
   ].join(' · ')
 }
 
-/** With a plus where something was not committed yet. */
+/** With a plus if there are uncommitted changes. */
 function commit(): string {
   const git = (...words: string[]) => execFileSync('git', words, { encoding: 'utf8' }).trim()
   try {
@@ -51,14 +51,14 @@ function commit(): string {
   }
 }
 
-/** On ARM the system knows no name by itself. */
+/** Node does not know the name on ARM. */
 function processorName(): string {
   const name = cpus()[0]?.model.trim()
   if (name && name !== 'unknown') return name
   try {
     const told = execFileSync('lscpu', { encoding: 'utf8' })
-    return /^Model name:\s+(.+)$/m.exec(told)?.[1]?.trim() ?? 'processor without a name'
+    return /^Model name:\s+(.+)$/m.exec(told)?.[1]?.trim() ?? 'unknown processor'
   } catch {
-    return 'processor without a name'
+    return 'unknown processor'
   }
 }

@@ -1,7 +1,7 @@
-// Numbers and verdicts as people read them.
+// Formats numbers and results.
 import { isMet, type Result, type Target } from '../figure.ts'
 
-/** Three digits that mean something. */
+/** Three significant digits. */
 export function short(value: number): string {
   if (value >= 1000) return Math.round(value).toLocaleString('en')
   if (value >= 100) return value.toFixed(0)

@@ -1,4 +1,4 @@
-// What a run prints: a table for people, a line of JSON a figure for programs.
+// The output of a run: a table, and a line of JSON for each figure.
 import { isMet, type Result } from '../figure.ts'
 import { busyOf, short, spreadOf, targetOf, valuesOf, verdictOf } from './format.ts'
 

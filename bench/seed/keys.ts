@@ -1,9 +1,9 @@
-// Real keys, minted once for a run: every database of it holds the first ones of the same list.
+// Real keys, created once per run: every database contains the first ones of the same list.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createSecret, hashSecret } from '../../src/credentials/secret.ts'
 
-export interface Minted {
+export interface SeededKeys {
   /** One key a line. */
   file: string
   keys: string[]
@@ -11,11 +11,11 @@ export interface Minted {
   edge: { token: string; hash: string }
 }
 
-/** Keys beyond that lie in a database only to be in the way. */
-export const MINTED = 100_000
+/** Databases with more keys get random hashes for the others. */
+export const SEEDED_KEYS = 100_000
 
-export function mintKeys(file: string): Minted {
-  const keys = Array.from({ length: MINTED }, () => createSecret('key', randomBytes))
+export function createKeys(file: string): SeededKeys {
+  const keys = Array.from({ length: SEEDED_KEYS }, () => createSecret('key', randomBytes))
   writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 })
   const token = createSecret('edge', randomBytes)
   return { file, keys, hashes: keys.map(hashSecret), edge: { token, hash: hashSecret(token) } }

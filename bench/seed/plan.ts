@@ -1,10 +1,10 @@
-// What a seeded database holds, told in numbers. Everything is numbered from 1, and all names follow from the numbers, so
-// that load can be aimed without asking the database.
+// The contents of a seeded database, as counts. Rows are numbered from 1 and named by their number, so that scenarios need
+// not query the database.
 export interface Plan {
   workspaces: number
   /** The first 20 are of workspace 1, the others are spread over the others. */
   keys: number
-  /** So many workspaces, from the first, have a year behind them: COUNTERS_A_DAY rows for each day. */
+  /** The first so many workspaces have a year of usage, with COUNTERS_A_DAY rows for each day. */
   withHistory: number
 }
 
@@ -19,7 +19,7 @@ export const REPORTED_DAYS = 4
 /** Workspaces that reports are about. */
 export const REPORTED = { from: 2, count: 1_000 }
 
-/** What one counter of the history holds; a day is COUNTERS_A_DAY times that. */
+/** The values of one counter row; the total of a day is COUNTERS_A_DAY times that. */
 export const COUNTER = { requests: 81_337, bytesIn: 412_900_211, bytesOut: 9_731_400_517, events: 53 }
 export const PEAK_TUNNELS = 14
 const LAST_SEEN_AFTER_MS = 80_000_000
@@ -31,7 +31,7 @@ export const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS
 export const slugOf = (workspace: number) => `w${workspace}`
 export const workspaceIdOf = (workspace: number) => `ws_${String(workspace).padStart(26, '0')}`
 
-/** The same in SQL; both engines take these. */
+/** The same in SQL that both engines understand. */
 export const sqlOf = {
   owner: (key: string, workspaces: number) =>
     workspaces === 1 ? '1' : `case when ${key} <= ${OWN_KEYS} then 1 else 2 + ${key} % ${workspaces - 1} end`,

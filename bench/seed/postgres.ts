@@ -1,6 +1,6 @@
-// Fills a PostgreSQL database likewise, and makes the table of raw events that roll-ups are compared with.
+// Seeds a PostgreSQL database, and the table of raw events that roll-ups are compared with.
 import pg from 'pg'
-import type { Minted } from './keys.ts'
+import type { SeededKeys } from './keys.ts'
 import * as plans from './plan.ts'
 
 const { sqlOf, COUNTER } = plans
@@ -16,7 +16,7 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
   }
 }
 
-export const seedPostgres = (url: string, plan: plans.Plan, minted: Minted) =>
+export const seedPostgres = (url: string, plan: plans.Plan, seeded: SeededKeys) =>
   withClient(url, async (client) => {
     const now = Date.now()
     await client.query('set synchronous_commit = off')
@@ -27,10 +27,10 @@ export const seedPostgres = (url: string, plan: plans.Plan, minted: Minted) =>
     await client.query('insert into edges (id, name, hash, created_at) values ($1, $2, $3, $4)', [
       `edge_${'1'.padStart(26, '0')}`,
       'bench',
-      minted.edge.hash,
+      seeded.edge.hash,
       now,
     ])
-    if (plan.keys > minted.keys.length) throw new Error('so many keys are not minted')
+    if (plan.keys > seeded.keys.length) throw new Error('the plan has more keys than are created')
     for (let start = 0; start < plan.keys; start += CHUNK)
       await client.query(
         `insert into api_keys (id, workspace_id, label, hash, created_at)
@@ -39,7 +39,7 @@ export const seedPostgres = (url: string, plan: plans.Plan, minted: Minted) =>
          from unnest($1::int[], $2::text[]) as given (n, hash)`,
         [
           Array.from({ length: Math.min(CHUNK, plan.keys - start) }, (_, index) => start + index + 1),
-          minted.hashes.slice(start, Math.min(start + CHUNK, plan.keys)),
+          seeded.hashes.slice(start, Math.min(start + CHUNK, plan.keys)),
         ],
       )
     await client.query('vacuum analyze')
@@ -56,7 +56,7 @@ export const seedEvents = (url: string, { count, days, workspaceId }: Events) =>
   withClient(url, async (client) => {
     const first = plans.today() - (days - 1) * plans.DAY_MS
     const each = Math.floor(count / days)
-    // Unlogged only to be quick to fill; reading it is the same.
+    // Unlogged only to fill it faster; reads cost the same.
     await client.query(`create unlogged table raw_events
       (workspace_id text not null, at bigint not null, bytes_in bigint not null, bytes_out bigint not null)`)
     await client.query(
@@ -65,11 +65,11 @@ export const seedEvents = (url: string, { count, days, workspaceId }: Events) =>
        from generate_series(0, ${count - 1}) as n`,
       [workspaceId],
     )
-    // Holds all that the query reads, so that it need not look at the table itself.
+    // A covering index: the query does not read the table itself.
     await client.query(
       'create index raw_events_by_time on raw_events (workspace_id, at) include (bytes_in, bytes_out)',
     )
-    // Without it the planner takes every moment for a day of its own, and sorts ten million rows.
+    // Without it the planner assumes a separate day for every row, and sorts ten million rows.
     await client.query('create statistics raw_events_days on (at / 86400000) from raw_events')
     const counters = `${each * 3}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${each}, ${sqlOf.lastSeen('day')}`
     const window = `from generate_series(${first}::bigint, ${plans.today()}, ${plans.DAY_MS}) as day`

@@ -1,26 +1,26 @@
-// Fills an SQLite database by statements that make their own rows.
+// Seeds an SQLite database, with statements that generate their rows.
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import type { Minted } from './keys.ts'
+import type { SeededKeys } from './keys.ts'
 import * as plans from './plan.ts'
 
 const { sqlOf, COUNTER } = plans
 
-export function seedSqlite(path: string, plan: plans.Plan, minted: Minted): void {
+export function seedSqlite(path: string, plan: plans.Plan, seeded: SeededKeys): void {
   const database = new DatabaseSync(path)
   try {
     database.exec('pragma synchronous = off; pragma cache_size = -200000; pragma temp_store = memory')
-    // By way of the WAL everything would be written twice.
+    // With a WAL everything would be written twice.
     database.exec('pragma journal_mode = off')
     database.exec('begin')
     addWorkspaces(database, plan)
-    addKeys(database, plan, minted)
+    addKeys(database, plan, seeded)
     addHistory(database, plan)
     database.exec('commit; analyze; pragma journal_mode = wal')
   } finally {
     database.close()
   }
-  // Else the system would still be writing it while something is measured.
+  // So that the page cache is not written back during a measurement.
   const file = openSync(path, 'r+')
   fsyncSync(file)
   closeSync(file)
@@ -37,18 +37,18 @@ function addWorkspaces(database: DatabaseSync, { workspaces }: plans.Plan): void
     select 'ws_' || printf('%026d', n), 'w' || n, 'Workspace ' || n, ${now}, ${now} from numbers`)
 }
 
-function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, minted: Minted): void {
+function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, seeded: SeededKeys): void {
   const now = Date.now()
   database
     .prepare('insert into edges (id, name, hash, created_at) values (?, ?, ?, ?)')
-    .run(`edge_${'1'.padStart(26, '0')}`, 'bench', minted.edge.hash, now)
-  const real = Math.min(keys, minted.keys.length)
+    .run(`edge_${'1'.padStart(26, '0')}`, 'bench', seeded.edge.hash, now)
+  const real = Math.min(keys, seeded.keys.length)
   const row = (hash: string) => `
     select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sqlOf.owner('n', workspaces)}), 'key ' || n,
       ${hash}, ${now}`
   const into = 'insert into api_keys (id, workspace_id, label, hash, created_at)'
   const insert = database.prepare(`${into} ${row('?2')} from (select ?1 as n)`)
-  for (let index = 0; index < real; index += 1) insert.run(index + 1, minted.hashes[index] as string)
+  for (let index = 0; index < real; index += 1) insert.run(index + 1, seeded.hashes[index] as string)
   if (keys > real)
     database.exec(
       `with recursive ${numbers(real + 1, keys)} ${into} ${row('lower(hex(randomblob(32)))')} from numbers`,
@@ -58,7 +58,7 @@ function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, minte
 function addHistory(database: DatabaseSync, { withHistory }: plans.Plan): void {
   if (withHistory === 0) return
   const today = plans.today()
-  // Nested in the order of the primary key, so that every row is put at the end.
+  // In the order of the primary key, so that every row is appended.
   const days = `select w.n as w, ${today} - d.n * ${plans.DAY_MS} as day
     from ws as w cross join days as d where w.n = 1 or d.n >= ${plans.REPORTED_DAYS}`
   const series = `with recursive ${numbers(1, withHistory, 'ws')},

@@ -1,14 +1,14 @@
-// The bench itself takes ten minutes; that it can be asked what it does is seen here.
+// The command line of the benchmark. A whole run takes ten minutes.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { root } from '../support/process.ts'
 
-const bench = (...words: string[]) =>
-  spawnSync(process.execPath, [join(root, 'bench/run.ts'), ...words], { encoding: 'utf8' })
+const bench = (...args: string[]) =>
+  spawnSync(process.execPath, [join(root, 'bench/run.ts'), ...args], { encoding: 'utf8' })
 
-test('the bench lists its figures with their targets, explains itself, and refuses what it does not know', () => {
+test('the benchmark lists its figures with targets, prints help, and rejects unknown figures', () => {
   const { status, stdout } = bench('--list')
   assert.equal(status, 0)
   for (const line of [/^workspace_vs_bare +≥ 0.9 /m, /^start +≤ 12 /m, /^report_flat +≥ 0.85 /m])
@@ -16,5 +16,5 @@ test('the bench lists its figures with their targets, explains itself, and refus
   assert.match(bench('--help').stdout, /npm run bench -- /)
   const unknown = bench('verfy_flat')
   assert.deepEqual([unknown.status, unknown.stdout], [2, ''])
-  assert.match(unknown.stderr, /no figure verfy_flat\. There are workspace_vs_bare, /)
+  assert.match(unknown.stderr, /Unknown figure: verfy_flat\. Available: workspace_vs_bare, /)
 })
