@@ -122,7 +122,7 @@ test('if no node is ready, the proxy responds like a node', () => {
 test('timeouts match: the proxy notices a node before it stops, it drains before it is killed, no stream is cut', () => {
   const source = (path: string, name: string) =>
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
-  const drain = source('src/http/server/drain.ts', 'PATIENCE_MS')
+  const drain = source('src/http/server/drain.ts', 'GRACE_PERIOD_MS')
   const comment = source('src/http/api/change-events.ts', 'COMMENT_EVERY_MS')
   const idle = source('src/http/server/connection-guard.ts', 'KEEP_ALIVE_MS')
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
