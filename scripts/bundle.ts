@@ -1,6 +1,6 @@
-// Bundles the program into dist, together with the libraries that consist of hundreds of files, which halves the start
-// time. bin/adit.js runs the bundle while no source is newer, and the sources otherwise. The client and the edge SDK are
-// bundled into one self-contained file each, which their packages ship.
+// Bundles the program into dist, together with the libraries that consist of hundreds of files, which halves
+// the start time. bin/adit.js runs the bundle while no source is newer, and the sources otherwise. The client
+// and the edge SDK are bundled into one self-contained file each, which their packages ship.
 import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
@@ -51,7 +51,10 @@ async function buildAll(): Promise<void> {
   removeOldChunks(new Set(output.map(({ fileName }) => fileName)), builtBefore, startedAt)
 }
 
-/** Running servers may still load chunks of the previous build, so unused chunks are deleted a week after they were replaced. */
+/**
+ * Running servers may still load chunks of the previous build, so unused chunks are deleted a week after they
+ * were replaced.
+ */
 function removeOldChunks(current: ReadonlySet<string>, builtBefore: number | undefined, now: Date): void {
   for (const name of globSync('**/*.js{,.*}', { cwd: folder })) {
     if (current.has(name)) continue

@@ -1,4 +1,5 @@
-// Location and freshness of the bundle in dist. Plain JavaScript, because bin/adit.js loads it at every start.
+// Location and freshness of the bundle in dist. Plain JavaScript, because bin/adit.js loads it at every
+// start.
 import { readdirSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -8,8 +9,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 export const bundleFile = new URL('../dist/main.js', import.meta.url)
 
 /**
- * Whether the bundle is newer than everything it is built from. Compares ctime, which cannot be set, unlike mtime: a file
- * may be copied with its old date. Folders are included because deleting a file changes only its folder.
+ * Whether the bundle is newer than everything it is built from. Compares ctime, which cannot be set, unlike
+ * mtime: a file may be copied with its old date. Folders are included because deleting a file changes only
+ * its folder.
  */
 export function isBundleCurrent() {
   const builtAt = statSync(bundleFile, { throwIfNoEntry: false })?.mtimeMs

@@ -1,6 +1,6 @@
-// Writes the type declarations of `adit/client` and `adit/edge` into dist. The compiler emits them, except api.d.ts of
-// each: those types derive from the contract and are written out here from its schemas, so that users of the libraries
-// need neither the contract nor TypeBox.
+// Writes the type declarations of `adit/client` and `adit/edge` into dist. The compiler emits them, except
+// api.d.ts of each: those types derive from the contract and are written out here from its schemas, so that
+// users of the libraries need neither the contract nor TypeBox.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

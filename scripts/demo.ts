@@ -1,5 +1,5 @@
-// `npm run demo`: the whole product in one command. Starts a control plane, an edge, a sample web server and a tunnel to
-// it, each with the public CLI, and sends traffic. All data is in a temporary folder.
+// `npm run demo`: the whole product in one command. Starts a control plane, an edge, a sample web server and
+// a tunnel to it, each with the public CLI, and sends traffic. All data is in a temporary folder.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -14,8 +14,9 @@ import { awaitShutdown } from '../src/cli/shutdown.ts'
 
 const HELP = `Usage: npm run demo [-- --seconds <number>]
 
-Starts a control plane, an edge, a sample web server and a tunnel to it, and sends traffic through the tunnel until Ctrl-C,
-or for the given number of seconds. All data is in a temporary folder that is deleted at the end.
+Starts a control plane, an edge, a sample web server and a tunnel to it, and sends traffic through the
+tunnel until Ctrl-C, or for the given number of seconds. All data is in a temporary folder that is deleted
+at the end.
 `
 const TUNNEL_NAME = 'my-app'
 const REQUEST_INTERVAL_MS = 250

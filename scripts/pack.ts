@@ -1,5 +1,5 @@
-// `npm run pack`: makes the npm packages in packages/ from what was built. `adit` has the server, the CLI and the edge;
-// `adit-client` and `adit-edge-sdk` are the two libraries alone, without dependencies.
+// `npm run pack`: makes the npm packages in packages/ from what was built. `adit` has the server, the CLI and
+// the edge; `adit-client` and `adit-edge-sdk` are the two libraries alone, without dependencies.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

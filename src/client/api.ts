@@ -1,5 +1,6 @@
-// Operations and errors of the public API as types, derived from the contract. The published declarations have the same
-// types written out (scripts/declarations.ts), so that users of the client need neither the contract nor TypeBox.
+// Operations and errors of the public API as types, derived from the contract. The published declarations
+// have the same types written out (scripts/declarations.ts), so that users of the client need neither the
+// contract nor TypeBox.
 import type { Static, TSchema } from 'typebox'
 import type { FaultCode, faults } from '../contract/faults.ts'
 import type { Operation, OutputOf } from '../contract/operation.ts'

@@ -1,5 +1,5 @@
-// A typed client of the public API. Its types derive from the contract; at run time it needs only fetch, in Node and in
-// browsers.
+// A typed client of the public API. Its types derive from the contract; at run time it needs only fetch, in
+// Node and in browsers.
 import type { Operations, Routes, Variant } from './api.ts'
 import { type CallOptions, createTransport, type TransportOptions } from './transport.ts'
 
@@ -51,11 +51,12 @@ export type Client<V extends Variant = 'A'> = {
 export interface ClientOptions extends TransportOptions {}
 
 /**
- * Creates a client. The type parameter is the API variant of the server: `createClient<'B'>(…)` has no methods that write.
+ * Creates a client. The type parameter is the API variant of the server: `createClient<'B'>(…)` has no
+ * methods that write.
  *
- * 429 and 503 are retried after the `Retry-After` of the response. If there was no response, reads and creations are
- * retried too: a creation carries an Idempotency-Key, so a retry never creates a second key. A revocation is not retried,
- * because a second one could not distinguish "revoked now" from "not found".
+ * 429 and 503 are retried after the `Retry-After` of the response. If there was no response, reads and
+ * creations are retried too: a creation carries an Idempotency-Key, so a retry never creates a second key. A
+ * revocation is not retried, because a second one could not distinguish "revoked now" from "not found".
  */
 export function createClient<V extends Variant = 'A'>(options: ClientOptions): Client<V> {
   const send = createTransport(options)

@@ -6,8 +6,8 @@ export type { ApiFault }
 /** There was no usable response, so it is not known whether the call took effect. */
 export interface NoResponse {
   /**
-   * `unreachable`: the server cannot be reached. `timed_out`: no response within the timeout. `aborted`: by the caller's
-   * signal. `unreadable`: the response is not one of this API.
+   * `unreachable`: the server cannot be reached. `timed_out`: no response within the timeout. `aborted`: by
+   * the caller's signal. `unreadable`: the response is not one of this API.
    */
   error: 'unreachable' | 'timed_out' | 'aborted' | 'unreadable'
   message: string

@@ -1,5 +1,5 @@
-// Bodies of the edge API, derived from the contract. The published declarations have the same types written out
-// (scripts/declarations.ts), so that an edge that embeds the SDK needs neither the contract nor TypeBox.
+// Bodies of the edge API, derived from the contract. The published declarations have the same types written
+// out (scripts/declarations.ts), so that an edge that embeds the SDK needs neither the contract nor TypeBox.
 import type { Static } from 'typebox'
 import type { verifyKey } from '../contract/edge.ts'
 import type { reportUsage } from '../contract/reports.ts'

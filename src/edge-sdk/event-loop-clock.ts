@@ -1,5 +1,5 @@
-// Bounds the age of data that was just read. While a process is suspended, bytes wait in its socket buffers; when it
-// resumes, they look new and are not.
+// Bounds the age of data that was just read. While a process is suspended, bytes wait in its socket buffers;
+// when it resumes, they look new and are not.
 
 const TICK_MS = 200
 

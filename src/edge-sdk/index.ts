@@ -1,5 +1,5 @@
-// The edge SDK, `adit/edge`: key verification and usage metering for edges written in TypeScript. It talks HTTP to the
-// control plane, knows the contract by its types, and needs no package at run time.
+// The edge SDK, `adit/edge`: key verification and usage metering for edges written in TypeScript. It talks
+// HTTP to the control plane, knows the contract by its types, and needs no package at run time.
 export { type ControlPlane, ControlPlaneError, createControlPlane, type Verdict } from './control-plane.ts'
 export { type Meter, type MeterOptions, startMeter, type Transfer } from './meter.ts'
 export { readTokensFile, type Token, TokensFileError } from './tokens-file.ts'

@@ -1,5 +1,6 @@
-// The usage meter of an edge. It counts in memory, spools unreported usage to disk every second, and reports it every few
-// seconds. Totals are cumulative within an epoch, so a report that is repeated, late or lost never counts twice.
+// The usage meter of an edge. It counts in memory, spools unreported usage to disk every second, and reports
+// it every few seconds. Totals are cumulative within an epoch, so a report that is repeated, late or lost
+// never counts twice.
 import { randomUUID } from 'node:crypto'
 import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
 import { createNoticeOnce } from './notice-once.ts'
@@ -15,7 +16,9 @@ const SPOOL_INTERVAL_MS = 1_000
 const STOP_TIMEOUT_MS = 5_000
 
 export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'refused' | 'transferred'> {
-  /** Spools and reports the rest. Usage that is not accepted within 5 seconds stays on disk for the next run. */
+  /**
+   * Spools and reports the rest. Usage that is not accepted within 5 seconds stays on disk for the next run.
+   */
   stop(): Promise<void>
 }
 
@@ -44,7 +47,10 @@ export async function startMeter(
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
 
-  /** Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is written last. */
+  /**
+   * Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is
+   * written last.
+   */
   function spoolUnsent(): Promise<Batch[]> {
     const spooled = writing.then(async () => {
       counters.tick()

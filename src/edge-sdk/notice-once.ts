@@ -1,4 +1,5 @@
-// Deduplicates log lines about a recurring failure: logged once, again when the reason changes, and when it is resolved.
+// Deduplicates log lines about a recurring failure: logged once, again when the reason changes, and when it
+// is resolved.
 export interface NoticeOnce {
   begin(line: string): void
   end(): void

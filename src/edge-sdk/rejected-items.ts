@@ -4,8 +4,9 @@ import type { Receipt, Report } from './control-plane.ts'
 type Refused = Receipt['refused'][number]
 
 /**
- * `in_future` resolves when the clocks agree, `too_large` and `too_many_epochs` when the operator resets the day; all of
- * them become `too_old` eventually. All other reasons are final, including those that later control planes add.
+ * `in_future` resolves when the clocks agree, `too_large` and `too_many_epochs` when the operator resets the
+ * day; all of them become `too_old` eventually. All other reasons are final, including those that later
+ * control planes add.
  */
 const temporary: readonly Refused['reason'][] = ['in_future', 'too_large', 'too_many_epochs']
 

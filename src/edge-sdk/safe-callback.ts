@@ -1,4 +1,5 @@
-// Isolates callbacks of the embedding program: an exception becomes a process warning instead of stopping the SDK.
+// Isolates callbacks of the embedding program: an exception becomes a process warning instead of stopping the
+// SDK.
 
 export function safeCallback<A extends unknown[]>(callback: ((...args: A) => unknown) | undefined) {
   return (...args: A): void => {

@@ -1,4 +1,5 @@
-// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run sends what earlier runs left.
+// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run sends what
+// earlier runs left.
 import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from './control-plane.ts'

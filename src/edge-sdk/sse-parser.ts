@@ -1,5 +1,5 @@
-// Parses server-sent events. Unlike EventSource it also yields ids without an event, and comments: both show that the
-// stream is alive and complete.
+// Parses server-sent events. Unlike EventSource it also yields ids without an event, and comments: both show
+// that the stream is alive and complete.
 
 /** One block of the stream; a comment is a block without fields. */
 export interface ServerEvent {

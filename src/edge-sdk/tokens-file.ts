@@ -1,5 +1,5 @@
-// The tokens file of a self-hosted edge without a control plane: JSON with the SHA-256 of each API key and its workspace.
-// The keys themselves cannot be recovered from it.
+// The tokens file of a self-hosted edge without a control plane: JSON with the SHA-256 of each API key and
+// its workspace. The keys themselves cannot be recovered from it.
 import { readFileSync, statSync } from 'node:fs'
 import { DNS_LABEL_RULE, isDnsLabel } from '../net/hostname.ts'
 
@@ -63,7 +63,10 @@ function parseTokens(path: string, text: string): Token[] {
   })
 }
 
-/** The line of a syntax error. The parser's own message is not used: it quotes the text, which may be a secret. */
+/**
+ * The line of a syntax error. The parser's own message is not used: it quotes the text, which may be a
+ * secret.
+ */
 function locationOf({ message }: Error, text: string): string {
   const [, position] = /position (\d+)/.exec(message) ?? []
   if (position === undefined) return text.trim() === '' ? ': the file is empty' : ''

@@ -1,5 +1,5 @@
-// Verifies keys against a tokens file, for an edge without a control plane. The file is polled for changes; an invalid
-// file is rejected, and the last valid one stays in effect.
+// Verifies keys against a tokens file, for an edge without a control plane. The file is polled for changes;
+// an invalid file is rejected, and the last valid one stays in effect.
 import { hash as digest } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { createNoticeOnce } from './notice-once.ts'

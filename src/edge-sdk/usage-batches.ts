@@ -21,7 +21,9 @@ export interface Counted<T> {
 /** A snapshot of unsent items, as one report. */
 export interface Batch {
   readonly report: Report
-  /** To be called with the response. Items that were accepted, or rejected permanently, are not sent again. */
+  /**
+   * To be called with the response. Items that were accepted, or rejected permanently, are not sent again.
+   */
   acknowledge(receipt: Receipt): void
 }
 

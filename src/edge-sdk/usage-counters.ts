@@ -1,5 +1,5 @@
-// In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open tunnels in each
-// minute. Kept until the control plane acknowledges them, up to a limit.
+// In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open
+// tunnels in each minute. Kept until the control plane acknowledges them, up to a limit.
 import { isDnsLabel } from '../net/hostname.ts'
 import { type Batch, type Counted, type CounterItem, type MinuteItem, toBatches } from './usage-batches.ts'
 
@@ -33,8 +33,8 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   const open = new Map<string, number>()
   let lost = 0
   /**
-   * Evicted totals must not restart under the same epoch: the control plane keeps the larger of two totals, not the sum.
-   * So each eviction starts a new epoch.
+   * Evicted totals must not restart under the same epoch: the control plane keeps the larger of two totals,
+   * not the sum. So each eviction starts a new epoch.
    */
   let evictions = 0
   /** The minute in which eviction found no room, unless something was acknowledged since. */
@@ -81,7 +81,10 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
   }
 
-  /** Evicts all acknowledged minutes, because a maximum may restart, and acknowledged totals from before a time. */
+  /**
+   * Evicts all acknowledged minutes, because a maximum may restart, and acknowledged totals from before a
+   * time.
+   */
   function evictAcknowledged(before: number): void {
     const drop = (counted: Map<string, Counted<unknown>>, before: number) => {
       const present = counted.size

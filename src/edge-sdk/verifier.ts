@@ -1,4 +1,5 @@
-// Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane otherwise.
+// Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
+// otherwise.
 import { hash as digest } from 'node:crypto'
 import { type ControlPlane, ControlPlaneError, type Verdict } from './control-plane.ts'
 import { followKeyChanges } from './key-changes.ts'
@@ -15,7 +16,10 @@ export interface VerifierOptions {
   onRevoked?: (keyId: string) => void
   /** Revocations may have been missed: verify the keys of everything open again. */
   onReset?: () => void
-  /** The control plane is reached and revocations are up to date: after the start, and after each reconnection. */
+  /**
+   * The control plane is reached and revocations are up to date: after the start, and after each
+   * reconnection.
+   */
   onConnected?: () => void
   /** Called with a line for the log when the control plane is lost or reached again. */
   onNotice?: (line: string) => void
@@ -43,9 +47,14 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
   const onRevoked = safeCallback(options.onRevoked)
   const onReset = safeCallback(options.onReset)
   const cache = new Map<string, CacheEntry>()
-  /** Revoked hashes. They override every response, because the node that verifies may lag behind the stream. */
+  /**
+   * Revoked hashes. They override every response, because the node that verifies may lag behind the stream.
+   */
   const revoked = new Set<string>()
-  /** Number of entries evicted from `revoked`. A response from before an eviction may be about the evicted key. */
+  /**
+   * Number of entries evicted from `revoked`. A response from before an eviction may be about the evicted
+   * key.
+   */
   let evictedRevocations = 0
   const inFlight = new Map<string, Promise<Verdict>>()
   /** Incremented when the cache is cleared: responses to earlier requests are not cached. */

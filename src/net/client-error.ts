@@ -1,4 +1,5 @@
-// The `clientError` event of Node's HTTP server: what the client did wrong, and whether it may get a response.
+// The `clientError` event of Node's HTTP server: what the client did wrong, and whether it may get a
+// response.
 import type { Duplex } from 'node:stream'
 
 export type ClientError = 'headers too large' | 'timeout' | 'malformed'

@@ -1,5 +1,5 @@
-// Closes a connection so that the client can read the last response. Closing a socket with unread input resets the
-// connection, and a client that is still sending then sees the reset instead of the response.
+// Closes a connection so that the client can read the last response. Closing a socket with unread input
+// resets the connection, and a client that is still sending then sees the reset instead of the response.
 import type { Duplex } from 'node:stream'
 
 export interface GracefulCloseOptions {
@@ -20,7 +20,10 @@ export class GracefulClose {
     this.#options = options
   }
 
-  /** Half-closes the connection. The socket is destroyed once the client has closed its side, or at the deadline. */
+  /**
+   * Half-closes the connection. The socket is destroyed once the client has closed its side, or at the
+   * deadline.
+   */
   start(): void {
     this.discardInput()
     this.#socket.end()

@@ -5,7 +5,10 @@ const BRACKETED = /^\[([^\]]*)\](?::\d{1,5})?$/
 const IPV4_WITH_PORT = /^(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/
 const MAPPED = '::ffff:'
 
-/** Strips port, brackets, zone id and IPv4 mapping, and compresses IPv6. Undefined if the text is not an address. */
+/**
+ * Strips port, brackets, zone id and IPv4 mapping, and compresses IPv6. Undefined if the text is not an
+ * address.
+ */
 export function normalizeAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
   const bare = text.trim().replace(BRACKETED, '$1').replace(IPV4_WITH_PORT, '$1').replace(/%.*$/, '')
@@ -16,7 +19,10 @@ export function normalizeAddress(text: string): string | undefined {
   return isIPv4(mapped) ? mapped : address
 }
 
-/** The network prefix of a canonical IPv6 address, because one client owns many. An IPv4 address is its own prefix. */
+/**
+ * The network prefix of a canonical IPv6 address, because one client owns many. An IPv4 address is its own
+ * prefix.
+ */
 export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
   if (!isIPv6(address)) return address
   const [head = '', tail = ''] = address.split('::')
@@ -27,8 +33,8 @@ export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
 }
 
 /**
- * The client address by `X-Forwarded-For`, read from the nearest hop up to the first that is not trusted. An entry that
- * is not an address ends the walk: the hop before it counts as the client.
+ * The client address by `X-Forwarded-For`, read from the nearest hop up to the first that is not trusted. An
+ * entry that is not an address ends the walk: the hop before it counts as the client.
  */
 export function forwardedClient(
   peer: string,

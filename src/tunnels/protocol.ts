@@ -1,5 +1,5 @@
-// The protocol between tunnel client and edge. The client opens a tunnel by a POST, then connects by HTTP upgrades; on
-// each of those connections the edge is the HTTP client.
+// The protocol between tunnel client and edge. The client opens a tunnel by a POST, then connects by HTTP
+// upgrades; on each of those connections the edge is the HTTP client.
 
 /** Paths under it are the edge's own and never reach a local server. */
 export const OWN_PATHS = '/.adit/'

@@ -1,5 +1,6 @@
-// HTTP reverse proxy for requests and upgrades. The edge proxies from the internet into a tunnel, the tunnel client from
-// the tunnel to the local server. Downstream is the side that sends the request, upstream the side that responds.
+// HTTP reverse proxy for requests and upgrades. The edge proxies from the internet into a tunnel, the tunnel
+// client from the tunnel to the local server. Downstream is the side that sends the request, upstream the
+// side that responds.
 import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from 'node:http'
 import { type Duplex, pipeline } from 'node:stream'
 import { connectionNames } from './header-limits.ts'
@@ -84,7 +85,8 @@ export function proxyRequest(
   response.on('close', () => {
     clearTimeout(timeout)
     upstreamRequest.destroy()
-    // The response may end before the body is read: discards the rest, so that the next request can be parsed.
+    // The response may end before the body is read: discards the rest, so that the next request can be
+    // parsed.
     downstream.off('data', count)
     downstream.unpipe(upstreamRequest)
     downstream.resume()

@@ -1,4 +1,5 @@
-// Responses that the edge and the tunnel client generate: JSON for the control API, plain text for proxied requests.
+// Responses that the edge and the tunnel client generate: JSON for the control API, plain text for proxied
+// requests.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GracefulClose } from '../net/graceful-close.ts'

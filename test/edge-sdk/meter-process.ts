@@ -1,5 +1,5 @@
-// An edge process for the tests of the meter, to be killed. Each line of standard input is a number of bytes to count;
-// the total so far is printed to standard output.
+// An edge process for the tests of the meter, to be killed. Each line of standard input is a number of bytes
+// to count; the total so far is printed to standard output.
 import { createInterface } from 'node:readline'
 import { createControlPlane, startMeter } from '../../src/edge-sdk/index.ts'
 

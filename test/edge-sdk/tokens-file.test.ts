@@ -1,4 +1,5 @@
-// The tokens file of a self-hosted edge: edited by commands, reloaded promptly, never replaced by an invalid one.
+// The tokens file of a self-hosted edge: edited by commands, reloaded promptly, never replaced by an invalid
+// one.
 import assert from 'node:assert/strict'
 import {
   chmodSync,

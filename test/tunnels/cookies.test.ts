@@ -1,4 +1,5 @@
-// Cookies are confined to the host of their tunnel, because other hosts under the domain belong to other workspaces.
+// Cookies are confined to the host of their tunnel, because other hosts under the domain belong to other
+// workspaces.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'

@@ -1,4 +1,5 @@
-// The little of oidc-provider that the tests use; its types come with a web framework's, which nothing here needs.
+// The little of oidc-provider that the tests use; its types come with a web framework's, which nothing here
+// needs.
 declare module 'oidc-provider' {
   import type { Server } from 'node:http'
 

@@ -1,4 +1,5 @@
-// The connection pool of a tunnel client: keeps spare connections to the edge, and adds one as soon as one is used.
+// The connection pool of a tunnel client: keeps spare connections to the edge, and adds one as soon as one is
+// used.
 import { request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { CONNECTION_PATH, formatAuthorization, type Opened, UPGRADE } from '../protocol.ts'
@@ -17,7 +18,10 @@ export interface ConnectionsOptions {
   onFirst(): void
 }
 
-/** Resolves with the reason when all connections are lost and none can be made. Rejects if there never was one. */
+/**
+ * Resolves with the reason when all connections are lost and none can be made. Rejects if there never was
+ * one.
+ */
 export function maintainConnections({
   edge,
   opened,
@@ -28,7 +32,10 @@ export function maintainConnections({
   const { secret, connections: max } = opened
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const sockets = new Set<Socket>()
-  /** Only unused connections are spare: after a response the edge may still be reading it at its client's pace. */
+  /**
+   * Only unused connections are spare: after a response the edge may still be reading it at its client's
+   * pace.
+   */
   const spare = new Set<Socket>()
   let connecting = 0
   let wasConnected = false

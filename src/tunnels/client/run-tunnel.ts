@@ -1,5 +1,5 @@
-// The tunnel client: opens a tunnel at an edge and keeps it open. Reconnects with backoff when the edge or the network
-// fails, and stops only when the edge rejects the tunnel.
+// The tunnel client: opens a tunnel at an edge and keeps it open. Reconnects with backoff when the edge or
+// the network fails, and stops only when the edge rejects the tunnel.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { formatAuthorization, type Opened, type OpenedJson, TUNNELS_PATH } from '../protocol.ts'
 import { maintainConnections } from './connections.ts'
@@ -41,7 +41,10 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
   const local = createLocalProxy(options)
   let opened: Opened | undefined
   let backoffMs = 0
-  /** Reported only after the next attempt: if the key was revoked, that attempt is rejected with the actual reason. */
+  /**
+   * Reported only after the next attempt: if the key was revoked, that attempt is rejected with the actual
+   * reason.
+   */
   let lossReason: string | undefined
   while (!signal.aborted) {
     // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.

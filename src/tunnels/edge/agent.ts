@@ -1,10 +1,13 @@
-// An http.Agent over the connections of one tunnel: assigns each connection to one request at a time, first come, first
-// served. It extends pipenet's agent, which provides new connections but does not reuse idle ones in that order.
+// An http.Agent over the connections of one tunnel: assigns each connection to one request at a time, first
+// come, first served. It extends pipenet's agent, which provides new connections but does not reuse idle ones
+// in that order.
 import type { ClientRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { TunnelAgent, type TunnelServer } from 'pipenet/server'
 
-/** Maximum number of connections of a tunnel; each carries one request or one upgraded connection at a time. */
+/**
+ * Maximum number of connections of a tunnel; each carries one request or one upgraded connection at a time.
+ */
 export const CONNECTIONS_MAX = 100
 /** Maximum number of idle connections that are kept for reuse. */
 const IDLE_MAX = 10
@@ -12,7 +15,9 @@ const IDLE_MAX = 10
 /** `onSocket` is what Node calls on requests of an agent; its types omit it. */
 type PendingRequest = ClientRequest & { onSocket(socket: Socket): void }
 
-/** Closes a connection that sends unsolicited data, which would be parsed as the response to the next request. */
+/**
+ * Closes a connection that sends unsolicited data, which would be parsed as the response to the next request.
+ */
 export function closeUnsolicited(this: Socket): void {
   this.destroy()
 }
@@ -30,7 +35,8 @@ export class TunnelSocketAgent extends TunnelAgent {
   /** Called by Node with each request to send. */
   addRequest(request: PendingRequest): void {
     this.#pending.add(request)
-    // Node does not notify the agent of aborted requests, so they would pile up in a tunnel without connections.
+    // Node does not notify the agent of aborted requests, so they would pile up in a tunnel without
+    // connections.
     if (this.#pending.size > 2 * CONNECTIONS_MAX) this.#dropAborted()
     const [socket] = this.#idle
     if (socket) {
@@ -44,7 +50,9 @@ export class TunnelSocketAgent extends TunnelAgent {
     for (const request of this.#pending) if (request.destroyed) this.#pending.delete(request)
   }
 
-  /** pipenet calls back immediately if it has an unused connection, and otherwise when the client adds one. */
+  /**
+   * pipenet calls back immediately if it has an unused connection, and otherwise when the client adds one.
+   */
   #requestConnections(): void {
     while (this.#requested < this.#pending.size) {
       this.#requested += 1

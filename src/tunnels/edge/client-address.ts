@@ -78,7 +78,9 @@ export class ClientLimit {
     this.#limits = limits
   }
 
-  /** Returns a function that releases the slot, to be called once; undefined if the client is at its limit. */
+  /**
+   * Returns a function that releases the slot, to be called once; undefined if the client is at its limit.
+   */
   acquire(client: string | undefined): (() => void) | undefined {
     const networks = client === undefined ? [] : this.#networksOf(client)
     if (networks.some(([network, max]) => this.#usedBy(network) >= max)) return undefined

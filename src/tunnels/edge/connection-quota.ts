@@ -1,10 +1,13 @@
 // Limits how many connections the tunnels of one workspace may have at an edge, used or spare.
 const CONNECTIONS_PER_WORKSPACE_MAX = 2_000
-/** Every tunnel may have as many connections as a tunnel client keeps spare, even if the workspace is at its limit. */
+/**
+ * Every tunnel may have as many connections as a tunnel client keeps spare, even if the workspace is at its
+ * limit.
+ */
 const CONNECTIONS_PER_TUNNEL_MIN = 4
 
 export const QUOTA_MESSAGE =
-  `The tunnels of this workspace have ${CONNECTIONS_PER_WORKSPACE_MAX} connections to this edge, which is the limit. ` +
+  `The workspace is at its limit of ${CONNECTIONS_PER_WORKSPACE_MAX} tunnel connections to this edge. ` +
   'Retry when some are closed.'
 
 export class ConnectionQuota {

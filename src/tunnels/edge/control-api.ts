@@ -1,5 +1,5 @@
-// The control API of the edge under /.adit/: tunnel clients open tunnels, connect to them and close them. Stock pipenet
-// clients have a route in pipenet's protocol.
+// The control API of the edge under /.adit/: tunnel clients open tunnels, connect to them and close them.
+// Stock pipenet clients have a route in pipenet's protocol.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   CONNECTION_PATH,

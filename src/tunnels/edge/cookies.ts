@@ -1,5 +1,5 @@
-// Confines cookies to the host of their tunnel. With a Domain attribute a local server could set cookies for tunnels of
-// other workspaces, which are under the same domain.
+// Confines cookies to the host of their tunnel. With a Domain attribute a local server could set cookies for
+// tunnels of other workspaces, which are under the same domain.
 
 /** Removes Domain from every Set-Cookie. Headers are given as alternating names and values. */
 export const confineCookies = (headers: readonly string[]): string[] =>

@@ -1,4 +1,5 @@
-// The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients under /.adit/.
+// The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients
+// under /.adit/.
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createNetServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,7 +29,10 @@ export interface EdgeOptions extends Pick<RegistryOptions, 'onOpened' | 'onClose
   readonly publicEndpoint: { scheme: 'http' | 'https'; port: number | undefined } | undefined
   /** Port for stock pipenet clients; undefined means none. */
   readonly pipenetPort: number | undefined
-  /** The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been missed. */
+  /**
+   * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
+   * missed.
+   */
   startVerifier(callbacks: { onRevoked(keyId: string): void; onReset(): void }): Verifier
   /** Undefined without a control plane. */
   readonly meter: Meter | undefined
@@ -59,7 +63,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     // Rejected by our own handler, in order: Node would respond before the requests ahead of it.
     requireHostHeader: false,
   })
-  // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or closes.
+  // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
+  // closes.
   server.maxHeadersCount = 0
   const clients = createClientAddresses(options)
   const listeningPort = () => (server.address() as AddressInfo).port
@@ -108,7 +113,10 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   }
 }
 
-/** Closes the tunnels of invalid keys. Retries keys that cannot be verified; their tunnels stay open meanwhile. */
+/**
+ * Closes the tunnels of invalid keys. Retries keys that cannot be verified; their tunnels stay open
+ * meanwhile.
+ */
 async function reverify(registry: Registry, verifier: Verifier): Promise<void> {
   const verdicts = await Promise.all(
     registry.holders().map(async ({ key, keyId }) => {

@@ -1,5 +1,5 @@
-// The registry of open tunnels, by host name and by the secret with which their clients connect. pipenet holds the
-// connections.
+// The registry of open tunnels, by host name and by the secret with which their clients connect. pipenet
+// holds the connections.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { TunnelServer } from 'pipenet/server'
@@ -13,7 +13,9 @@ const TUNNELS_MAX = 10_000
 const TUNNELS_PER_WORKSPACE_MAX = 500
 /** Below the capacity of the tunnel, so that one client cannot use all of it. */
 const REQUESTS_PER_CLIENT = { max: CONNECTIONS_MAX / 2, maxOf48: (CONNECTIONS_MAX * 3) / 4 }
-/** How long a tunnel stays open without a connection: after opening, and after its last connection was lost. */
+/**
+ * How long a tunnel stays open without a connection: after opening, and after its last connection was lost.
+ */
 const FIRST_CONNECTION_TIMEOUT_MS = 10_000
 const RECONNECT_TIMEOUT_MS = 3_000
 

@@ -1,5 +1,5 @@
-// Accepts connections of tunnel clients: those that arrive as HTTP upgrades, and those of stock pipenet clients on
-// pipenet's own port.
+// Accepts connections of tunnel clients: those that arrive as HTTP upgrades, and those of stock pipenet
+// clients on pipenet's own port.
 import type { Socket } from 'node:net'
 import { TunnelServer } from 'pipenet/server'
 import { closeUnsolicited } from './agent.ts'
