@@ -65,7 +65,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     services: node.services,
     secret,
     baseUrl: address(),
-    onTrouble: logAuth(log),
+    onProblem: logAuth(log),
   }))
   await registerDashboardPages({ server, config, services: node.services, secret, address, auth })
 

@@ -1,18 +1,18 @@
-// better-auth's tables on our store: it reads on the reading connection and writes in our transactions, or in the one
-// that surrounds the call. Times are milliseconds, flags 0 or 1, and of a session's token only the hash is kept.
+// better-auth database adapter on the store. Reads use the store's reader; writes run in a transaction of their own, or in
+// the one around the call. Times are milliseconds, flags 0 or 1, and session tokens are stored as hashes.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { hash } from 'node:crypto'
 import { type CleanedWhere, type CustomAdapter, createAdapterFactory } from 'better-auth/adapters'
 import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely'
 import type { Db, Store, Tx } from '../store/store.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: the tables and columns are named by better-auth, at run time
+// biome-ignore lint/suspicious/noExplicitAny: better-auth names tables and columns at run time
 type Any = any
 type Tables = Record<string, Record<string, Any>>
 
 const SESSIONS = 'sessions'
 
-/** Around a call of better-auth: the transaction that its writes belong to, and what the database failed with. */
+/** Context of a call to better-auth: the transaction of its writes, and the first database error. */
 interface Call {
   db?: Tx
   failure?: unknown
@@ -20,13 +20,13 @@ interface Call {
 
 const calls = new AsyncLocalStorage<Call>()
 
-/** Whatever better-auth writes meanwhile is part of this transaction. */
+/** Runs `work` so that all writes of better-auth use this transaction. */
 export const within = <T>(db: Tx, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
 
-/** Where to read during a call of better-auth: in the transaction around it, where there is one. */
+/** For reads during a call to better-auth: the transaction around it, if any. */
 export const readingIn = (store: Store): Db => calls.getStore()?.db ?? store.db
 
-/** better-auth turns every failure into one of its own; what the database really said is thrown instead. */
+/** better-auth replaces errors with its own; this rethrows the original database error. */
 export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
   const { db } = calls.getStore() ?? {}
   const call: Call = db ? { db } : {}
@@ -42,13 +42,13 @@ export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
   return result as T
 }
 
-/** Something inside better-auth went wrong that was not the database. */
+/** An error inside better-auth that is not a database error. */
 export class AuthFailed extends Error {
   override name = 'AuthFailed'
 }
 
-/** Remembers what a query failed with. */
-async function noted<T>(query: Promise<T>): Promise<T> {
+/** Records the error of a failed query for `unmasked`. */
+async function recordingFailure<T>(query: Promise<T>): Promise<T> {
   try {
     return await query
   } catch (error) {
@@ -64,7 +64,7 @@ export const storeAdapter = (store: Store) =>
   createAdapterFactory({
     config: {
       adapterId: 'adit',
-      adapterName: 'Adit’s store',
+      adapterName: 'Adit store',
       supportsDates: true,
       supportsBooleans: false,
       supportsJSON: false,
@@ -83,7 +83,7 @@ function queries(
   const reading = () => readingIn(store) as unknown as Kysely<Tables>
   const writing = <T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> => {
     const db = calls.getStore()?.db
-    return noted(db ? work(db as never) : store.transaction((own) => work(own as never)))
+    return recordingFailure(db ? work(db as never) : store.transaction((own) => work(own as never)))
   }
   const first = (db: Kysely<Tables>, model: string, where: CleanedWhere[]) =>
     db.selectFrom(model).select('id').where(conditions(model, where)).limit(1)
@@ -93,25 +93,25 @@ function queries(
       writing(async (db) => {
         const row = model === SESSIONS ? { ...data, token: hashOf(data.token) } : data
         const made = await db.insertInto(model).values(row).returningAll().executeTakeFirstOrThrow()
-        return shown(made, data.token) as Any
+        return withToken(made, data.token) as Any
       }),
     async findOne({ model, where, select }) {
       const query = reading().selectFrom(model).where(conditions(model, where)).limit(1)
       const columns = select?.map((field) => getFieldName({ model, field }))
       const chosen = columns?.length ? query.select(columns) : query.selectAll()
-      const row = await noted(chosen.executeTakeFirst())
-      return shown(row, askedToken(model, where)) as Any
+      const row = await recordingFailure(chosen.executeTakeFirst())
+      return withToken(row, tokenIn(model, where)) as Any
     },
     async findMany({ model, where = [], limit, offset, sortBy }) {
       let query = reading().selectFrom(model).selectAll().where(conditions(model, where)).limit(limit)
       if (sortBy) query = query.orderBy(getFieldName({ model, field: sortBy.field }), sortBy.direction)
       if (offset) query = query.offset(offset)
-      return (await noted(query.execute())) as Any[]
+      return (await recordingFailure(query.execute())) as Any[]
     },
     async count({ model, where = [] }) {
       const query = reading().selectFrom(model).where(conditions(model, where))
       const counted = query.select((row) => row.fn.countAll().as('rows'))
-      const { rows } = await noted(counted.executeTakeFirstOrThrow())
+      const { rows } = await recordingFailure(counted.executeTakeFirstOrThrow())
       return Number(rows)
     },
     update: ({ model, where, update }) =>
@@ -120,7 +120,7 @@ function queries(
           .updateTable(model)
           .set(update as Any)
           .where(conditions(model, where))
-        return shown(await query.returningAll().executeTakeFirst(), askedToken(model, where)) as Any
+        return withToken(await query.returningAll().executeTakeFirst(), tokenIn(model, where)) as Any
       }),
     updateMany: ({ model, where, update }) =>
       writing(async (db) => {
@@ -167,17 +167,17 @@ const OPERATORS = {
   not_in: 'not in',
 } as const
 
-/** Those joined by OR are one group, all others must hold. */
+/** Conditions with the connector OR form one group; all others must be true. */
 const conditions =
   (model: string, where: CleanedWhere[]) =>
   (row: ExpressionBuilder<Tables, string>): Expression<SqlBool> => {
     const all = where.map((given) => ({
       isOr: given.connector === 'OR',
-      holds: condition(row, model, given),
+      expression: condition(row, model, given),
     }))
-    const either = all.filter(({ isOr }) => isOr).map(({ holds }) => holds)
-    const both = all.filter(({ isOr }) => !isOr).map(({ holds }) => holds)
-    return row.and(either.length > 0 ? [...both, row.or(either)] : both)
+    const anyOf = all.filter(({ isOr }) => isOr).map(({ expression }) => expression)
+    const allOf = all.filter(({ isOr }) => !isOr).map(({ expression }) => expression)
+    return row.and(anyOf.length > 0 ? [...allOf, row.or(anyOf)] : allOf)
   }
 
 function condition(
@@ -188,18 +188,18 @@ function condition(
   const { field, operator = 'eq' } = given
   const value = model === SESSIONS && field === 'token' ? hashed(given.value) : given.value
   if (value === null) return row(field, operator === 'eq' ? 'is' : 'is not', null)
-  if (!(operator in OPERATORS)) throw new Error(`better-auth asks for "${operator}", which is not foreseen.`)
+  if (!(operator in OPERATORS)) throw new Error(`Operator "${operator}" of better-auth is not supported.`)
   const column = given.mode === 'insensitive' ? sql`lower(${sql.ref(field)})` : field
   return row(column as string, OPERATORS[operator as keyof typeof OPERATORS], value)
 }
 
 const hashed = (value: CleanedWhere['value']) => (Array.isArray(value) ? value.map(hashOf) : hashOf(value))
 
-/** Whoever asks by a token knows it, and better-auth expects to see it again. */
-const shown = (row: object | undefined, token: unknown) =>
+/** Restores the raw token in a result, which better-auth expects; the caller knows it already. */
+const withToken = (row: object | undefined, token: unknown) =>
   row && token !== undefined && 'token' in row ? { ...row, token } : (row ?? null)
 
-const askedToken = (model: string, where: CleanedWhere[]) =>
+const tokenIn = (model: string, where: CleanedWhere[]) =>
   model === SESSIONS
     ? where.find(({ field, operator }) => field === 'token' && operator === 'eq')?.value
     : undefined

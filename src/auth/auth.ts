@@ -1,5 +1,5 @@
-// Signing in, by better-auth, behind verbs of our own: it is called, never mounted, so that every route, answer and fault
-// stays the contract's. It is loaded shortly after the start.
+// Authentication of users with better-auth. It is called as a library and its routes are not exposed, so that every route,
+// response and error is defined by the contract. Loaded shortly after the start.
 import { betterAuth } from 'better-auth/minimal'
 import { findByEmail, passwordOf, SESSION_MS_MAX } from '../domain/accounts.ts'
 import { Fault } from '../domain/fault.ts'
@@ -17,50 +17,54 @@ import { AuthFailed, unmasked, within } from './adapter.ts'
 import { type Browser, cookiesNamed, headersOf } from './browser.ts'
 import { type AuthSettings, authOptions } from './options.ts'
 
-/** An answer, and the cookies that come with it. */
+/** A result and the cookies to set. */
 export interface WithCookies<T> {
   result: T
   cookies: string[]
 }
 
-export interface Signed {
+export interface SessionIds {
   userId: string
   sessionId: string
 }
 
 export type Auth = ReturnType<typeof createAuth>
 
-const WRONG_PASSWORD = 'The password is wrong.'
+const WRONG_PASSWORD = 'Incorrect password.'
 
 export function createAuth(settings: AuthSettings) {
   const { services } = settings
   const auth = betterAuth(authOptions(settings))
 
-  /** Calls better-auth; undefined where it refuses. What goes wrong inside is thrown. */
-  async function ask<T>(call: () => Promise<Response>): Promise<WithCookies<T> | undefined> {
+  /** Calls better-auth; undefined if it rejects the request. Internal errors are thrown. */
+  async function request<T>(call: () => Promise<Response>): Promise<WithCookies<T> | undefined> {
     const response = await unmasked(call)
     if (response.status >= 500) throw new AuthFailed(`better-auth failed: ${await response.text()}`)
     if (!response.ok) return undefined
     return { result: (await response.json()) as T, cookies: response.headers.getSetCookie() }
   }
 
-  /** What was encrypted under another secret cannot be read any more: not the person's mistake, nor a code's. */
-  function tellOfLostSecret(error: unknown): never {
+  /** A TOTP secret that was encrypted with another ADIT_SECRET cannot be decrypted. */
+  function onUnreadableSecret(error: unknown): never {
     if (!(error instanceof AuthFailed)) throw error
-    settings.onTrouble('error', `A second factor cannot be read; was ADIT_SECRET changed? ${error.message}`)
+    settings.onProblem(
+      'error',
+      `cannot decrypt a two-factor secret; was ADIT_SECRET changed? ${error.message}`,
+    )
     throw new Fault('unauthorized', {
-      message: 'Your second factor cannot be checked. Ask the operator of this server to remove it.',
+      message:
+        'Two-factor authentication of your account failed. Ask the operator of this server to reset it.',
     })
   }
 
   const recordFailed = (failed: Parameters<typeof recordFailedSignIn>[2]) =>
     services.store.transaction((db) => recordFailedSignIn(db, services, failed))
 
-  /** Once the answer is on its way: how long it takes must not tell whether the address is known. */
+  /** Runs after the response is sent, so that timing does not reveal whether the address has an account. */
   function recordWrongPassword(user: UserRow, { address }: Browser): void {
     setImmediate(() => {
       recordFailed({ user, detail: 'password', address }).catch((error) =>
-        settings.onTrouble('error', `A failed sign-in could not be recorded: ${error.message}`),
+        settings.onProblem('error', `failed to record a failed sign-in: ${error.message}`),
       )
     })
   }
@@ -70,16 +74,16 @@ export function createAuth(settings: AuthSettings) {
     const user = await findByEmail(services, email)
     const before = user && (await passwordOf(services, user.id))
     const headers = headersOf(browser)
-    const answer = await ask<{ twoFactorRedirect?: true }>(() =>
+    const response = await request<{ twoFactorRedirect?: true }>(() =>
       auth.api.signInEmail({ body: { email, password }, headers, asResponse: true }),
     )
-    if (!answer && user) recordWrongPassword(user, browser)
-    if (!answer || !user) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
-    const next = answer.result.twoFactorRedirect ? ('code' as const) : ('signed_in' as const)
+    if (!response && user) recordWrongPassword(user, browser)
+    if (!response || !user) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
+    const next = response.result.twoFactorRedirect ? ('code' as const) : ('signed_in' as const)
     const { address } = browser
     const signedIn = next === 'signed_in' ? ({ method: 'password', address } as const) : undefined
     await requireSamePassword(services, user.id, before, signedIn)
-    return { result: { next }, cookies: answer.cookies }
+    return { result: { next }, cookies: response.cookies }
   }
 
   async function findCodeOwner(db: Tx, headers: Headers): Promise<UserRow | undefined> {
@@ -92,15 +96,15 @@ export function createAuth(settings: AuthSettings) {
 
     hashPassword: async (password: string): Promise<string> => (await auth.$context).password.hash(password),
 
-    /** Throws where the password is not the one that the hash was made of. */
+    /** Throws if the password does not match the hash. */
     async requirePassword(hash: string | undefined, password: string): Promise<string> {
       const { password: passwords } = await auth.$context
       if (hash !== undefined && (await passwords.verify({ hash, password }))) return hash
       throw new Fault('forbidden', { message: WRONG_PASSWORD })
     },
 
-    /** Who is signed in; undefined where nobody is. */
-    async readSession(browser: Browser): Promise<WithCookies<Signed> | undefined> {
+    /** The session of the browser's cookie; undefined if it is not signed in. */
+    async readSession(browser: Browser): Promise<WithCookies<SessionIds> | undefined> {
       if (browser.cookie === '') return undefined
       const headers = headersOf(browser)
       const { response: found, headers: sent } = await unmasked(() =>
@@ -115,9 +119,9 @@ export function createAuth(settings: AuthSettings) {
       return { result: { userId, sessionId }, cookies: sent.getSetCookie() }
     },
 
-    /** The second step. An authenticator's code has six digits, a recovery code has not. */
-    async giveCode(browser: Browser, given: string) {
-      // Of whoever owes a code, not of whoever is signed in: a session does other things with it.
+    /** Second step of a sign-in. TOTP codes have six digits, recovery codes do not. */
+    async signInWithCode(browser: Browser, given: string) {
+      // Without a session cookie, because better-auth treats codes of signed-in users differently.
       const headers = headersOf({ ...browser, cookie: cookiesNamed(browser.cookie, /two_factor$/) })
       const code = given.replaceAll(' ', '')
       const method = /^\d{6}$/.test(code) ? ('code' as const) : ('recovery-code' as const)
@@ -125,83 +129,85 @@ export function createAuth(settings: AuthSettings) {
       const { address } = browser
       const attempt = async (db: Tx) => {
         const user = await findCodeOwner(db, headers)
-        const accepted = await ask<object>(() => verify({ body: { code }, headers, asResponse: true })).catch(
-          tellOfLostSecret,
-        )
-        // Refused is committed, because it was counted; what was used before is undone, session and all.
+        const accepted = await request<object>(() =>
+          verify({ body: { code }, headers, asResponse: true }),
+        ).catch(onUnreadableSecret)
+        // A rejected code is committed, because it counts as an attempt; a reused code rolls back, including the session.
         if (!accepted && user) await recordFailedSignIn(db, services, { user, detail: method, address })
         if (!accepted || !user) return undefined
-        if (!(await consumeCode(db, services, user.id, code))) throw new UsedBefore(user)
+        if (!(await consumeCode(db, services, user.id, code))) throw new CodeReused(user)
         await recordSignIn(db, services, user, { method, address })
         return accepted
       }
-      const answer = await services.store
+      const response = await services.store
         .transaction((db) => within(db, () => attempt(db)))
         .catch(async (error) => {
-          if (!(error instanceof UsedBefore)) throw error
+          if (!(error instanceof CodeReused)) throw error
           await recordFailed({ user: error.user, detail: method, address })
         })
-      if (!answer) throw wrongCode()
-      return { result: { next: 'signed_in' as const }, cookies: answer.cookies }
+      if (!response) throw wrongCode()
+      return { result: { next: 'signed_in' as const }, cookies: response.cookies }
     },
 
-    /** For somebody who has proven elsewhere who they are. Answers with the cookies. */
+    /** For a user who was authenticated by an identity provider. Returns the cookies to set. */
     async startSession(db: Tx, browser: Browser, userId: string): Promise<string[]> {
-      const answer = await within(db, () =>
-        ask(() => auth.api.startSession({ body: { userId }, headers: headersOf(browser), asResponse: true })),
+      const response = await within(db, () =>
+        request(() =>
+          auth.api.startSession({ body: { userId }, headers: headersOf(browser), asResponse: true }),
+        ),
       )
-      if (!answer) throw new AuthFailed('better-auth made no session')
-      return answer.cookies
+      if (!response) throw new AuthFailed('better-auth created no session')
+      return response.cookies
     },
 
     async signOut(db: Tx, browser: Browser): Promise<string[]> {
-      const answer = await within(db, () =>
-        ask(() => auth.api.signOut({ headers: headersOf(browser), asResponse: true })),
+      const response = await within(db, () =>
+        request(() => auth.api.signOut({ headers: headersOf(browser), asResponse: true })),
       )
-      return answer?.cookies ?? []
+      return response?.cookies ?? []
     },
 
     async beginSecondFactor(db: Tx, browser: Browser, password: string) {
       const call = () =>
-        ask<{ totpURI: string; backupCodes: string[] }>(() =>
+        request<{ totpURI: string; backupCodes: string[] }>(() =>
           auth.api.enableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
         )
-      const answer = await within(db, call)
-      if (!answer) throw new Fault('forbidden', { message: WRONG_PASSWORD })
-      const { totpURI: uri, backupCodes: recoveryCodes } = answer.result
+      const response = await within(db, call)
+      if (!response) throw new Fault('forbidden', { message: WRONG_PASSWORD })
+      const { totpURI: uri, backupCodes: recoveryCodes } = response.result
       const secret = new URL(uri).searchParams.get('secret') ?? ''
-      return { result: { uri, secret, recoveryCodes }, cookies: answer.cookies }
+      return { result: { uri, secret, recoveryCodes }, cookies: response.cookies }
     },
 
-    /** Ends the other sessions: they began without it. */
+    /** Ends all other sessions, which were created without a second factor. */
     async confirmSecondFactor(
       db: Tx,
       browser: Browser,
-      { userId, sessionId, code }: Signed & { code: string },
+      { userId, sessionId, code }: SessionIds & { code: string },
     ): Promise<string[]> {
       await deleteSessions(db, userId, sessionId)
       const call = () =>
-        ask(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
-      const answer = await within(db, call)
-      if (!answer || !(await consumeCode(db, services, userId, code)))
-        throw new Fault('forbidden', { message: 'This code is wrong. Take the next one.' })
-      return answer.cookies
+        request(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
+      const response = await within(db, call)
+      if (!response || !(await consumeCode(db, services, userId, code)))
+        throw new Fault('forbidden', { message: 'Incorrect code. Enter the next one.' })
+      return response.cookies
     },
 
     async removeSecondFactor(db: Tx, browser: Browser, password: string): Promise<string[]> {
       const call = () =>
-        ask(() =>
+        request(() =>
           auth.api.disableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
         )
-      const answer = await within(db, call)
-      if (!answer) throw new Fault('forbidden', { message: WRONG_PASSWORD })
-      return answer.cookies
+      const response = await within(db, call)
+      if (!response) throw new Fault('forbidden', { message: WRONG_PASSWORD })
+      return response.cookies
     },
   }
 }
 
-/** A code that was right, but not for the first time. */
-class UsedBefore extends Error {
+/** A correct code that was used before. */
+class CodeReused extends Error {
   readonly user: UserRow
   constructor(user: UserRow) {
     super('this code was used before')
@@ -211,5 +217,5 @@ class UsedBefore extends Error {
 
 const wrongCode = () =>
   new Fault('unauthorized', {
-    message: 'This code is wrong, was used before or came too late. Take the next one, or begin again.',
+    message: 'This code is incorrect, already used or expired. Enter the next one, or sign in again.',
   })

@@ -1,4 +1,4 @@
-// What is known of whoever asks, and what better-auth is told of it: nothing else that a client sent goes on to it.
+// The parts of a request that authentication uses. better-auth sees nothing else of what a client sent.
 
 export interface Browser {
   cookie: string
@@ -6,13 +6,13 @@ export interface Browser {
   agent: string
 }
 
-/** The address comes in a header of ours; none that a client sends is looked at. */
+/** Internal header for the client address; headers of the client are not used for it. */
 export const ADDRESS_HEADER = 'x-adit-client-address'
 
 export const headersOf = ({ cookie, address, agent }: Browser) =>
   new Headers({ cookie, 'user-agent': agent, [ADDRESS_HEADER]: address })
 
-/** Those cookies of a header whose names match. */
+/** The cookies of a header whose names match. */
 export const cookiesNamed = (cookie: string, name: RegExp): string =>
   cookie
     .split(/; */)

@@ -4,7 +4,7 @@ import { type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 
 export type Claims = JWTPayload & Record<string, unknown>
 
-/** The provider's answer cannot be accepted. The message is for the operator's log and holds no secret. */
+/** The provider's response was rejected. The message is for the operator's log and contains no secrets. */
 export class OidcError extends Error {
   override name = 'OidcError'
 }
@@ -17,7 +17,7 @@ export interface Expected {
   now: number
 }
 
-/** Asymmetric ones only, whatever the provider says it supports. The hash is the one that `at_hash` is made with. */
+/** Asymmetric algorithms only, and the hash function of `at_hash` for each. */
 const HASH_OF_ALGORITHM: Record<string, string> = {
   RS256: 'sha256',
   PS256: 'sha256',
@@ -32,9 +32,9 @@ const HASH_OF_ALGORITHM: Record<string, string> = {
   Ed25519: 'sha512',
 }
 
-/** How far the clocks of the provider and this server may be apart. */
+/** Tolerated clock skew between the provider and this server. */
 const CLOCK_TOLERANCE_S = 60
-/** A token is verified right after it was issued. */
+/** Tokens are verified right after they are issued. */
 const TOKEN_AGE_MAX_S = 10 * 60
 
 export async function verifyIdToken(
@@ -51,16 +51,17 @@ export async function verifyIdToken(
     maxTokenAge: TOKEN_AGE_MAX_S,
     currentDate: new Date(now),
   }).catch((cause) => {
-    throw new OidcError(`the ID token is not valid: ${(cause as Error).message}`, { cause })
+    throw new OidcError(`invalid ID token: ${(cause as Error).message}`, { cause })
   })
   const { aud, azp } = payload
   if (Array.isArray(aud) && aud.length > 1 && azp === undefined)
-    throw new OidcError('the ID token has several audiences and does not say whom it was issued to')
-  if (azp !== undefined && azp !== clientId) throw new OidcError('the ID token was issued to another client')
-  if (payload.nonce !== nonce) throw new OidcError('the ID token belongs to another sign-in')
+    throw new OidcError('the ID token has several audiences and no azp claim')
+  if (azp !== undefined && azp !== clientId)
+    throw new OidcError('the azp claim of the ID token names another client')
+  if (payload.nonce !== nonce) throw new OidcError('the nonce of the ID token does not match')
   const hash = HASH_OF_ALGORITHM[protectedHeader.alg] as string
   if (payload.at_hash !== undefined && payload.at_hash !== leftHalf(hash, accessToken))
-    throw new OidcError('the ID token belongs to another access token')
+    throw new OidcError('the at_hash of the ID token does not match the access token')
   return payload
 }
 

@@ -1,5 +1,5 @@
-// The OpenID Connect client: discovery, the authorization code flow with PKCE, and who somebody is by the provider's
-// answer. Every answer is bounded in size and time, and no redirect is followed.
+// OpenID Connect client: discovery, authorization code flow with PKCE, and the identity from ID token and userinfo.
+// Responses are limited in size and time, and redirects are not followed.
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
 import { isEmail } from '../contract/fields.ts'
@@ -14,7 +14,7 @@ export interface OidcSettings {
   clock: () => number
 }
 
-/** What one sign-in consists of; it is known to the browser that began it and to nobody else. */
+/** The secrets of one sign-in, known only to the browser that started it. */
 export interface Challenge {
   state: string
   nonce: string
@@ -22,7 +22,7 @@ export interface Challenge {
 }
 
 interface Provider {
-  /** As the provider writes it, which may end in a slash. */
+  /** As in the discovery document, where it may end in a slash. */
   issuer: string
   authorizationEndpoint: string
   tokenEndpoint: string
@@ -34,8 +34,8 @@ interface Provider {
 
 const SCOPES = 'openid email profile'
 const TIMEOUT_MS = 5_000
-const ANSWER_BYTES_MAX = 512 * 1024
-/** Endpoints are read again after that; signing keys have a cache of their own. */
+const RESPONSE_BYTES_MAX = 512 * 1024
+/** Cache lifetime of the discovery document; signing keys are cached by jose. */
 const DISCOVERY_MS = 60 * 60 * 1000
 /** OpenID Connect Core 1.0, 2: at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
@@ -64,15 +64,15 @@ export function createOidcClient(settings: OidcSettings) {
     }
   }
 
-  let known: { provider: Promise<Provider>; until: number } | undefined
-  function provider(): Promise<Provider> {
-    if (known && clock() < known.until) return known.provider
-    const asked = discover()
-    known = { provider: asked, until: clock() + DISCOVERY_MS }
-    asked.catch(() => {
-      if (known?.provider === asked) known = undefined
+  let cached: { provider: Promise<Provider>; expiresAt: number } | undefined
+  function getProvider(): Promise<Provider> {
+    if (cached && clock() < cached.expiresAt) return cached.provider
+    const provider = discover()
+    cached = { provider, expiresAt: clock() + DISCOVERY_MS }
+    provider.catch(() => {
+      if (cached?.provider === provider) cached = undefined
     })
-    return asked
+    return provider
   }
 
   async function exchange({ tokenEndpoint, authMethod }: Provider, code: string, codeVerifier: string) {
@@ -87,7 +87,7 @@ export function createOidcClient(settings: OidcSettings) {
 
   return {
     async authorizationUrl({ state, nonce, codeVerifier }: Challenge): Promise<string> {
-      const url = new URL((await provider()).authorizationEndpoint)
+      const url = new URL((await getProvider()).authorizationEndpoint)
       const parameters = {
         response_type: 'code',
         client_id: clientId,
@@ -102,52 +102,53 @@ export function createOidcClient(settings: OidcSettings) {
       return url.href
     },
 
-    /** `returned` is what the browser came back with, its state already held against the challenge's. */
+    /** `returned` are the parameters of the redirect, whose state was checked by the caller. */
     async identify(
       returned: { code: string; iss?: string | undefined },
       { nonce, codeVerifier }: Challenge,
     ): Promise<VerifiedIdentity> {
-      const known = await provider()
-      if (returned.iss === undefined ? known.requiresIss : returned.iss !== known.issuer)
-        throw new OidcError('the browser was sent back in the name of another issuer')
-      const { idToken, accessToken } = await exchange(known, returned.code, codeVerifier)
-      const expected = { issuer: known.issuer, clientId, nonce, accessToken, now: clock() }
-      const claims = await verifyIdToken(idToken, known.keys, expected)
-      const profile = await findProfile(claims, known.userinfoEndpoint, accessToken)
+      const provider = await getProvider()
+      if (returned.iss === undefined ? provider.requiresIss : returned.iss !== provider.issuer)
+        throw new OidcError('the iss parameter of the redirect names another issuer')
+      const { idToken, accessToken } = await exchange(provider, returned.code, codeVerifier)
+      const expected = { issuer: provider.issuer, clientId, nonce, accessToken, now: clock() }
+      const claims = await verifyIdToken(idToken, provider.keys, expected)
+      const profile = await findProfile(claims, provider.userinfoEndpoint, accessToken)
       return { issuer, ...identityOf(claims, profile) }
     },
   }
 }
 
-/** An address and the proof of it come from the same place: the ID token if it has both, or else userinfo. */
+/** The address and its verification come from the same source: the ID token if it has both, otherwise userinfo. */
 async function findProfile(
   claims: Claims,
   userinfoEndpoint: string | undefined,
   accessToken: string | undefined,
 ): Promise<Record<string, unknown>> {
-  const isWhole = claims.email !== undefined && claims.email_verified !== undefined
-  if (isWhole || userinfoEndpoint === undefined || accessToken === undefined) return claims
+  const isComplete = claims.email !== undefined && claims.email_verified !== undefined
+  if (isComplete || userinfoEndpoint === undefined || accessToken === undefined) return claims
   const headers = { authorization: `Bearer ${accessToken}` }
   const userinfo = await fetchJson(userinfoEndpoint, { headers })
-  if (userinfo.sub !== claims.sub) throw new OidcError('userinfo is about another subject than the ID token')
+  if (userinfo.sub !== claims.sub)
+    throw new OidcError('the subject of userinfo differs from that of the ID token')
   return userinfo
 }
 
 function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<VerifiedIdentity, 'issuer'> {
   if (typeof sub !== 'string' || !SUBJECT.test(sub)) throw new OidcError('the ID token has no usable subject')
   const { email, email_verified, name } = profile
-  // Checked before it is lowercased: some characters outside of ASCII have ASCII letters for lowercase.
+  // Validated before lowercasing: some non-ASCII characters lowercase to ASCII letters.
   const usable = typeof email === 'string' && isEmail(email) ? email.toLowerCase() : undefined
   return {
     subject: sub,
     email: usable,
-    // Some providers send "false" as a string, which is not false.
+    // Some providers send "false" as a string, which is truthy.
     emailVerified: usable !== undefined && email_verified === true,
     name: typeof name === 'string' ? name : '',
   }
 }
 
-/** Where the issuer is reached by https, so is everything else. */
+/** With an https issuer, all endpoints must use https. */
 function requireUrl(value: unknown, name: string, issuer: string): string {
   const url = typeof value === 'string' ? URL.parse(value) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && issuer.startsWith('http:'))
@@ -155,7 +156,7 @@ function requireUrl(value: unknown, name: string, issuer: string): string {
   return url.href
 }
 
-/** RFC 6749, 2.3.1: both are form-encoded before they are joined. */
+/** RFC 6749, 2.3.1: both parts are form-encoded before they are joined. */
 function basic(clientId: string, clientSecret: string): string {
   const encode = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
   return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`
@@ -165,10 +166,10 @@ async function fetchJson(url: string, init: RequestInit = {}): Promise<Record<st
   const headers = { accept: 'application/json', ...(init.headers as Record<string, string>) }
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   const response = await fetchBounded(url, { ...init, headers, signal, redirect: 'manual' })
-  if (!response.ok) throw new OidcError(`${new URL(url).pathname} answered with status ${response.status}`)
+  if (!response.ok) throw new OidcError(`${new URL(url).pathname} returned status ${response.status}`)
   const json: unknown = await response.json().catch(() => undefined)
   if (typeof json !== 'object' || json === null || Array.isArray(json))
-    throw new OidcError(`${new URL(url).pathname} did not answer with a JSON object`)
+    throw new OidcError(`${new URL(url).pathname} did not return a JSON object`)
   return json as Record<string, unknown>
 }
 
@@ -178,7 +179,7 @@ async function fetchBounded(url: string, init: RequestInit): Promise<Response> {
   let bytes = 0
   for await (const chunk of body ?? []) {
     bytes += chunk.length
-    if (bytes > ANSWER_BYTES_MAX) throw new OidcError(`${new URL(url).pathname} answered with too many bytes`)
+    if (bytes > RESPONSE_BYTES_MAX) throw new OidcError(`${new URL(url).pathname} returned too many bytes`)
     chunks.push(chunk)
   }
   return new Response(chunks.length > 0 ? Buffer.concat(chunks) : null, { status, headers })

@@ -1,4 +1,4 @@
-// How better-auth is set up: which of it is used, what its tables are called here, and what its cookies look like.
+// Configuration of better-auth: features, table names and cookies.
 import type { BetterAuthOptions } from 'better-auth'
 import { APIError } from 'better-auth/api'
 import { twoFactor } from 'better-auth/plugins/two-factor'
@@ -11,19 +11,19 @@ import { ownEndpoints } from './endpoints.ts'
 
 export interface AuthSettings {
   services: Services
-  /** Signs cookies and encrypts second factors; the same on every node. */
+  /** Signs cookies and encrypts TOTP secrets; must be the same on every node. */
   secret: string
-  /** Where people reach the server. */
+  /** Public URL of the server. */
   baseUrl: string
-  onTrouble: (level: string, message: string) => void
+  onProblem: (level: string, message: string) => void
 }
 
-/** Without a request for that long, a session is over. */
-const IDLE_S = 24 * 60 * 60
-/** How often at the most a session in use is written to. */
-const TOUCH_EVERY_S = 5 * 60
-/** Between the password and the code. */
-const CODE_WITHIN_S = 10 * 60
+/** Idle timeout of a session. */
+const IDLE_TIMEOUT_S = 24 * 60 * 60
+/** Minimum interval between updates of a session in use. */
+const TOUCH_INTERVAL_S = 5 * 60
+/** Timeout between the password and the code. */
+const CODE_TIMEOUT_S = 10 * 60
 
 const COOKIES = [
   'session_token',
@@ -39,7 +39,7 @@ const snake = (...names: string[]) =>
     names.map((name) => [name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
   )
 
-export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettings) {
+export function authOptions({ services, secret, baseUrl, onProblem }: AuthSettings) {
   const { origin, pathname, protocol } = new URL(baseUrl)
   const isHttps = protocol === 'https:'
   const prefix = pathname.replace(/\/$/, '')
@@ -50,7 +50,7 @@ export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettin
     basePath: `${prefix}/dashboard/api/auth`,
     trustedOrigins: [origin],
     telemetry: { enabled: false },
-    logger: { log: (level: string, message: string) => onTrouble(level, message) },
+    logger: { log: (level: string, message: string) => onProblem(level, message) },
     database: storeAdapter(services.store),
     emailAndPassword: {
       enabled: true,
@@ -62,8 +62,8 @@ export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettin
     session: {
       modelName: 'sessions',
       fields: snake('expiresAt', 'createdAt', 'updatedAt', 'ipAddress', 'userAgent', 'userId'),
-      expiresIn: IDLE_S,
-      updateAge: TOUCH_EVERY_S,
+      expiresIn: IDLE_TIMEOUT_S,
+      updateAge: TOUCH_INTERVAL_S,
       cookieCache: { enabled: false },
     },
     account: {
@@ -87,7 +87,7 @@ export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettin
       fields: snake('expiresAt', 'createdAt', 'updatedAt'),
       storeIdentifier: 'hashed',
     },
-    // Ours counts failures by address and network, before better-auth is asked.
+    // Attempts are limited by http/auth before better-auth is called.
     rateLimit: { enabled: false },
     databaseHooks: {
       session: {
@@ -100,7 +100,7 @@ export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettin
       },
     },
     advanced: {
-      // It would put a prefix of its own before ours.
+      // It would add a second prefix to the cookie names.
       useSecureCookies: false,
       defaultCookieAttributes: { secure: isHttps, httpOnly: true, sameSite: 'lax', path: '/' },
       cookies: Object.fromEntries(
@@ -113,7 +113,7 @@ export function authOptions({ services, secret, baseUrl, onTrouble }: AuthSettin
       ownEndpoints,
       twoFactor({
         issuer: 'Adit',
-        twoFactorCookieMaxAge: CODE_WITHIN_S,
+        twoFactorCookieMaxAge: CODE_TIMEOUT_S,
         schema: {
           user: { fields: snake('twoFactorEnabled') },
           twoFactor: {

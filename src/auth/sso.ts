@@ -1,5 +1,5 @@
-// Signing in at an identity provider. What a sign-in needs to be finished travels in an encrypted cookie, so that only the
-// browser that began it can finish it, and nothing is stored for those who never come back.
+// Single sign-on. The state of a pending sign-in is in an encrypted cookie, so that only the browser that started it can
+// complete it, and abandoned sign-ins need no storage.
 import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, jwtDecrypt } from 'jose'
 import { Fault } from '../domain/fault.ts'
@@ -15,16 +15,16 @@ export interface SsoSettings {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Whether an existing account is linked to a subject that proves its address at the provider. */
+  /** Whether to link an existing account to a subject with the same verified address. */
   linkByEmail: boolean
 }
 
-/** Why somebody comes back without being signed in. */
+/** Why a single sign-on did not succeed. */
 export type SsoFailure = SsoRefusal | 'cancelled' | 'failed'
 
 export type Sso = ReturnType<typeof createSso>
 
-const COMPLETE_WITHIN_S = 10 * 60
+const TIMEOUT_S = 10 * 60
 const RANDOM_BYTES = 32
 
 export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) {
@@ -35,11 +35,11 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
     clock: services.clock,
   })
   const cookie = challengeCookie(settings)
-  const usedStates = createUsedStates(COMPLETE_WITHIN_S * 1000, services.clock)
+  const usedStates = createUsedStates(TIMEOUT_S * 1000, services.clock)
   const random = () => Buffer.from(services.random(RANDOM_BYTES)).toString('base64url')
-  const warn = (reason: string) => settings.onTrouble('warn', `single sign-on failed: ${reason}`)
+  const warn = (reason: string) => settings.onProblem('warn', `single sign-on failed: ${reason}`)
 
-  /** Undefined where the answer of the provider does not prove who somebody is. */
+  /** Undefined if the provider's response cannot be verified. */
   async function identify(
     browser: Browser,
     query: Record<string, string>,
@@ -47,9 +47,9 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
     try {
       const challenge = await cookie.read(browser)
       if (!challenge || query.state !== challenge.state)
-        throw new OidcError('this browser did not begin it, or more than 10 minutes ago')
-      if (!query.code) throw new OidcError('the browser came back without a code')
-      if (!usedStates.use(challenge.state)) throw new OidcError('it was completed before')
+        throw new OidcError('started in another browser, or more than 10 minutes ago')
+      if (!query.code) throw new OidcError('the redirect has no code')
+      if (!usedStates.use(challenge.state)) throw new OidcError('the state was used before')
       return await client.identify({ code: query.code, iss: query.iss }, challenge)
     } catch (error) {
       warn(describe(error))
@@ -58,7 +58,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   }
 
   /** The account, its session and the audit entry are one transaction. */
-  async function enter(
+  async function signIn(
     browser: Browser,
     identity: VerifiedIdentity,
   ): Promise<WithCookies<SsoRefusal | undefined>> {
@@ -74,7 +74,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   }
 
   return {
-    /** Where to send the browser. */
+    /** Returns the URL to redirect the browser to. */
     async begin(): Promise<WithCookies<{ url: string }>> {
       const challenge = { state: random(), nonce: random(), codeVerifier: random() }
       const url = await client.authorizationUrl(challenge).catch((cause) => {
@@ -88,7 +88,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
       return { result: { url }, cookies: [await cookie.write(challenge)] }
     },
 
-    /** The browser is back. */
+    /** Handles the redirect back from the provider. */
     async finish(
       browser: Browser,
       query: Record<string, string>,
@@ -96,12 +96,12 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
       const failed = (failure: SsoFailure) => ({ result: { failure }, cookies: [cookie.clear] })
       if (query.error === 'access_denied') return failed('cancelled')
       if (query.error !== undefined) {
-        warn(`the provider answered ${query.error.slice(0, 100)}`)
+        warn(`the provider returned the error ${query.error.slice(0, 100)}`)
         return failed('failed')
       }
       const identity = await identify(browser, query)
       if (!identity) return failed('failed')
-      const { result: failure, cookies } = await enter(browser, identity)
+      const { result: failure, cookies } = await signIn(browser, identity)
       return { result: { failure }, cookies: [cookie.clear, ...cookies] }
     },
   }
@@ -120,17 +120,17 @@ function challengeCookie({ services, secret, baseUrl }: AuthSettings) {
   return {
     clear: set('', 0),
     async write({ state, nonce, codeVerifier }: Challenge): Promise<string> {
-      const sealed = await new EncryptJWT({ state, nonce, codeVerifier })
+      const encrypted = await new EncryptJWT({ state, nonce, codeVerifier })
         .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
-        .setExpirationTime(new Date(services.clock() + COMPLETE_WITHIN_S * 1000))
+        .setExpirationTime(new Date(services.clock() + TIMEOUT_S * 1000))
         .encrypt(key)
-      return set(sealed, COMPLETE_WITHIN_S)
+      return set(encrypted, TIMEOUT_S)
     },
     async read(browser: Browser): Promise<Challenge | undefined> {
-      const [, sealed = ''] = cookiesNamed(browser.cookie, new RegExp(`^${name}$`)).split('=')
+      const [, encrypted = ''] = cookiesNamed(browser.cookie, new RegExp(`^${name}$`)).split('=')
       const options = { keyManagementAlgorithms: ['dir'], requiredClaims: ['exp'], currentDate: now() }
-      const opened = await jwtDecrypt<Challenge>(sealed, key, options).catch(() => undefined)
-      return opened?.payload
+      const decrypted = await jwtDecrypt<Challenge>(encrypted, key, options).catch(() => undefined)
+      return decrypted?.payload
     },
   }
 }

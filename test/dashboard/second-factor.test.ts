@@ -87,7 +87,7 @@ test('codes for an account are counted together, wherever they come from and how
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
   await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
-  const giveCode = async (code: string, from: string) => {
+  const signInWithCode = async (code: string, from: string) => {
     const browser = openBrowser(server.url)
     const headers = { 'x-forwarded-for': from }
     const credentials = { email: ann.email, password: PASSWORD }
@@ -95,9 +95,9 @@ test('codes for an account are counted together, wherever they come from and how
     return (await browser.call('POST', '/sign-in/code', { code }, headers)).status
   }
   for (let round = 0; round < 10; round++)
-    assert.equal(await giveCode(round % 2 ? '000000' : 'abcde-00000', `192.0.2.${round}`), 401)
-  assert.equal(await giveCode(codeOf(secret, 1), '198.51.100.1'), 401, 'even the right one')
-  assert.equal(await giveCode(recoveryCodes[0], '198.51.100.2'), 401)
+    assert.equal(await signInWithCode(round % 2 ? '000000' : 'abcde-00000', `192.0.2.${round}`), 401)
+  assert.equal(await signInWithCode(codeOf(secret, 1), '198.51.100.1'), 401, 'even the right one')
+  assert.equal(await signInWithCode(recoveryCodes[0], '198.51.100.2'), 401)
 })
 
 test('with another secret a second factor cannot be read, which is said, and the operator can help', async (t) => {

@@ -27,9 +27,9 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       return respond(await signInLimits.markKnown(browser, signedIn))
     },
     'sign-in.code': async ({ browser, respond }, { code }) => {
-      const { giveCode } = await auth()
+      const { signInWithCode } = await auth()
       const limits = perNetwork('code', browser.address, 20)
-      const signedIn = await throttle.attempt(limits, () => giveCode(browser, code))
+      const signedIn = await throttle.attempt(limits, () => signInWithCode(browser, code))
       return respond(await signInLimits.markKnown(browser, signedIn))
     },
     'sign-in.sso': async ({ browser, respond }) => {
