@@ -27,7 +27,7 @@ async function actorsOf(server: TestServer) {
 
 for (const engine of engines)
   for (const variant of ['A', 'B'] as const)
-    test(`${engine}: variant ${variant}: every operation admits whom its access names, and nobody else`, async (t) => {
+    test(`${engine}: variant ${variant}: every operation allows exactly the callers of its access level`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
       const judge = createJudge((await server.call('GET', '/openapi.json')).json)
       for (const [name, { key, admitted }] of Object.entries(await actorsOf(server)))

@@ -1,4 +1,4 @@
-// Operations × people, made from the table: whoever adds an operation finds it here.
+// Access matrix: every dashboard operation with every kind of caller.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
@@ -8,7 +8,7 @@ import { createJudge } from '../support/openapi.ts'
 import { addEdge, addWorkspace, serve } from '../support/server.ts'
 import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
-/** A body that is in order, so that nothing but access decides. */
+/** Valid bodies, so that only access decides the response. */
 const bodies: Record<string, object> = {
   'sign-in.password': { email: 'nobody@example.com', password: PASSWORD },
   'sign-in.code': { code: '000000' },
@@ -24,13 +24,13 @@ const bodies: Record<string, object> = {
   'invitations.create': { email: 'somebody@example.com', role: 'member' },
   'members.set-role': { role: 'member' },
 }
-/** They would end what the test goes on with. */
+/** Skipped, because they would end the session of the test. */
 const ending = new Set(['session.end', 'session.end-all', 'members.leave'])
 
 const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
 
 for (const engine of engines)
-  test(`${engine}: every operation admits whom its access names, and nobody else`, async (t) => {
+  test(`${engine}: every operation allows exactly the callers of its access level`, async (t) => {
     const server = await serve(t, { engine })
     await addWorkspace(server, 'elsewhere')
     const edge = await addEdge(server)
@@ -73,7 +73,7 @@ for (const engine of engines)
       }
   })
 
-test('a session opens neither the public API nor the edges’ side', async (t) => {
+test('a session is not accepted by the public API or the edge API', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { cookies } = await addMember(server, 'Olga', 'owner')
   const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') }
@@ -81,7 +81,7 @@ test('a session opens neither the public API nor the edges’ side', async (t) =
     assert.equal((await fetch(server.url + path, { headers })).status, 401, path)
 })
 
-test('what is no path of the dashboard’s API is 404 in JSON', async (t) => {
+test('an unknown path of the dashboard API is 404 in JSON', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   for (const path of ['/dashboard/api', '/dashboard/api/nope', '/api/nope', '/api', '/edge/nope'])
     assert.equal(await (await fetch(server.url + path)).text(), '{"error":"not_found"}', path)

@@ -1,4 +1,4 @@
-// What the audit log says of how people sign in: who, how, from where, and who else tried.
+// Audit entries of sign-ins and account changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
@@ -21,7 +21,7 @@ interface Entry {
 const logOf = async (browser: Pick<TestBrowser, 'get'>, workspace = 'acme'): Promise<Entry[]> =>
   (await browser.get(`/workspaces/${workspace}/audit?limit=100`)).json.entries
 
-/** The acts on people, newest first: what was done, and its detail. */
+/** Audit actions on users with their detail, newest first. */
 const actsIn = (entries: Entry[]) =>
   entries
     .filter(({ action }) => action.startsWith('person.'))
@@ -161,7 +161,7 @@ for (const engine of engines) {
       ])
   })
 
-  test(`${engine}: single sign-on is in the log, and so is a refusal where there is an account`, async (t) => {
+  test(`${engine}: single sign-on is in the log, and so is a rejected one of an existing account`, async (t) => {
     const provider = await startHostileProvider(t)
     const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
     const server = await serve(t, { engine, env })
@@ -178,7 +178,7 @@ for (const engine of engines) {
     ])
   })
 
-  test(`${engine}: members see how they themselves sign in, admins and owners how everybody does`, async (t) => {
+  test(`${engine}: members see their own sign-in entries, admins and owners those of all members`, async (t) => {
     const server = await serve(t, { engine })
     const people = []
     for (const role of ['owner', 'admin', 'member'] as const) people.push(await addMember(server, role, role))

@@ -13,7 +13,7 @@ const cookiesOf = ({ cookies }: TestBrowser) =>
 const rename = (browser: TestBrowser, headers: Record<string, string>) =>
   browser.call('POST', '/account/name', { name: 'Forged' }, headers)
 
-test('a write without a host, with two or with an opaque origin is refused', async (t) => {
+test('a write without a host, with two hosts or with an opaque origin is rejected', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const { host } = new URL(server.url)
@@ -47,7 +47,7 @@ test('a write without a host, with two or with an opaque origin is refused', asy
   assert.equal((await send('1.0', [`Host: ${host}`, `Origin: ${server.url}`])).status, 200)
 })
 
-test('with a configured base URL the origin must be that one, whatever the host says', async (t) => {
+test('with a configured base URL only its origin is accepted, whatever the Host header', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com/at' } })
   const ann = await addMember(server, 'Ann', 'owner')
   for (const origin of [
@@ -64,7 +64,7 @@ test('with a configured base URL the origin must be that one, whatever the host 
   assert.equal((await rename(ann.browser, { origin: 'https://adit.example.com' })).status, 200)
 })
 
-test('without one, the scheme counts too, and only a trusted proxy says what it was', async (t) => {
+test('without a base URL the scheme is checked too, and only a trusted proxy may set it', async (t) => {
   const direct = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(direct, 'Ann', 'owner')
   const https = direct.url.replace('http:', 'https:')
@@ -80,7 +80,7 @@ test('without one, the scheme counts too, and only a trusted proxy says what it 
   assert.equal((await rename(bob.browser, { origin: behind.url })).status, 200, 'a proxy that says nothing')
 })
 
-test('every operation that is not a read refuses another site', async (t) => {
+test('every write operation rejects other origins', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   for (const { id, method, path } of dashboardOperations as readonly Operation[]) {
@@ -92,7 +92,7 @@ test('every operation that is not a read refuses another site', async (t) => {
   assert.equal((await ann.get('/session')).status, 200)
 })
 
-test('the way back from the identity provider is a navigation, never a part of another page', async (t) => {
+test('the return from the identity provider must be a top-level navigation', async (t) => {
   const env = {
     ADIT_BASE_URL: 'https://adit.example.com',
     ADIT_OIDC_ISSUER: 'http://127.0.0.1:9',

@@ -1,4 +1,4 @@
-// How many invitations can be sent: by the inviter, the workspace and the address, counted in the database.
+// Limits on invitations per inviter, workspace and address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createDatabase, engines, SECRET } from '../support/databases.ts'
@@ -13,7 +13,7 @@ const statusesOf = async (answers: Promise<{ status: number }>[]) =>
   Object.groupBy(await Promise.all(answers), ({ status }) => String(status))
 
 for (const engine of engines) {
-  test(`${engine}: an inviter sends 50 invitations in 24 hours, also when all are sent at once`, async (t) => {
+  test(`${engine}: an inviter can send 50 invitations in 24 hours, also concurrently`, async (t) => {
     const database = await createDatabase(t, engine)
     const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET }
     let now = Date.now()
@@ -40,7 +40,7 @@ for (const engine of engines) {
     assert.equal((await invite(ann.browser, 'tomorrow@example.com')).status, 201)
   })
 
-  test(`${engine}: a workspace sends 100 in 24 hours, and 3 of them to one address, whoever invites`, async (t) => {
+  test(`${engine}: a workspace can send 100 invitations in 24 hours, and 3 to one address`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
@@ -66,7 +66,7 @@ for (const engine of engines) {
     assert.equal(invitations.length, 98, 'a new one takes the place of the one before')
   })
 
-  test(`${engine}: one workspace cannot use up what an address gets from others: 20 in 24 hours`, async (t) => {
+  test(`${engine}: an address gets at most 20 invitations in 24 hours, and one workspace cannot use them up`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     for (let index = 0; index < 12; index++) await invite(ann.browser, 'victim@example.com')

@@ -1,4 +1,4 @@
-// Letters: through a real mail server, to nobody but their address.
+// E-mails, sent through a real mail server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -46,7 +46,7 @@ const readable = (text: string) => text.replaceAll('=\r\n', '').replaceAll('=3D'
 
 const linkIn = (text: string) => /\/link#([\w-]{43})/.exec(text)?.[1] as string
 
-test('an invitation is sent to its address and shown to nobody else', async (t) => {
+test('an invitation is sent to its address only, and not shown in the response', async (t) => {
   const { letters, env } = await startMailServer(t)
   const server = await serve(t, {
     engine: 'sqlite',
@@ -72,7 +72,7 @@ test('an invitation is sent to its address and shown to nobody else', async (t) 
   assert.equal(used.status, 200)
 })
 
-test('a forgotten password is reset by mail; an unknown address is answered the same and sent nothing', async (t) => {
+test('a password is reset by mail; an unknown address gets the same response and no mail', async (t) => {
   const { letters, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
   const { email } = await addMember(server, 'Ann', 'owner')
@@ -99,7 +99,7 @@ test('a forgotten password is reset by mail; an unknown address is answered the 
   )
 })
 
-test('without a mail server there is no reset by mail; one that does not answer is said', async (t) => {
+test('without a mail server there is no reset by mail; an unreachable one is reported', async (t) => {
   const without = await serve(t, { engine: 'sqlite' })
   assert.equal(
     (await openBrowser(without.url).post('/sign-in/forgotten', { email: 'a@example.com' })).status,
@@ -115,7 +115,7 @@ test('without a mail server there is no reset by mail; one that does not answer 
   assert.match(json.message, /e-mail could not be sent/)
 })
 
-test('an invitation holds no text of the sender that a mail program would make a link of', async (t) => {
+test('an invitation contains no sender text that mail programs turn into a link', async (t) => {
   const { letters, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addMember(server, 'Ann', 'owner')
@@ -145,14 +145,14 @@ test('an invitation holds no text of the sender that a mail program would make a
   }
 })
 
-test('an address is sent 5 links to reset its password in 24 hours, on every node and after a restart', async (t) => {
+test('an address gets at most 5 reset links in 24 hours, across nodes and restarts', async (t) => {
   const { letters, env } = await startMailServer(t)
   let now = Date.now()
   const server = await serve(t, { engine: 'sqlite', env, clock: () => now })
   const { email } = await addMember(server, 'Ann', 'owner')
   const ask = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
   const links = () => server.services.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
-  // What a node counts in memory is over after a quarter of an hour, as it is after a restart.
+  // The in-memory counters of a node expire after 15 minutes, and with a restart.
   for (let round = 1; round <= 5; round++) {
     assert.equal((await ask()).status, 200)
     await until('the letter', () => letters.length === round)

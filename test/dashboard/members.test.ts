@@ -1,4 +1,4 @@
-// Roles, invitations and links: who may do what to whom, and how people come and go.
+// Members of a workspace: roles, invitations and links.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
@@ -50,7 +50,7 @@ for (const engine of engines) {
     assert.equal((await invite('v@example.com')).status, 409)
   })
 
-  test(`${engine}: an invitation lets in once, with its role, and is in nobody's list afterwards`, async (t) => {
+  test(`${engine}: an invitation works once, grants its role, and is no longer listed afterwards`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const invited = await ann.post('/workspaces/acme/invitations', {
@@ -115,7 +115,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: two who use one link at once: one gets in`, async (t) => {
+  test(`${engine}: of two concurrent uses of a link, one succeeds`, async (t) => {
     const server = await serve(t, { engine })
     const link = await linkFor(server, 'ann@example.com', 'owner')
     const use = () => openBrowser(server.url).post('/links/use', { link, name: 'Ann', password: PASSWORD })
@@ -123,7 +123,7 @@ for (const engine of engines) {
     assert.deepEqual(statuses.sort(), [200, 404, 404])
   })
 
-  test(`${engine}: a revoked invitation and one older than 24 hours let nobody in`, async (t) => {
+  test(`${engine}: a revoked invitation and one older than 24 hours are rejected`, async (t) => {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
     const ann = await addMember(server, 'Ann', 'owner')
@@ -142,7 +142,7 @@ for (const engine of engines) {
     assert.equal(await read(old), 404)
   })
 
-  test(`${engine}: whoever has an account accepts as that person, and an invitation cannot take an account over`, async (t) => {
+  test(`${engine}: users with an account accept an invitation signed in, and an invitation cannot take over an account`, async (t) => {
     const server = await serve(t, { engine })
     await addWorkspace(server, 'elsewhere')
     const bob = await addMember(server, 'Bob', 'member', 'elsewhere')
@@ -171,7 +171,7 @@ for (const engine of engines) {
     assert.equal(again.status, 409)
   })
 
-  test(`${engine}: an admin cannot touch an owner or make one, and nobody hands out more than they have`, async (t) => {
+  test(`${engine}: an admin cannot change, remove or create an owner, and nobody can grant a higher role than their own`, async (t) => {
     const server = await serve(t, { engine })
     const owner = await addMember(server, 'Olga', 'owner')
     const admin = await addMember(server, 'Adam', 'admin')
@@ -199,7 +199,7 @@ for (const engine of engines) {
     assert.equal((await admin.get('/workspaces/acme')).status, 404, 'whoever was removed is out at once')
   })
 
-  test(`${engine}: the last owner cannot leave, step down or be removed, not even two at once`, async (t) => {
+  test(`${engine}: the last owner cannot leave, step down or be removed, not even by concurrent requests`, async (t) => {
     const server = await serve(t, { engine })
     const [ann, bob] = [await addMember(server, 'Ann', 'owner'), await addMember(server, 'Bob', 'owner')]
     const leave = (person: typeof ann) => person.remove('/workspaces/acme/membership')
@@ -216,10 +216,10 @@ for (const engine of engines) {
       assert.equal(answer.status, 409)
     const gone = await addMember(server, 'Carl', 'owner')
     await setDisabled(server.services, operator, gone.email, true)
-    assert.equal((await leave(stays)).status, 409, 'an owner who is not let in any more does not count')
+    assert.equal((await leave(stays)).status, 409, 'a disabled owner does not count')
   })
 
-  test(`${engine}: a lowered role counts in the very request that is under way`, async (t) => {
+  test(`${engine}: a lowered role applies to requests already in progress`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const eve = await addMember(server, 'Eve', 'owner')
@@ -276,7 +276,7 @@ for (const engine of engines) {
     assert.deepEqual(invitations, [])
   })
 
-  test(`${engine}: an invitation ends with who made it, and only who could make it can replace it`, async (t) => {
+  test(`${engine}: removing a member ends their invitations, and replacing an invitation requires the right to grant its role`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const eve = await addMember(server, 'Eve', 'owner')
@@ -301,7 +301,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: two invitations of one address used at once make one account`, async (t) => {
+  test(`${engine}: two invitations of one address used concurrently create one account`, async (t) => {
     const server = await serve(t, { engine })
     await addWorkspace(server, 'elsewhere')
     const links = [
@@ -321,7 +321,7 @@ for (const engine of engines) {
     assert.equal((await server.services.store.db.selectFrom('users').select('id').execute()).length, 1)
   })
 
-  test(`${engine}: no audit, no act: whatever people do is undone where it cannot be written down`, async (t) => {
+  test(`${engine}: every action is rolled back if its audit entry cannot be written`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'member')
@@ -349,7 +349,7 @@ for (const engine of engines) {
     assert.equal((await signIn(openBrowser(server.url), ann.email)).json.next, 'signed_in')
   })
 
-  test(`${engine}: a reset link sets the password once, and ends every session`, async (t) => {
+  test(`${engine}: a reset link works once, and ends every session`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
@@ -364,7 +364,7 @@ for (const engine of engines) {
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 401)
   })
 
-  test(`${engine}: what somebody did keeps their name after they left or were renamed`, async (t) => {
+  test(`${engine}: audit entries keep the name of a user who was removed or renamed`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
@@ -423,7 +423,7 @@ for (const engine of engines) {
     assert.equal(await edgeName(), null)
   })
 
-  test(`${engine}: keys and the audit log come in pages, newest first, without gap or repeat`, async (t) => {
+  test(`${engine}: keys and the audit log are paginated, newest first, without gaps or duplicates`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     for (let index = 0; index < 7; index++) await ann.post('/workspaces/acme/keys', { label: `k${index}` })

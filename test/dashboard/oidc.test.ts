@@ -1,4 +1,4 @@
-// Identity providers that misbehave: only a verified ID token signs anybody in, and only as the account it is linked to.
+// Misbehaving identity providers: only a verified ID token signs in, and only to the linked account.
 import assert from 'node:assert/strict'
 import { createSecretKey } from 'node:crypto'
 import { test } from 'node:test'
@@ -27,7 +27,7 @@ const seconds = (offset: number) => Math.floor(Date.now() / 1000) + offset
 
 const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** Answers of a provider that must sign nobody in. */
+/** Provider responses that must not sign in. */
 const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> | Behavior> = {
   'no ID token': () => ({
     tokenResponse: { id_token: undefined },
@@ -98,7 +98,7 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
   'no code': () => ({ returned: { code: '' } }),
 }
 
-test('an answer of the provider that cannot be verified signs nobody in', async (t) => {
+test('a provider response that cannot be verified does not sign in', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   assert.equal(await provider.signIn(open(), 'ann'), '/', 'a good answer does')
@@ -110,7 +110,7 @@ test('an answer of the provider that cannot be verified signs nobody in', async 
   assert.equal(await provider.signIn(open(), 'ann'), '/', 'and does so still')
 })
 
-test('good answers of every shape sign in', async (t) => {
+test('all valid forms of provider responses sign in', async (t) => {
   for (const alg of ['RS256', 'PS256', 'ES256', 'EdDSA']) {
     const { provider, server, open } = await setUp(t, { alg })
     await linkFor(server, 'ann@example.com', 'owner')
@@ -141,7 +141,7 @@ test('good answers of every shape sign in', async (t) => {
 })
 
 for (const engine of engines)
-  test(`${engine}: an address counts as proven by the boolean true and nothing else`, async (t) => {
+  test(`${engine}: an address is verified only if email_verified is the boolean true`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine, env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
     await addMember(server, 'Ann', 'owner')
     await linkFor(server, 'bob@example.com', 'owner')
@@ -178,7 +178,7 @@ for (const engine of engines)
   })
 
 for (const engine of engines)
-  test(`${engine}: an existing account is linked by its address only where the operator allows it`, async (t) => {
+  test(`${engine}: an existing account is linked by its address only if the operator allows it`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const refused = open()
@@ -192,7 +192,7 @@ for (const engine of engines)
     )
   })
 
-test('an account that the operator lets link by address stays linked to that subject alone', async (t) => {
+test('an account linked by address stays linked to that subject only', async (t) => {
   const { provider, server, open } = await setUp(t, { env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
   const ann = await addMember(server, 'Ann', 'owner')
   const browser = open()
@@ -209,7 +209,7 @@ test('an account that the operator lets link by address stays linked to that sub
   )
 })
 
-test('a subject of another issuer is somebody else', async (t) => {
+test('the same subject of another issuer is a different identity', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   assert.equal(await provider.signIn(open(), 'ann'), '/')
@@ -227,7 +227,7 @@ test('a subject of another issuer is somebody else', async (t) => {
   assert.equal(await provider.signIn(open(), 'mallory', mallory), '/sign-in?error=not_invited')
 })
 
-test('an invitation is accepted by whoever has proven its address, and by nobody else', async (t) => {
+test('only a user with the verified address accepts an invitation by single sign-on', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'member')
   assert.equal(await provider.signIn(open(), 'ann'), '/')
@@ -244,7 +244,7 @@ test('an invitation is accepted by whoever has proven its address, and by nobody
 })
 
 for (const engine of engines)
-  test(`${engine}: somebody invited who comes back twice at once is one person, and in both times`, async (t) => {
+  test(`${engine}: concurrent first sign-ins of an invited user create one account, and both succeed`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine })
     await linkFor(server, 'ann@example.com', 'owner')
     const browsers = Array.from({ length: 4 }, open)
@@ -255,7 +255,7 @@ for (const engine of engines)
   })
 
 for (const engine of engines)
-  test(`${engine}: an account that is linked twice at once, by one subject, is open to both`, async (t) => {
+  test(`${engine}: concurrent links of one subject to an account both succeed`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine, env: { ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
     await addMember(server, 'Ann', 'owner')
     const ends = await Promise.all([1, 2, 3, 4].map(() => provider.signIn(open(), 'ann')))
@@ -280,7 +280,7 @@ test('a provider that describes another issuer, or unusable endpoints, is not us
   assert.equal((await open().post('/sign-in/sso')).status, 200, 'a slash at the end is no difference')
 })
 
-test('what a sign-in needs to be finished is kept in an encrypted cookie, and goes with the return', async (t) => {
+test('the state of a sign-in is kept in an encrypted cookie, and removed on return', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   const browser = open()
@@ -295,7 +295,7 @@ test('what a sign-in needs to be finished is kept in an encrypted cookie, and go
   assert.equal(browser.cookies.has('adit.sso'), false)
 })
 
-test('a sign-in is completed once: its cookie and state again make no request to the provider', async (t) => {
+test('a sign-in completes once: reusing its cookie and state sends no request to the provider', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   const browser = open()
@@ -314,7 +314,7 @@ test('a sign-in is completed once: its cookie and state again make no request to
   assert.equal(await provider.signIn(browser, 'ann'), '/', 'a new one is not affected')
 })
 
-test('a network comes back from the provider 60 times in 15 minutes', async (t) => {
+test('returns from the provider are limited to 60 per network in 15 minutes', async (t) => {
   const { open } = await setUp(t)
   const browser = open()
   const statuses: number[] = []

@@ -1,11 +1,11 @@
-// Password hashes are slow on purpose: one network cannot make the others wait for its own.
+// Password hashing is slow by design; one network must not delay others.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPasswordQueue } from '../../src/http/auth/password-queue.ts'
 import { serve } from '../support/server.ts'
 import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
-test('49 sign-ins at once from one address do not delay the sign-in from another', async (t) => {
+test('49 concurrent sign-ins from one address do not delay the sign-in from another', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
   const { email } = await addMember(server, 'Ann', 'owner')
   const signIn = (address: string, given: { email: string; password: string }) =>
@@ -22,7 +22,7 @@ test('49 sign-ins at once from one address do not delay the sign-in from another
   assert.deepEqual([...new Set(await Promise.all(attempts))], [401], 'all of them are within the limits')
 })
 
-test('of one network 2 run at once and 50 wait in turn; more are refused', async () => {
+test('per network 2 hashes run concurrently and 50 are queued; more are rejected', async () => {
   const inTurn = createPasswordQueue()
   const started: string[] = []
   const finish: (() => void)[] = []

@@ -4,7 +4,7 @@ import { registerHooks } from 'node:module'
 import { test } from 'node:test'
 import { loadCommonPasswords } from '../../src/domain/passwords.ts'
 
-test('a list of common passwords that could not be loaded is loaded by the next call', async (t) => {
+test('loading the list of common passwords is retried after a failure', async (t) => {
   let failures = 1
   const hooks = registerHooks({
     resolve(specifier, context, next) {

@@ -1,4 +1,4 @@
-// A second factor: set up, asked for, and not to be used twice.
+// Two-factor authentication: setup, sign-in, and protection against reuse.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { codeOf } from '../support/authenticator.ts'
@@ -8,7 +8,7 @@ import { serve } from '../support/server.ts'
 import { addMember, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines)
-  test(`${engine}: a second factor is asked for once it is confirmed; no code works twice`, async (t) => {
+  test(`${engine}: two-factor authentication is required once confirmed, and no code works twice`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     assert.equal((await ann.post('/account/second-factor', { password: 'wrong password' })).status, 403)
@@ -71,7 +71,7 @@ for (const engine of engines)
       assert.ok(acts.some((row) => row.action === action))
   })
 
-test('codes cannot be guessed: a challenge ends after a few wrong ones', async (t) => {
+test('a two-factor challenge ends after a few wrong codes', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
@@ -82,7 +82,7 @@ test('codes cannot be guessed: a challenge ends after a few wrong ones', async (
   assert.equal((await browser.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 401)
 })
 
-test('codes for an account are counted together, wherever they come from and however often one begins again', async (t) => {
+test('wrong codes are counted per account, across networks and new sign-ins', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
@@ -100,7 +100,7 @@ test('codes for an account are counted together, wherever they come from and how
   assert.equal(await signInWithCode(recoveryCodes[0], '198.51.100.2'), 401)
 })
 
-test('with another secret a second factor cannot be read, which is said, and the operator can help', async (t) => {
+test('with a different ADIT_SECRET two-factor authentication fails with an explanation, and the operator can reset it', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const first = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: database } })
   const ann = await addMember(first, 'Ann', 'owner')

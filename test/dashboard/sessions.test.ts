@@ -1,4 +1,4 @@
-// Signing in and out: who is let in, for how long, and from where.
+// Signing in and out, sessions and attempt limits.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setDisabled } from '../../src/domain/accounts.ts'
@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { addMember, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a password lets in, with a session of its own each time; signing out ends it`, async (t) => {
+  test(`${engine}: each sign-in creates its own session, and signing out ends it`, async (t) => {
     const server = await serve(t, { engine })
     const { email, cookies: first } = await addMember(server, 'Ann', 'owner')
     const browser = openBrowser(server.url)
@@ -29,7 +29,7 @@ for (const engine of engines) {
     assert.equal((await browser.get('/session')).status, 401, 'and worth nothing any more')
   })
 
-  test(`${engine}: sessions are listed, ended one by one, or all at once`, async (t) => {
+  test(`${engine}: sessions can be listed, and ended one by one or all together`, async (t) => {
     const server = await serve(t, { engine })
     const here = await addMember(server, 'Ann', 'owner')
     const [there, elsewhere] = [openBrowser(server.url), openBrowser(server.url)]
@@ -55,7 +55,7 @@ for (const engine of engines) {
     assert.equal((await other.get('/session')).status, 200)
   })
 
-  test(`${engine}: a session ends when it was idle for a day, and after a fortnight whatever happens`, async (t) => {
+  test(`${engine}: a session expires after a day without use, and after 14 days in any case`, async (t) => {
     const server = await serve(t, { engine })
     const idle = await addMember(server, 'Ida', 'owner')
     const old = await addMember(server, 'Otto', 'owner')
@@ -78,7 +78,7 @@ for (const engine of engines) {
     assert.ok(Date.parse(expiresAt) > Date.now() + 0.9 * day, expiresAt)
   })
 
-  test(`${engine}: whoever is revoked is out on the very next request, and cannot come back`, async (t) => {
+  test(`${engine}: a disabled user is signed out with the next request, and cannot sign in`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     await setDisabled(server.services, operator, ann.email, true)
@@ -91,7 +91,7 @@ for (const engine of engines) {
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 200)
   })
 
-  test(`${engine}: whoever signs in with the old password while it is changed is not left in`, async (t) => {
+  test(`${engine}: a sign-in with the old password during a password change keeps no session`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const others = Array.from({ length: 8 }, () => openBrowser(server.url))
@@ -105,7 +105,7 @@ for (const engine of engines) {
     for (const browser of others) assert.equal((await browser.get('/session')).status, 401)
   })
 
-  test(`${engine}: changing the password wants the old one, ends the other sessions, and refuses common ones`, async (t) => {
+  test(`${engine}: changing the password requires the current one, ends other sessions, and rejects common passwords`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const other = openBrowser(server.url)
@@ -126,7 +126,7 @@ for (const engine of engines) {
   })
 }
 
-test('while PostgreSQL cannot be reached the answer is 503, signed in or not', async (t) => {
+test('while PostgreSQL is unreachable the response is 503, signed in or not', async (t) => {
   const database = new URL(await createDatabase(t, 'postgres'))
   const relay = await startRelay(t, `http://${database.host}`)
   database.host = new URL(relay.url).host
@@ -145,7 +145,7 @@ test('while PostgreSQL cannot be reached the answer is 503, signed in or not', a
   await until('it answers again', async () => (await ann.get('/session')).status === 200)
 })
 
-test('an unknown address and a wrong password cannot be told apart, by words or by time', async (t) => {
+test('an unknown address and a wrong password are indistinguishable, by response and by timing', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = async (address: string) => {
@@ -169,7 +169,7 @@ test('an unknown address and a wrong password cannot be told apart, by words or 
   assert.ok(ratio > 0.4 && ratio < 2.5, `${least(known)} ms and ${least(unknown)} ms`)
 })
 
-test('failed attempts are limited for an address, and a forged X-Forwarded-For does not change that', async (t) => {
+test('failed attempts are limited per account, and a forged X-Forwarded-For does not help', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = (password: string, from: string) =>
@@ -184,7 +184,7 @@ test('failed attempts are limited for an address, and a forged X-Forwarded-For d
   assert.equal((await signIn(openBrowser(server.url), other.email)).status, 200, 'others are not held up')
 })
 
-test('failed attempts are limited for a place too, and for codes and one’s own account', async (t) => {
+test('failed attempts are limited per network too, also for codes and account confirmations', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const wrong = { current: 'wrong password', password: 'another good password' }
@@ -203,7 +203,7 @@ test('failed attempts are limited for a place too, and for codes and one’s own
   assert.equal(statuses.filter((status) => status === 429).length, 1)
 })
 
-test('upper and lower case of an address count as one', async (t) => {
+test('e-mail addresses are case-insensitive', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { email } = await addMember(server, 'Ann', 'owner')
   const spellings = [email, email.toUpperCase(), 'Ann@Example.com', 'aNN@example.com', 'ann@EXAMPLE.com']
@@ -211,7 +211,7 @@ test('upper and lower case of an address count as one', async (t) => {
   assert.equal((await signIn(openBrowser(server.url), email)).status, 429)
 })
 
-test('behind a trusted proxy, whoever it names is counted', async (t) => {
+test('behind a trusted proxy, attempts are counted for the forwarded address', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1, ::1' } })
   const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = (password: string, from: string) =>
@@ -228,7 +228,7 @@ test('behind a trusted proxy, whoever it names is counted', async (t) => {
   assert.ok(sessions.some(({ from }: { from: string }) => from === '192.0.2.2'))
 })
 
-test('the cookie is HttpOnly and SameSite, and on https Secure with a name that no other host can set', async (t) => {
+test('the cookie is HttpOnly and SameSite, and with https also Secure with the __Host- prefix', async (t) => {
   const http = await serve(t, { engine: 'sqlite' })
   const plain = await addMember(http, 'Ann', 'owner')
   const on = async (browser: ReturnType<typeof openBrowser>) => {
@@ -245,7 +245,7 @@ test('the cookie is HttpOnly and SameSite, and on https Secure with a name that 
   assert.equal((await browser.get('/session')).status, 200)
 })
 
-test('a write from another site, without an origin or as a form is refused; reading changes nothing', async (t) => {
+test('a write from another origin, without an origin or as a form is rejected; reads have no side effects', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const write = (headers: Record<string, string>) =>
@@ -267,7 +267,7 @@ test('a write from another site, without an origin or as a form is refused; read
   assert.equal((await write({ 'sec-fetch-site': 'same-origin' })).status, 201)
 })
 
-test('no session, link or second factor lies in the database in a form that could be used', async (t) => {
+test('sessions, links and TOTP secrets are stored hashed or encrypted', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const { link } = (

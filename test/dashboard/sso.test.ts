@@ -1,4 +1,4 @@
-// Signing in at another identity provider: a real one, by OpenID Connect.
+// Single sign-on with a real OpenID Connect provider.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
@@ -14,7 +14,7 @@ import { addMember, linkFor, openBrowser, type TestBrowser } from '../support/us
 
 const BASE = 'https://adit.example.com'
 
-/** Whoever signs in there as `x` has the address x@example.com; it vouches for all of them but Eve's. */
+/** A user `x` of the provider has the address x@example.com, verified for all except Eve. */
 async function startProvider(t: Test) {
   const port = await freePort()
   const issuer = `http://127.0.0.1:${port}`
@@ -58,7 +58,7 @@ const settingsFor = (issuer: string) => ({
   ADIT_OIDC_CLIENT_SECRET: 'shared with the provider',
 })
 
-/** What a browser does at the provider: sign in, consent, and be sent back. */
+/** The browser's part at the provider: sign in, consent, follow the redirect. */
 async function visitProvider(start: string, login: string): Promise<URL> {
   const cookies = new Map<string, string>()
   const go = async (url: string, init: RequestInit = {}) => {
@@ -88,7 +88,7 @@ async function visitProvider(start: string, login: string): Promise<URL> {
   return new URL(at)
 }
 
-/** All of it; answers where the browser ends up. */
+/** The whole sign-in; returns the final location of the browser. */
 async function signInThere(browser: TestBrowser, login: string): Promise<string> {
   const { json, status, text } = await browser.post('/sign-in/sso')
   assert.equal(status, 200, text)
@@ -103,7 +103,7 @@ const setUp = async (t: Test, engine: Engine) =>
   serve(t, { engine, env: { ...(await startProvider(t)), ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
 
 for (const engine of engines)
-  test(`${engine}: whoever is known or invited gets in by the provider, nobody else does`, async (t) => {
+  test(`${engine}: only linked or invited users can sign in with the provider`, async (t) => {
     const server = await setUp(t, engine)
     const open = () => openBrowser(server.url, BASE)
     assert.match((await open().get('/sign-in')).json.sso, /^127\.0\.0\.1:\d+$/)
@@ -149,7 +149,7 @@ for (const engine of engines)
     assert.equal((await revoked.get('/session')).status, 401)
   })
 
-test('an account whose address was never proven is not handed to whoever proves it at the provider', async (t) => {
+test('an account with an unverified address is not linked to a provider account with that address', async (t) => {
   const server = await setUp(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
   // Ann is given the link for Carl's address, and makes an account of it for herself.
@@ -164,7 +164,7 @@ test('an account whose address was never proven is not handed to whoever proves 
   assert.equal((await carl.get('/session')).status, 401)
 })
 
-test('coming back without having left from here, twice, or with an error signs nobody in', async (t) => {
+test('a return without a pending sign-in, a repeated return, and an error do not sign in', async (t) => {
   const server = await setUp(t, 'sqlite')
   await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url, BASE)
@@ -181,7 +181,7 @@ test('coming back without having left from here, twice, or with an error signs n
   assert.equal((await browser.get('/session')).status, 401)
 })
 
-test('a provider that does not answer is said, and holds up nobody who has a password', async (t) => {
+test('a provider that does not respond is reported, and does not delay sign-ins with a password', async (t) => {
   const swallowed: Socket[] = []
   const hole = createServer((socket) => swallowed.push(socket)).listen(0, '127.0.0.1')
   await once(hole, 'listening')

@@ -1,4 +1,4 @@
-// Guessing passwords and codes is slow, and nobody who guesses can keep the owner of an account out.
+// Throttling of password and code guesses, without locking out the owner of an account.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '../../src/domain/fault.ts'
@@ -27,7 +27,7 @@ async function setUp(t: Parameters<typeof serve>[0]) {
   return { server, clock, ann, tryAs, asStranger }
 }
 
-test('who guesses for an account waits longer and longer, up to a minute, and locks nobody out', async (t) => {
+test('guessing a password is delayed increasingly, up to a minute, and does not lock out the owner', async (t) => {
   const { server, clock, ann, tryAs, asStranger } = await setUp(t)
   await ann.post('/sign-out')
   for (let round = 0; round < 10; round++) assert.equal((await asStranger('wrong')).status, 401)
@@ -54,7 +54,7 @@ test('who guesses for an account waits longer and longer, up to a minute, and lo
   assert.equal((await signIn(openBrowser(server.url), 'bob@example.com', 'wrong')).status, 401)
 })
 
-test('attempts in parallel are counted like those one after the other', async (t) => {
+test('concurrent attempts count like sequential ones', async (t) => {
   const { server, ann } = await setUp(t)
   const statuses = await Promise.all(
     Array.from(
@@ -66,7 +66,7 @@ test('attempts in parallel are counted like those one after the other', async (t
   assert.equal(statuses.filter((status) => status === 429).length, 15)
 })
 
-test('a known browser is known for its account and password only, and slowed down by its own failures', async (t) => {
+test('a known browser is trusted for its account and password only, and throttled by its own failures', async (t) => {
   const { server, ann, tryAs, asStranger } = await setUp(t)
   const bob = await addMember(server, 'Bob', 'owner')
   const value = ann.cookies.get(KNOWN) as string
@@ -100,7 +100,7 @@ test('a known browser is known for its account and password only, and slowed dow
   assert.equal(await as(second.cookies.get(KNOWN) as string), 429, 'known no more with another password')
 })
 
-test('one browser is known for several accounts, and the cookie is as safe as that of the session', async (t) => {
+test('one browser can be known for several accounts, and its cookie has the attributes of the session cookie', async (t) => {
   const { server, ann, asStranger, tryAs } = await setUp(t)
   const bob = await addMember(server, 'Bob', 'owner')
   assert.equal((await signIn(ann.browser, bob.email)).status, 200)
@@ -121,7 +121,7 @@ test('one browser is known for several accounts, and the cookie is as safe as th
   )
 })
 
-test('no flood of other names makes a count start anew', () => {
+test('a flood of other names does not reset a counter', () => {
   const { consume } = createLoginThrottle(() => 0)
   const limits = (name: string, max = 10) => [{ ...signInTo(name), max }]
   for (let round = 0; round < 10; round++) consume(limits('ann'))

@@ -1,4 +1,4 @@
-// The merge by maximum, directly on both engines.
+// Merging usage reports, directly on both engines.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -42,7 +42,7 @@ const allDays = (store: Store, workspaceId = 'w1') =>
   readDays(store.db, workspaceId, 0, Number.MAX_SAFE_INTEGER)
 
 for (const engine of engines) {
-  test(`${engine}: a repeated or an older report changes nothing`, async (t) => {
+  test(`${engine}: a repeated or older report changes nothing`, async (t) => {
     const store = await openStore(t, engine)
     const newer = report({ counters: [counter({ requests: 9n, bytesIn: 90n, lastSeen: DAY + 9 })] })
     const older = report({ counters: [counter({ requests: 5n, bytesIn: 50n, lastSeen: DAY + 5 })] })
@@ -54,7 +54,7 @@ for (const engine of engines) {
     assert.equal(await findLastSeen(store.db, 'w1'), DAY + 9)
   })
 
-  test(`${engine}: each figure keeps its own maximum, even within one report`, async (t) => {
+  test(`${engine}: each counter keeps its own maximum, even within one report`, async (t) => {
     const store = await openStore(t, engine)
     await mergeReport(
       store,
@@ -71,7 +71,7 @@ for (const engine of engines) {
     assert.equal(await findLastSeen(store.db, 'w1'), DAY + 3)
   })
 
-  test(`${engine}: edges and epochs add up, days and workspaces stay apart`, async (t) => {
+  test(`${engine}: edges and epochs are summed, days and workspaces are separate`, async (t) => {
     const store = await openStore(t, engine)
     await mergeReport(store, report({ counters: [counter({ requests: 1n })] }))
     await mergeReport(store, report({ epoch: 'e2', counters: [counter({ requests: 10n })] }))
@@ -95,7 +95,7 @@ for (const engine of engines) {
     assert.equal((await allDays(store, 'w2'))[0]?.requests, 8n)
   })
 
-  test(`${engine}: the day's peak is its largest minute summed over the edges, whatever the order`, async (t) => {
+  test(`${engine}: the peak of a day is its largest minute summed over the edges, in any order`, async (t) => {
     const store = await openStore(t, engine)
     const open = (edgeId: string, minute: number, count: number) =>
       mergeReport(store, report({ edgeId, tunnels: [{ workspaceId: 'w1', minute, open: count }] }))
@@ -113,7 +113,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: counters are exact up to the largest that 64 bits hold`, async (t) => {
+  test(`${engine}: counters are exact up to 63 bits`, async (t) => {
     const store = await openStore(t, engine)
     const most = 2n ** 63n - 1n
     await mergeReport(store, report({ counters: [counter({ bytesIn: most - 5n })] }))
@@ -121,7 +121,7 @@ for (const engine of engines) {
     assert.equal((await allDays(store))[0]?.bytesIn, most)
   })
 
-  test(`${engine}: a report too large for one statement is kept whole`, async (t) => {
+  test(`${engine}: a report too large for one statement is stored completely`, async (t) => {
     const store = await openStore(t, engine)
     const counters = Array.from({ length: 2_600 }, (_, index) =>
       counter({
@@ -144,7 +144,7 @@ for (const engine of engines) {
     assert.equal((await allDays(store)).find((day) => day.day === DAY)?.peakTunnels, 2_399)
   })
 
-  test(`${engine}: reports for the same workspaces at once lose nothing and block nobody for good`, async (t) => {
+  test(`${engine}: concurrent reports for the same workspaces lose nothing and do not deadlock`, async (t) => {
     const store = await openStore(t, engine)
     const workspaces = ['w1', 'w2', 'w3', 'w4', 'w5']
     const reports = Array.from({ length: 24 }, (_, index) =>
@@ -166,7 +166,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: whatever the history, the days equal a plain model of it`, async (t) => {
+  test(`${engine}: after any history of reports, the days equal a simple model`, async (t) => {
     const store = await openStore(t, engine)
     const small = fc.bigInt({ min: 0n, max: 2n ** 53n - 1n })
     const item = fc.record({
