@@ -1,5 +1,5 @@
-// Validates names and types of tool arguments, which the API cannot see: paths and queries carry only text, and unknown
-// body members are ignored. The API validates everything else.
+// Validates names and types of tool arguments, which the API cannot see: paths and queries carry only text,
+// and unknown body members are ignored. The API validates everything else.
 import { AditError } from '../client/index.ts'
 import type { AgentTool } from './tools.ts'
 

@@ -1,4 +1,5 @@
-// Batches of MCP messages in one HTTP request: limited in length, run sequentially, with a limit on all results.
+// Batches of MCP messages in one HTTP request: limited in length, run sequentially, with a limit on all
+// results.
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js'
 import type { RunCall } from './server.ts'
 

@@ -7,7 +7,8 @@ type Hint = (error: AditError, tool: AgentTool) => string
 /** Without a response, only a read is certain to have changed nothing. */
 const withoutResponse: Hint = (_error, { operation }) =>
   operation.method === 'GET'
-    ? 'Try again in a moment. If it keeps failing, ask the user to check that the server is running and its URL is correct.'
+    ? 'Try again in a moment. If it keeps failing, ask the user to check that the server is ' +
+      'running and its URL is correct.'
     : 'The call may have succeeded: check with list_api_keys before you try again.'
 
 const hints: { [Code in Fault['error']]: Hint } = {
@@ -17,7 +18,8 @@ const hints: { [Code in Fault['error']]: Hint } = {
   forbidden: () => 'This API key is not allowed to do this. Tell the user.',
   not_found: (_error, { operation }) =>
     operation.id === 'tokens.revoke'
-      ? 'No active API key of this workspace has this id: it does not exist or is already revoked. Check with list_api_keys.'
+      ? 'No active API key of this workspace has this id: it does not exist or is already revoked. ' +
+        'Check with list_api_keys.'
       : 'The server does not support this. Tell the user that it may run another version of the API.',
   conflict: () => 'Read the current state, then decide again.',
   idempotency_mismatch: () => 'Call again.',

@@ -28,8 +28,9 @@ export const summaries: { [Id in ToolOperation['id']]: Summary<Id> } = {
       : `${counted} There may be more: call again with cursor "${tokens.at(-1)?.id}".`
   },
   'tokens.create': ({ id, label }) =>
-    `The API key ${id}${label && ` (${quoted(label)})`} was created. \`token\` is the key, shown only once: give it to the ` +
-    'user or store it in a secret manager. Do not repeat it elsewhere.',
+    `The API key ${id}${label && ` (${quoted(label)})`} was created. ` +
+    '`token` is the key, shown only once: give it to the user or store it in a secret manager. ' +
+    'Do not repeat it elsewhere.',
   'tokens.revoke': ({ id }) => `The API key ${id} was revoked.`,
   'usage.read': ({ series, totalBytes, lastSeen }) =>
     `${totalBytes} bytes in both directions. UTC days, including today: ${series.length}. ` +

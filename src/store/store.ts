@@ -7,7 +7,7 @@ import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
-import { guarded, runGuarded } from './transaction-guard.ts'
+import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
 import { probeWrites } from './write-probe.ts'
 
 /** For reads, inside a transaction or outside. */
@@ -66,7 +66,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
       : openPostgres(target.url, { onLostConnection, onNotify }, health)
   const databases = new Map<Dialect, Kysely<Tables>>()
   const databaseOn = (dialect: Dialect): Kysely<Tables> => {
-    const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guarded(dialect) })
+    const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guardConnections(dialect) })
     databases.set(dialect, db)
     return db
   }
@@ -103,7 +103,7 @@ const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await db.transaction().execute((tx) => runGuarded(() => work(tx)))
+        return await db.transaction().execute((tx) => runInTransactionScope(() => work(tx)))
       } catch (error) {
         if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
         const backoffMs = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MAX_MS) * Math.random()

@@ -6,7 +6,7 @@ import type { Dialect } from 'kysely'
 const scopes = new AsyncLocalStorage<{ isOpen: boolean }>()
 
 /** Runs the work of a transaction. Asynchronous work that outlives it may use other connections again. */
-export async function runGuarded<T>(work: () => Promise<T>): Promise<T> {
+export async function runInTransactionScope<T>(work: () => Promise<T>): Promise<T> {
   const scope = { isOpen: true }
   try {
     return await scopes.run(scope, work)
@@ -16,7 +16,7 @@ export async function runGuarded<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** A transaction has its connection already, so acquiring another one inside it is a bug. */
-export function guarded(dialect: Dialect): Dialect {
+export function guardConnections(dialect: Dialect): Dialect {
   return {
     createAdapter: () => dialect.createAdapter(),
     createIntrospector: (db) => dialect.createIntrospector(db),

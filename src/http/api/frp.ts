@@ -1,4 +1,5 @@
-// The server plugin protocol of frp (version 0.1.0): frps asks whether a client may log in, open a proxy and continue.
+// The server plugin protocol of frp (version 0.1.0): frps asks whether a client may log in, open a proxy and
+// continue.
 import type { InvalidCredential, MaybePromise, ValidKey } from '../../directory/directory.ts'
 import type { WorkspaceView } from '../../domain/workspaces.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
@@ -67,7 +68,10 @@ async function authorize(
     : rejected(`The workspace "${workspace.slug}" is not provisioned yet.`)
 }
 
-/** A proxy gets host names of its workspace only: a subdomain becomes a name under the workspace's tunnel domain. */
+/**
+ * A proxy gets host names of its workspace only: a subdomain becomes a name under the workspace's tunnel
+ * domain.
+ */
 function restrictHosts(content: JsonObject, { slug, tunnelBase }: WorkspaceView): FrpResponse {
   const { proxy_type: type, subdomain = '', custom_domains: customDomains } = content
   if (!HOST_PROXY_TYPES.includes(type as string))
@@ -80,7 +84,8 @@ function restrictHosts(content: JsonObject, { slug, tunnelBase }: WorkspaceView)
   const foreign = domains.find((domain) => !isUnder(tunnelBase, domain))
   if (foreign !== undefined)
     return rejected(
-      `${JSON.stringify(foreign).slice(0, 300)} is not a host name of the workspace "${slug}". Use <name>.${tunnelBase}.`,
+      `${JSON.stringify(foreign).slice(0, 300)} is not a host name of the workspace "${slug}". ` +
+        `Use <name>.${tunnelBase}.`,
     )
   if (subdomain === '' && domains.length === 0)
     return rejected(`Missing host name. Set subdomain = "my-app" to get my-app.${tunnelBase}.`)

@@ -1,5 +1,5 @@
-// Limits MCP requests in progress on this node, for each key, each workspace and in total: each keeps its whole response
-// in memory until the client has read it.
+// Limits MCP requests in progress on this node, for each key, each workspace and in total: each keeps its
+// whole response in memory until the client has read it.
 const PER_KEY_MAX = 4
 const PER_WORKSPACE_MAX = 8
 const PER_NODE_MAX = 32

@@ -1,5 +1,5 @@
-// The MCP endpoint, /mcp. It is authenticated by API key, and its tools call the public API of the same server, so that
-// limits, validation and the access log apply as to any other request.
+// The MCP endpoint, /mcp. It is authenticated by API key, and its tools call the public API of the same
+// server, so that limits, validation and the access log apply as to any other request.
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Variant } from '../../contract/variants.ts'
@@ -98,7 +98,9 @@ function toMcpRequest({ headers, body }: FastifyRequest): Request {
   })
 }
 
-/** Calls the API of this server without the network. The access log has the id and address of the MCP request. */
+/**
+ * Calls the API of this server without the network. The access log has the id and address of the MCP request.
+ */
 function createInternalFetch(
   server: FastifyInstance,
   outer: FastifyRequest,

@@ -1,5 +1,6 @@
-// Third-party edges with their own protocols: frp as a server plugin, sish by its authentication webhook. Neither can send
-// headers, so the edge credential is in the path; the access log has only the pattern of the route.
+// Third-party edges with their own protocols: frp as a server plugin, sish by its authentication webhook.
+// Neither can send headers, so the edge credential is in the path; the access log has only the pattern of the
+// route.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type Directory, thenMaybe } from '../../directory/directory.ts'
@@ -71,7 +72,8 @@ export function registerThirdPartyEdges(
       const { slug, provisioned } = await workspaceOf(workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
-      // sish can be configured to use the user name in host names: it must not be the slug of another workspace.
+      // sish can be configured to use the user name in host names: it must not be the slug of another
+      // workspace.
       const labels = user.toLowerCase().split('.')
       if (!labels.every(isDnsLabel))
         throw new Fault('forbidden', {

@@ -1,12 +1,12 @@
 // Counts attempts by name in a fixed amount of memory: a count-min sketch for each kind of limit.
 //
-// A name has two cells in the table of its kind, chosen by a keyed hash, and its count is the smaller one. Nothing is
-// evicted, so a flood of names cannot reset a count, and a flood of one kind does not affect other kinds. A name that
-// was never counted is limited by mistake only if both of its cells are full. With n attempts of one kind within a
-// window, each under a different name, a cell holds n / 131,072 on average. For the lowest limit, 3 e-mails to an
-// address, this affects one name in 10^13 after the 1,280 requests that one IPv6 /32 is allowed, one in 70,000 after
-// 40,000 requests, and one in 170 after 128,000, which takes 6,400 IPv4 addresses. A limit of 10 is then reached for
-// less than one in 10^13.
+// A name has two cells in the table of its kind, chosen by a keyed hash, and its count is the smaller one.
+// Nothing is evicted, so a flood of names cannot reset a count, and a flood of one kind does not affect other
+// kinds. A name that was never counted is limited by mistake only if both of its cells are full. With n
+// attempts of one kind within a window, each under a different name, a cell holds n / 131,072 on average. For
+// the lowest limit, 3 e-mails to an address, this affects one name in 10^13 after the 1,280 requests that one
+// IPv6 /32 is allowed, one in 70,000 after 40,000 requests, and one in 170 after 128,000, which takes 6,400
+// IPv4 addresses. A limit of 10 is then reached for less than one in 10^13.
 //
 // Names that share a cell also share its window, which begins with the first of them.
 import { createHmac, randomBytes } from 'node:crypto'

@@ -22,7 +22,8 @@ export const keyMessages: RejectionMessages = {
 
 export const edgeMessages: RejectionMessages = {
   missing:
-    'Send an edge credential in the header: Authorization: Bearer adit_edge_… (or X-Adit-Edge, if a proxy uses Authorization).',
+    'Send an edge credential in the header: Authorization: Bearer adit_edge_… ' +
+    '(or X-Adit-Edge, if a proxy uses Authorization).',
   malformed: 'Malformed edge credential (wrong length, prefix or checksum).',
   unknown: 'Unknown edge credential.',
   revoked: 'This edge credential was revoked. Ask the operator for a new one.',

@@ -1,5 +1,5 @@
-// Protection against cross-site request forgery: browsers send cookies with requests that other sites cause, so writes
-// are accepted from the dashboard's own origin only.
+// Protection against cross-site request forgery: browsers send cookies with requests that other sites cause,
+// so writes are accepted from the dashboard's own origin only.
 import type { FastifyRequest } from 'fastify'
 import { Fault, invalid } from '../../domain/fault.ts'
 
@@ -17,8 +17,8 @@ export function requireSameOrigin(request: FastifyRequest, baseUrl: string | und
   if (isSame) return
   throw new Fault('forbidden', {
     message:
-      `Cross-site request rejected. Open the dashboard at ${own ?? 'the address of this server'}. If its address is ` +
-      'different, the operator must set ADIT_BASE_URL.',
+      `Cross-site request rejected. Open the dashboard at ${own ?? 'the address of this server'}. ` +
+      'If its address is different, the operator must set ADIT_BASE_URL.',
   })
 }
 
@@ -30,8 +30,8 @@ function ownOrigin({ headers: { host }, clientScheme }: FastifyRequest, baseUrl:
 }
 
 /**
- * For the redirect back from the identity provider, a GET from another site that signs in. A cookie binds its one-time
- * state to the browser; this check rejects requests that are not a top-level navigation.
+ * For the redirect back from the identity provider, a GET from another site that signs in. A cookie binds its
+ * one-time state to the browser; this check rejects requests that are not a top-level navigation.
  */
 export function requireNavigation({ method, headers }: FastifyRequest): void {
   if (method === 'GET' && (headers['sec-fetch-dest'] ?? 'document') === 'document') return

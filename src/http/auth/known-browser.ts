@@ -1,5 +1,5 @@
-// A cookie that proves that a browser has signed in to an account before. It grants no access: its attempts to sign in
-// are counted separately, so that others who guess the password cannot lock out its owner.
+// A cookie that proves that a browser has signed in to an account before. It grants no access: its attempts
+// to sign in are counted separately, so that others who guess the password cannot lock out its owner.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 const MAX_AGE_S = 365 * 24 * 60 * 60

@@ -1,8 +1,10 @@
-// Throttles attempts to guess passwords and codes. Failures are counted in memory on each node, in tables of fixed size.
+// Throttles attempts to guess passwords and codes. Failures are counted in memory on each node, in tables of
+// fixed size.
 //
-// For each account, browsers that never signed in to it are delayed, not locked out: after a few failures each further
-// one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each node. A browser that
-// has signed in before (known-browser.ts) has its own budget, which others cannot use up.
+// For each account, browsers that never signed in to it are delayed, not locked out: after a few failures
+// each further one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each
+// node. A browser that has signed in before (known-browser.ts) has its own budget, which others cannot use
+// up.
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
 import { createAttemptCounters, type Kind, WINDOW_MS } from './attempt-counters.ts'
@@ -79,7 +81,10 @@ export function createLoginThrottle(clock: () => number) {
     }
   }
 
-  /** Counts the attempt before it runs, so that parallel ones count too, and refunds all but wrong passwords or codes. */
+  /**
+   * Counts the attempt before it runs, so that parallel ones count too, and refunds all but wrong passwords
+   * or codes.
+   */
   async function attempt<T>(limits: Limits, act: () => Promise<T>): Promise<T> {
     const refund = consume(limits)
     try {

@@ -1,5 +1,6 @@
-// Limits how many password hashes run at the same time for each network. Hashing is slow on purpose and uses the four
-// threads of libuv's pool: without a limit, a sign-in would wait for every hash that another network has requested.
+// Limits how many password hashes run at the same time for each network. Hashing is slow on purpose and uses
+// the four threads of libuv's pool: without a limit, a sign-in would wait for every hash that another network
+// has requested.
 import { Fault } from '../../domain/fault.ts'
 import { ipPrefix } from '../../net/ip-address.ts'
 
@@ -10,7 +11,10 @@ const RETRY_AFTER_S = 5
 
 export type PasswordQueue = <T>(address: string, hash: () => Promise<T>) => Promise<T>
 
-/** Do not nest calls: they would deadlock. Do not call it in a transaction, which would stay open while it waits. */
+/**
+ * Do not nest calls: they would deadlock. Do not call it in a transaction, which would stay open while it
+ * waits.
+ */
 export function createPasswordQueue(): PasswordQueue {
   /** Only networks with a hash in progress. */
   const networks = new Map<string, { running: number; waiting: (() => void)[] }>()

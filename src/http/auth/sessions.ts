@@ -1,5 +1,5 @@
-// Authenticates requests of the dashboard by session cookie: any browser, a signed-in user, or a member of the
-// workspace in the path.
+// Authenticates requests of the dashboard by session cookie: any browser, a signed-in user, or a member of
+// the workspace in the path.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Auth, WithCookies } from '../../auth/auth.ts'
 import type { Browser } from '../../auth/browser.ts'

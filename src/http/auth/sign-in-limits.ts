@@ -21,14 +21,15 @@ export function createSignInLimits(services: Services, known: KnownBrowsers, aut
   async function findKnown({ cookie }: Browser, email: string): Promise<string | undefined> {
     if (!known.hasEntries(cookie)) return undefined
     const account = await credentialsOf(services, email)
-    // The same work for an unknown address, so that the response time does not reveal whether it has an account.
+    // The same work for an unknown address, so that the response time does not reveal whether it has an
+    // account.
     const found = known.find(cookie, account ?? NO_ACCOUNT)
     return account && found
   }
 
   return {
-    // A known browser has one counter of its own. Others are counted by account and by network: attackers guess one
-    // account from many networks, or many accounts from one.
+    // A known browser has one counter of its own. Others are counted by account and by network: attackers
+    // guess one account from many networks, or many accounts from one.
     async limitsOf(browser: Browser, address: string): Promise<Limits> {
       const email = address.toLowerCase()
       const name = await findKnown(browser, email)
@@ -57,8 +58,8 @@ export function createSignInLimits(services: Services, known: KnownBrowsers, aut
 }
 
 /**
- * Limits by network. A /48 may be one subscriber or one site, so it is allowed four times as much as a /64. A /32 is
- * usually a provider: it is allowed 64 times as much.
+ * Limits by network. A /48 may be one subscriber or one site, so it is allowed four times as much as a /64. A
+ * /32 is usually a provider: it is allowed 64 times as much.
  */
 export function perNetwork(
   action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail',

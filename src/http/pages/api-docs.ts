@@ -1,5 +1,5 @@
-// The API reference at /docs: Scalar on the OpenAPI document of this server, built into web/dist. All of its files come
-// from this server, so it works offline, and none is read before it is requested.
+// The API reference at /docs: Scalar on the OpenAPI document of this server, built into web/dist. All of its
+// files come from this server, so it works offline, and none is read before it is requested.
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The dashboard: one HTML file for all of its pages and for unknown paths, and its assets, whose names contain a hash of
-// their content.
+// The dashboard: one HTML file for all of its pages and for unknown paths, and its assets, whose names
+// contain a hash of their content.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

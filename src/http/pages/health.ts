@@ -1,4 +1,4 @@
-// What load balancers and supervisors ask.
+// Health and readiness checks for load balancers and supervisors.
 import type { FastifyInstance } from 'fastify'
 import { opsOperations } from '../../contract/ops.ts'
 import { Fault } from '../../domain/fault.ts'
@@ -6,7 +6,7 @@ import { registerOperations } from '../operations/routes.ts'
 
 export interface HealthOptions {
   isStopping: () => boolean
-  /** Rejects while the database does not answer or cannot be written. */
+  /** Rejects while the database is unreachable or not writable. */
   ping: () => Promise<void>
 }
 

@@ -1,5 +1,5 @@
-// The dashboard's API, /dashboard/api: for users who are signed in, from the dashboard's own pages only. Each file of
-// this folder has the handlers of one group of operations.
+// The dashboard's API, /dashboard/api: for users who are signed in, from the dashboard's own pages only. Each
+// file of this folder has the handlers of one group of operations.
 import type { FastifyInstance } from 'fastify'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../../contract/dashboard/index.ts'
 import { dashboardInfo } from '../../../contract/description.ts'

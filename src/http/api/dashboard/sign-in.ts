@@ -46,8 +46,8 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
     },
     'sign-in.forgotten': async ({ browser }, { email }) => {
       if (!sendMail) throw new Fault('not_found')
-      // Counted for unknown addresses too. The daily limit is in the database and skips the e-mail silently: an error
-      // would reveal that the address has an account.
+      // Counted for unknown addresses too. The daily limit is in the database and skips the e-mail silently:
+      // an error would reveal that the address has an account.
       throttle.consume(perMail(email, browser.address))
       // Not awaited: the response time would reveal whether the address has an account.
       void mailResetLink(email).catch((error) =>
