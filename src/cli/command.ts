@@ -54,10 +54,30 @@ export const commonOptions: { [name: string]: Option } = {
   help: { summary: 'show this help' },
 }
 
+type Values = Record<string, string | boolean | undefined>
+
 /** Parses the words after the command's name. Throws a UsageError that names the mistake. */
-export function readInput(command: Command, words: string[]): Record<string, string | boolean | undefined> {
+export function readInput(command: Command, words: string[]): Values {
   const options: Record<string, Option> = { ...command.options, ...commonOptions }
-  const fail = (what: string) => new UsageError(`${what} Run \`adit ${command.name} --help\` for usage.`)
+  const names = command.arguments ?? []
+  try {
+    const { values, positionals } = readFlags(options, words)
+    for (const [name, { required, value }] of Object.entries(options))
+      if (required && values[name] === undefined) throw new Error(`Missing required flag --${name} ${value}.`)
+    for (const [index, name] of names.entries()) {
+      if (positionals[index] === undefined) throw new Error(`Missing argument <${name}>.`)
+      values[name] = positionals[index]
+    }
+    const extra = positionals[names.length]
+    if (extra !== undefined) throw new Error(`Unexpected argument "${extra}".`)
+    return values
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message} Run \`adit ${command.name} --help\` for usage.`)
+  }
+}
+
+/** Not `strict`: the errors of `parseArgs` are written for programmers. */
+function readFlags(options: Record<string, Option>, words: string[]) {
   const { tokens } = parseArgs({
     args: words,
     options: Object.fromEntries(
@@ -67,38 +87,36 @@ export function readInput(command: Command, words: string[]): Record<string, str
     strict: false,
     tokens: true,
   })
-  const input: Record<string, string | boolean | undefined> = Object.fromEntries(
-    Object.entries(options).map(([name, { value }]) => [name, value ? undefined : false]),
-  )
+  const values: Values = {}
+  for (const [name, { value }] of Object.entries(options)) values[name] = value ? undefined : false
   const positionals: string[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value)
     if (token.kind !== 'option') continue
-    const { name, rawName, value, inlineValue } = token
-    const option = Object.hasOwn(options, name) ? options[name] : undefined
-    if (!option) throw fail(unknownFlag(rawName, Object.keys(options)))
-    if (option.value === undefined) {
-      if (value !== undefined) throw fail(`The flag ${rawName} takes no value.`)
-      input[name] = true
-      continue
-    }
-    if (value === undefined) throw fail(`The flag ${rawName} needs a value: ${rawName} ${option.value}`)
-    // Most likely the next flag, after a forgotten value.
-    if (!inlineValue && value.startsWith('-'))
-      throw fail(`The flag ${rawName} needs a value; write ${rawName}=${value} if it starts with a dash.`)
-    input[name] = value
+    const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
+    if (!option) throw new Error(unknownFlag(token.rawName, Object.keys(options)))
+    values[token.name] = readValue(option, token)
   }
-  for (const [name, option] of Object.entries(options))
-    if (option.required && input[name] === undefined)
-      throw fail(`Missing required flag --${name} ${option.value}.`)
-  const names = command.arguments ?? []
-  for (const [index, name] of names.entries()) {
-    if (positionals[index] === undefined) throw fail(`Missing argument <${name}>.`)
-    input[name] = positionals[index]
+  return { values, positionals }
+}
+
+function readValue(
+  option: Option,
+  {
+    rawName,
+    value,
+    inlineValue,
+  }: { rawName: string; value?: string | undefined; inlineValue?: boolean | undefined },
+): string | true {
+  if (option.value === undefined) {
+    if (value !== undefined) throw new Error(`The flag ${rawName} takes no value.`)
+    return true
   }
-  const extra = positionals[names.length]
-  if (extra !== undefined) throw fail(`Unexpected argument "${extra}".`)
-  return input
+  if (value === undefined) throw new Error(`The flag ${rawName} needs a value: ${rawName} ${option.value}.`)
+  // Most likely the next flag, after a forgotten value.
+  if (!inlineValue && value.startsWith('-'))
+    throw new Error(`The flag ${rawName} needs a value; write ${rawName}=${value} if it starts with a dash.`)
+  return value
 }
 
 function unknownFlag(flag: string, known: string[]): string {

@@ -112,7 +112,7 @@ for (const engine of engines) {
     assert.deepEqual(await figures(), { totalBytes: 6, eventCount: 2, peakTunnels: 1 })
     for (const wrong of ['2026-02-30', 'yesterday'])
       assert.equal((await run(t, ['admin', 'usage', 'reset', 'acme', '--day', wrong], env)).code, 2, wrong)
-    assert.equal((await run(t, ['admin', 'usage', 'show', 'nobody'], env)).code, 1)
+    assert.equal((await run(t, ['admin', 'usage', 'show', 'missing'], env)).code, 1)
   })
 }
 

@@ -172,15 +172,15 @@ test('with the extension (a fake) usage is sharded by workspace, all else is a r
 
 test('an error of the extension (a fake) is reported with its hint, and tables placed before it stay placed', async (t) => {
   const { client, env, distribute } = await createFakeCitus(t)
-  const refused = async () => {
+  const rejected = async () => {
     const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], env)
     assert.deepEqual([code, stdout], [1, ''])
     return stderr
   }
-  assert.match(await refused(), /Run "create extension citus" as a superuser/)
+  assert.match(await rejected(), /Run "create extension citus" as a superuser/)
   await client.query('create extension citus')
   await client.query('alter table usage_minutes add unique (minute)')
-  const stderr = await refused()
+  const stderr = await rejected()
   assert.match(stderr, /Could not distribute usage_minutes: cannot create constraint .*distribution column\./)
   await client.query('alter table usage_minutes drop constraint usage_minutes_minute_key')
   const left = await distribute()
@@ -191,7 +191,10 @@ test('an error of the extension (a fake) is reported with its hint, and tables p
   await client.query(
     "update pg_dist_partition set partkey = 'day' where logicalrelid = 'usage_days'::regclass",
   )
-  assert.match(await refused(), /usage_days is already placed differently \(distributed by day\)\. Undo that/)
+  assert.match(
+    await rejected(),
+    /usage_days is already placed differently \(distributed by day\)\. Undo that/,
+  )
 })
 
 test('without the extension, and on SQLite, the error is one line', async (t) => {

@@ -80,7 +80,7 @@ terminalTest('revoking a key asks first; anything but yes cancels', async (t) =>
   await command.answer(question, 'y\r')
   assert.equal(await command.ended, 0)
   assert.match(command.output(), new RegExp(`Revoked ${id}`))
-  assert.ok(!command.output().includes('Warning'), 'another key is no reason to warn')
+  assert.ok(!command.output().includes('Warning'), 'it warned about another key')
 })
 
 terminalTest('revoking the key that the command itself uses warns first', async (t) => {

@@ -220,8 +220,8 @@ const database: readonly Command[] = [
       group,
       summary: 'list running nodes and whether they are up to date',
       details:
-        'HEARTBEAT: when the node last wrote one, by its own clock; it does every 5 seconds. CHANGES: whether it has ' +
-        'applied the whole change log. LEASE: whether it may still answer from its cache.\n' +
+        'HEARTBEAT: the last one, by the clock of the node; it has one every 5 seconds. CHANGES: whether the node is ' +
+        'up to date with the change log. LEASE: whether it may still use its cache.\n' +
         'A node that was killed or hangs is listed until a revocation has waited for it, once and for 2 seconds.',
     },
     async (_input, io) => (await import('../admin/nodes.ts')).list(io),
