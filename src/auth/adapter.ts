@@ -1,5 +1,6 @@
-// better-auth database adapter on the store. Reads use the store's reader; writes run in a transaction of their own, or in
-// the one around the call. Times are milliseconds, flags 0 or 1, and session tokens are stored as hashes.
+// better-auth database adapter on the store. Reads use the store's reader; writes run in a transaction of
+// their own, or in the one around the call. Times are milliseconds, flags 0 or 1, and session tokens are
+// stored as hashes.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { hash } from 'node:crypto'
 import { type CleanedWhere, type CustomAdapter, createAdapterFactory } from 'better-auth/adapters'

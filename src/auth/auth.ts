@@ -1,5 +1,5 @@
-// Authentication of users with better-auth. It is called as a library and its routes are not exposed, so that every route,
-// response and error is defined by the contract. Loaded shortly after the start.
+// Authentication of users with better-auth. It is called as a library and its routes are not exposed, so that
+// every route, response and error is defined by the contract. Loaded shortly after the start.
 import { betterAuth } from 'better-auth/minimal'
 import { findByEmail, passwordOf, SESSION_MS_MAX } from '../domain/accounts.ts'
 import { Fault } from '../domain/fault.ts'
@@ -132,7 +132,8 @@ export function createAuth(settings: AuthSettings) {
         const accepted = await request<object>(() =>
           verify({ body: { code }, headers, asResponse: true }),
         ).catch(onUnreadableSecret)
-        // A rejected code is committed, because it counts as an attempt; a reused code rolls back, including the session.
+        // A rejected code is committed, because it counts as an attempt; a reused code rolls back, including
+        // the session.
         if (!accepted && user) await recordFailedSignIn(db, services, { user, detail: method, address })
         if (!accepted || !user) return undefined
         if (!(await consumeCode(db, services, user.id, code))) throw new CodeReused(user)

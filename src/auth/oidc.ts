@@ -1,5 +1,5 @@
-// OpenID Connect client: discovery, authorization code flow with PKCE, and the identity from ID token and userinfo.
-// Responses are limited in size and time, and redirects are not followed.
+// OpenID Connect client: discovery, authorization code flow with PKCE, and the identity from ID token and
+// userinfo. Responses are limited in size and time, and redirects are not followed.
 import { createHash } from 'node:crypto'
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
 import { isEmail } from '../contract/fields.ts'
@@ -119,7 +119,10 @@ export function createOidcClient(settings: OidcSettings) {
   }
 }
 
-/** The address and its verification come from the same source: the ID token if it has both, otherwise userinfo. */
+/**
+ * The address and its verification come from the same source: the ID token if it has both, otherwise
+ * userinfo.
+ */
 async function findProfile(
   claims: Claims,
   userinfoEndpoint: string | undefined,

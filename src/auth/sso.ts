@@ -1,5 +1,5 @@
-// Single sign-on. The state of a pending sign-in is in an encrypted cookie, so that only the browser that started it can
-// complete it, and abandoned sign-ins need no storage.
+// Single sign-on. The state of a pending sign-in is in an encrypted cookie, so that only the browser that
+// started it can complete it, and abandoned sign-ins need no storage.
 import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, jwtDecrypt } from 'jose'
 import { Fault } from '../domain/fault.ts'

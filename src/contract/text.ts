@@ -1,8 +1,9 @@
-// Rules for displayed text such as names and labels, for every field and every source: no control characters, no
-// bidirectional controls, nothing invisible, so that users see what is stored.
+// Rules for displayed text such as names and labels, for every field and every source: no control characters,
+// no bidirectional controls, nothing invisible, so that users see what is stored.
 
-// Default_Ignorable_Code_Point is Unicode's set of invisible characters: bidirectional controls, zero-width characters,
-// variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible but not in it.
+// Default_Ignorable_Code_Point is Unicode's set of invisible characters: bidirectional controls, zero-width
+// characters, variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible
+// but not in it.
 const FORBIDDEN = '\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\ufff9-\\ufffb'
 
 // Emoji need two of these: U+200D between two emoji, and U+FE0E or U+FE0F after one or in a keycap (1️⃣).
@@ -12,7 +13,9 @@ const SELECTOR = `(?<=[${PICTURE}])[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e
 
 const CHARACTER = `(?:[^${FORBIDDEN}]|${JOINER}|${SELECTOR})`
 
-/** Pattern of text that may be displayed. The alternatives exclude each other, so matching takes linear time. */
+/**
+ * Pattern of text that may be displayed. The alternatives exclude each other, so matching takes linear time.
+ */
 export const DISPLAY_TEXT = `^${CHARACTER}*$`
 
 /** The same, with at least one character that is not a space. */

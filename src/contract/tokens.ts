@@ -1,4 +1,5 @@
-// API keys: listing in both variants, creation and revocation in variant A. On the wire a key is called `token`.
+// API keys: listing in both variants, creation and revocation in variant A. On the wire a key is called
+// `token`.
 import Type from 'typebox'
 import { Instant, InstantOrNull, Label, TokenId } from './fields.ts'
 import { operation } from './operation.ts'

@@ -63,7 +63,10 @@ export async function describeSelf(services: Services, user: UserRow) {
   }
 }
 
-/** Updates the user's own account and writes the audit entry, in one transaction that begins by checking the session. */
+/**
+ * Updates the user's own account and writes the audit entry, in one transaction that begins by checking the
+ * session.
+ */
 export const updateOwnAccount = <T>(
   services: Services,
   actor: UserActor,
@@ -87,7 +90,9 @@ export async function credentialsOf(services: Services, email: string) {
   return userId && passwordHash ? { userId, passwordHash } : undefined
 }
 
-/** `before` is the hash that the current password was verified against; it must not have changed meanwhile. */
+/**
+ * `before` is the hash that the current password was verified against; it must not have changed meanwhile.
+ */
 export const changePassword = (
   services: Services,
   actor: UserActor,
@@ -178,7 +183,9 @@ export async function createResetLink(
   })
 }
 
-/** Creates a reset link to send by mail; undefined if the user is disabled or the limit of links is reached. */
+/**
+ * Creates a reset link to send by mail; undefined if the user is disabled or the limit of links is reached.
+ */
 export const createMailedResetLink = (services: Services, user: UserRow): Promise<CreatedLink | undefined> =>
   services.store.transaction(async (db) => {
     if (user.disabled_at !== null || !(await isResetAllowed(db, services, user))) return undefined

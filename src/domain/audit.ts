@@ -1,5 +1,5 @@
-// The audit log. Entries are written in the transaction of the action: if one cannot be written, the action fails. Stored
-// action names say `person` for a user.
+// The audit log. Entries are written in the transaction of the action: if one cannot be written, the action
+// fails. Stored action names say `person` for a user.
 import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store/audit.ts'
 import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
@@ -111,7 +111,10 @@ export async function writeUserAudit(db: Tx, services: Services, entry: UserEntr
 
 const REPETITION_MS = 60_000
 
-/** Like `writeUserAudit`, but equal failures within a minute share an entry, so that guessing does not flood the log. */
+/**
+ * Like `writeUserAudit`, but equal failures within a minute share an entry, so that guessing does not flood
+ * the log.
+ */
 export async function writeAuthFailure(
   db: Tx,
   services: Services,

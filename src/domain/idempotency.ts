@@ -1,7 +1,7 @@
-// Encryption of stored idempotent responses. A retry must return the first response, which contains a raw API key, and raw
-// keys must not be stored. So the response is encrypted with a key derived from the caller's Idempotency-Key and API key.
-// The row id is derived the same way; neither can be computed from a copy of the database, even if the Idempotency-Key is
-// guessable.
+// Encryption of stored idempotent responses. A retry must return the first response, which contains a raw API
+// key, and raw keys must not be stored. So the response is encrypted with a key derived from the caller's
+// Idempotency-Key and API key. The row id is derived the same way; neither can be computed from a copy of the
+// database, even if the Idempotency-Key is guessable.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 
 export interface EncryptionKey {

@@ -1,5 +1,5 @@
-// Maps identities of an identity provider to accounts. Accounts are linked by issuer and subject; an e-mail address alone
-// does not match, because addresses are reassigned and not every provider verifies them.
+// Maps identities of an identity provider to accounts. Accounts are linked by issuer and subject; an e-mail
+// address alone does not match, because addresses are reassigned and not every provider verifies them.
 import { cleanText } from '../contract/text.ts'
 import { findUserByIdentity, hasIdentity, insertIdentity } from '../store/identities.ts'
 import type { Tx } from '../store/store.ts'
@@ -81,7 +81,8 @@ async function linkExisting(
   identity: VerifiedIdentity,
   { linkByEmail, address }: Policy,
 ): Promise<Admission> {
-  // Locked, so that the checks below hold until the commit, and only one of two concurrent subjects is linked.
+  // Locked, so that the checks below hold until the commit, and only one of two concurrent subjects is
+  // linked.
   const user = await lockUser(db, found.id)
   const linked = await findUserByIdentity(db, identity.issuer, identity.subject)
   if (linked) return { user: linked }

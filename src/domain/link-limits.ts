@@ -1,5 +1,5 @@
-// Limits on invitation and reset links per 24 hours, because each may send a mail. Counted from the stored links in the
-// transaction that adds one, so they hold across nodes and restarts.
+// Limits on invitation and reset links per 24 hours, because each may send a mail. Counted from the stored
+// links in the transaction that adds one, so they hold across nodes and restarts.
 import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
 import type { Tx } from '../store/store.ts'
 import { DAY_MS } from '../store/time.ts'
@@ -8,7 +8,10 @@ import type { Services } from './context.ts'
 import { formatDuration } from './duration.ts'
 import { Fault } from './fault.ts'
 
-/** The lifetime of a link: at the limit the latest link is still valid, and no workspace has more of them open. */
+/**
+ * The lifetime of a link: at the limit the latest link is still valid, and no workspace has more of them
+ * open.
+ */
 const WINDOW_MS = DAY_MS
 
 const PER_WORKSPACE = 100
@@ -19,9 +22,9 @@ const PER_ADDRESS = 20
 const RESETS_PER_ADDRESS = 5
 
 /**
- * Throws `rate_limited` if another invitation would exceed a limit. The caller has locked the workspace; inviter and
- * address are locked here, to serialize concurrent invitations. (The first invitations to an address have no row to lock:
- * at most one per workspace.)
+ * Throws `rate_limited` if another invitation would exceed a limit. The caller has locked the workspace;
+ * inviter and address are locked here, to serialize concurrent invitations. (The first invitations to an
+ * address have no row to lock: at most one per workspace.)
  */
 export async function requireInvitationAllowed(
   db: Tx,

@@ -1,4 +1,5 @@
-// Invitation and password reset links. A link works once, for 24 hours; only the hash of its secret is stored.
+// Invitation and password reset links. A link works once, for 24 hours; only the hash of its secret is
+// stored.
 import { hash } from 'node:crypto'
 import {
   endLink,
@@ -101,7 +102,9 @@ export async function readLink(services: Services, secret: string, opener: Opene
   }
 }
 
-/** Resets and new accounts choose a password; signed-in users accept; others with an account sign in first. */
+/**
+ * Resets and new accounts choose a password; signed-in users accept; others with an account sign in first.
+ */
 function stepOf(row: LinkRow, user: UserRow | undefined, opener: Opener): 'choose' | 'sign_in' | 'accept' {
   if (row.purpose === 'reset') return 'choose'
   if (opener && (row.email === null || row.email === opener.email)) return 'accept'

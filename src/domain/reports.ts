@@ -19,8 +19,8 @@ const BYTES_PER_GBPS = 125_000_000n * 86_400n
 const BYTES_PER_EVENT = 100n
 
 /**
- * Maximum usage per day of an edge with that bandwidth. At 100 Gbit/s, over 8,000 edges can report the maximum for one
- * workspace before 63 bits overflow.
+ * Maximum usage per day of an edge with that bandwidth. At 100 Gbit/s, over 8,000 edges can report the
+ * maximum for one workspace before 63 bits overflow.
  */
 export function dailyMaxOf(gbps: number): Totals {
   const bytes = BigInt(gbps) * BYTES_PER_GBPS

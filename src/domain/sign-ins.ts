@@ -62,8 +62,9 @@ export const recordFailedConfirmation = (
   )
 
 /**
- * Called after the password was verified and a session created. If the password was changed or the user disabled in
- * between, all sessions of the user are ended. `signIn` is absent if a two-factor code is still required.
+ * Called after the password was verified and a session created. If the password was changed or the user
+ * disabled in between, all sessions of the user are ended. `signIn` is absent if a two-factor code is still
+ * required.
  */
 export async function requireSamePassword(
   services: Services,

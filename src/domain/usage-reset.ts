@@ -1,4 +1,5 @@
-// For the operator: the edges and epochs of a day's usage, and resetting it after an edge reported wrong numbers.
+// For the operator: the edges and epochs of a day's usage, and resetting it after an edge reported wrong
+// numbers.
 import { listEdges } from '../store/edges.ts'
 import { DAY_MS } from '../store/time.ts'
 import { readDays } from '../store/usage.ts'
@@ -40,8 +41,8 @@ export async function showCounters(services: Services, slug: string, date: strin
 }
 
 /**
- * Deletes the reported usage of a day. A running epoch reports its total again and is counted in full; ended epochs are not
- * reported again.
+ * Deletes the reported usage of a day. A running epoch reports its total again and is counted in full; ended
+ * epochs are not reported again.
  */
 export async function resetUsage(
   services: Services,

@@ -1,4 +1,5 @@
-// Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from them.
+// Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from
+// them.
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
 import type { Context } from './context.ts'
 import { lastDays } from './date-range.ts'

@@ -47,8 +47,8 @@ interface Schema {
 const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
 
 /**
- * Lazy, so that no more errors are computed than reported: the library's own list is eager, and would take seconds for
- * millions of items. The items of a list that is too long are not checked.
+ * Lazy, so that no more errors are computed than reported: the library's own list is eager, and would take
+ * seconds for millions of items. The items of a list that is too long are not checked.
  */
 function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Detail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema

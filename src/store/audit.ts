@@ -41,7 +41,9 @@ export interface Hidden {
   exceptAbout: string
 }
 
-/** Newest first. Keys are never deleted, so their labels are joined; other names are stored with the entry. */
+/**
+ * Newest first. Keys are never deleted, so their labels are joined; other names are stored with the entry.
+ */
 export function listAudit(db: Db, workspaceId: string, { after, limit }: Page, hidden?: Hidden) {
   let query = db
     .selectFrom('audit_log')

@@ -1,5 +1,5 @@
-// Online backup of an SQLite database. The backup appears under its name only when complete: it is written to a temporary
-// file, checked, and then renamed.
+// Online backup of an SQLite database. The backup appears under its name only when complete: it is written to
+// a temporary file, checked, and then renamed.
 import {
   closeSync,
   existsSync,
@@ -79,12 +79,13 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
   const written = openSync(draft, 'wx', 0o600)
   try {
     const asOf = options.clock()
-    // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after every write of
-    // a server, and might never finish.
+    // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after
+    // every write of a server, and might never finish.
     source.exec('begin')
     const schema = schemaOf(source)
     await copyPages(source, draft, written, options)
-    // As early as possible: while the read transaction is open, the server's write-ahead log cannot be truncated.
+    // As early as possible: while the read transaction is open, the server's write-ahead log cannot be
+    // truncated.
     source.exec('rollback')
     options.onCheck()
     finish(draft, schema)
@@ -141,9 +142,9 @@ function finish(draft: string, schema: number): void {
 }
 
 /**
- * Edges may have cached keys that a restored database does not have, and would skip changes whose sequence they have already
- * seen. An empty change log with a sequence far ahead makes every edge drop its cache. The nodes that run now will not exist
- * then, so revocations must not wait for them.
+ * Edges may have cached keys that a restored database does not have, and would skip changes whose sequence
+ * they have already seen. An empty change log with a sequence far ahead makes every edge drop its cache. The
+ * nodes that run now will not exist then, so revocations must not wait for them.
  */
 function resetChangeLog(database: DatabaseSync): void {
   const has = (table: string) => database.prepare('select 1 from sqlite_schema where name = ?').get(table)
@@ -152,7 +153,10 @@ function resetChangeLog(database: DatabaseSync): void {
   if (has('nodes')) database.exec('delete from nodes')
 }
 
-/** Hard link, because rename would overwrite a file created meanwhile; rename where hard links are not supported. */
+/**
+ * Hard link, because rename would overwrite a file created meanwhile; rename where hard links are not
+ * supported.
+ */
 function publish(draft: string, file: string): void {
   try {
     linkSync(draft, file)

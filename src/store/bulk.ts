@@ -1,5 +1,5 @@
-// Statements over many input rows, available as the table `input`. Built by hand: compiling thousands of values with the
-// query builder takes longer than writing them.
+// Statements over many input rows, available as the table `input`. Built by hand: compiling thousands of
+// values with the query builder takes longer than writing them.
 import { CompiledQuery, PostgresAdapter } from 'kysely'
 import type { Db } from './store.ts'
 

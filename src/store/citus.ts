@@ -1,5 +1,5 @@
-// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace; all others are small and become
-// reference tables, replicated to every worker.
+// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace; all others are small
+// and become reference tables, replicated to every worker.
 import pg from 'pg'
 import type { Tables } from './tables.ts'
 
@@ -49,7 +49,10 @@ export class DistributeError extends Error {
   override name = 'DistributeError'
 }
 
-/** A table in the metadata of Citus. Tables with a foreign key to a reference table are listed as `local` by default. */
+/**
+ * A table in the metadata of Citus. Tables with a foreign key to a reference table are listed as `local` by
+ * default.
+ */
 interface CitusTable {
   table: string
   kind: Placement | 'local'

@@ -1,7 +1,9 @@
 // The interface that both database engines implement.
 import type { Dialect } from 'kysely'
 
-/** The Kysely dialects of one connection: the same one twice on PostgreSQL, two SQLite connections otherwise. */
+/**
+ * The Kysely dialects of one connection: the same one twice on PostgreSQL, two SQLite connections otherwise.
+ */
 export interface Dialects {
   reader: Dialect
   writer: Dialect

@@ -121,7 +121,10 @@ interface LinkCount {
   most: number
 }
 
-/** Creation times of the latest links, open or ended, at most `most`. Invitations by operators are not counted. */
+/**
+ * Creation times of the latest links, open or ended, at most `most`. Invitations by operators are not
+ * counted.
+ */
 export async function recentLinkTimes(db: Db, { purpose, of, since, most }: LinkCount): Promise<number[]> {
   const rows = await db
     .selectFrom('links')

@@ -1,5 +1,5 @@
-// Schema migrations: numbered, forward only. During a rolling update two versions of the program share the database, so the
-// schema also records the oldest version that may run on it.
+// Schema migrations: numbered, forward only. During a rolling update two versions of the program share the
+// database, so the schema also records the oldest version that may run on it.
 import { type Kysely, sql } from 'kysely'
 import { DatabaseUnreachable, isRace, isUnavailable } from './db-errors.ts'
 import { core } from './migrations/0001-core.ts'
@@ -26,8 +26,8 @@ const migrations: readonly Migration[] = [
 ]
 
 /**
- * The lowest schema version a program must know to run on the latest schema. A migration that drops what older programs use
- * raises it to the first version whose program no longer uses it.
+ * The lowest schema version a program must know to run on the latest schema. A migration that drops what
+ * older programs use raises it to the first version whose program no longer uses it.
  */
 const MIN_COMPATIBLE_VERSION = 4
 
@@ -55,9 +55,9 @@ export interface NewerSchema {
 }
 
 /**
- * Migrates the schema to the latest version. A newer schema that allows this program to run is left alone. Processes that
- * start simultaneously queue on one row lock, and the later ones find nothing to do. Transient errors are retried: a race to
- * create that row, a lock timeout, a database that is still starting.
+ * Migrates the schema to the latest version. A newer schema that allows this program to run is left alone.
+ * Processes that start simultaneously queue on one row lock, and the later ones find nothing to do. Transient
+ * errors are retried: a race to create that row, a lock timeout, a database that is still starting.
  */
 export async function migrate(
   store: Store,
@@ -103,8 +103,8 @@ async function attempt(store: Store): Promise<NewerSchema | undefined> {
 }
 
 /**
- * `schema_version` is created outside the migrations, and no migration alters it: an ALTER would deadlock with the
- * processes that queue on its row.
+ * `schema_version` is created outside the migrations, and no migration alters it: an ALTER would deadlock
+ * with the processes that queue on its row.
  */
 async function prepare(store: Store): Promise<void> {
   await store.transaction(async (db) => {

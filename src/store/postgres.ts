@@ -19,7 +19,9 @@ const POOL_OPTIONS = {
   idle_in_transaction_session_timeout: 1_500,
 }
 
-/** For the control connection: its queries take a millisecond, and an outage must be detected within a lease. */
+/**
+ * For the control connection: its queries take a millisecond, and an outage must be detected within a lease.
+ */
 const CONTROL_OPTIONS = {
   application_name: 'adit control',
   max: 1,
@@ -34,7 +36,10 @@ const CONTROL_OPTIONS = {
 const CONTROL_QUERY_TIMEOUT_MS = 1_000
 
 const IS_STANDBY = { text: 'select pg_is_in_recovery() as standby', query_timeout: 1_000 }
-/** Idle sessions and those that wait for a lock. Working ones are spared: their clients may still be connected. */
+/**
+ * Idle sessions and those that wait for a lock. Working ones are spared: their clients may still be
+ * connected.
+ */
 const END_SESSIONS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
@@ -49,9 +54,10 @@ export interface PostgresEvents {
 }
 
 /**
- * A pool for requests, and a separate control connection. The control connection is queried several times a second, so it
- * is the first to detect an outage. Then even pool connections that look healthy may be dead, which a request would only
- * find out by timing out. So the pool is replaced when the control connection is lost, and again when it is back.
+ * A pool for requests, and a separate control connection. The control connection is queried several times a
+ * second, so it is the first to detect an outage. Then even pool connections that look healthy may be dead,
+ * which a request would only find out by timing out. So the pool is replaced when the control connection is
+ * lost, and again when it is back.
  */
 export function openPostgres(url: string, events: PostgresEvents, health: StorageHealth): Engine {
   /** Application names of the current pool and of replaced pools whose sessions may still exist. */
@@ -64,8 +70,8 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
   const control = openPool(url, CONTROL_OPTIONS, events)
   control.on('connect', (client) => {
     client.on('notification', events.onNotify)
-    // Queued before any other query, so that no notification is missed. Not every database and pooler supports LISTEN;
-    // without it, polling suffices.
+    // Queued before any other query, so that no notification is missed. Not every database and pooler
+    // supports LISTEN; without it, polling suffices.
     client.query(`listen ${CHANNEL}`).catch(() => {})
   })
 
@@ -75,8 +81,8 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
     isLost = lost
     pool.replace()
     if (lost) return
-    // The server does not know that connections of the replaced pool are dead. Their transactions would hold locks until
-    // the server's timeout.
+    // The server does not know that connections of the replaced pool are dead. Their transactions would hold
+    // locks until the server's timeout.
     control.query(END_SESSIONS, [names.slice(0, -1)]).catch(() => {})
     names = names.slice(-1)
   }
@@ -107,7 +113,8 @@ function openPool(url: string, options: pg.PoolConfig, { onLostConnection }: Pos
     },
   })
   pool.on('error', onLostConnection)
-  // The pool handles errors of idle clients only; an unhandled error of a checked-out client would crash the process.
+  // The pool handles errors of idle clients only; an unhandled error of a checked-out client would crash the
+  // process.
   pool.on('connect', (client) => client.on('error', onLostConnection))
   return pool
 }
@@ -122,13 +129,16 @@ async function requirePrimary(client: pg.ClientBase): Promise<void> {
 interface DiscardOptions {
   /** Called after each query: whether the connection was lost. */
   onResult?: (lost: boolean) => void
-  /** Replaces the driver's timeout, which also fires while this process is too busy to read a response that arrived. */
+  /**
+   * Replaces the driver's timeout, which also fires while this process is too busy to read a response that
+   * arrived.
+   */
   queryTimeoutMs?: number
 }
 
 /**
- * Closes a connection after a query without a response instead of returning it to the pool: a late response could be taken
- * for that of the next query.
+ * Closes a connection after a query without a response instead of returning it to the pool: a late response
+ * could be taken for that of the next query.
  */
 function discardBroken(
   pool: ClientPool,

@@ -25,8 +25,8 @@ const STATEMENTS_MAX = 200
 const WRITER_CACHE_KIB = 16_000
 
 /**
- * Two connections to one file. Reads have their own, which sees committed data and does not wait for writers. Writes queue
- * for the other one, and may wait there while another process writes.
+ * Two connections to one file. Reads have their own, which sees committed data and does not wait for writers.
+ * Writes queue for the other one, and may wait there while another process writes.
  */
 export function openSqlite(path: string, health: StorageHealth): Engine {
   prepareFile(path)

@@ -90,8 +90,8 @@ export class StorageHealth {
   }
 
   /**
-   * Rejects while there is a fault. Only a successful write probe clears it: heartbeats, which overwrite a row, succeed even
-   * on a full disk.
+   * Rejects while there is a fault. Only a successful write probe clears it: heartbeats, which overwrite a
+   * row, succeed even on a full disk.
    */
   async requireHealthy(probe: () => Promise<void>): Promise<void> {
     if (!this.#fault) return

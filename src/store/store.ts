@@ -1,5 +1,6 @@
-// All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports neither the
-// domain nor HTTP. Query functions take the database, then the workspace. `find` may return undefined, `get` throws.
+// All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports
+// neither the domain nor HTTP. Query functions take the database, then the workspace. `find` may return
+// undefined, `get` throws.
 import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { isConflict } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
@@ -20,8 +21,8 @@ export interface Connection {
   /** For reads. Writes go through `transaction`; SQLite enforces that. */
   readonly db: Db
   /**
-   * Runs the work in one transaction and retries it from the start on a serialization conflict. Inside, every query must
-   * use the given `Tx`; any other throws.
+   * Runs the work in one transaction and retries it from the start on a serialization conflict. Inside, every
+   * query must use the given `Tx`; any other throws.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
 }
@@ -33,11 +34,13 @@ export interface Store extends Connection {
   /** Wakes the processes that listen with `onNotify`. A no-op on SQLite. */
   notify(): Promise<void>
   onNotify(listener: () => void): void
-  /** Changes with every commit by any process; undefined where the engine cannot tell cheaply (PostgreSQL). */
+  /**
+   * Changes with every commit by any process; undefined where the engine cannot tell cheaply (PostgreSQL).
+   */
   dataVersion(): number | undefined
   /**
-   * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control connection, so
-   * that a busy pool does not count as an outage.
+   * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control
+   * connection, so that a busy pool does not count as an outage.
    */
   ping(): Promise<void>
   close(): Promise<void>

@@ -1,5 +1,5 @@
-// Limits on the usage that a report adds. Without them one faulty edge could fill a workspace's day to 63 bits, so that the
-// reports of all others are rejected, or slow down every report by inventing epochs.
+// Limits on the usage that a report adds. Without them one faulty edge could fill a workspace's day to 63
+// bits, so that the reports of all others are rejected, or slow down every report by inventing epochs.
 import { executeBulk } from './bulk.ts'
 import type { Tx } from './store.ts'
 import type { Counter, Day, ParsedReport } from './usage-report.ts'
@@ -25,8 +25,8 @@ export const NO_LIMIT: Totals = {
 }
 
 /**
- * Epochs of one edge in one workspace's day: enough for a restart every 15 minutes. Every report sums over them, so this
- * limits its cost.
+ * Epochs of one edge in one workspace's day: enough for a restart every 15 minutes. Every report sums over
+ * them, so this limits its cost.
  */
 const EPOCHS_MAX = 100
 
@@ -38,9 +38,9 @@ type Row<P extends string> = Record<`${P}_${(typeof figures)[number]}`, string> 
 type EdgeRow = Row<'own' | 'edge'> & Record<'epochs' | 'own_epochs', string>
 
 /**
- * Splits the counters into accepted and rejected. A counter is accepted if the edge has at most 100 epochs that day, the
- * edge's sum over them stays within `edgeMax`, and the day's sum over all edges within 63 bits. The days must be locked. A
- * counter of a known epoch that does not increase a sum is always accepted.
+ * Splits the counters into accepted and rejected. A counter is accepted if the edge has at most 100 epochs
+ * that day, the edge's sum over them stays within `edgeMax`, and the day's sum over all edges within 63 bits.
+ * The days must be locked. A counter of a known epoch that does not increase a sum is always accepted.
  */
 export async function applyLimits(
   db: Tx,

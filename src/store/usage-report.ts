@@ -35,8 +35,8 @@ export interface Day {
 }
 
 /**
- * Merges duplicates and sorts: a statement must not touch a row twice, and locking rows in one order prevents deadlocks.
- * Counters that are all zero change no total and are dropped.
+ * Merges duplicates and sorts: a statement must not touch a row twice, and locking rows in one order prevents
+ * deadlocks. Counters that are all zero change no total and are dropped.
  */
 export function normalizeReport({ counters, tunnels }: ParsedReport) {
   const merged = {

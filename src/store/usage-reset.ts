@@ -51,7 +51,8 @@ export async function resetDay(
   const counters = await count(db, sql`delete from usage_counters where ${ofDay} ${ofEdge}`)
   const minutes = await count(db, sql`delete from usage_minutes where ${inDay} ${ofEdge}`)
   if (edgeId === undefined) return { counters, minutes }
-  // Only if rows were removed: the counters of an old day may have been deleted to save space, and its sums must stay.
+  // Only if rows were removed: the counters of an old day may have been deleted to save space, and its sums
+  // must stay.
   if (counters > 0) {
     const sums = ['requests', 'bytes_in', 'bytes_out', 'events'].map(
       (column) =>

@@ -1,6 +1,6 @@
-// Usage, merged idempotently. Edges send running totals, and a counter is the maximum of the stored and the reported value:
-// repeated, late or reordered reports change nothing, and the next report makes up for a lost one. The roll-up of a day is
-// written from the counters in the same transaction, so reads are cheap.
+// Usage, merged idempotently. Edges send running totals, and a counter is the maximum of the stored and the
+// reported value: repeated, late or reordered reports change nothing, and the next report makes up for a lost
+// one. The roll-up of a day is written from the counters in the same transaction, so reads are cheap.
 import { batches, executeBulk } from './bulk.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
 import { DAY_MS } from './time.ts'
@@ -89,8 +89,8 @@ export async function findLastSeen(db: Db, workspaceId: string): Promise<number 
 }
 
 /**
- * Locks the rows by an upsert without change, including new ones, also when distributed. All reports lock in the same order,
- * so they cannot deadlock.
+ * Locks the rows by an upsert without change, including new ones, also when distributed. All reports lock in
+ * the same order, so they cannot deadlock.
  */
 const lockDays = (db: Tx, days: readonly Day[]) =>
   executeBulk(

@@ -9,7 +9,10 @@ const ID = 'write-probe'
 /** About the size of the largest usage report. Random, so that it cannot be compressed. */
 const FILLER_BYTES = 768 * 1024
 
-/** Inserts and deletes a row in a table of short-lived rows. A row left by a crash is overwritten by the next probe. */
+/**
+ * Inserts and deletes a row in a table of short-lived rows. A row left by a crash is overwritten by the next
+ * probe.
+ */
 export async function probeWrites(transaction: Transaction): Promise<void> {
   const value = randomBytes(FILLER_BYTES).toString('base64')
   await transaction((db) =>

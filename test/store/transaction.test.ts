@@ -1,5 +1,5 @@
-// Queries inside a transaction must use its connection. On another one they would not see its writes, and on PostgreSQL
-// could deadlock on the pool.
+// Queries inside a transaction must use its connection. On another one they would not see its writes, and on
+// PostgreSQL could deadlock on the pool.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inviteByOperator } from '../../src/domain/accounts.ts'

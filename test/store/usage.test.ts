@@ -224,7 +224,10 @@ interface Item {
   minute: number
 }
 
-/** The truth, written in the plainest way: maxima per edge and epoch, summed; minutes summed over edges, the largest. */
+/**
+ * The truth, written in the plainest way: maxima per edge and epoch, summed; minutes summed over edges, the
+ * largest.
+ */
 function model(items: Item[], workspace: string) {
   const mine = items.filter((item) => item.workspace === workspace)
   const days = [...new Set(mine.map((item) => item.day))].sort((a, b) => a - b)

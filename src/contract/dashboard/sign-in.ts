@@ -1,4 +1,5 @@
-// Signing in: with a password and a two-factor code, with an identity provider, or with an invitation or reset link.
+// Signing in: with a password and a two-factor code, with an identity provider, or with an invitation or
+// reset link.
 import Type from 'typebox'
 import { Email, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'

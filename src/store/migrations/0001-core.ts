@@ -48,8 +48,8 @@ export const core: Migration = ({ int64, clustered, strict }) => [
    )${strict}`,
   'create index idempotent_answers_by_age on idempotent_answers (workspace_id, created_at)',
 
-  // The primary keys of the usage tables start with the workspace, so that they can be distributed by it. They have no
-  // foreign keys, so that merging a report reads no other table.
+  // The primary keys of the usage tables start with the workspace, so that they can be distributed by it.
+  // They have no foreign keys, so that merging a report reads no other table.
   `create table usage_counters (
      workspace_id text not null,
      day ${int64} not null,

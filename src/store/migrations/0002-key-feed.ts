@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * The change log, in commit order. Its sequence comes from one row that is locked until the commit: with a database
- * sequence, numbers could become visible out of order, and readers would miss entries.
+ * The change log, in commit order. Its sequence comes from one row that is locked until the commit: with a
+ * database sequence, numbers could become visible out of order, and readers would miss entries.
  */
 export const keyFeed: Migration = ({ int64, strict }) => [
   `create table key_feed_head (

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Users and their authentication (users, identities, sessions, verifications, two_factors: columns as better-auth expects),
- * roles in workspaces (members), and invitation and reset links.
+ * Users and their authentication (users, identities, sessions, verifications, two_factors: columns as
+ * better-auth expects), roles in workspaces (members), and invitation and reset links.
  */
 export const users: Migration = ({ int64, strict }) => [
   `create table users (

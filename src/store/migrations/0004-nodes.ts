@@ -1,10 +1,12 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Nodes with a cache, and the position in the change log up to which each has read. `heard_at` is informational.
+ * Nodes with a cache, and the position in the change log up to which each has read. `heard_at` is
+ * informational.
  *
- * Change log entries get a checksum, and reference that of the previous entry: after a failover that lost the latest entries,
- * or a restore, sequence numbers are reused, and the number alone would not tell the two apart.
+ * Change log entries get a checksum, and reference that of the previous entry: after a failover that lost the
+ * latest entries, or a restore, sequence numbers are reused, and the number alone would not tell the two
+ * apart.
  */
 export const nodes: Migration = ({ int64, strict }) => [
   `create table nodes (

@@ -1,9 +1,9 @@
 import type { Migration } from './migration.ts'
 
 /**
- * On SQLite, stores usage rows in insertion order instead of primary key order, as PostgreSQL does. A report covers one day of
- * many workspaces: in primary key order each row would be on a different page, in insertion order they share a few. Columns
- * are unchanged, so older programs can run on it.
+ * On SQLite, stores usage rows in insertion order instead of primary key order, as PostgreSQL does. A report
+ * covers one day of many workspaces: in primary key order each row would be on a different page, in insertion
+ * order they share a few. Columns are unchanged, so older programs can run on it.
  */
 export const usageByArrival: Migration = ({ clustered }) => {
   if (clustered === '') return []
