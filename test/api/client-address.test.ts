@@ -7,7 +7,7 @@ import { startServing } from '../support/process.ts'
 import { caller, serve } from '../support/server.ts'
 import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
-test('an address has one form, without port, brackets, zone or mapping', () => {
+test('an address is normalized: no port, brackets, zone or mapping', () => {
   for (const [given, address] of [
     ['192.0.2.7', '192.0.2.7'],
     [' 192.0.2.7:61234', '192.0.2.7'],
@@ -34,7 +34,7 @@ test('an address has one form, without port, brackets, zone or mapping', () => {
     assert.equal(normalizeAddress(given), address, given)
 })
 
-test('addresses of IPv6 are counted by their network, those of IPv4 one by one', () => {
+test('IPv6 addresses are counted by network, IPv4 addresses one by one', () => {
   assert.equal(ipPrefix('192.0.2.7', 64), '192.0.2.7')
   assert.equal(ipPrefix('192.0.2.7', 48), '192.0.2.7')
   assert.equal(ipPrefix('2001:db8:1:2:3:4:5:6', 64), '2001:db8:1:2::/64')
@@ -47,7 +47,7 @@ test('addresses of IPv6 are counted by their network, those of IPv4 one by one',
 
 const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' }
 
-test('a proxy that sends the port, or what is no address, does not make one client many', async (t) => {
+test('a proxy that sends ports or invalid addresses does not split one client into many', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: behindProxy })
   const { email } = await addMember(server, 'Ann', 'owner')
   const attempt = (password: string, from: string) =>
@@ -86,7 +86,7 @@ test('many networks of one /48 are limited together', async (t) => {
   assert.equal(await attempt(1, 8), 401, 'the network beside it is not held up')
 })
 
-test('the access log has that form too, on the fast path and on the other', async (t) => {
+test('the access log has the normalized form, for cache hits and misses', async (t) => {
   const running = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ...behindProxy,

@@ -37,7 +37,7 @@ const kept = [
 ]
 
 for (const engine of engines)
-  test(`${engine}: a label with a character that nobody sees is 400 and the answer names the character`, async (t) => {
+  test(`${engine}: a label with an invisible character is 400 and the response names the character`, async (t) => {
     const server = await serve(t, { engine })
     for (const codePoint of refused) {
       const { status, json } = await server.post('/tokens', {
@@ -54,7 +54,7 @@ for (const engine of engines)
     }
   })
 
-test('the dashboard refuses the same in labels and in people’s names', async (t) => {
+test('the dashboard rejects the same in labels and user names', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const link = await linkFor(server, 'bob@example.com', 'member')
@@ -74,7 +74,7 @@ test('the dashboard refuses the same in labels and in people’s names', async (
   assert.deepEqual(blank.json.details, [{ path: '/body/name', message: 'must not be blank' }])
 })
 
-test('the operator’s commands refuse the same, and so does a tokens file', async (t) => {
+test('admin commands and the tokens file reject the same', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const file = join(tmpdir(), `tokens-${process.pid}.json`)
@@ -90,7 +90,7 @@ test('the operator’s commands refuse the same, and so does a tokens file', asy
   }
 })
 
-test('what a browser calls itself is shown as one line without such characters', async (t) => {
+test('a User-Agent is shown as one line without such characters', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { email } = await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url)
@@ -101,7 +101,7 @@ test('what a browser calls itself is shown as one line without such characters',
   assert.equal((await signIn(browser, email)).status, 200)
 })
 
-test('text that cannot be refused is made one clean line', () => {
+test('text that cannot be rejected is sanitized to one line', () => {
   assert.equal(cleanText(' a\u202eb\u2066\r\n c\u200b\ufeff ', 80), 'ab c')
   assert.equal(cleanText('👩‍💻 x', 80), '👩‍💻 x')
   assert.equal(cleanText('👩‍💻', 2), '👩', 'never cut so that an invisible character ends it')

@@ -67,7 +67,7 @@ const request = fc.record({
 
 for (const engine of engines)
   for (const variant of ['A', 'B'] as const)
-    test(`${engine}: variant ${variant}: every answer to a generated request is as described`, async (t) => {
+    test(`${engine}: variant ${variant}: every response to a generated request matches the OpenAPI document`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
       const other = await addWorkspace(server, 'other')
       const keys = { good: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }

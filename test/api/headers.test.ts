@@ -5,7 +5,7 @@ import { serve } from '../support/server.ts'
 
 const engine = 'sqlite'
 
-test('every answer of the API may be read by any page, has a request id and is not sniffed', async (t) => {
+test('every API response allows any origin, has a request id and disables sniffing', async (t) => {
   const { call, key } = await serve(t, { engine })
   const requests = [
     ['GET', '/workspace', key.token, 200],
@@ -34,7 +34,7 @@ test('every answer of the API may be read by any page, has a request id and is n
   assert.equal(ids.size, requests.length)
 })
 
-test('a preflight allows what the API takes', async (t) => {
+test('a preflight allows the methods and headers of the API', async (t) => {
   const { call } = await serve(t, { engine })
   const { status, headers, text } = await call('OPTIONS', '/tokens/tok_x', {
     key: null,
@@ -67,7 +67,7 @@ test('outside the API there is no cross-origin header, and unknown API paths are
     assert.equal((await fetch(url + path)).headers.get('access-control-allow-origin'), '*', path)
 })
 
-test('a request id of the caller is kept if it is harmless, and replaced if not', async (t) => {
+test('a request id of the client is kept if it is safe to log, and replaced if not', async (t) => {
   const { call } = await serve(t, { engine })
   const idFor = async (given: string) =>
     (await call('GET', '/workspace', { headers: { 'x-request-id': given } })).headers.get('x-request-id')
@@ -75,7 +75,7 @@ test('a request id of the caller is kept if it is harmless, and replaced if not'
   for (const bad of ['a b', 'a"b', '{}', 'x'.repeat(65), '\u00e9']) assert.notEqual(await idFor(bad), bad)
 })
 
-test('a reader that holds the answer is told so', async (t) => {
+test('a matching If-None-Match is 304', async (t) => {
   const server = await serve(t, { engine })
   for (const path of ['/workspace', '/tokens', '/usage', '/openapi.json']) {
     const first = await server.call('GET', path)
@@ -118,7 +118,7 @@ test('HEAD is GET without the body', async (t) => {
   assert.equal(held.status, 304)
 })
 
-test('browsers are told to stay on https where that is how they came', async (t) => {
+test('Strict-Transport-Security is sent if the base URL is https', async (t) => {
   const plain = await serve(t, { engine })
   const secure = await serve(t, { engine, env: { ADIT_BASE_URL: 'https://adit.example.com' } })
   assert.equal((await plain.call('GET', '/workspace')).headers.get('strict-transport-security'), null)
@@ -128,7 +128,7 @@ test('browsers are told to stay on https where that is how they came', async (t)
   )
 })
 
-test('a healthy server with its database says so at both addresses', async (t) => {
+test('/healthz and /readyz are 200 on a healthy server', async (t) => {
   const server = await serve(t, { engine })
   assert.deepEqual(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' })
   assert.deepEqual(await (await fetch(`${server.url}/readyz`)).json(), { status: 'ready' })

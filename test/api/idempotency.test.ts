@@ -9,7 +9,7 @@ const create = (server: TestServer, idempotencyKey: string, body: unknown = { la
 const count = async (server: TestServer) => (await server.call('GET', '/tokens')).json.tokens.length
 
 for (const engine of engines) {
-  test(`${engine}: a retry returns the first answer, to the byte, and mints nothing`, async (t) => {
+  test(`${engine}: a retry returns the first response, byte for byte, and creates nothing`, async (t) => {
     const server = await serve(t, { engine })
     const first = await create(server, 'abc')
     const again = await create(server, 'abc')
@@ -21,7 +21,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/workspace', { key: again.json.token })).status, 200)
   })
 
-  test(`${engine}: many retries at once mint one key`, async (t) => {
+  test(`${engine}: many concurrent retries create one key`, async (t) => {
     const server = await serve(t, { engine })
     const answers = await Promise.all(Array.from({ length: 12 }, () => create(server, 'at-once')))
     assert.equal(new Set(answers.map((answer) => answer.text)).size, 1, answers.map((a) => a.text).join('\n'))
@@ -39,7 +39,7 @@ for (const engine of engines) {
     assert.equal(await count(server), 2)
   })
 
-  test(`${engine}: no body, an empty one and an empty label are one and the same`, async (t) => {
+  test(`${engine}: no body, an empty body and an empty label are the same request`, async (t) => {
     const server = await serve(t, { engine })
     const first = await create(server, 'same', { label: '' })
     const bare = await server.call('POST', '/tokens', { headers: { 'idempotency-key': 'same' } })
@@ -61,7 +61,7 @@ for (const engine of engines) {
     assert.equal(kept.length, 1)
   })
 
-  test(`${engine}: nobody else gets the answer with the same Idempotency-Key`, async (t) => {
+  test(`${engine}: no other key gets the response with the same Idempotency-Key`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const mine = await create(server, 'shared')
@@ -88,7 +88,7 @@ for (const engine of engines) {
   })
 }
 
-test('an Idempotency-Key that will not do is 400; on reads the header is ignored', async (t) => {
+test('an invalid Idempotency-Key is 400; on reads the header is ignored', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   for (const value of ['', 'x'.repeat(256), 'with space', 'caf\u00e9']) {
     const { status, json } = await create(server, value)

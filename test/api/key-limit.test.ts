@@ -41,7 +41,7 @@ for (const engine of engines) {
     assert.equal((await server.post('/tokens', {})).status, 400)
   })
 
-  test(`${engine}: the dashboard and the operator are held to the limit too`, async (t) => {
+  test(`${engine}: the limit applies to the dashboard and the operator too`, async (t) => {
     const server = await serve(t, { engine, env })
     const ann = await addMember(server, 'Ann', 'owner')
     for (const status of [201, 201, 400])
@@ -57,7 +57,7 @@ for (const engine of engines) {
     assert.ok(created.stderr.includes(`adit: ${LIMIT_REACHED}`), created.stderr)
   })
 
-  test(`${engine}: creations at once on several nodes do not exceed the limit together`, async (t) => {
+  test(`${engine}: concurrent creations on several nodes do not exceed the limit together`, async (t) => {
     const limit = 12
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: String(limit) } })
     const log = createLog('silent')

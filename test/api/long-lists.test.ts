@@ -39,7 +39,7 @@ const peakBytes = (pid: number) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 for (const engine of engines) {
-  test(`${engine}: lists of any length are whole and in order, each key once`, async (t) => {
+  test(`${engine}: lists of any length are complete and in order, each key once`, async (t) => {
     const { server, ids } = await serveMany(t, engine, 2_600)
     const whole = await server.call('GET', '/tokens')
     assert.equal(whole.status, 200)
@@ -90,7 +90,7 @@ for (const engine of engines) {
     await assert.rejects(read(response), { code: 'ECONNRESET' })
   })
 
-  test(`${engine}: a workspace reads four long lists at once, however its clients leave`, async (t) => {
+  test(`${engine}: a workspace can read four long lists concurrently, however its clients disconnect`, async (t) => {
     const { server } = await serveMany(t, engine, MANY)
     const list = () => open(`${server.url}/api/v1/tokens`, server.key.token)
     const unread = await Promise.all(Array.from({ length: 4 }, list))
@@ -106,7 +106,7 @@ for (const engine of engines) {
     for (const { json } of whole) assert.equal(json.tokens.length, MANY + 1)
   })
 
-  test(`${engine}: a list that fails half-way breaks the connection`, async (t) => {
+  test(`${engine}: a list that fails midway aborts the connection`, async (t) => {
     const { server } = await serveMany(t, engine, MANY)
     const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
     assert.equal(response.statusCode, 200)
@@ -116,7 +116,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/tokens?limit=1')).status, 200)
   })
 
-  test(`${engine}: four lists of 50,000 keys at once delay nobody, and memory stays bounded`, async (t) => {
+  test(`${engine}: four concurrent lists of 50,000 keys delay no other request, and memory stays bounded`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
     const { database } = server.config
     const node = await startServing(t, {

@@ -41,7 +41,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: keys made while somebody pages neither repeat nor hide others`, async (t) => {
+  test(`${engine}: keys created while pages are read neither repeat nor hide others`, async (t) => {
     const server = await serve(t, { engine })
     await mint(server, 4)
     const before = idsOf((await server.call('GET', '/tokens')).json)
@@ -59,14 +59,14 @@ for (const engine of engines) {
     assert.deepEqual(idsOf(rest.json), whole.slice(2))
   })
 
-  test(`${engine}: another workspace's cursor opens nothing of it`, async (t) => {
+  test(`${engine}: a cursor of another workspace reveals nothing of it`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const { json } = await server.call('GET', `/tokens?cursor=${other.key.id}`)
     assert.deepEqual(idsOf(json), [server.key.id])
   })
 
-  test(`${engine}: a limit or cursor that will not do is 400`, async (t) => {
+  test(`${engine}: an invalid limit or cursor is 400`, async (t) => {
     const { call } = await serve(t, { engine })
     for (const query of [
       'limit=0',
@@ -91,7 +91,7 @@ for (const engine of engines) {
   })
 }
 
-test('behind a proxy that takes a path off, the link has it again', async (t) => {
+test('behind a proxy that strips a path prefix, links include it', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://example.com/control/' } })
   await mint(server, 1)
   const { headers } = await server.call('GET', '/tokens?limit=1')

@@ -7,7 +7,7 @@ import { engines } from '../support/databases.ts'
 import { operator, rename, serve } from '../support/server.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a missing or bad key is 401 with a message that says what is wrong`, async (t) => {
+  test(`${engine}: a missing or invalid key is 401 with a message that names the reason`, async (t) => {
     const server = await serve(t, { engine })
     const { token } = server.key
     const edge = await createEdge(server.services, operator, 'fra-1')
@@ -53,7 +53,7 @@ for (const engine of engines) {
       )
   })
 
-  test(`${engine}: a key anywhere but in the header is not looked at`, async (t) => {
+  test(`${engine}: a key outside of the header is ignored`, async (t) => {
     const { call, key } = await serve(t, { engine })
     const elsewhere = [
       ['GET', `/workspace?key=${key.token}`, {}],
@@ -66,7 +66,7 @@ for (const engine of engines) {
       assert.equal((await call(method, path, { key: null, headers })).status, 401)
   })
 
-  test(`${engine}: without a key nothing is learnt about whether the rest of the request was right`, async (t) => {
+  test(`${engine}: without a key the response does not tell whether the rest of the request was valid`, async (t) => {
     const { call } = await serve(t, { engine })
     const wrong = [
       ['GET', '/usage?days=abc', {}],
@@ -78,7 +78,7 @@ for (const engine of engines) {
       assert.equal((await call(method, path, { ...init, key: null })).status, 401, `${method} ${path}`)
   })
 
-  test(`${engine}: no such path or method is 404, with a key or without`, async (t) => {
+  test(`${engine}: an unknown path or method is 404, with a key or without`, async (t) => {
     const { call, key } = await serve(t, { engine })
     const nowhere = [
       ['GET', ''],
@@ -108,7 +108,7 @@ for (const engine of engines) {
     assert.equal(large.status, 404)
   })
 
-  test(`${engine}: a body that cannot be read is 400 and says where`, async (t) => {
+  test(`${engine}: an invalid body is 400 and names the place`, async (t) => {
     const { call } = await serve(t, { engine })
     const json = 'application/json'
     const cases: [body: string | Buffer, type: string | undefined, path: string][] = [
@@ -158,7 +158,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: where no body is taken, one that is sent is ignored`, async (t) => {
+  test(`${engine}: a body sent to an operation without one is ignored`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', {})).json
     const revoked = await server.call('DELETE', `/tokens/${made.id}`, {
@@ -168,7 +168,7 @@ for (const engine of engines) {
     assert.equal(revoked.status, 200)
   })
 
-  test(`${engine}: a failure that nobody foresaw is 500 with a request id and no more`, async (t) => {
+  test(`${engine}: an unexpected failure is 500 with a request id and nothing else`, async (t) => {
     const server = await serve(t, { engine })
     await rename(server, 'usage_days', 'usage_days_away')
     const { status, text, headers } = await server.call('GET', '/usage')
@@ -179,7 +179,7 @@ for (const engine of engines) {
   })
 }
 
-test('a limit on requests per key is off unless set, and 429 with its fields where it is', async (t) => {
+test('the rate limit per key is off by default, and 429 with its headers if set', async (t) => {
   let now = Date.parse('2026-03-01T10:00:00.000Z')
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '3' }, clock: () => now })
   const free = await serve(t, { engine: 'sqlite' })

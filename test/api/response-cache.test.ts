@@ -1,4 +1,4 @@
-// Answers that are given again from memory, without the framework: nobody can tell, except by the clock.
+// The response cache: a hit is the same as a miss.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revoke } from '../../src/domain/keys.ts'
@@ -10,10 +10,10 @@ import { startServing } from '../support/process.ts'
 import { type Answer, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** Which of the two ways an answer took: each numbers its requests under a name of its own. */
-const wayOf = ({ headers }: Answer) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
+/** Tells hits from misses: the cache and Fastify have different prefixes of request ids. */
+const sourceOf = ({ headers }: Answer) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
 
-const told = ({ status, headers, text }: Answer) => ({
+const contentOf = ({ status, headers, text }: Answer) => ({
   status,
   text,
   headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
@@ -38,27 +38,27 @@ const traffic = (server: TestServer, requests: bigint, day = startOfDay(server.s
   })
 
 for (const engine of engines) {
-  const remembered =
+  const cacheable =
     engine === 'sqlite' ? ['/workspace', '/usage?days=365', '/tokens?limit=1'] : ['/workspace']
-  for (const path of remembered)
-    test(`${engine}: ${path} is the same from memory as it was the first time, with a request id of its own`, async (t) => {
+  for (const path of cacheable)
+    test(`${engine}: ${path} is the same from the cache as the first time, with its own request id`, async (t) => {
       const server = await serve(t, { engine })
       await traffic(server, 7n)
       const first = await server.call('GET', path)
-      // Not always the next one: the node itself writes now and then.
+      // Not always the next one: the node itself commits from time to time.
       let again = first
-      await until('it comes from memory', async () => {
+      await until('a cache hit', async () => {
         again = await server.call('GET', path)
-        return wayOf(again) !== wayOf(first)
+        return sourceOf(again) !== sourceOf(first)
       })
       const third = await server.call('GET', path, { headers: { 'x-request-id': 'mine' } })
-      for (const answer of [again, third]) assert.deepEqual(told(answer), told(first))
+      for (const answer of [again, third]) assert.deepEqual(contentOf(answer), contentOf(first))
       assert.equal(third.headers.get('x-request-id'), 'mine')
       const other = await addWorkspace(server, 'other')
       assert.notEqual((await server.call('GET', path, { key: other.key.token })).text, first.text)
     })
 
-  test(`${engine}: what changes is told at once, whatever is remembered`, async (t) => {
+  test(`${engine}: a change shows immediately, whatever is cached`, async (t) => {
     const server = await serve(t, { engine })
     const { key, workspace } = await addWorkspace(server, 'new')
     const call = caller(`${server.url}/api/v1`, key.token)
@@ -77,7 +77,7 @@ for (const engine of engines) {
   })
 }
 
-test('at midnight the window moves on, whatever is remembered', async (t) => {
+test('the usage window moves at midnight, whatever is cached', async (t) => {
   let now = Date.parse('2026-03-01T23:59:59.000Z')
   const server = await serve(t, { engine: 'sqlite', clock: () => now })
   await traffic(server, 5n)
@@ -87,7 +87,7 @@ test('at midnight the window moves on, whatever is remembered', async (t) => {
   assert.equal((await server.call('GET', '/usage?days=1')).json.totalBytes, 0)
 })
 
-test('what a request asks for besides is given: nothing where it is held, no body for HEAD, 400 for two hosts', async (t) => {
+test('conditional requests, HEAD and requests with two hosts are not served from the cache', async (t) => {
   const { call, key, url } = await serve(t, { engine: 'sqlite' })
   for (let turn = 0; turn < 3; turn++) await call('GET', '/workspace')
   const { headers } = await call('GET', '/workspace')
@@ -97,31 +97,31 @@ test('what a request asks for besides is given: nothing where it is held, no bod
   assert.deepEqual([head.status, head.text, head.headers.get('etag')], [200, '', etag])
   const { sendRaw } = await import('../support/raw.ts')
   const raw = (head: string) =>
-    sendRaw(url, `GET /api/v1/workspace HTTP/1.1\r\n${head}Authorization: Bearer ${key.token}\r\n\r\n`)
+    sendRaw(url, `GET /api/v1/workspace HTTP/1.1\r\n${head}Authorization: Bearer ${key.token}\r\n\r\n`, 500)
   assert.equal((await raw('Host: adit\r\n')).status, 200)
   assert.equal((await raw('Host: adit\r\nHost: other\r\n')).status, 400)
   assert.equal((await raw('')).status, 400)
 })
 
-test('addresses that could be made up without end are not remembered, nor is who wants to leave answered from memory', async (t) => {
+test('long URLs are not cached, and a request with Connection: close is not served from the cache', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ordinary = wayOf(await server.call('GET', '/workspace'))
-  await until('it comes from memory', async () => wayOf(await server.call('GET', '/workspace')) !== ordinary)
+  const miss = sourceOf(await server.call('GET', '/workspace'))
+  await until('a cache hit', async () => sourceOf(await server.call('GET', '/workspace')) !== miss)
   for (let turn = 0; turn < 5; turn++) {
     const long = await server.call('GET', `/workspace?${'x'.repeat(300)}=1`)
-    const leaving = await server.call('GET', '/workspace', { headers: { connection: 'close' } })
-    for (const answer of [long, leaving]) assert.deepEqual([answer.status, wayOf(answer)], [200, ordinary])
+    const closing = await server.call('GET', '/workspace', { headers: { connection: 'close' } })
+    for (const answer of [long, closing]) assert.deepEqual([answer.status, sourceOf(answer)], [200, miss])
   }
 })
 
-test('where requests are limited, every one counts', async (t) => {
+test('with a rate limit, every request counts', async (t) => {
   const { call } = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '4' } })
   const statuses = []
   for (let turn = 0; turn < 6; turn++) statuses.push((await call('GET', '/workspace')).status)
   assert.deepEqual(statuses, [200, 200, 200, 200, 429, 429])
 })
 
-test('the log tells of both ways alike, and hides a key that was given as a request id', async (t) => {
+test('hits and misses are logged alike, and a key sent as a request id is masked', async (t) => {
   const { createDatabase } = await import('../support/databases.ts')
   const running = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),

@@ -17,7 +17,7 @@ const keyRow = (server: TestServer, id: string) =>
   server.services.store.db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
 
 for (const engine of engines) {
-  test(`${engine}: a created key is 201 with id, token, label and createdAt, and works at once`, async (t) => {
+  test(`${engine}: a created key is 201 with id, token, label and createdAt, and works immediately`, async (t) => {
     const server = await serve(t, { engine })
     const { status, json, headers } = await server.post('/tokens', { label: 'ci' })
     assert.equal(status, 201)
@@ -77,7 +77,7 @@ for (const engine of engines) {
     assert.equal((await server.call('POST', '/tokens')).json.label, '')
   })
 
-  test(`${engine}: a label that will not do is 400 and names the place`, async (t) => {
+  test(`${engine}: an invalid label is 400 and names the field`, async (t) => {
     const server = await serve(t, { engine })
     const refused = [
       'x'.repeat(81),
@@ -103,7 +103,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/tokens')).json.tokens.length, 1)
   })
 
-  test(`${engine}: members of the body that the contract does not name never reach the store`, async (t) => {
+  test(`${engine}: undeclared properties of the body never reach the store`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const body =
@@ -124,7 +124,7 @@ for (const engine of engines) {
     assert.equal(theirs.json.tokens.length, 1)
   })
 
-  test(`${engine}: a revoked key is refused on the very next request and stays in the list`, async (t) => {
+  test(`${engine}: a revoked key is rejected on the very next request and stays in the list`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', { label: 'gone' })).json
     const revoked = await server.call('DELETE', `/tokens/${made.id}`)
@@ -180,7 +180,7 @@ for (const engine of engines) {
     assert.equal((await auditOf(server, made.id)).length, 2)
   })
 
-  test(`${engine}: another workspace's key looks exactly like one that never was`, async (t) => {
+  test(`${engine}: another workspace's key looks exactly like one that does not exist`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const theirs = await server.call('DELETE', `/tokens/${other.key.id}`)
@@ -225,7 +225,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/workspace')).status, 401)
   })
 
-  test(`${engine}: of many who revoke one key at once, exactly one succeeds`, async (t) => {
+  test(`${engine}: of many concurrent revocations of one key, exactly one succeeds`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', {})).json
     const answers = await Promise.all(
@@ -246,7 +246,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: where the audit row cannot be written, nothing is created or revoked`, async (t) => {
+  test(`${engine}: if the audit row cannot be written, nothing is created or revoked`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', { label: 'before' })).json
     await rename(server, 'audit_log', 'audit_log_away')
@@ -315,7 +315,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/tokens')).json.tokens.length, 1)
   })
 
-  test(`${engine}: a revocation by the operator holds on the next request`, async (t) => {
+  test(`${engine}: a revocation by the operator is effective on the next request`, async (t) => {
     const server = await serve(t, { engine })
     await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, server.key.id)
     assert.equal((await server.call('GET', '/tokens')).status, 401)

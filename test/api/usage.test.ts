@@ -125,7 +125,7 @@ for (const engine of engines) {
       assert.deepEqual(json, expected[variant])
     })
 
-  test(`${engine}: the window is the last days of UTC including today, 30 unless said otherwise`, async (t) => {
+  test(`${engine}: the window is the last UTC days including today, 30 by default`, async (t) => {
     let now = NOW
     const server = await serve(t, { engine, clock: () => now })
     const daysOf = async (query: string) =>
@@ -150,7 +150,7 @@ for (const engine of engines) {
     assert.deepEqual(await daysOf('?days=1'), ['2028-02-29T00:00:00.000Z'])
   })
 
-  test(`${engine}: lastSeen is the last traffic ever, be it before the window`, async (t) => {
+  test(`${engine}: lastSeen is the last traffic ever, even before the window`, async (t) => {
     const server = await serve(t, { engine, clock: () => NOW })
     await report(server, { day: TODAY - 300 * DAY_MS, bytesIn: 1n, lastSeen: TODAY - 300 * DAY_MS + 5 })
     await report(server, { day: TODAY, lastSeen: null })
@@ -171,7 +171,7 @@ for (const engine of engines) {
     assert.match(text, new RegExp(`"bytes":${huge + 2n}[,}]`))
   })
 
-  test(`${engine}: a window of days that is no plain number from 1 to 365 is 400`, async (t) => {
+  test(`${engine}: days other than an integer from 1 to 365 is 400`, async (t) => {
     const { call } = await serve(t, { engine })
     const refused = [
       'days=0',

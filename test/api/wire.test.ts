@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 const HEAD = 'Host: adit\r\nConnection: close\r\n'
 
-test('what is no proper HTTP request is 400 in the usual form, and disconnected', async (t) => {
+test('a malformed HTTP request is 400 in the usual form, and the connection is closed', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite' })
   const auth = `Authorization: Bearer ${key.token}\r\n`
   const requests = {
@@ -39,7 +39,7 @@ test('what is no proper HTTP request is 400 in the usual form, and disconnected'
   }
 })
 
-test('odd but lawful HTTP is answered like any other', async (t) => {
+test('unusual but valid HTTP is served', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite' })
   const auth = `Authorization: Bearer ${key.token}\r\n`
   const requests = {
@@ -58,7 +58,7 @@ test('odd but lawful HTTP is answered like any other', async (t) => {
   }
 })
 
-test('two keys in one request are no key', async (t) => {
+test('two keys in one request are rejected', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite' })
   const auth = `Authorization: Bearer ${key.token}\r\n`
   const { status } = await sendRaw(url, `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}${auth}\r\n`)
@@ -74,7 +74,7 @@ test('methods that HTTP knows and the API does not are 404', async (t) => {
   }
 })
 
-test('a request hidden behind two lengths never becomes one', async (t) => {
+test('a request smuggled behind two Content-Lengths is not processed', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const inner = `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
   await sendRaw(
@@ -86,7 +86,7 @@ test('a request hidden behind two lengths never becomes one', async (t) => {
   assert.equal((await call('GET', '/workspace')).status, 200)
 })
 
-test('a request followed by a malformed one is answered, then the malformed one with 400', async (t) => {
+test('a request followed by a malformed one gets its response, then the malformed one 400', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const request = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
   const { head, body } = await sendRaw(url, `${request}GARBAGE\r\n\r\n`)
@@ -98,7 +98,7 @@ test('a request followed by a malformed one is answered, then the malformed one 
   assert.equal((await call('GET', '/tokens')).json.tokens.length, 2)
 })
 
-test('every request of a connection gets its own answer, and only its own', async (t) => {
+test('every request of a connection gets its own response, and only its own', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
   const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
@@ -153,7 +153,7 @@ test('a response in progress is sent whole although CONNECT follows', async (t) 
   assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 404], 0])
 })
 
-test('clients that send without end and read nothing cost little and stop nobody', async (t) => {
+test('clients that send endlessly and read nothing use little memory and block no others', async (t) => {
   const { url, call } = await serve(t, { engine: 'sqlite' })
   const before = process.memoryUsage().rss
   const one = 'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n'
@@ -176,7 +176,7 @@ test('clients that send without end and read nothing cost little and stop nobody
   assert.ok(grownMiB < 500, `grew by ${grownMiB} MiB`)
 })
 
-test('whoever sends slowly is cut off in time while others are served', { timeout: 60_000 }, async (t) => {
+test('slow senders are disconnected in time while others are served', { timeout: 60_000 }, async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const began = performance.now()
   const silent = sendRaw(url, '', 30_000)

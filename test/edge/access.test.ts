@@ -15,7 +15,7 @@ const bodies: Record<string, string> = {
 }
 
 for (const engine of engines) {
-  test(`${engine}: every operation for edges admits a good edge, and nobody else`, async (t) => {
+  test(`${engine}: every edge operation accepts a valid edge, and no other caller`, async (t) => {
     const server = await serve(t, { engine })
     const good = await addEdge(server)
     const revoked = await addEdge(server, 'gone')
@@ -54,7 +54,7 @@ for (const engine of engines) {
       }
   })
 
-  test(`${engine}: a revoked edge is refused on the very next request`, async (t) => {
+  test(`${engine}: a revoked edge is rejected on the very next request`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     assert.equal((await edge.verify(server.key.token)).status, 200)
@@ -65,7 +65,7 @@ for (const engine of engines) {
   })
 }
 
-test('what is no path of the edges’ side is 404 in JSON', async (t) => {
+test('an unknown path of the edge API is 404 in JSON', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   for (const [method, path] of [

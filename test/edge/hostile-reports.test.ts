@@ -1,4 +1,4 @@
-// Reports that are as large as a report may be and wrong in every way: refused soon, and nobody else waits.
+// Invalid reports of the maximum size are rejected quickly and delay no other request.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { populate } from '../support/clients.ts'
@@ -6,6 +6,7 @@ import { createDatabase } from '../support/databases.ts'
 import { assertUndelayed } from '../support/latency.ts'
 import { startServing } from '../support/process.ts'
 import { addEdge, caller, serve } from '../support/server.ts'
+import { counter } from '../support/usage.ts'
 
 const BYTES = 4 * 1024 * 1024 - 100
 const AT_ONCE = 4
@@ -21,16 +22,7 @@ function fill(part: (index: number) => string, open: string, close: string): str
   }
 }
 
-const item = (given: object) =>
-  JSON.stringify({
-    workspace: 'acme',
-    day: '2026-03-01',
-    requests: 0,
-    bytesIn: 0,
-    bytesOut: 0,
-    events: 0,
-    ...given,
-  })
+const item = (given: object) => JSON.stringify(counter(given))
 
 const counters = (part: (index: number) => string) => fill(part, '{"epoch":"e","counters":[', ']}')
 const depth = Math.floor(BYTES / 12)
@@ -58,7 +50,7 @@ const bodies: Record<string, string> = {
   ).join(',')}]}`,
 }
 
-test('reports of 4 MiB that are wrong in any way delay nobody, four of them at once', async (t) => {
+test('four concurrent invalid reports of 4 MiB delay no other request', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const secrets = await populate(database)
   const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
@@ -79,7 +71,7 @@ test('reports of 4 MiB that are wrong in any way delay nobody, four of them at o
     )
 })
 
-test('the first 20 mistakes of a report are told, each with its place', async (t) => {
+test('the first 20 errors of a report are returned, each with its place', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const good = JSON.parse(item({}))
@@ -92,7 +84,7 @@ test('the first 20 mistakes of a report are told, each with its place', async (t
   )
 })
 
-test('a list with too many items is refused for that, whatever the items are', async (t) => {
+test('a list with too many items is rejected, whatever the items are', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const { json } = await edge.report({ epoch: 'e', tunnels: Array(5_001).fill(7) })

@@ -91,7 +91,7 @@ for (const engine of engines) {
     t.diagnostic(`heard at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
   })
 
-  test(`${engine}: one made by the operator in another process reaches it within a second too`, async (t) => {
+  test(`${engine}: a revocation by the operator in another process reaches it within a second too`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
     await json('admin', 'workspace', 'create', 'acme')
@@ -122,7 +122,7 @@ for (const engine of engines) {
     assert.deepEqual(ids, [2, 3, 4])
   })
 
-  test(`${engine}: a fresh stream begins with the latest revocations, and says where they end`, async (t) => {
+  test(`${engine}: a new stream begins with the latest revocations, and marks their end`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
@@ -139,7 +139,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: a cursor too old, or from another database, is told to forget everything`, async (t) => {
+  test(`${engine}: an outdated cursor, or one of another database, gets a reset event`, async (t) => {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
     const edge = await addEdge(server)
@@ -192,7 +192,7 @@ test('an edge that is revoked while it connects is not left listening', async (t
   const { signal: closing } = new AbortController()
   const events = keyChanges(follower, {
     id: 'edge_1',
-    isStillGood: async () => false,
+    isStillValid: async () => false,
     after: undefined,
     closing,
   })
@@ -212,7 +212,7 @@ test('a comment comes within 5 seconds, and a stop ends the stream', async (t) =
   await stream.until(() => stream.isOver())
 })
 
-test('a Last-Event-ID that is none is 400', async (t) => {
+test('an invalid Last-Event-ID is 400', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   for (const id of ['', 'abc', '-1', '1.5', '1-x', `${'9'.repeat(16)}-`]) {

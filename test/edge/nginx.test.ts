@@ -9,7 +9,7 @@ import { nginx, startNginx } from '../support/nginx.ts'
 import { freePort } from '../support/ports.ts'
 import { addEdge, serve } from '../support/server.ts'
 
-test('nginx admits a good key, refuses a revoked one, and lets nobody through without Adit', async (t) => {
+test('nginx accepts a valid key, rejects a revoked one, and lets no request through without Adit', async (t) => {
   if (!nginx) return t.skip('nginx is not installed here')
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)

@@ -34,7 +34,7 @@ async function open(t: Test, url: string, token: string) {
   }
 }
 
-test('an edge with too many streams loses the oldest, and is told so; the others go on', async (t) => {
+test('an edge with too many streams loses the oldest, with a reason; the others go on', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const [edge, other] = [await addEdge(server, 'busy'), await addEdge(server, 'other')]
   const unrelated = await open(t, server.url, other.token)
@@ -69,7 +69,7 @@ test('an edge is not locked out by streams that it no longer reads', async (t) =
   await until('it is caught up', () => stream.received().includes('id: '))
 })
 
-test('a full node refuses further edges until a stream ends, and still serves those it has', async (t) => {
+test('a full node rejects further edges until a stream ends, and still serves the others', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const streams: Awaited<ReturnType<typeof open>>[] = []
   const edges = []

@@ -71,7 +71,7 @@ async function prepare(server: TestServer) {
 }
 
 for (const engine of engines) {
-  test(`${engine}: frp logs in whoever has a good key, and goes on until it is revoked`, async (t) => {
+  test(`${engine}: frp accepts a valid key until it is revoked`, async (t) => {
     const server = await serve(t, { engine })
     const { key, other, ask } = await prepare(server)
     const later = {
@@ -109,7 +109,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: a proxy of frp gets host names of its workspace and no others`, async (t) => {
+  test(`${engine}: an frp proxy gets host names of its workspace and no others`, async (t) => {
     const server = await serve(t, { engine })
     const { key, base, ask } = await prepare(server)
     const content = proxy(key.token, { subdomain: 'my-app', custom_domains: null, locations: null })
@@ -144,7 +144,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: whatever frp is answered is 200 with a reason, also where the edge or the request is no good`, async (t) => {
+  test(`${engine}: every response to frp is 200 with a reason, even for an invalid edge or request`, async (t) => {
     const server = await serve(t, { engine })
     const { edge, key, ask } = await prepare(server)
     assert.match(
@@ -168,7 +168,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: sish admits a good key, and nobody as another workspace`, async (t) => {
+  test(`${engine}: sish accepts a valid key, and only for its workspace`, async (t) => {
     const server = await serve(t, { engine })
     const { edge, key, other, slug } = await prepare(server)
     const status = async (body: unknown, credential = edge.token) =>
@@ -190,7 +190,7 @@ for (const engine of engines) {
   })
 }
 
-test('a credential in a path is in no line of the log, however the path goes on or is written', async (t) => {
+test('a credential in a path is never logged, however the path continues or is encoded', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   const server = await startServing(t, env)
   const credential = (await run(t, ['admin', 'edge', 'create', 'frp-1'], env)).stdout.trim()

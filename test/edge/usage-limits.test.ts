@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { mergeReport } from '../../src/store/usage.ts'
 import { engines } from '../support/databases.ts'
 import { addEdge, addWorkspace, serve, type TestServer } from '../support/server.ts'
+import { counter } from '../support/usage.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
@@ -12,23 +13,13 @@ const DAY = Date.parse('2026-03-01')
 const BYTES_MAX = 10_800_000_000_000
 const REQUESTS_MAX = BYTES_MAX / 100
 
-const counter = (given: object) => ({
-  workspace: 'acme',
-  day: '2026-03-01',
-  requests: 0,
-  bytesIn: 0,
-  bytesOut: 0,
-  events: 0,
-  ...given,
-})
-
 const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_large' })
 
 const totalOf = async (server: TestServer, key = server.key.token) =>
   (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
 
 for (const engine of engines) {
-  test(`${engine}: an absurd item is refused alone, and the rest of the report is kept`, async (t) => {
+  test(`${engine}: an implausible item is rejected alone, and the rest of the report is accepted`, async (t) => {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const edge = await addEdge(server)
     const other = await addWorkspace(server, 'other')
@@ -64,7 +55,7 @@ for (const engine of engines) {
     assert.equal(await totalOf(server), 2 * BYTES_MAX + 5)
   })
 
-  test(`${engine}: epochs that are reported at once do not pass the limit together`, async (t) => {
+  test(`${engine}: concurrently reported epochs do not exceed the limit together`, async (t) => {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const edge = await addEdge(server)
     const share = BYTES_MAX / 4
@@ -116,7 +107,7 @@ for (const engine of engines) {
     assert.equal(await totalOf(server), 99 + 5 + 20)
   })
 
-  test(`${engine}: epochs that are reported at once do not pass 100 together`, async (t) => {
+  test(`${engine}: concurrently reported epochs do not exceed 100 together`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
     const answers = await Promise.all(
@@ -129,7 +120,7 @@ for (const engine of engines) {
     assert.equal(await totalOf(server), 100)
   })
 
-  test(`${engine}: a day that is full to 63 bits refuses its own items, and no others`, async (t) => {
+  test(`${engine}: a day at the 63-bit maximum rejects its own items, and no others`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
     const other = await addWorkspace(server, 'other')

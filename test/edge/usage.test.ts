@@ -9,22 +9,13 @@ import { DAY_MS } from '../../src/store/time.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { addEdge, addWorkspace, caller, serve } from '../support/server.ts'
+import { counter } from '../support/usage.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
 
-const counter = (given: object) => ({
-  workspace: 'acme',
-  day: '2026-03-01',
-  requests: 0,
-  bytesIn: 0,
-  bytesOut: 0,
-  events: 0,
-  ...given,
-})
-
 for (const engine of engines) {
-  test(`${engine}: a report is acknowledged and shows at once, in every figure of both variants`, async (t) => {
+  test(`${engine}: a report is acknowledged and visible immediately, in every figure of both variants`, async (t) => {
     for (const variant of ['A', 'B']) {
       const server = await serve(t, { engine, clock, env: { ADIT_API_VARIANT: variant } })
       const edge = await addEdge(server)
@@ -60,7 +51,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: what cannot be taken is refused item by item, and the rest is kept`, async (t) => {
+  test(`${engine}: unacceptable items are rejected one by one, and the rest is accepted`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
     const { json } = await edge.report({
@@ -98,7 +89,7 @@ for (const engine of engines) {
     assert.equal(usage.peakTunnels, 1)
   })
 
-  test(`${engine}: a report that is malformed anywhere is refused whole, and the place is named`, async (t) => {
+  test(`${engine}: a malformed report is rejected as a whole, and the place is named`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
     const good = counter({ bytesIn: 7 })
@@ -145,7 +136,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/usage')).json.totalBytes, 7)
   })
 
-  test(`${engine}: dropped, repeated, reordered and doubled reports end in the truth, to the byte`, async (t) => {
+  test(`${engine}: dropped, repeated, reordered and duplicated reports result in exact totals`, async (t) => {
     const server = await serve(t, { engine, clock })
     const b = await serveBesides(t, server)
     const edges = [await addEdge(server, 'one'), await addEdge(server, 'two')] as const
@@ -246,7 +237,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/usage?days=1')).json.peakTunnels, 11)
   })
 
-  test(`${engine}: a late report changes a past day rightly`, async (t) => {
+  test(`${engine}: a late report updates a past day correctly`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
     const day = new Date(NOW - 20 * DAY_MS).toISOString().slice(0, 10)

@@ -5,7 +5,7 @@ import { engines } from '../support/databases.ts'
 import { addEdge, serve } from '../support/server.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a good key is valid, with its workspace, in both variants of the public API`, async (t) => {
+  test(`${engine}: a valid key is returned with its workspace, in both variants of the public API`, async (t) => {
     for (const variant of ['A', 'B']) {
       const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_API_VARIANT: variant }
       const server = await serve(t, { engine, env })
@@ -18,7 +18,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: a key that is not good is an answer, with the reason`, async (t) => {
+  test(`${engine}: an invalid key is a verdict with a reason, not an error`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const revoked = (await server.post('/tokens', {})).json
@@ -36,7 +36,7 @@ for (const engine of engines) {
     assert.deepEqual((await edge.verify(revoked.token)).json, { valid: false, reason: 'revoked' })
   })
 
-  test(`${engine}: asking counts as a use of the key`, async (t) => {
+  test(`${engine}: a verification counts as a use of the key`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const made = (await server.post('/tokens', {})).json
@@ -50,7 +50,7 @@ for (const engine of engines) {
     assert.ok(used)
   })
 
-  test(`${engine}: a proxy that asks before it forwards gets 204 and whose the key is, or 401`, async (t) => {
+  test(`${engine}: forward authentication gets 204 with the workspace and key, or 401`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const ask = (authorization?: string) =>
@@ -78,7 +78,7 @@ for (const engine of engines) {
   })
 }
 
-test('a question that cannot be read is 400', async (t) => {
+test('a malformed verification request is 400', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   for (const body of ['{}', '{"key":7}', '{"key":null}', `{"key":"${'x'.repeat(201)}"}`, '[]', '{'])

@@ -7,7 +7,7 @@ import { populate, startClients } from '../support/clients.ts'
 import { createDatabase } from '../support/databases.ts'
 import { startServing } from '../support/process.ts'
 
-test('40001: on a database that insists on serialisable transactions all comes through, exactly once', async (t) => {
+test('40001: with serializable transactions every request succeeds, exactly once', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const secrets = await populate(database)
   const operator = new pg.Client(database)

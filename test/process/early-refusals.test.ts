@@ -49,11 +49,11 @@ async function assertReadable(
       }
 }
 
-test('fetch reads the response to a body that is refused early, whatever its size', async (t) => {
+test('fetch reads the response to a body that is rejected early, whatever its size', async (t) => {
   await assertReadable(await start(t), ROUNDS)
 })
 
-test('also while the server is about to stop and closes each connection', async (t) => {
+test('so it does while the server drains and closes each connection', async (t) => {
   const serving = await start(t, { ADIT_STOP_DELAY: '300' })
   serving.child.kill('SIGTERM')
   await until('it says so', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
@@ -116,7 +116,7 @@ test('so does a client that sends its next request while the server closes the c
   }
 })
 
-test('a refused body of a known, moderate length does not cost the client its connection', async (t) => {
+test('a rejected body of known, moderate length does not close the connection', async (t) => {
   const { url, token } = await start(t)
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -133,7 +133,7 @@ test('a refused body of a known, moderate length does not cost the client its co
   assert.equal(JSON.parse(answers.slice(answers.lastIndexOf('{"tokens"'))).tokens.length, 1)
 })
 
-test('a refused client that sends without end is cut off, and its bytes are not interpreted', async (t) => {
+test('a rejected client that sends endlessly is disconnected, and its bytes are not interpreted', async (t) => {
   const { url, token } = await start(t)
   const { hostname, port } = new URL(url)
   const create = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${token}\r\n\r\n`

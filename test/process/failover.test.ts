@@ -52,7 +52,7 @@ test('failover: nothing acknowledged is lost, nothing is done twice, and the nod
   await end(performance.now())
 })
 
-test('failover while nobody closes the connections to the old primary: back within 2 s all the same', async (t) => {
+test('failover without closed connections to the old primary: service within 2 s too', async (t) => {
   const { primary, standby, relay, end } = await begin(t)
   relay.forget()
   await primary.stop('kill')
@@ -61,7 +61,7 @@ test('failover while nobody closes the connections to the old primary: back with
   await end(performance.now())
 })
 
-test('while the address leads to a standby that is not promoted yet: 503, no revoked key is taken, then service', async (t) => {
+test('while the address resolves to a standby that is not promoted: 503, no revoked key is accepted, then service', async (t) => {
   const { primary, standby, relay, urls, clients, end } = await begin(t)
   relay.lead(standby.url)
   await primary.stop('kill')

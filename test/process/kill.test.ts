@@ -8,7 +8,7 @@ import { type Answer, caller } from '../support/server.ts'
 const WRITERS = 6
 
 for (const engine of engines)
-  test(`${engine}: kill -9 while keys are made and revoked loses nothing that was acknowledged`, async (t) => {
+  test(`${engine}: kill -9 while keys are created and revoked loses nothing acknowledged`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const made = await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)

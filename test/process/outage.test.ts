@@ -28,7 +28,7 @@ async function begin(t: TestContext) {
 }
 
 for (const how of ['fast', 'kill'] as const)
-  test(`PostgreSQL stopped (${how}) and started again: 503 at once meanwhile, then all is as before`, async (t) => {
+  test(`PostgreSQL stopped (${how}) and started again: 503 immediately meanwhile, then service as before`, async (t) => {
     const { cluster, database, node, clients, statusOf } = await begin(t)
     await cluster.stop(how)
     const gone = performance.now()
@@ -47,7 +47,7 @@ for (const how of ['fast', 'kill'] as const)
     assert.equal((await node.ended).code, 0)
   })
 
-test('a PostgreSQL that hangs is 503 in time, then all is as before, and a stop does not wait for it', async (t) => {
+test('while PostgreSQL hangs, requests get 503 in time, then service as before, and a stop does not wait for it', async (t) => {
   const { cluster, database, node, clients, statusOf } = await begin(t)
   cluster.freeze()
   await sleep(4_000)
@@ -64,7 +64,7 @@ test('a PostgreSQL that hangs is 503 in time, then all is as before, and a stop 
   cluster.thaw()
 })
 
-test('a server that starts before its PostgreSQL waits for it and says so', async (t) => {
+test('a server that starts before its PostgreSQL waits for it and logs that', async (t) => {
   const cluster = await createCluster()
   atEnd(t, () => cluster.remove())
   const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0', ADIT_SECRET: SECRET }

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 const NODES = 3
 
-test('a restart of every node, one after the other and under load, fails not one request', async (t) => {
+test('a rolling restart of every node under load fails no request', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const secrets = await populate(database)
   const start = (port: number) =>

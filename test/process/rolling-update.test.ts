@@ -15,7 +15,7 @@ const EXPANSION = [
   'create index audit_log_by_subject on audit_log (subject_id)',
 ]
 
-test('while the schema is expanded under load every answer is right; a node restarts on it, unless it is told not to', async (t) => {
+test('while the schema is expanded under load every response is right; an old node restarts on it if it is compatible', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const secrets = await populate(database)
   const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'warn' }

@@ -8,7 +8,7 @@ import { createDatabase } from '../support/databases.ts'
 import { root, startProcess } from '../support/process.ts'
 import { openBrowser, PASSWORD } from '../support/users.ts'
 
-test('sign-in is loaded before anybody asks for it, and after the server listens', async (t) => {
+test('sign-in is loaded before its first use, and after the server listens', async (t) => {
   const env = {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_PORT: '0',
@@ -34,7 +34,7 @@ test('sign-in is loaded before anybody asks for it, and after the server listens
   assert.ok(lineOf('sign-in loaded') < lineOf('/dashboard/api'), 'no request had to wait for it')
 })
 
-test('a server that is stopped before it has loaded sign-in stops at once', async (t) => {
+test('a server that is stopped before it has loaded sign-in stops immediately', async (t) => {
   const env = {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_PORT: '0',
@@ -48,7 +48,7 @@ test('a server that is stopped before it has loaded sign-in stops at once', asyn
   assert.doesNotMatch(stderr, /failed to load/)
 })
 
-test('the bundle holds what signing in needs, instead of hundreds of files', () => {
+test('the bundle contains the sign-in code, instead of hundreds of files', () => {
   execFileSync(process.execPath, [join(root, 'scripts/bundle.ts')])
   const seen = new Set<string>()
   const packages = new Set<string>()

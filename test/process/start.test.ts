@@ -9,7 +9,7 @@ import { startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 import { openBrowser, PASSWORD } from '../support/users.ts'
 
-test('an empty SQLite database is given a workspace, a key and a link, shown once, which work when pasted', async (t) => {
+test('an empty SQLite database gets a workspace, a key and a link, shown once, which work when pasted', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const env = { ADIT_DATABASE_URL: database, ADIT_PORT: '0' }
   const first = startProcess(t, ['serve'], env)
@@ -53,7 +53,7 @@ test('an empty PostgreSQL is left to the operator', async (t) => {
   assert.equal(serving.token, undefined)
 })
 
-test('the database, its folder and the secret beside it are made for their owner alone', async (t) => {
+test('the database, its folder and the secret are created with access for their owner only', async (t) => {
   const path = (await createDatabase(t, 'sqlite'))
     .replace('sqlite:', '')
     .replace('adit.db', 'new/folder/adit.db')
@@ -64,7 +64,7 @@ test('the database, its folder and the secret beside it are made for their owner
     assert.equal(statSync(file).mode & 0o777, 0o600, file)
 })
 
-test('no secret that anybody sends gets into the log, wherever they put it', async (t) => {
+test('no secret in any part of a request is logged', async (t) => {
   const serving = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_LOG_LEVEL: 'trace',
@@ -95,7 +95,7 @@ test('no secret that anybody sends gets into the log, wherever they put it', asy
 })
 
 for (const engine of engines)
-  test(`${engine}: four nodes that start at once on an empty database all come up, and it is prepared once`, async (t) => {
+  test(`${engine}: four nodes that start concurrently on an empty database all start, and it is prepared once`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createDatabase(t, engine) }
     const nodes = await Promise.all(Array.from({ length: 4 }, () => startServing(t, env)))
     for (const { url } of nodes) assert.equal((await fetch(`${url}/readyz`)).status, 200)

@@ -13,7 +13,7 @@ import { caller } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 for (const engine of engines) {
-  test(`${engine}: SIGTERM under load fails no request that was begun, and leaves with 0`, async (t) => {
+  test(`${engine}: SIGTERM under load fails no request in progress, and exits with 0`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const token = (await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)).stdout.trim()
@@ -51,7 +51,7 @@ for (const engine of engines) {
   })
 }
 
-test('a request that is half sent when the stop comes is still answered', async (t) => {
+test('a request that is partially sent at the stop still gets its response', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
@@ -76,7 +76,7 @@ test('a request that is half sent when the stop comes is still answered', async 
   assert.equal((await serving.ended).code, 0)
 })
 
-test('refused clients that keep their connections open do not hold up a stop', async (t) => {
+test('rejected clients that keep their connections open do not delay a stop', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
@@ -103,7 +103,7 @@ test('refused clients that keep their connections open do not hold up a stop', a
   assert.equal(code, 0)
 })
 
-test('a Ctrl-C that npm hands on a second time is one wish to stop', async (t) => {
+test('a Ctrl-C that npm forwards a second time counts once', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const serving = await startServing(t, env)
   await caller(serving.api, serving.token as string)('GET', '/workspace')
@@ -115,7 +115,7 @@ test('a Ctrl-C that npm hands on a second time is one wish to stop', async (t) =
   assert.ok(key.lastUsedAt, 'what was pending was written')
 })
 
-test('from the moment a stop is asked for, /readyz says so', async (t) => {
+test('/readyz is 503 as soon as a stop is requested', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
@@ -129,7 +129,7 @@ test('from the moment a stop is asked for, /readyz says so', async (t) => {
   assert.equal((await serving.ended).code, 0)
 })
 
-test('in the delay before a stop all are served, streams too, and told to let go; asking again ends it', async (t) => {
+test('during the stop delay requests and streams are served, with Connection: close; a second signal ends it', async (t) => {
   const env = {
     ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'),
     ADIT_LOG_LEVEL: 'silent',
@@ -162,7 +162,7 @@ test('in the delay before a stop all are served, streams too, and told to let go
   await streamEnded
 })
 
-test('a log that nobody reads holds up no request and no stop', async (t) => {
+test('an unread log delays neither requests nor a stop', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'trace' }
   const serving = await startServing(t, env)
   serving.child.stderr?.pause()
@@ -178,7 +178,7 @@ test('a log that nobody reads holds up no request and no stop', async (t) => {
   assert.ok(key.lastUsedAt, 'what was pending was written')
 })
 
-test('when npm is told to stop, the server that it started stops too', async (t) => {
+test('when npm is stopped, the server that it started stops too', async (t) => {
   const folder = createFolder(t)
   const npm = spawn('npm', ['start', '--silent'], {
     cwd: root,

@@ -49,7 +49,7 @@ async function failureOf(path: string): Promise<string> {
   return error.message
 }
 
-test('a path that cannot hold a database ends the start within a second, with the reason', async (t) => {
+test('a path that cannot contain a database fails the start within a second, with the reason', async (t) => {
   const folder = createFolder(t)
   const place = (name: string) => join(folder, name)
   writeFileSync(place('text'), 'This is no database, and longer than the header of one would be. '.repeat(50))
@@ -68,14 +68,14 @@ test('a path that cannot hold a database ends the start within a second, with th
   assert.match(await failureOf('/proc/self/x'), /cannot be created/)
 })
 
-test('a program that is started on such a path ends, and says why', async (t) => {
+test('a process that is started on such a path exits with the reason', async (t) => {
   const env = { ADIT_DATABASE_URL: 'sqlite:/proc/nobody/adit.db', ADIT_PORT: '0' }
   const { code, stderr } = await run(t, ['serve', '--json'], env)
   assert.equal(code, 1)
   assert.equal(JSON.parse(stderr.trim().split('\n').at(-1) as string).error, 'database')
 })
 
-test('a file or folder that this user cannot write ends the start within a second', async (t) => {
+test('a file or folder without write permission fails the start within a second', async (t) => {
   const folder = createFolder(t)
   const closed = join(folder, 'closed')
   mkdirSync(closed)
@@ -151,7 +151,7 @@ async function assertFull(server: TestServer, makeRoom: () => unknown) {
   assert.equal((await server.call('GET', '/usage?days=40')).json.totalBytes, accepted)
 }
 
-test('sqlite: at the most pages that it may have, the node is not ready, reads go on, and it recovers', async (t) => {
+test('sqlite: at the page limit the node is not ready, reads go on, and it recovers', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   // On the connection that writes.
   const limit = (pages: number) =>
@@ -223,7 +223,7 @@ function damage(path: string, table: string): void {
   closeSync(file)
 }
 
-test('sqlite: damaged pages are 503 with one line in the log that says what to do, and the rest is served', async (t) => {
+test('sqlite: damaged pages are 503 with one log line that names the remedy, and the rest is served', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const path = database.replace('sqlite:', '')
   const env = { ADIT_DATABASE_URL: database }
@@ -253,7 +253,7 @@ test('sqlite: damaged pages are 503 with one line in the log that says what to d
   assert.match(shown.stderr, /damaged.*restore a backup/)
 })
 
-test('sqlite: a database whose first pages are damaged ends the start, and says what to do', async (t) => {
+test('sqlite: a database with damaged first pages fails the start, and the message names the remedy', async (t) => {
   for (const table of ['schema_version', 'header']) {
     const path = (await createDatabase(t, 'sqlite')).replace('sqlite:', '')
     const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })

@@ -123,7 +123,7 @@ test('timeouts match: the proxy notices a node before it stops, it drains before
   const source = (path: string, name: string) =>
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
   const drain = source('src/http/server/drain.ts', 'GRACE_PERIOD_MS')
-  const comment = source('src/http/api/change-events.ts', 'COMMENT_EVERY_MS')
+  const comment = source('src/http/api/change-events.ts', 'HEARTBEAT_INTERVAL_MS')
   const idle = source('src/http/server/connection-guard.ts', 'KEEP_ALIVE_MS')
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
   const noticedAfter = seconds(proxy, /inter (\d+)s/) * seconds(proxy, /fall (\d+)/)

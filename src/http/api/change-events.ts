@@ -2,37 +2,37 @@
 import type { Change, ChangeFollower, Position } from '../../directory/change-follower.ts'
 import { StreamReplaced } from './change-streams.ts'
 
-/** Silence for longer means that something is lost. */
-const COMMENT_EVERY_MS = 5_000
-/** Whoever reads that slowly is better off resuming from where it was. */
+/** Sent when idle, so that the edge can detect a lost connection. */
+const HEARTBEAT_INTERVAL_MS = 5_000
+/** An edge that reads this slowly is disconnected, and resumes from its last event id. */
 const PENDING_MAX = 10_000
 
-const COMMENT = ': still here\n\n'
+const HEARTBEAT = ': still here\n\n'
 
-export interface ListeningEdge {
+export interface SubscribedEdge {
   id: string
-  isStillGood: () => Promise<boolean>
-  /** How far it has heard, if it has heard anything. */
+  isStillValid: () => Promise<boolean>
+  /** Its last event id, if it resumes. */
   after: Position | undefined
-  /** Aborted when the stream is to end; an edge whose stream was replaced is told so. */
+  /** Aborted to end the stream; if it was replaced, the edge gets the reason. */
   closing: AbortSignal
 }
 
 /** Ends when the edge itself is revoked. */
-export async function* keyChanges(follower: ChangeFollower, edge: ListeningEdge): AsyncGenerator<string> {
+export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge): AsyncGenerator<string> {
   const { after, closing } = edge
   const pending: Change[] = []
   let wake: () => void = () => {}
   let ended = false
   let unsubscribe: () => void = () => {}
-  // At once, also while the edge reads nothing and the generator does not run.
+  // Releases the buffer even if the edge does not read, and the generator is suspended.
   const end = () => {
     ended = true
     pending.length = 0
     unsubscribe()
     wake()
   }
-  // An edge that comes from a node which is ahead of this one has missed nothing.
+  // The edge may come from a node that is ahead of this one.
   if (after !== undefined) await follower.catchUpTo(after.sequence)
   const subscription = follower.subscribe({
     onChange(change) {
@@ -47,19 +47,18 @@ export async function* keyChanges(follower: ChangeFollower, edge: ListeningEdge)
 
   try {
     closing.addEventListener('abort', end)
-    if (closing.aborted) return yield* farewell(closing)
-    // Asked once more now that every later revocation is heard: one that came while the edge connected was not.
-    if (!(await edge.isStillGood())) return
+    if (closing.aborted) return yield* closingEvent(closing)
+    // Checked again after subscribing: the edge may have been revoked while it connected.
+    if (!(await edge.isStillValid())) return
     const missed = after === undefined ? undefined : await follower.backlog(after, position)
     if (missed) {
       for (const change of missed) yield eventOf(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
-      // Another node, which lags behind, may still answer that such a key is good: the edge must know better. Without an
-      // id, because they lie before the position.
+      // A node that lags behind may still report such a key as valid. Without an id, because they precede the position.
       for (const change of await follower.latest(position)) if (change.kind === 'key') yield revoked(change)
     }
-    // An id without data tells where the edge stands, and is no event: now it has heard everything.
+    // An id without data sets the position of the edge, and is not an event: the edge is up to date.
     yield `id: ${idOf(position)}\n\n`
 
     while (!ended) {
@@ -71,20 +70,20 @@ export async function* keyChanges(follower: ChangeFollower, edge: ListeningEdge)
       }
       const { promise, resolve } = Promise.withResolvers<void>()
       wake = resolve
-      const timer = setTimeout(resolve, COMMENT_EVERY_MS)
+      const timer = setTimeout(resolve, HEARTBEAT_INTERVAL_MS)
       await promise
       clearTimeout(timer)
       // Silent while the change log cannot be read.
-      if (!ended && pending.length === 0 && follower.ageMs() < COMMENT_EVERY_MS) yield COMMENT
+      if (!ended && pending.length === 0 && follower.ageMs() < HEARTBEAT_INTERVAL_MS) yield HEARTBEAT
     }
-    yield* farewell(closing)
+    yield* closingEvent(closing)
   } finally {
     unsubscribe()
     closing.removeEventListener('abort', end)
   }
 }
 
-/** Edges learn of keys; that another edge was revoked moves only their number on. */
+/** Edges are notified of keys only. The revocation of another edge just advances the position. */
 const eventOf = (change: Change) => `id: ${idOf(change)}\n${change.kind === 'key' ? revoked(change) : '\n'}`
 
 const idOf = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
@@ -97,7 +96,7 @@ export function parseEventId(id: string): Position {
 const revoked = ({ subjectId: keyId, hash }: Change) =>
   `event: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`
 
-function* farewell({ reason }: AbortSignal): Generator<string> {
+function* closingEvent({ reason }: AbortSignal): Generator<string> {
   if (reason instanceof StreamReplaced)
     yield `event: closed\ndata: ${JSON.stringify({ message: reason.message })}\n\n`
 }

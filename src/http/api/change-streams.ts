@@ -1,19 +1,19 @@
 // The change streams that edges keep open at this node, bounded for each edge and in total.
 import { Fault } from '../../domain/fault.ts'
 
-/** An edge needs one; while it reconnects, streams whose connection was lost unnoticed still count. */
+/** An edge needs one. While it reconnects, streams on dead connections still count. */
 const PER_EDGE_MAX = 8
-/** Each change is written to every stream: edges beyond that are for another node. */
+/** Each change is written to every stream. */
 const PER_NODE_MAX = 1_000
 const RETRY_AFTER_S = 5
 
-/** Why a stream is closed although the edge is still good: the edge is told. */
+/** Why the stream of a valid edge is closed; sent to the edge. */
 export class StreamReplaced extends Error {
   override name = 'StreamReplaced'
 }
 
 export interface ChangeStreamsOptions {
-  /** Aborted when all streams are to end. */
+  /** Aborted to end all streams. */
   closing: AbortSignal
   onReplaced: (edgeId: string) => void
 }
@@ -31,7 +31,7 @@ export class ChangeStreams {
     })
   }
 
-  /** Throws where the node has no room. The stream counts until it ends, or its consumer returns it. */
+  /** Throws if the node is full. The stream counts until it ends, or its consumer returns it. */
   open(
     edgeId: string,
     start: (closing: AbortSignal) => AsyncIterator<string>,
@@ -51,7 +51,7 @@ export class ChangeStreams {
         if (result.done) release()
         return result
       },
-      // Also called if the client left before the first event was asked for.
+      // Also called if the client disconnects before the first event.
       async return() {
         release()
         stream.abort()

@@ -1,4 +1,4 @@
-// The edges' side: /edge/v1. Edges and nobody else; no page of a browser has business here.
+// The edge API: /edge/v1. Only for edges, so without CORS headers.
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { edgeInfo } from '../../contract/description.ts'
@@ -24,7 +24,7 @@ export interface EdgeOptions {
   services: Services
   directory: Directory
   follower: ChangeFollower
-  /** When streams are to end. */
+  /** Aborted to end the streams. */
   closing: AbortSignal
   baseUrl: string | undefined
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
@@ -33,14 +33,14 @@ export interface EdgeOptions {
 interface EdgeCaller {
   actor: { kind: 'edge'; id: string }
   credential: string
-  /** Lets in whom the edge passes on, by the key that they presented. */
-  admitVisitor: () => MaybePromise<ValidKey>
+  /** Authenticates the client of a forwarded request by its key. */
+  authenticateVisitor: () => MaybePromise<ValidKey>
 }
 
 export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
   const { services, directory, follower, closing, baseUrl = '', describeWorkspace } = options
-  const admitEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
-  const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
+  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const streams = new ChangeStreams({
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
@@ -59,8 +59,8 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
     'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeVerdict),
-    'visitors.authorize': async ({ admitVisitor }) => {
-      const { keyId, workspaceId } = await admitVisitor()
+    'visitors.authorize': async ({ authenticateVisitor }) => {
+      const { keyId, workspaceId } = await authenticateVisitor()
       const { slug } = await directory.getWorkspace(workspaceId)
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
@@ -68,7 +68,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
       streams.open(actor.id, (closing) =>
         keyChanges(follower, {
           id: actor.id,
-          isStillGood: async () => (await directory.verifyEdge(credential)).valid,
+          isStillValid: async () => (await directory.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),
           closing,
         }),
@@ -85,10 +85,10 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
       const own = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerToken(request)
       const credential = own ?? bearer
-      return thenMaybe(admitEdge(request, credential), ({ edgeId }) => ({
+      return thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
         actor: { kind: 'edge' as const, id: edgeId },
         credential: credential as string,
-        admitVisitor: () => admitKey(request, own === undefined ? undefined : bearer),
+        authenticateVisitor: () => authenticateKey(request, own === undefined ? undefined : bearer),
       }))
     },
   })

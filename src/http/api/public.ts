@@ -41,7 +41,7 @@ type Callers = { anyone: undefined; key: KeyContext }
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
   const { services, directory, variant, baseUrl, rateLimit, describeWorkspace, document } = options
-  const admitKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const longLists = new LongLists()
 
   const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
@@ -66,7 +66,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     baseUrl,
     authenticate(request, reply) {
       const apiKey = bearerToken(request)
-      return thenMaybe(admitKey(request, apiKey), ({ keyId, workspaceId }) => {
+      return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId }) => {
         const actor = { kind: 'key' as const, id: keyId }
         const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
         // Known from here on, so that the log names it whatever happens next.
