@@ -27,16 +27,24 @@ function hashInputs(): string {
   return hash.digest('hex')
 }
 
-/** Copies the API reference: our page, and Scalar in one file. Without it the server reports that /docs is not built. */
-function copyDocs(): void {
-  const scalar = `${root}node_modules/@scalar/api-reference/dist/browser/standalone.js`
-  if (!existsSync(scalar)) {
-    log('@scalar/api-reference is missing: /docs is not built. Run "npm install".')
-    return
-  }
+/** The API reference: our page, and Scalar in one file. */
+async function copyDocs(): Promise<void> {
   cpSync(`${root}web/docs`, `${dist}/docs`, { recursive: true })
   cpSync(`${root}web/src/icon.svg`, `${dist}/docs/icon.svg`)
-  cpSync(scalar, `${dist}/docs/scalar.js`)
+  writeFileSync(`${dist}/docs/scalar.js`, await readScalar())
+}
+
+/** The Fastify plugin serves the standalone bundle. Its own package would install 230 packages more. */
+async function readScalar(): Promise<Buffer> {
+  const [{ fastify }, { default: scalar }] = await Promise.all([
+    import('fastify'),
+    import('@scalar/fastify-api-reference'),
+  ])
+  const server = fastify()
+  await server.register(scalar, { routePrefix: '/docs', configuration: { content: {} } })
+  const { rawPayload } = await server.inject('/docs/js/scalar.js')
+  await server.close()
+  return rawPayload
 }
 
 function compress(): void {
@@ -56,7 +64,7 @@ if (!existsSync(hashFile) || readFileSync(hashFile, 'utf8') !== inputHash) {
   const startedAt = performance.now()
   const { build } = await import('vite')
   await build({ root: `${root}web`, logLevel: 'warn' })
-  copyDocs()
+  await copyDocs()
   compress()
   mkdirSync(dist, { recursive: true })
   writeFileSync(hashFile, inputHash)
