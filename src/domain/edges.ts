@@ -3,6 +3,7 @@ import { EdgeName } from '../contract/fields.ts'
 import { isActive } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
+import { lockHead } from '../store/change-log.ts'
 import { type EdgeRow, findActiveEdge, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
@@ -18,6 +19,8 @@ export async function createEdge(services: Services, actor: Actor, name: string)
   const id = services.ids('edge')
   const token = createSecret('edge', services.random)
   await services.store.transaction(async (db) => {
+    // Names of revoked edges are free again, so there is no unique index that would reject a duplicate.
+    await lockHead(db)
     const taken = (await listEdges(db)).find(
       (edge) => edge.name === name && isActive({ revokedAt: edge.revoked_at }),
     )

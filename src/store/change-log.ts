@@ -62,6 +62,15 @@ export async function appendChange(db: Tx, change: NewChange): Promise<Position>
   return { sequence, checksum }
 }
 
+/** Serializes with all changes. An update that changes nothing locks the row on both engines. */
+export async function lockHead(db: Tx): Promise<void> {
+  await db
+    .updateTable('key_feed_head')
+    .set((row) => ({ number: row.ref('number') }))
+    .where('id', '=', 1)
+    .execute()
+}
+
 /** Deletes from the start of the log only, so that clock differences between nodes cannot leave a gap. */
 export async function deleteChangesBefore(db: Tx, before: number): Promise<void> {
   const oldest = await db
@@ -113,10 +122,7 @@ export const readHead = (db: Db): Promise<Position> =>
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
 
-/**
- * The head and the position that a node has acknowledged, from one snapshot; undefined if the node has no
- * row.
- */
+/** The head, and the position that a node has acknowledged: undefined without a row. One snapshot. */
 export async function readPosition(
   db: Db,
   nodeId: string,

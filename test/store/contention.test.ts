@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import pg from 'pg'
+import { createEdge, listAll } from '../../src/domain/edges.ts'
+import { Fault } from '../../src/domain/fault.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { openTestServices, serve } from '../support/server.ts'
+import { engines } from '../support/databases.ts'
+import { openTestServices, operator, serve } from '../support/server.ts'
 
 test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
@@ -84,3 +88,20 @@ test('postgres: requests blocked by a lock time out with 503, and succeed once i
   await holder.query('rollback')
   assert.equal((await server.call('POST', '/tokens')).status, 201)
 })
+
+for (const engine of engines)
+  test(`${engine}: of concurrent creations of edges with one name, only one succeeds`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    atEnd(t, () => services.store.close())
+    // Opens the connections of the pool: otherwise the first creation is over before the second is connected.
+    const six = Array.from({ length: 6 })
+    await Promise.all(six.map(() => services.store.transaction(() => sleep(50))))
+    const results = await Promise.allSettled(six.map(() => createEdge(services, operator, 'fra-1')))
+    const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    assert.equal(errors.length, 5)
+    for (const error of errors) {
+      assert.ok(error instanceof Fault, String(error))
+      assert.equal(error.code, 'conflict')
+    }
+    assert.equal((await listAll(services)).length, 1)
+  })
