@@ -122,8 +122,6 @@ async function startEdge(controlPlaneUrl: string) {
     ADIT_EDGE_KEY: credential,
     ADIT_EDGE_PORT: await freePort(8081),
     ADIT_EDGE_FOLDER: join(folder, 'edge'),
-    // No proxy is in front of this edge; by default it would expect one at 127.0.0.1.
-    ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1',
   })
 }
 
@@ -159,6 +157,8 @@ async function runDemo(): Promise<void> {
   await sendTraffic(new URL(edge.url), tunnel.host)
 }
 
+const HOW_IT_ENDS = Number.isFinite(seconds) ? `Stops after ${seconds} s.` : 'Press Ctrl-C to stop.'
+
 const nextSteps = (tunnelUrl: string, setupLink: string, access: Record<string, string>) => `
 Call the local server through the tunnel:
 
@@ -174,7 +174,7 @@ Use the CLI in another terminal, for example "adit usage" or "adit tunnel 3000":
     .map(([name, value]) => `${name}=${value}`)
     .join(' ')}
 
-Sending traffic through the tunnel. ${Number.isFinite(seconds) ? `Stops after ${seconds} s.` : 'Press Ctrl-C to stop.'}
+Sending traffic through the tunnel. ${HOW_IT_ENDS}
 
 `
 

@@ -18,12 +18,12 @@ import { awaitShutdown } from './shutdown.ts'
 import { green, type Text, yellow } from './style.ts'
 
 interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'meter'> {
-  /** Where keys are verified. */
+  /** URL of the control plane, or path of the tokens file. */
   readonly verifiedBy: string
   /** Why the control plane cannot verify keys yet. */
   readonly unreachable?: string | undefined
 }
-type Notices = Required<Pick<VerifierOptions, 'onNotice' | 'onConnected'>>
+type OnNotice = NonNullable<VerifierOptions['onNotice']>
 
 export async function edge(given: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
   const config = readEdgeConfig()
@@ -31,14 +31,11 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
   const file = given['tokens-file']
-  const notices: Notices = {
-    onNotice: (line) => log.warn(line),
-    onConnected: () => log.info('connected to the control plane'),
-  }
+  const onNotice = (line: string) => log.warn(line)
   const shutdown = awaitShutdown(0)
   const access = await (file === undefined
-    ? useControlPlane(config, notices)
-    : useTokensFile(file, config, notices))
+    ? useControlPlane(config, { onNotice, onReady: (url) => log.info(`ready: keys verified by ${url}`) })
+    : useTokensFile(file, config, onNotice))
   const { url, stop } = await startEdge({
     ...config,
     ...access,
@@ -47,10 +44,10 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
     onClosed: ({ host, holder, totals }, ending) =>
       log.info({ host, workspace: holder.workspace, key: holder.keyId, ending, ...totals }, 'tunnel closed'),
     onUnnamedClient: (proxy) =>
-      log.warn(
+      log[config.expectsProxy ? 'warn' : 'debug'](
         { proxy },
-        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send the ' +
-          'header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
+        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send ' +
+          'the header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
       ),
     onIgnoredProxy: (peer) =>
       log.warn(
@@ -63,7 +60,6 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const { unreachable } = access
   const controlPlane = file === undefined ? { controlPlane: unreachable ? 'unreachable' : 'reachable' } : {}
   io.data({ url, pid: process.pid, ...controlPlane }, announcement(url, access))
-  if (unreachable) log.warn({ reason: unreachable }, 'control plane unreachable; retrying')
   log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
   await stop()
   log.info('stopped')
@@ -89,29 +85,33 @@ function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text
 
 async function useControlPlane(
   { controlPlaneUrl: url, credential, folder }: EdgeConfig,
-  notices: Notices,
+  /** `onReady`: the control plane was unreachable at the start, and is reached now. */
+  { onNotice, onReady }: { onNotice: OnNotice; onReady: (url: string) => void },
 ): Promise<KeyAccess> {
   if (url === undefined || credential === undefined)
     throw new UsageError(
-      'Missing ADIT_URL (URL of the control plane) or ADIT_EDGE_KEY (credential of this edge; create one there ' +
-        'with `adit admin edge create edge-1`). Without a control plane, use --tokens-file <path>.',
+      'Missing ADIT_URL (URL of the control plane) or ADIT_EDGE_KEY (credential of this edge; create one ' +
+        'there with `adit admin edge create edge-1`). Without a control plane, use --tokens-file <path>.',
     )
   const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
   const unreachable = await checkCredential(controlPlane, url)
-  const meter = await startMeter(controlPlane, { folder, onNotice: notices.onNotice }).catch(
-    (error: Error) => {
-      throw new CommandError('folder', `${error.message} Check ADIT_EDGE_FOLDER.`)
-    },
-  )
+  const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
+    throw new CommandError('folder', `${error.message} Check ADIT_EDGE_FOLDER.`)
+  })
+  let isReady = unreachable === undefined
+  const onConnected = () => {
+    if (!isReady) onReady(url)
+    isReady = true
+  }
   return {
-    startVerifier: (on) => startVerifier(controlPlane, { ...on, ...notices }),
+    startVerifier: (on) => startVerifier(controlPlane, { ...on, onNotice, onConnected }),
     meter,
     verifiedBy: url,
     unreachable,
   }
 }
 
-/** The reason if the control plane cannot be reached now, which may change. A rejected credential is an error. */
+/** The reason if the control plane cannot be reached yet; throws if it rejects the credential. */
 async function checkCredential(
   controlPlane: ReturnType<typeof createControlPlane>,
   url: string,
@@ -126,7 +126,7 @@ async function checkCredential(
   }
 }
 
-function useTokensFile(file: string, { tunnelDomain }: EdgeConfig, { onNotice }: Notices): KeyAccess {
+function useTokensFile(file: string, { tunnelDomain }: EdgeConfig, onNotice: OnNotice): KeyAccess {
   return {
     startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
     meter: undefined,

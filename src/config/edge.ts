@@ -38,6 +38,8 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
     publicEndpoint: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
     trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES', edgeSettings.ADIT_EDGE_TRUSTED_PROXIES),
+    /** Not by default: loopback is trusted without any proxy there. */
+    expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
     pipenetPort: read('ADIT_EDGE_PIPENET_PORT', edgeSettings.ADIT_EDGE_PIPENET_PORT),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),

@@ -18,10 +18,7 @@ export interface FollowerOptions {
   onRevoked: (revocation: Revocation) => void
   /** Revocations may have been missed. */
   onReset: () => void
-  /**
-   * The stream is up to date again after an outage longer than `staleAfterMs`; missed revocations were
-   * received.
-   */
+  /** Up to date again after an outage longer than `staleAfterMs`; missed revocations were received. */
   onRecovered: () => void
   /** The stream is up to date: once after the start, and after each reconnection. */
   onConnected: () => void
@@ -52,8 +49,7 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
       const signal = AbortSignal.any([stopping.signal, silence.signal])
       let caughtUp = false
       for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
-        // Buffered while this process was suspended, so it may be old; a new connection starts from the
-        // present.
+        // Buffered while this process was suspended, so it may be old; reconnect instead.
         if (caughtUp && !isFresh()) throw silent
         watchdog.refresh()
         if (event === 'closed') throw new ClosedByServer(parseMessage(data))
@@ -89,12 +85,13 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
         wasClosed = error instanceof ClosedByServer
         const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
         outage.begin(
-          `Lost the stream of revocations: ${reason}. Cached keys expire ${staleAfterMs} ms after the last ` +
-            'event; then every key is verified by the control plane. Retrying.',
+          lastId === undefined
+            ? `Cannot open the stream of revocations: ${reason}. Keys are not cached. Retrying.`
+            : `Lost the stream of revocations: ${reason}. Cached keys expire ${staleAfterMs} ms after the ` +
+                'last event; then every key is verified by the control plane. Retrying.',
         )
       }
-      // A connection that worked resets the backoff. One that was replaced would replace another one
-      // immediately.
+      // A connection that worked resets the backoff. A replaced one waits, or it would replace another.
       if (wasClosed) backoffMs = BACKOFF_MAX_MS
       else backoffMs = freshAt > startedAt ? BACKOFF_MIN_MS : Math.min(backoffMs * 2, BACKOFF_MAX_MS)
       // Jitter, so that edges do not reconnect simultaneously.

@@ -111,7 +111,7 @@ test('by default private addresses are limited like all others', async (t) => {
 test('the log has one warning about a trusted proxy without X-Forwarded-For, and one about an untrusted one', async (t) => {
   for (const [trusted, headers, warning] of [
     ['127.0.0.1', {}, /"proxy":"127\.0\.0\.1".*sends no X-Forwarded-For/g],
-    ['192.0.2.1', from('203.0.113.9').headers, /"peer":"127\.0\.0\.1".*X-Forwarded-For is ignored/g],
+    ['192.0.2.1', from('203.0.113.9').headers, /"peer":"127\.0\.0\.1".*X-Forwarded-For ignored/g],
   ] as const) {
     const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
       ADIT_EDGE_TRUSTED_PROXIES: trusted,
@@ -122,6 +122,16 @@ test('the log has one warning about a trusted proxy without X-Forwarded-For, and
     const { stderr } = await edge.ended
     assert.equal(stderr.match(warning)?.length, 1, stderr)
   }
+})
+
+test('by default, requests from loopback without X-Forwarded-For are not logged as those of a proxy', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  assert.equal((await fetchHost(edge, host)).status, 200)
+  edge.child.kill('SIGTERM')
+  const { stderr } = await edge.ended
+  assert.match(stderr, /"msg":"tunnel opened"/)
+  assert.ok(!stderr.includes('X-Forwarded-For'), stderr)
 })
 
 test('X-Forwarded-For is used only from trusted proxies', async (t) => {
