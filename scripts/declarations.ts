@@ -62,7 +62,8 @@ function clientApi(): string {
   const operations = Object.entries(variants).map(([variant, list]) => {
     const entries = (list as readonly Operation[]).map((operation) => {
       const result = typeOf(operation.response.schema as Schema, 'Count')
-      const text = `/** ${operation.summary}. */\n'${operation.id}': { input: ${inputType(operation)}; result: ${result} }`
+      const type = `{ input: ${inputType(operation)}; result: ${result} }`
+      const text = `/** ${operation.summary}. */\n'${operation.id}': ${type}`
       return text.replace(/^/gm, '    ')
     })
     return `  ${variant}: {\n${entries.join('\n')}\n  }`

@@ -1,4 +1,5 @@
-// The settings of the server, parsed from the environment once and frozen. Only this file and config/ read the environment.
+// The settings of the server, parsed from the environment once and frozen. Only this file and config/ read
+// the environment.
 import { createReader, setting } from './config/setting.ts'
 import {
   readAddresses,

@@ -26,7 +26,7 @@ export function createLog(level: string): Logger {
   )
 }
 
-/** Asynchronous, so that a slow reader of the log does not block the server. pino flushes it when the process exits. */
+/** Asynchronous, so that a slow reader does not block the server. pino flushes it on exit. */
 function createDestination(): DestinationStream & { flush(done: () => void): void } {
   const destination = pino.destination({
     dest: 2,

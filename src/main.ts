@@ -1,5 +1,5 @@
-// Maps the command line to a command and its outcome to an exit code. Called by bin/adit.js, which has checked the
-// Node version.
+// Maps the command line to a command and its outcome to an exit code. Called by bin/adit.js, which has
+// checked the Node version.
 import { type Command, readInput } from './cli/command.ts'
 import { commands } from './cli/commands.ts'
 import { CommandError, NotAuthenticated, UsageError } from './cli/errors.ts'

@@ -1,5 +1,5 @@
-// Builds the dashboard and the API reference into web/dist, unless the existing build has the same inputs. Assets are also
-// written with gzip and Brotli compression, so that the server only sends files.
+// Builds the dashboard and the API reference into web/dist, unless the existing build has the same inputs.
+// Assets are also written with gzip and Brotli compression, so that the server only sends files.
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,17 +7,14 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = `${root}web/dist`
-const hashFile = `${dist}/stamp`
+const hashFile = `${dist}/input-hash`
 const LARGE_BYTES = 2_000_000
 const log = (line: string) => process.stderr.write(`${line}\n`)
 
 /** SHA-256 of all build inputs. */
 function hashInputs(): string {
-  const files = globSync(['web/**/*', 'src/contract/**/*.ts', 'package-lock.json'], {
-    cwd: root,
-    exclude: ['web/dist/**'],
-    withFileTypes: true,
-  })
+  const inputs = ['web/**/*', 'src/{client,contract,credentials}/**/*.ts', 'src/time.ts', 'package-lock.json']
+  const files = globSync(inputs, { cwd: root, exclude: ['web/dist/**'], withFileTypes: true })
   const hash = createHash('sha256')
   for (const file of files
     .filter((entry) => entry.isFile())

@@ -168,7 +168,7 @@ export function createAuth(settings: AuthSettings) {
       return response?.cookies ?? []
     },
 
-    async beginSecondFactor(db: Tx, browser: Browser, password: string) {
+    async beginTwoFactor(db: Tx, browser: Browser, password: string) {
       const call = () =>
         request<{ totpURI: string; backupCodes: string[] }>(() =>
           auth.api.enableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
@@ -180,8 +180,8 @@ export function createAuth(settings: AuthSettings) {
       return { result: { uri, secret, recoveryCodes }, cookies: response.cookies }
     },
 
-    /** Ends all other sessions, which were created without a second factor. */
-    async confirmSecondFactor(
+    /** Ends all other sessions, which were created without a two-factor code. */
+    async confirmTwoFactor(
       db: Tx,
       browser: Browser,
       { userId, sessionId, code }: SessionIds & { code: string },
@@ -195,7 +195,7 @@ export function createAuth(settings: AuthSettings) {
       return response.cookies
     },
 
-    async removeSecondFactor(db: Tx, browser: Browser, password: string): Promise<string[]> {
+    async disableTwoFactor(db: Tx, browser: Browser, password: string): Promise<string[]> {
       const call = () =>
         request(() =>
           auth.api.disableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),

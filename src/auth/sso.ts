@@ -3,7 +3,12 @@
 import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, jwtDecrypt } from 'jose'
 import { Fault } from '../domain/fault.ts'
-import { admitIdentity, recordRefusal, type SsoRefusal, type VerifiedIdentity } from '../domain/identities.ts'
+import {
+  admitIdentity,
+  recordRejection,
+  type SsoRejection,
+  type VerifiedIdentity,
+} from '../domain/identities.ts'
 import type { Auth, WithCookies } from './auth.ts'
 import { type Browser, cookiesNamed } from './browser.ts'
 import { OidcError } from './id-token.ts'
@@ -20,7 +25,7 @@ export interface SsoSettings {
 }
 
 /** Why a single sign-on did not succeed. */
-export type SsoFailure = SsoRefusal | 'cancelled' | 'failed'
+export type SsoFailure = SsoRejection | 'canceled' | 'failed'
 
 export type Sso = ReturnType<typeof createSso>
 
@@ -61,15 +66,15 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   async function signIn(
     browser: Browser,
     identity: VerifiedIdentity,
-  ): Promise<WithCookies<SsoRefusal | undefined>> {
+  ): Promise<WithCookies<SsoRejection | undefined>> {
     const { address } = browser
     return services.store.transaction(async (db) => {
-      const { user, refusal } = await admitIdentity(db, services, identity, { ...sso, address })
-      if (refusal === undefined)
+      const { user, rejection } = await admitIdentity(db, services, identity, { ...sso, address })
+      if (rejection === undefined)
         return { result: undefined, cookies: await auth.startSession(db, browser, user.id) }
-      warn(refusal)
-      await recordRefusal(db, services, { user, refusal, address })
-      return { result: refusal, cookies: [] }
+      warn(rejection)
+      await recordRejection(db, services, { user, rejection, address })
+      return { result: rejection, cookies: [] }
     })
   }
 
@@ -94,7 +99,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
       query: Record<string, string>,
     ): Promise<WithCookies<{ failure: SsoFailure | undefined }>> {
       const failed = (failure: SsoFailure) => ({ result: { failure }, cookies: [cookie.clear] })
-      if (query.error === 'access_denied') return failed('cancelled')
+      if (query.error === 'access_denied') return failed('canceled')
       if (query.error !== undefined) {
         warn(`the provider returned the error ${query.error.slice(0, 100)}`)
         return failed('failed')

@@ -1,4 +1,4 @@
-// Which server to call and with which API key: flags take precedence over the environment, and that over the profile.
+// Selects the server and the API key: from flags, the environment or the profile, in this order.
 import { AditError, type Client, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
@@ -58,7 +58,9 @@ export const findKey = ({ profile }: ApiInput): Pick<Access, 'apiKey' | 'keySour
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
 const LOOPBACK = /^(localhost|[\w.-]+\.localhost|127\.[\d.]+|\[::1\])(:|\/|$)/i
 
-/** A URL, `host` or `host:port`. Without a scheme it is https, because an API key is sent; on loopback it is http. */
+/**
+ * A URL, `host` or `host:port`. The default scheme is https, because an API key is sent; http on loopback.
+ */
 export function parseUrl(text: string, what = 'server'): string {
   const scheme = LOOPBACK.test(text) ? 'http://' : 'https://'
   const url = URL.parse(SCHEME.test(text) ? text : scheme + text)

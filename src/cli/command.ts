@@ -1,5 +1,5 @@
-// A command is a definition: its name, its arguments and flags, and its handler. Parsing, help, completion and usage
-// errors are derived from it.
+// A command is a definition: its name, its arguments and flags, and its handler. Parsing, help, completion
+// and usage errors are derived from it.
 import { parseArgs } from 'node:util'
 import { UsageError } from './errors.ts'
 import type { Io } from './io.ts'
@@ -17,7 +17,7 @@ export const groups = ['Workspace', 'Tunnels', 'Server', 'Admin', 'Other'] as co
 export interface Command {
   /** The words that call it, e.g. `admin key create`. */
   readonly name: string
-  /** Where `adit --help` lists it. */
+  /** Its section in `adit --help`. */
   readonly group: (typeof groups)[number]
   /** One line, in the imperative. */
   readonly summary: string
@@ -113,7 +113,7 @@ function readValue(
     return true
   }
   if (value === undefined) throw new Error(`The flag ${rawName} needs a value: ${rawName} ${option.value}.`)
-  // Most likely the next flag, after a forgotten value.
+  // Most likely the next flag, because the value is missing.
   if (!inlineValue && value.startsWith('-'))
     throw new Error(`The flag ${rawName} needs a value; write ${rawName}=${value} if it starts with a dash.`)
   return value

@@ -28,7 +28,8 @@ export const completionFor: Record<Shell, (commands: readonly Command[]) => stri
       '# adit: completion for bash. Load it with: source <(adit completion bash)',
       '_adit() {',
       '  local words="" word',
-      '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do [[ $word == -* ]] || words+="${words:+ }$word"; done',
+      '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do [[ $word == -* ]] || words+="${words:+ }$word"; ' +
+        'done',
       '  local next=""',
       '  while [[ -z $next ]]; do',
       '    case "$words" in',
@@ -47,7 +48,8 @@ export const completionFor: Record<Shell, (commands: readonly Command[]) => stri
       '# adit: completion for zsh. Load it with: source <(adit completion zsh)',
       '_adit() {',
       '  local words_so_far="" word next=""',
-      '  for word in "${(@)words[2,CURRENT-1]}"; do [[ $word == -* ]] || words_so_far+="${words_so_far:+ }$word"; done',
+      '  for word in "${(@)words[2,CURRENT-1]}"; do [[ $word == -* ]] || words_so_far+="${words_so_far:+ ' +
+        '}$word"; done',
       '  while [[ -z $next ]]; do',
       '    case "$words_so_far" in',
       ...cases(commands, (words, next) => `      ${quoted(words)}) next=${quoted(next)} ;;`),

@@ -1,4 +1,4 @@
-// Edits a file under a lock and replaces it by rename, so that readers see the old content or the new, never a part.
+// Edits a file under a lock and replaces it by rename, so that readers never see a partial write.
 import {
   closeSync,
   fchmodSync,

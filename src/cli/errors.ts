@@ -16,7 +16,7 @@ export class CommandError extends Error {
   }
 }
 
-/** There is no API key, or the server rejects it. */
+/** The API key is missing, or the server rejects it. */
 export class NotAuthenticated extends Error {
   override name = 'NotAuthenticated'
 }

@@ -1,4 +1,4 @@
-// Input and output of all commands: data on standard output, messages on standard error, JSON if --json is given.
+// Input and output of all commands: data on standard output, messages on standard error, JSON with --json.
 import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { toSerializable } from '../client/exact-json.ts'
@@ -14,7 +14,7 @@ const COLUMNS_MIN = 40
 
 export interface Io {
   readonly json: boolean
-  /** The command's result: as JSON, or as text for people. */
+  /** The command's result: as JSON, or as text for a terminal. */
   data(value: unknown, text: Text): void
   /** The command's result if it is a list, of any length. */
   list<T>(slices: Slices<T>, options: ListOptions<T>): Promise<void>
@@ -26,9 +26,9 @@ export interface Io {
   time(iso: string | null | undefined): string
   /** How many columns a chart may use, and whether block characters can be drawn. */
   readonly terminal: { columns: number; blocks: boolean }
-  /** Whether a user can answer questions. */
+  /** Whether input and output are a terminal, so that a user can be prompted. */
   readonly interactive: boolean
-  /** Asks the user; a hidden answer is not echoed. */
+  /** Prompts the user; hidden input is not echoed. */
   ask(question: string, how?: { hidden: true }): Promise<string>
   /** Asks a yes/no question; no is the default. */
   confirm(question: string): Promise<boolean>
@@ -89,11 +89,11 @@ async function askAtTerminal(question: string, how?: { hidden: true }): Promise<
     terminal: true,
   })
   try {
-    // readline redraws its own prompt; a hidden answer has a silent output, so its prompt is written here.
+    // readline redraws its own prompt; hidden input has a silent output, so its prompt is written here.
     if (how?.hidden) process.stderr.write(stripControl(question))
-    const answer = await lines.question(how?.hidden ? '' : stripControl(question))
+    const input = await lines.question(how?.hidden ? '' : stripControl(question))
     if (how?.hidden) process.stderr.write('\n')
-    return answer.trim()
+    return input.trim()
   } catch {
     // Ctrl-C and Ctrl-D.
     process.stderr.write('\n')

@@ -92,8 +92,9 @@ async function findActiveKey(client: Client, id: string) {
 }
 
 /**
- * Whether this command authenticates with the key. The API does not say which key a request came with, but it records
- * each use within seconds, so our own key is among those whose `lastUsedAt` changes after our own request.
+ * Whether this command authenticates with the key. The API does not return the key of a request, but it
+ * records each use within seconds, so our own key is among those whose `lastUsedAt` changes after our own
+ * request.
  */
 async function isOwnKey(client: Client, id: string, io: Io): Promise<boolean> {
   const readUses = async () => {

@@ -1,4 +1,5 @@
-// `adit login`, `adit logout` and `adit profiles`. An API key is never a flag: other users of the machine could read it.
+// `adit login`, `adit logout` and `adit profiles`. An API key is never a flag: other users of the machine
+// could read it.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
 import { parseUrl, requireKey, unknownProfile } from './api.ts'
@@ -31,7 +32,7 @@ export async function login(
   const { url, apiKey, workspace } = io.interactive
     ? await signInAtTerminal(given.url, known ?? LOCAL, io)
     : await signInFromPipe(given.url ?? known, io)
-  // The change is applied to the file as it is now: another `adit login` may have written it meanwhile.
+  // Applied to the current content of the file: another `adit login` may have written it meanwhile.
   await editProfiles((now) => ({
     current: profile,
     profiles: { ...now.profiles, [profile]: { url, apiKey } },
@@ -74,7 +75,7 @@ async function signInAtTerminal(given: string | undefined, fallback: string, io:
   })
 }
 
-/** Asks again after a mistake, until the answer is accepted or the user cancels. */
+/** Prompts again after an error, until the attempt succeeds or the user cancels. */
 async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T> {
   while (true) {
     try {

@@ -1,4 +1,4 @@
-// "3 minutes ago" for people; scripts get the ISO timestamp.
+// "3 minutes ago" on a terminal; scripts get the ISO timestamp.
 const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['year', 365 * 86_400],
   ['month', 30 * 86_400],

@@ -55,7 +55,7 @@ export async function serve(io: Io): Promise<void> {
   setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref()
 }
 
-/** What exists in the database, which decides what to print. */
+/** Determines the instructions to print. */
 type Access =
   | { kind: 'first run'; first: FirstRun }
   | { kind: 'empty' }

@@ -12,8 +12,9 @@ export interface Shutdown {
 }
 
 /**
- * The first signal starts the delay, in which load balancers notice. A second one ends the delay, and a third kills the
- * process. On a terminal, npm forwards the same Ctrl-C again, so a signal shortly after another is ignored.
+ * The first signal starts the delay, in which load balancers notice. A second one ends the delay, and a third
+ * kills the process. On a terminal, npm forwards the same Ctrl-C again, so a signal shortly after another is
+ * ignored.
  */
 export function awaitShutdown(delayS: number): Shutdown {
   const requested = Promise.withResolvers<string>()

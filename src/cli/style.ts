@@ -1,5 +1,5 @@
-// Text with color. Styles are kept apart from the text until it is written, so that control characters in data can be
-// removed without removing ours, and tables can measure what is visible.
+// Text with color. Styles are kept apart from the text until it is written, so that control characters in
+// data can be removed without removing ours, and tables can measure the visible width.
 import { styleText } from 'node:util'
 
 export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'

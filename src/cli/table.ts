@@ -1,4 +1,4 @@
-// Tables for terminals, and lists of any length: written in slices, so that a command never holds a whole list.
+// Tables for terminals, and lists of any length: written in slices, so that memory use is bounded.
 import { toSerializable } from '../client/exact-json.ts'
 import { bold, type Styled, stripControl } from './style.ts'
 
@@ -33,7 +33,7 @@ export async function* jsonTexts<T>(slices: Slices<T>): AsyncGenerator<string> {
   yield before === '[' ? '[]\n' : ']\n'
 }
 
-/** The table of a list, in parts; each is an array of lines. `width` is undefined if lines may have any length. */
+/** The table of a list in parts, each an array of lines. `width` is undefined if lines are not truncated. */
 export async function* tableLines<T>(
   slices: Slices<T>,
   { columns, empty, shrink = [] }: ListOptions<T>,

@@ -27,8 +27,8 @@ export async function add(
   if (forbidden) throw new UsageError(`The label ${forbidden}.`)
   await edit(given.file, (tokens) => [...tokens, token])
   io.info(
-    `Added ${token.id} for workspace "${token.workspace}" to ${given.file}. Store the key in your secret manager; ` +
-      'it is not shown again.',
+    `Added ${token.id} for workspace "${token.workspace}" to ${given.file}. ` +
+      'Store the key in your secret manager; it is not shown again.',
   )
   const { hash: _hash, ...shown } = token
   io.data({ ...shown, token: key }, key)

@@ -79,7 +79,8 @@ function parseTarget(text: string): { host: string; port: number; url: string } 
   const port = /^\d{1,5}$/.test(portText) ? Number(portText) : 0
   if (port < 1 || port > 65_535)
     throw new UsageError(
-      `Invalid port "${portText}" (expected 1–65535). The target is a port or host:port, e.g. 3000 or 127.0.0.1:3000.`,
+      `Invalid port "${portText}" (expected 1–65535). ` +
+        'The target is a port or host:port, e.g. 3000 or 127.0.0.1:3000.',
     )
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port, url: `http://${host}:${port}` }
 }
@@ -101,7 +102,7 @@ interface EdgeAccess extends Pick<Access, 'apiKey' | 'keySource'> {
   isGuessed: boolean
 }
 
-/** The edge of --edge or ADIT_EDGE_URL, or the tunnel domain of the workspace: DNS resolves its names to an edge. */
+/** The edge of --edge or ADIT_EDGE_URL, or the tunnel domain of the workspace, which resolves to an edge. */
 async function findEdge(input: TunnelInput): Promise<EdgeAccess> {
   const named = input.edge ?? clientEnvironment().edgeUrl
   if (named !== undefined) {

@@ -1,4 +1,4 @@
-// `adit usage`: totals and a bar chart by day. If there are more days than fit on a screen, several share a bar.
+// `adit usage`: totals and a bar chart by day. If the days do not fit on a screen, several share a bar.
 import type { Count } from '../client/index.ts'
 import { type ApiInput, withApi } from './api.ts'
 import { UsageError } from './errors.ts'

@@ -1,6 +1,8 @@
 import { type ApiInput, withApi } from './api.ts'
 import type { Io } from './io.ts'
 
+const NOT_PROVISIONED = 'no: edges reject its tunnels until the operator provisions it'
+
 export async function show(input: ApiInput, io: Io): Promise<void> {
   const workspace = await withApi(input, (client) => client.workspace.read())
   const { slug, name, provisioned } = workspace
@@ -8,7 +10,7 @@ export async function show(input: ApiInput, io: Io): Promise<void> {
   const { tunnelBase, exampleUrl } = workspace as { tunnelBase?: string; exampleUrl?: string }
   const lines = [
     `${name} (${slug})`,
-    `  Provisioned    ${provisioned ? 'yes' : 'no: edges reject its tunnels until the operator provisions it'}`,
+    `  Provisioned    ${provisioned ? 'yes' : NOT_PROVISIONED}`,
     tunnelBase ? `  Tunnel domain  ${tunnelBase}` : `  Tunnels        e.g. ${exampleUrl}`,
   ]
   io.data(workspace, lines.join('\n'))

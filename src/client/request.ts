@@ -2,7 +2,7 @@
 
 export interface BuiltRequest {
   method: string
-  /** With the query, relative to the API's prefix. */
+  /** Path and query, relative to the API's prefix. */
   path: string
   body: string | undefined
 }

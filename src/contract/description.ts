@@ -33,13 +33,14 @@ export const publicInfo = (variant: 'A' | 'B'): ApiInfo => ({
   version: '1',
   description: `Read a workspace, its API keys and its usage. ${keyManagement[variant]}
 
-**Authentication.** Send an API key as a bearer token: \`Authorization: Bearer adit_…\`. Every request is scoped
-to the workspace of its key. In paths and fields of this API an API key is called \`token\`.
+**Authentication.** Send an API key as a bearer token: \`Authorization: Bearer adit_…\`. Every request is
+scoped to the workspace of its key. In paths and fields of this API an API key is called \`token\`.
 
-**Errors.** Every error is a JSON object with a code in \`error\`, and a \`message\` or \`details\` where they help.
+**Errors.** Every error is a JSON object with a code in \`error\`, and a \`message\` or \`details\` if useful.
 Rely on the code: texts may change.
 
-**Caching.** \`GET\` responses have an \`ETag\`; send it in \`If-None-Match\` to get 304 while nothing has changed.
+**Caching.** \`GET\` responses have an \`ETag\`; send it in \`If-None-Match\` to get 304 while nothing has
+changed.
 
 **Cross-origin requests.** Any web page may call this API (\`Access-Control-Allow-Origin: *\`).
 
@@ -57,17 +58,18 @@ Rely on the code: texts may change.
 export const edgeInfo: ApiInfo = {
   title: 'Adit edge API',
   version: '1',
-  description: `For edges, the servers that carry tunnels: verify API keys, follow revocations and report usage.
+  description: `For edges, the servers that carry tunnels: verify API keys, follow revocations and report
+usage.
 
 **Authentication.** Send the credential of the edge as a bearer token: \`Authorization: Bearer adit_edge_…\`.
 The operator creates it with \`adit admin edge create\`. API keys of workspaces are not accepted.`,
   credential:
-    'The credential of an edge: `Authorization: Bearer adit_edge_…`. Where that header carries the credentials of ' +
-    'the proxied request, send it in `X-Adit-Edge`.',
+    'The credential of an edge: `Authorization: Bearer adit_edge_…`. If that header carries the ' +
+    'credentials of the proxied request, send it in `X-Adit-Edge`.',
   crossOrigin: false,
   groups: {
     keys: 'Verification of API keys, and their revocations.',
-    visitors: 'Authorization of proxied requests.',
+    requests: 'Authorization of proxied requests.',
     usage: 'Usage reports.',
     description: DESCRIPTION_GROUP,
   },
@@ -76,8 +78,8 @@ The operator creates it with \`adit admin edge create\`. API keys of workspaces 
 export const dashboardInfo: ApiInfo = {
   title: 'Adit dashboard API',
   version: '1',
-  description: `The API of the dashboard, for signed-in users. It may change with any release; programs use the API
-under \`/api/v1\` with an API key.
+  description: `The API of the dashboard, for signed-in users. It may change with any release; programs use
+the API under \`/api/v1\` with an API key.
 
 Writes are accepted from the dashboard's own origin only.`,
   credential: 'The session cookie of a signed-in user.',
@@ -88,7 +90,7 @@ Writes are accepted from the dashboard's own origin only.`,
     links: 'Invitation and password reset links. Each works once, for 24 hours.',
     session: 'The current session.',
     account: 'The account of the signed-in user.',
-    'second-factor': 'Two-factor authentication of the signed-in user.',
+    'two-factor': 'Two-factor authentication of the signed-in user.',
     workspace: 'A workspace of the signed-in user.',
     keys: 'API keys of the workspace.',
     usage: 'Traffic through the tunnels of the workspace.',

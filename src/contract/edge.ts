@@ -46,8 +46,8 @@ export const verifyKey = operation({
   access: 'edge',
   summary: 'Verify an API key',
   description:
-    'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: false`, not ' +
-    'an error. Verification updates `lastUsedAt` of the key.',
+    'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: ' +
+    'false`, not an error. Verification updates `lastUsedAt` of the key.',
   body: Type.Object(
     {
       key: Type.String({
@@ -70,16 +70,16 @@ export const verifyKey = operation({
   faults: [],
 })
 
-export const authorizeVisitor = operation({
-  id: 'visitors.authorize',
+export const authorizeRequest = operation({
+  id: 'requests.authorize',
   method: 'GET',
   path: '/authorize',
   access: 'edge',
   summary: 'Authorize a proxied request',
   description:
     'For reverse proxies with external authorization (nginx `auth_request`, Caddy `forward_auth`, Traefik ' +
-    '`ForwardAuth`). Forward the `Authorization: Bearer <API key>` header of the proxied request, and send the ' +
-    'credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key and 401 otherwise.',
+    '`ForwardAuth`). Forward the `Authorization: Bearer <API key>` header of the proxied request, and send ' +
+    'the credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key and 401 otherwise.',
   response: {
     status: 204,
     description: 'The key is valid; headers name its workspace and id.',
@@ -101,13 +101,13 @@ export const followKeyChanges = operation({
     '- `revoked`: a key was revoked. Its data has `keyId` and `hash`, the SHA-256 of the raw key in hex.\n' +
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
     '- `closed`: the node closes this stream. Its data has the reason as `message`.\n\n' +
-    'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. Without that ' +
-    'header, and after `reset`, up to 1,000 of the latest revocations are sent first, without ids. Keep them, and let ' +
-    'them take precedence over verification responses. An event with only an `id` follows once the edge is up to ' +
-    'date.\n\n' +
-    'A comment is sent at least every 5 seconds, so a longer silence means that the connection is lost. The stream ' +
-    'ends when the edge is revoked. A node serves 8 streams per edge, and closes the oldest when another one is ' +
-    'opened. Beyond 1,000 streams of all edges it returns 503.',
+    'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. ' +
+    'Without that header, and after `reset`, up to 1,000 of the latest revocations are sent first, without ' +
+    'ids. Keep them, and let them take precedence over verification responses. An event with only an `id` ' +
+    'follows once the edge is up to date.\n\n' +
+    'A comment is sent at least every 5 seconds, so a longer silence means that the connection is lost. ' +
+    'The stream ends when the edge is revoked. A node serves 8 streams per edge, and closes the oldest ' +
+    'when another one is opened. Beyond 1,000 streams of all edges it returns 503.',
   headers: Type.Object({
     'last-event-id': Type.Optional(
       Type.String({
@@ -122,7 +122,9 @@ export const followKeyChanges = operation({
     status: 200,
     description: 'The stream of changes.',
     schema: Type.Object({ keyId: TokenId, hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
-    example: `id: 42-1f0e2d3c4b5a6978\nevent: revoked\ndata: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
+    example:
+      'id: 42-1f0e2d3c4b5a6978\nevent: revoked\n' +
+      `data: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
     stream: true,
   },
   faults: [],
@@ -130,7 +132,7 @@ export const followKeyChanges = operation({
 
 export const edgeOperations = [
   verifyKey,
-  authorizeVisitor,
+  authorizeRequest,
   followKeyChanges,
   reportUsage,
   readDescription,

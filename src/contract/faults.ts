@@ -4,7 +4,7 @@ import Type, { type TSchema } from 'typebox'
 const InvalidDetail = Type.Object(
   {
     path: Type.String({ description: 'JSON Pointer to the invalid part of the request.' }),
-    message: Type.String({ description: 'What is wrong with it.' }),
+    message: Type.String({ description: 'The rule that it violates.' }),
   },
   { title: 'InvalidDetail' },
 )
@@ -66,7 +66,10 @@ export const faults = {
     status: 429,
     description: 'Too many requests or failed attempts. Retry after `Retry-After` seconds.',
     schema: body('RateLimited', 'rate_limited', { message }),
-    example: { error: 'rate_limited', message: 'Too many requests with this API key. Try again in 12 s.' },
+    example: {
+      error: 'rate_limited',
+      message: 'Too many requests with this API key. Try again in 12 seconds.',
+    },
   },
   internal: {
     status: 500,
@@ -77,7 +80,8 @@ export const faults = {
   unavailable: {
     status: 503,
     description:
-      'The server is temporarily unavailable, for example without its database. Retry after `Retry-After` seconds.',
+      'The server is temporarily unavailable, for example without its database. Retry after `Retry-After` ' +
+      'seconds.',
     schema: body('Unavailable', 'unavailable', { message }),
     example: { error: 'unavailable', message: 'The service is temporarily unavailable. Try again shortly.' },
   },

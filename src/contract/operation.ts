@@ -1,11 +1,10 @@
 // The contract: every operation of every API as a value, with its path, access, input, output and errors.
-// Routes, validation, serialization, the OpenAPI documents, the client and the MCP tools are generated from
-// it.
+// Routes, validation, serialization, OpenAPI documents, the client and the MCP tools derive from it.
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
 /**
- * Who may call: `anyone`; an API `key` of a workspace; an `edge`; a `browser` on the dashboard's origin,
+ * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `browser` on the dashboard's origin,
  * signed in or not; a signed-in `user`; or a member of the workspace in the path with at least that role.
  */
 export type Access = 'anyone' | 'key' | 'edge' | 'browser' | 'user' | Role

@@ -25,8 +25,8 @@ const readReadiness = operation({
   access: 'anyone',
   summary: 'Readiness check',
   description:
-    'Queries the database. Returns 503 while the database does not respond or cannot be written, for example on a full ' +
-    'disk, and during shutdown.',
+    'Queries the database. Returns 503 while the database does not respond or cannot be written, for ' +
+    'example on a full disk, and during shutdown.',
   response: { status: 200, description: 'The server accepts requests.', ...status('ready') },
   faults: ['unavailable'],
 })

@@ -52,12 +52,12 @@ export const reportUsage = operation({
   access: 'edge',
   summary: 'Report usage',
   description:
-    'Send running totals, not increments: everything this epoch has counted so far for a workspace and day, as often ' +
-    'as you like and in any order. The maximum of the stored and the reported value is kept, so nothing is counted ' +
-    'twice, and the next report makes up for a lost one. Use a new epoch each time the edge starts. The response is ' +
-    'sent after the commit.\n\n' +
-    'A report has at most 5,000 items. Items that cannot be accepted are listed in `refused` with a reason, and the ' +
-    'others are stored. A malformed report is rejected as a whole.',
+    'Send running totals, not increments: everything this epoch has counted so far for a workspace and ' +
+    'day, as often as you like and in any order. The maximum of the stored and the reported value is kept, ' +
+    'so nothing is counted twice, and the next report makes up for a lost one. Use a new epoch each time ' +
+    'the edge starts. The response is sent after the commit.\n\n' +
+    'A report has at most 5,000 items. Items that cannot be accepted are listed in `refused` with a ' +
+    'reason, and the others are stored. A malformed report is rejected as a whole.',
   body: Type.Object(
     {
       epoch: Type.String({
@@ -106,10 +106,10 @@ export const reportUsage = operation({
                 type: 'string',
                 enum: [...reasons],
                 description:
-                  '`unknown_workspace`: no such workspace. `too_old`: more than 35 days ago. `in_future`: more than 5 ' +
-                  'minutes ahead. `too_large`: more than an edge can carry for a workspace in a day, or than the total ' +
-                  'of the day can hold. `too_many_epochs`: more than 100 epochs of an edge in a day of a workspace. ' +
-                  'Later versions may add reasons.',
+                  '`unknown_workspace`: no such workspace. `too_old`: more than 35 days ago. `in_future`: ' +
+                  'more than 5 minutes ahead. `too_large`: more than an edge can carry for a workspace in ' +
+                  'a day, or than the total of the day can hold. `too_many_epochs`: more than 100 epochs ' +
+                  'of an edge in a day of a workspace. Later versions may add reasons.',
               }),
             },
             { title: 'RefusedItem' },

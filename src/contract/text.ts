@@ -1,5 +1,5 @@
 // Rules for displayed text such as names and labels, for every field and every source: no control characters,
-// no bidirectional controls, nothing invisible, so that users see what is stored.
+// no bidirectional controls, nothing invisible, so that the displayed text is the stored text.
 
 // Default_Ignorable_Code_Point is Unicode's set of invisible characters: bidirectional controls, zero-width
 // characters, variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible
@@ -30,7 +30,8 @@ export function forbiddenCharacter(text: string): string | undefined {
   const found = text.codePointAt(allowed.length)
   if (found === undefined) return undefined
   const codePoint = `U+${found.toString(16).toUpperCase().padStart(4, '0')}`
-  return `must not contain ${codePoint}, a control or invisible character (character ${[...allowed].length + 1})`
+  const place = [...allowed].length + 1
+  return `must not contain ${codePoint}, a control or invisible character (character ${place})`
 }
 
 /** Sanitizes external text that cannot be rejected: one line, without forbidden characters, truncated. */

@@ -30,9 +30,9 @@ export const listTokens = operation({
   access: 'key',
   summary: 'List API keys',
   description:
-    'Lists the API keys of the workspace, including revoked ones, newest first. Raw keys are never included. Without ' +
-    '`limit` and `cursor` all keys are returned; a list of more than 1,000 is streamed and has no `ETag`. With ' +
-    '`limit`, follow the `Link` header with `rel="next"` until there is none.',
+    'Lists the API keys of the workspace, including revoked ones, newest first. Raw keys are never ' +
+    'included. Without `limit` and `cursor` all keys are returned; a list of more than 1,000 is streamed ' +
+    'and has no `ETag`. With `limit`, follow the `Link` header with `rel="next"` until there is none.',
   query: Type.Object({
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of keys per page.' }),
@@ -57,9 +57,9 @@ export const listTokens = operation({
     name: 'list_api_keys',
     title: 'List API keys',
     description:
-      'Lists the API keys of the workspace, including revoked ones, newest first. Raw keys are never included. Returns ' +
-      'at most `limit` keys, 100 by default. To get more, call again with the id of the last key as `cursor`, until ' +
-      'fewer keys are returned.',
+      'Lists the API keys of the workspace, including revoked ones, newest first. Raw keys are never ' +
+      'included. Returns at most `limit` keys, 100 by default. To get more, call again with the id of the ' +
+      'last key as `cursor`, until fewer keys are returned.',
     hints: { readOnly: true },
   },
 })
@@ -71,15 +71,16 @@ export const createToken = operation({
   access: 'key',
   summary: 'Create an API key',
   description:
-    'Creates an API key for the workspace. The raw key is in `token` of this response and cannot be retrieved again. ' +
-    'Send an `Idempotency-Key`, so that a retry returns the same key instead of creating another one.',
+    'Creates an API key for the workspace. The raw key is in `token` of this response and cannot be ' +
+    'retrieved again. Send an `Idempotency-Key`, so that a retry returns the same key instead of creating ' +
+    'another one.',
   headers: Type.Object({
     'idempotency-key': Type.Optional(
       Type.String({
         pattern: '^[\\x21-\\x7e]{1,255}$',
         description:
-          'A unique value, such as a UUID. For 24 hours the same value with the same API key returns the first ' +
-          'response; with a different body it is rejected with 422.',
+          'A unique value, such as a UUID. For 24 hours the same value with the same API key returns the ' +
+          'first response; with a different body it is rejected with 422.',
         examples: ['5f3c1a52-6d0e-4a0f-9b3e-2f1f6a1c7d10'],
         'x-rule': 'must be 1 to 255 printable ASCII characters without spaces',
       }),
@@ -114,9 +115,9 @@ export const createToken = operation({
     name: 'create_api_key',
     title: 'Create an API key',
     description:
-      'Creates an API key for the workspace; each call creates another one. The raw key is in `token` of the result and ' +
-      'cannot be retrieved again. It is a secret: give it to the user or store it in a secret manager. Do not write it ' +
-      'to version-controlled files, logs or messages.',
+      'Creates an API key for the workspace; each call creates another one. The raw key is in `token` of ' +
+      'the result and cannot be retrieved again. It is a secret: give it to the user or store it in a ' +
+      'secret manager. Do not write it to version-controlled files, logs or messages.',
     hints: { destructive: false, idempotent: false },
   },
 })
@@ -128,8 +129,8 @@ export const revokeToken = operation({
   access: 'key',
   summary: 'Revoke an API key',
   description:
-    'Revokes an API key of the workspace permanently. A key may revoke itself. Returns 404 for a key that does not ' +
-    'exist, belongs to another workspace or is already revoked.',
+    'Revokes an API key of the workspace permanently. A key may revoke itself. Returns 404 for a key that ' +
+    'does not exist, belongs to another workspace or is already revoked.',
   params: Type.Object({ id: TokenId }),
   response: {
     status: 200,
@@ -142,8 +143,8 @@ export const revokeToken = operation({
     name: 'revoke_api_key',
     title: 'Revoke an API key',
     description:
-      'Revokes an API key of the workspace permanently: requests with it are rejected from then on. This cannot be ' +
-      'undone, so check the id. Revoking the key of this connection ends your own access.',
+      'Revokes an API key of the workspace permanently: requests with it are rejected from then on. This ' +
+      'cannot be undone, so check the id. Revoking the key of this connection ends your own access.',
     hints: { destructive: true, idempotent: true },
   },
 })

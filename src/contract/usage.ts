@@ -60,8 +60,8 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
     access: 'key',
     summary: 'Get usage',
     description:
-      'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are exact and ' +
-      'may exceed 2^53, so parse them as 64-bit integers.',
+      'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are ' +
+      'exact and may exceed 2^53, so parse them as 64-bit integers.',
     query: Type.Object({
       days: Type.Optional(
         Type.Integer({

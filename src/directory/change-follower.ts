@@ -1,6 +1,6 @@
 // The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges
-// what it has applied and renews the lease. Correctness rests on the poll; notifications only make it
-// earlier.
+// what it has applied and renews the lease. Correctness depends on polling; notifications only reduce
+// latency.
 import {
   type Change,
   isSamePosition,
@@ -25,7 +25,7 @@ const START: Position = { sequence: 0, checksum: '' }
 export interface ChangeFollower {
   /** Polls now: a change was just committed. */
   wake(): void
-  /** Of the last change applied; another object after each. */
+  /** Position of the last applied change; a new object after each. */
   position(): Position
   /** Whether the lease is valid, so that everything subscribers derived from the log may be used. */
   isUpToDate(): boolean
@@ -39,10 +39,7 @@ export interface ChangeFollower {
   backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
   /** The last thousand changes up to a position. */
   latest(upTo: Position): Promise<Change[]>
-  /**
-   * Stops following and removes the node, so that no revocation waits for it. The cache may not be used
-   * afterwards.
-   */
+  /** Stops following and removes the node, so that no revocation waits for it. Then the cache is unusable. */
   deregister(): Promise<void>
 }
 
@@ -84,8 +81,7 @@ export async function startChangeFollower(
   async function catchUp(head: Position): Promise<void> {
     if (isSamePosition(head, position)) return
     const changes = await readChanges(db, position, head)
-    // The node was suspended for longer than changes are kept, or the database was restored to an earlier
-    // state.
+    // The node was suspended for longer than the log's retention, or the database was restored.
     if (!changes) return resync(head)
     for (const change of changes) {
       for (const { onChange } of listeners) onChange(change)
@@ -116,10 +112,7 @@ export async function startChangeFollower(
     readAt = startedAt.monotonic
   }
 
-  /**
-   * One poll at a time. A call during a poll causes another one after it, which sees what the caller
-   * committed.
-   */
+  /** One poll at a time. A call during a poll causes another one, which sees the caller's commit. */
   function wake(): void {
     if (polling) {
       pollAgain = true

@@ -48,11 +48,9 @@ export interface Directory {
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
-  /**
-   * By slug, omitting those that do not exist. A slug is never reassigned, so entries are not invalidated.
-   */
+  /** Ids by slug, without unknown ones. A slug is never reassigned, so entries are not invalidated. */
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
-  /** A valid key, if it is in the cache; undefined is no verdict. It counts as used. */
+  /** A valid key from the cache, recorded as used; undefined on a miss. */
   cachedKey(secret: string): ValidKey | undefined
   cachedEdge(secret: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined

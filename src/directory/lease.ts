@@ -1,4 +1,4 @@
-// The lease under which a node may answer from its cache.
+// The lease of a node. While it is valid, the node may use its cache.
 
 export const LEASE_MS = 2_000
 

@@ -1,4 +1,4 @@
-// A bounded cache that evicts what was least recently used.
+// A bounded LRU cache.
 
 export interface LruCache<V> {
   get(key: string): V | undefined

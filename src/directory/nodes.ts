@@ -1,4 +1,4 @@
-// Node registration: a row in the nodes table for each node that may answer from its cache. A revocation
+// Node registration: a row in the nodes table for each node that may use its cache. A revocation
 // waits for these rows.
 import { type Position, readHead } from '../store/change-log.ts'
 import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/nodes.ts'

@@ -1,5 +1,5 @@
 // The writer's half of the protocol: publishes a change in the transaction that makes it, and waits until no
-// node answers from a cache that predates it.
+// node uses a cache that predates it.
 import {
   appendChange,
   type Change,
@@ -9,10 +9,11 @@ import {
 } from '../store/change-log.ts'
 import { deleteNodesBehind, findLeaseBehind } from '../store/nodes.ts'
 import type { Store, Tx } from '../store/store.ts'
+import { DAY_MS } from '../time.ts'
 import { LEASE_MS } from './lease.ts'
 
-/** A node or edge that was disconnected for longer has to drop its whole cache. */
-const RETENTION_MS = 24 * 60 * 60 * 1000
+/** A node or edge that was disconnected for longer drops its whole cache. */
+const RETENTION_MS = DAY_MS
 /** Allowance for monotonic clocks that run at different rates. */
 const DRIFT_MS = 50
 const POLL_MIN_MS = 2
@@ -32,7 +33,7 @@ export interface PropagationServices {
 export interface KeyChange {
   kind: Change['kind']
   subjectId: string
-  /** Of the secret, if it has one. */
+  /** Hash of the revoked secret, if it has one. */
   hash?: string
 }
 
@@ -49,7 +50,7 @@ export async function publishChange(
 }
 
 /**
- * Resolves when no node answers from a cache that predates the change: each has acknowledged it, or its lease
+ * Resolves when no node uses a cache that predates the change: each has acknowledged it, or its lease
  * has expired. A lease renewed before the commit expires within its length after the commit, so this
  * process's clock is enough. With a position it never rejects: if the database does not respond, it waits
  * until the leases expire.

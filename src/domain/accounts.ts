@@ -11,9 +11,8 @@ import {
 } from '../store/passwords.ts'
 import { deleteChallenges, deleteSession, deleteSessions, listSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { DAY_MS } from '../store/time.ts'
 import {
-  clearSecondFactor,
+  deleteTwoFactor,
   disableUser,
   enableUser,
   findUser,
@@ -23,6 +22,7 @@ import {
   renameUser,
   type UserRow,
 } from '../store/users.ts'
+import { DAY_MS } from '../time.ts'
 import { requireSession } from './actors.ts'
 import { type AuditAction, writeAudit, writeUserAudit } from './audit.ts'
 import type { Actor, Services, UserActor } from './context.ts'
@@ -63,10 +63,7 @@ export async function describeSelf(services: Services, user: UserRow) {
   }
 }
 
-/**
- * Updates the user's own account and writes the audit entry, in one transaction that begins by checking the
- * session.
- */
+/** Checks the session, updates the user's own account and writes the audit entry in one transaction. */
 export const updateOwnAccount = <T>(
   services: Services,
   actor: UserActor,
@@ -76,7 +73,7 @@ export const updateOwnAccount = <T>(
   services.store.transaction(async (db) => {
     await requireSession(db, actor)
     const result = await act(db)
-    await writeUserAudit(db, services, { actor, action, person: actor })
+    await writeUserAudit(db, services, { actor, action, user: actor })
     return result
   })
 
@@ -149,7 +146,9 @@ export async function inviteByOperator(
     const user = await findUserByEmail(db, email)
     if (user && (await listMemberships(db, user.id)).some(({ slug }) => slug === given.workspace))
       throw new Fault('conflict', {
-        message: `${email} is already a member of workspace "${given.workspace}". To create a password reset link, run "adit admin user reset".`,
+        message:
+          `${email} is already a member of workspace "${given.workspace}". ` +
+          'To create a password reset link, run "adit admin user reset".',
       })
     const made = await createLink(db, services, {
       purpose: 'join',
@@ -170,15 +169,15 @@ export async function createResetLink(
   services: Services,
   actor: Actor,
   user: UserRow,
-  { clearsSecondFactor = false } = {},
+  { disablesTwoFactor = false } = {},
 ): Promise<CreatedLink> {
   if (user.disabled_at !== null)
     throw new Fault('conflict', {
       message: `${user.email} is disabled. Enable the account with "adit admin user restore" first.`,
     })
   return services.store.transaction(async (db) => {
-    if (clearsSecondFactor && (await clearSecondFactor(db, user.id)))
-      await writeUserAudit(db, services, { actor, action: 'person.second-factor-cleared', person: user })
+    if (disablesTwoFactor && (await deleteTwoFactor(db, user.id)))
+      await writeUserAudit(db, services, { actor, action: 'person.second-factor-cleared', user })
     return resetLink(db, services, actor, user)
   })
 }
@@ -201,7 +200,7 @@ async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow
     createdBy: { id: null, name: `operator ${actor.id}` },
     provesEmail: true,
   })
-  await writeUserAudit(db, services, { actor, action: 'person.reset-link-made', person: user })
+  await writeUserAudit(db, services, { actor, action: 'person.reset-link-made', user })
   return made
 }
 
@@ -250,7 +249,7 @@ export async function setDisabled(services: Services, actor: Actor, email: strin
       await deleteChallenges(db, user.id)
     } else return
     const action = disabled ? 'person.disabled' : 'person.enabled'
-    await writeUserAudit(db, services, { actor, action, person: user })
+    await writeUserAudit(db, services, { actor, action, user })
   })
   return { email: user.email, disabled }
 }

@@ -100,7 +100,7 @@ export interface Subject {
 interface UserEntry {
   actor: Actor
   action: AuditAction
-  person: Subject
+  user: Subject
   detail?: Detail
 }
 
@@ -121,15 +121,15 @@ export async function writeAuthFailure(
   entry: UserEntry & { action: 'person.sign-in-failed' | 'person.confirmation-failed'; detail: Detail },
 ): Promise<void> {
   // Serializes the failures of a user, so that concurrent ones find each other's row.
-  await lockUser(db, entry.person.id)
+  await lockUser(db, entry.user.id)
   const since = firstIdSince('aud', services.clock() - REPETITION_MS)
   for (const row of await userRows(db, services, entry))
     if (!(await countRepetition(db, row, since))) await insertAudit(db, [row])
 }
 
-async function userRows(db: Tx, services: Services, { person, ...entry }: UserEntry): Promise<AuditRow[]> {
-  const workspaces = await listWorkspaceIdsOf(db, person.id)
-  const subject = { subjectId: person.id, subjectName: person.name }
+async function userRows(db: Tx, services: Services, { user, ...entry }: UserEntry): Promise<AuditRow[]> {
+  const workspaces = await listWorkspaceIdsOf(db, user.id)
+  const subject = { subjectId: user.id, subjectName: user.name }
   return (workspaces.length > 0 ? workspaces : [null]).map((workspaceId) =>
     rowOf(services, { workspaceId, ...entry, ...subject }),
   )

@@ -1,5 +1,5 @@
 // Ranges of UTC days.
-import { DAY_MS, startOfDay } from '../store/time.ts'
+import { DAY_MS, startOfDay } from '../time.ts'
 
 /** Start times of the last `days` days, including today, oldest first. */
 export function lastDays(days: number, now: number): number[] {

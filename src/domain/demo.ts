@@ -1,7 +1,7 @@
 // Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts.
 
-import { DAY_MS, MINUTE_MS } from '../store/time.ts'
 import { mergeReport } from '../store/usage.ts'
+import { DAY_MS, MINUTE_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { lastDays } from './date-range.ts'
 

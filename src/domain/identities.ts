@@ -20,9 +20,11 @@ export interface VerifiedIdentity {
   name: string
 }
 
-export type SsoRefusal = 'not_invited' | 'email_unverified' | 'account_exists' | 'disabled'
+export type SsoRejection = 'not_invited' | 'email_unverified' | 'account_exists' | 'disabled'
 
-type Admission = { user: UserRow; refusal?: undefined } | { user: UserRow | undefined; refusal: SsoRefusal }
+type Admission =
+  | { user: UserRow; rejection?: undefined }
+  | { user: UserRow | undefined; rejection: SsoRejection }
 
 interface Policy {
   /** Whether to link an existing account to a subject with the same verified address. */
@@ -39,10 +41,10 @@ export async function admitIdentity(
   policy: Policy,
 ): Promise<Admission> {
   const admission = await findAccount(db, services, identity, policy)
-  if (admission.refusal !== undefined) return admission
+  if (admission.rejection !== undefined) return admission
   // Locked, so that a user who is disabled concurrently keeps no session.
   const user = await lockUser(db, admission.user.id)
-  if (!user || user.disabled_at !== null) return { user, refusal: 'disabled' }
+  if (!user || user.disabled_at !== null) return { user, rejection: 'disabled' }
   if (identity.emailVerified && identity.email === user.email)
     await joinAsInvited(db, services, user, policy.address)
   await recordSignIn(db, services, user, { method: 'sso', address: policy.address })
@@ -59,12 +61,12 @@ async function findAccount(
   const linked = await findUserByIdentity(db, issuer, subject)
   if (linked) return { user: linked }
   const user = email === undefined ? undefined : await findUserByEmail(db, email)
-  if (email === undefined || !identity.emailVerified) return { user, refusal: 'email_unverified' }
+  if (email === undefined || !identity.emailVerified) return { user, rejection: 'email_unverified' }
   if (user) return linkExisting(db, services, user, identity, policy)
   if (!(await isInvited(db, services, email))) {
     // A concurrent sign-in may have used the invitation and linked the subject meanwhile.
     const linkedNow = await findUserByIdentity(db, issuer, subject)
-    return linkedNow ? { user: linkedNow } : { user, refusal: 'not_invited' }
+    return linkedNow ? { user: linkedNow } : { user, rejection: 'not_invited' }
   }
   const created = newUser(services, { email, name: displayName(identity.name, email), verified: true })
   // A concurrent sign-in has created the user.
@@ -88,11 +90,11 @@ async function linkExisting(
   if (linked) return { user: linked }
   const isVerified = user?.email_verified === 1 && user.email === identity.email
   if (!linkByEmail || !isVerified || (await hasIdentity(db, identity.issuer, user.id)))
-    return { user, refusal: 'account_exists' }
-  if (user.disabled_at !== null) return { user, refusal: 'disabled' }
+    return { user, rejection: 'account_exists' }
+  if (user.disabled_at !== null) return { user, rejection: 'disabled' }
   await link(db, services, user, identity)
   const actor = { kind: 'person', id: user.id, name: user.name, address } as const
-  await writeUserAudit(db, services, { actor, action: 'person.identity-linked', person: user })
+  await writeUserAudit(db, services, { actor, action: 'person.identity-linked', user })
   return { user }
 }
 
@@ -116,12 +118,12 @@ const REASONS = {
 } as const
 
 /** Writes to the audit log of the account, if there is one. */
-export async function recordRefusal(
+export async function recordRejection(
   db: Tx,
   services: Services,
-  { user, refusal, address }: { user: UserRow | undefined; refusal: SsoRefusal; address: string },
+  { user, rejection, address }: { user: UserRow | undefined; rejection: SsoRejection; address: string },
 ): Promise<void> {
-  const detail = REASONS[refusal]
+  const detail = REASONS[rejection]
   if (user && detail) await recordFailedSignIn(db, services, { user, detail, address })
 }
 

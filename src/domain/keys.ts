@@ -14,8 +14,8 @@ import {
   revokeKey,
 } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
-import { DAY_MS } from '../store/time.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
+import { DAY_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Context, Services } from './context.ts'

@@ -1,5 +1,4 @@
-// What an operator should know before a revocation: whether a workspace would be left without a key or an
-// owner.
+// Warnings before a revocation that would leave a workspace without a key or an owner.
 import { isActive } from '../credentials/key-state.ts'
 import { countActiveKeys, findKeyById } from '../store/keys.ts'
 import { listMembers, listMemberships } from '../store/members.ts'

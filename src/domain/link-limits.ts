@@ -2,8 +2,8 @@
 // links in the transaction that adds one, so they hold across nodes and restarts.
 import { lockRecentLinksTo, recentLinkTimes } from '../store/links.ts'
 import type { Tx } from '../store/store.ts'
-import { DAY_MS } from '../store/time.ts'
 import { lockUser } from '../store/users.ts'
+import { DAY_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { formatDuration } from './duration.ts'
 import { Fault } from './fault.ts'

@@ -1,5 +1,4 @@
-// Invitation and password reset links. A link works once, for 24 hours; only the hash of its secret is
-// stored.
+// Invitation and password reset links. A link works once, for 24 hours; only its hash is stored.
 import { hash } from 'node:crypto'
 import {
   endLink,
@@ -14,9 +13,9 @@ import { insertMember, listWorkspaceIdsOf, type Role } from '../store/members.ts
 import { setPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { DAY_MS } from '../store/time.ts'
 import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../store/users.ts'
 import { getWorkspace } from '../store/workspaces.ts'
+import { DAY_MS } from '../time.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
 import { Fault, invalid } from './fault.ts'
@@ -179,7 +178,7 @@ async function choose(
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
   const actor = actorOf(user, address)
-  await writeUserAudit(db, services, { actor, action: 'person.password-reset', person: user })
+  await writeUserAudit(db, services, { actor, action: 'person.password-reset', user })
 }
 
 /** A user who is authenticated by a link, without a session. */

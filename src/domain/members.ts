@@ -184,7 +184,7 @@ async function requireMayChange(db: Tx, ctx: MemberContext, role: Role, id: stri
   return { ...found, others: members.filter((one) => one.id !== id) }
 }
 
-/** Nobody may grant or revoke a higher role than their own. */
+/** Users may grant or revoke roles up to their own. */
 function requireMayGrant(own: Role, role: Role): void {
   if (isAtLeast(own, role)) return
   throw new Fault('forbidden', { message: 'Only owners of this workspace may grant the owner role.' })

@@ -1,10 +1,10 @@
 // Ingestion of usage reports: validates times, resolves workspaces, and merges the accepted items.
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
-import { DAY_MS, MINUTE_MS, startOfDay } from '../store/time.ts'
 import { mergeReport } from '../store/usage.ts'
 import type { Totals } from '../store/usage-limits.ts'
 import type { Counter, Day, TunnelMinute } from '../store/usage-report.ts'
+import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
 import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
 

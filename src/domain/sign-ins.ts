@@ -3,8 +3,8 @@ import { hashSecret } from '../credentials/secret.ts'
 import { lockPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions, dropSessionsBeyond, useCode } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { MINUTE_MS } from '../store/time.ts'
 import { findUser, type UserRow } from '../store/users.ts'
+import { MINUTE_MS } from '../time.ts'
 import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
@@ -30,7 +30,7 @@ export async function recordSignIn(db: Tx, services: Services, user: UserRow, si
   await writeUserAudit(db, services, {
     actor,
     action: 'person.signed-in',
-    person: user,
+    user,
     detail: signIn.method,
   })
 }
@@ -46,7 +46,7 @@ export async function recordFailedSignIn(
   await writeAuthFailure(db, services, {
     actor,
     action: 'person.sign-in-failed',
-    person: user,
+    user,
     detail: reason,
   })
 }
@@ -58,7 +58,7 @@ export const recordFailedConfirmation = (
   detail: 'password' | 'code',
 ): Promise<void> =>
   services.store.transaction((db) =>
-    writeAuthFailure(db, services, { actor, action: 'person.confirmation-failed', person: actor, detail }),
+    writeAuthFailure(db, services, { actor, action: 'person.confirmation-failed', user: actor, detail }),
   )
 
 /**

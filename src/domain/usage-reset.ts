@@ -1,9 +1,8 @@
-// For the operator: the edges and epochs of a day's usage, and resetting it after an edge reported wrong
-// numbers.
+// For the operator: shows a day's usage by edge and epoch, and resets it after wrong reports.
 import { listEdges } from '../store/edges.ts'
-import { DAY_MS } from '../store/time.ts'
 import { readDays } from '../store/usage.ts'
 import { listCounters, resetDay } from '../store/usage-reset.ts'
+import { DAY_MS } from '../time.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { lastDays } from './date-range.ts'

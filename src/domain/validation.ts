@@ -47,7 +47,7 @@ interface Schema {
 const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
 
 /**
- * Lazy, so that no more errors are computed than reported: the library's own list is eager, and would take
+ * Lazy: only the reported errors are computed. The library's own list is eager, and would take
  * seconds for millions of items. The items of a list that is too long are not checked.
  */
 function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Detail, undefined> {

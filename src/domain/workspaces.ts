@@ -61,7 +61,7 @@ export const createWorkspace = (
   workspace: NewWorkspace,
 ): Promise<WorkspaceRow> => services.store.transaction((db) => addWorkspace(db, services, actor, workspace))
 
-/** As part of the caller's transaction. */
+/** Runs in the caller's transaction. */
 export async function addWorkspace(
   db: Tx,
   services: Services,

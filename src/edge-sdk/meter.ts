@@ -59,7 +59,7 @@ export async function startMeter(
         await spool.write(batches.map(({ report }) => report))
         notices.disk.end()
       } catch (error) {
-        // Reported nevertheless: a full disk is no reason to lose usage.
+        // Reported nevertheless, so that a full disk does not lose usage.
         notices.disk.begin(`Failed to write usage to ${folder}: ${(error as Error).message}`)
       }
       return batches

@@ -1,10 +1,9 @@
 // In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open
 // tunnels in each minute. Kept until the control plane acknowledges them, up to a limit.
 import { isDnsLabel } from '../net/hostname.ts'
+import { DAY_MS, MINUTE_MS } from '../time.ts'
 import { type Batch, type Counted, type CounterItem, type MinuteItem, toBatches } from './usage-batches.ts'
 
-const MINUTE_MS = 60_000
-const DAY_MS = 24 * 60 * MINUTE_MS
 /** Limit of the control plane for one item. */
 const OPEN_MAX = 1_000_000
 
@@ -81,10 +80,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
   }
 
-  /**
-   * Evicts all acknowledged minutes, because a maximum may restart, and acknowledged totals from before a
-   * time.
-   */
+  /** Evicts acknowledged totals from before a time, and all acknowledged minutes: a maximum may restart. */
   function evictAcknowledged(before: number): void {
     const drop = (counted: Map<string, Counted<unknown>>, before: number) => {
       const present = counted.size

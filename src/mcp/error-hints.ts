@@ -1,4 +1,4 @@
-// What an agent can do about a failed call, added to the error message.
+// Hints for agents after a failed call, appended to the error message.
 import type { AditError, Fault } from '../client/index.ts'
 import type { AgentTool } from './tools.ts'
 

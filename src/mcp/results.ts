@@ -6,9 +6,9 @@ import { errorHint } from './error-hints.ts'
 import { summaries } from './summaries.ts'
 import type { AgentTool } from './tools.ts'
 
-export function succeeded({ operation }: AgentTool, answer: object, args: object): CallToolResult {
-  const structuredContent = toSerializable(answer) as Record<string, unknown>
-  const summary = (summaries[operation.id] as (answer: object, args: object) => string)(answer, args)
+export function succeeded({ operation }: AgentTool, output: object, args: object): CallToolResult {
+  const structuredContent = toSerializable(output) as Record<string, unknown>
+  const summary = (summaries[operation.id] as (output: object, args: object) => string)(output, args)
   return {
     content: [{ type: 'text', text: `${summary}\n\n${JSON.stringify(structuredContent)}` }],
     structuredContent,

@@ -2,7 +2,7 @@
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 
-/** Runs until the input ends. The server stays open, so that pending requests are still answered. */
+/** Runs until the input ends. The server stays open, so that pending requests still get a response. */
 export async function serveStdio(server: Server): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     for (const event of ['end', 'close']) process.stdin.once(event, resolve)

@@ -9,7 +9,7 @@ export type ToolOperation = Extract<PublicOperation, { tool: object }>
 
 export interface AgentTool {
   operation: ToolOperation
-  /** As listed by tools/list. */
+  /** The definition in the response of tools/list. */
   listed: ListedTool
 }
 

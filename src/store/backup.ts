@@ -15,7 +15,7 @@ import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 
-/** Of 4 KiB each; progress and cancellation are handled between steps. */
+/** Pages of 4 KiB; progress and cancellation are handled between steps. */
 const PAGES_PER_STEP = 1_000
 const BUSY_TIMEOUT_MS = 5_000
 /** More than the number of changes between any backup and its restore. */
@@ -36,7 +36,7 @@ export interface BackupResult {
   schema: number
 }
 
-/** No backup was written; the message tells why. */
+/** No backup was written; the message has the reason. */
 export class BackupError extends Error {
   override name = 'BackupError'
 }

@@ -34,7 +34,7 @@ const DISTRIBUTION_COLUMN = 'workspace_id'
 const COLOCATED_WITH = 'usage_counters'
 
 const CONNECT_TIMEOUT_MS = 3_000
-/** There is no statement timeout: moving rows takes as long as there are rows. */
+/** Without a statement timeout: the time to move a table depends on its rows. */
 const LOCK_TIMEOUT_MS = 10_000
 
 export interface TablePlacement {
@@ -44,15 +44,12 @@ export interface TablePlacement {
   changed: boolean
 }
 
-/** The message tells what is missing and what to do. */
+/** The message names the cause and the remedy. */
 export class DistributeError extends Error {
   override name = 'DistributeError'
 }
 
-/**
- * A table in the metadata of Citus. Tables with a foreign key to a reference table are listed as `local` by
- * default.
- */
+/** A table in the metadata of Citus. By default, those that reference a reference table are `local`. */
 interface CitusTable {
   table: string
   kind: Placement | 'local'
@@ -100,7 +97,8 @@ async function requireCitus(client: pg.Client): Promise<void> {
     )
   if (!citus.created)
     throw new DistributeError(
-      'The citus extension is not enabled in this database. Run "create extension citus" as a superuser, then retry.',
+      'The citus extension is not enabled in this database. Run "create extension citus" as a superuser, ' +
+        'then retry.',
     )
 }
 
@@ -108,7 +106,8 @@ async function requireCitus(client: pg.Client): Promise<void> {
 async function readCitusTables(client: pg.Client): Promise<Map<string, CitusTable>> {
   const { rows } = await client.query<CitusTable>(
     `select c.relname as "table",
-       case when p.partkey is not null then 'distributed' when p.repmodel = 't' then 'reference' else 'local' end as kind,
+       case when p.partkey is not null then 'distributed'
+         when p.repmodel = 't' then 'reference' else 'local' end as kind,
        column_to_column_name(p.logicalrelid, p.partkey) as "column",
        p.colocationid as "group"
      from pg_dist_partition as p join pg_class as c on c.oid = p.logicalrelid

@@ -29,8 +29,10 @@ const SOCKET_LOST = new Set([
   'EAI_AGAIN',
 ])
 /** node-postgres errors without a code. */
-const DRIVER_LOST =
-  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after)/
+const DRIVER_LOST = new RegExp(
+  '^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|' +
+    'Client (has encountered a connection error|was closed)|Cannot use a pool after)',
+)
 
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6

@@ -1,4 +1,4 @@
-// SQL of the nodes that may answer from their cache, and the position of the change log that each has
+// SQL of the nodes that may use their cache, and the position of the change log that each has
 // acknowledged (columns seen and mark).
 import type { Selectable } from 'kysely'
 import type { Position } from './change-log.ts'

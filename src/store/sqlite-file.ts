@@ -1,5 +1,5 @@
 // Checks the file of an SQLite database before SQLite opens it: SQLite would block on a pipe, use a device,
-// or fail with an error that does not tell what to do.
+// or fail with an unhelpful error.
 import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 

@@ -77,7 +77,8 @@ function setAndAssert(database: DatabaseSync, pragma: string, wanted: string | n
   const [got] = Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})
   if (got !== wanted)
     throw new Error(
-      `SQLite did not apply ${pragma} = ${wanted} (it is ${got}). The database must be a file on a local disk.`,
+      `SQLite did not apply ${pragma} = ${wanted} (it is ${got}). ` +
+        'The database must be a file on a local disk.',
     )
 }
 

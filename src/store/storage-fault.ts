@@ -12,8 +12,8 @@ const texts: Record<StorageFaultKind, readonly [summary: string, remedy: string]
   io: ['The database disk cannot be read or written.', 'Check the disk and the system log.'],
   corrupt: [
     'The database is damaged.',
-    'Stop every adit process that uses it and restore a backup (docs/operations/backup.md), or recover what is left ' +
-      'with the ".recover" command of sqlite3.',
+    'Stop every adit process that uses it and restore a backup (docs/operations/backup.md), or recover ' +
+      'the remaining rows with the ".recover" command of sqlite3.',
   ],
   not_a_database: [
     'The file is not a SQLite database, or its header is damaged.',

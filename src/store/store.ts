@@ -35,7 +35,7 @@ export interface Store extends Connection {
   notify(): Promise<void>
   onNotify(listener: () => void): void
   /**
-   * Changes with every commit by any process; undefined where the engine cannot tell cheaply (PostgreSQL).
+   * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent.
    */
   dataVersion(): number | undefined
   /**

@@ -1,5 +1,5 @@
 // Table types. Times are integer milliseconds since 1970 in UTC on both engines, independent of time zones
-// and driver conversions. A flag is a nullable time, so that it also tells since when.
+// and driver conversions. A flag is a nullable time: when it was set.
 import type { ColumnType, Generated } from 'kysely'
 
 /** A 64-bit counter: written as a bigint, read through `asText`, because drivers round above 2^53. */

@@ -47,7 +47,7 @@ export async function applyLimits(
   { edgeId, epoch }: ParsedReport,
   counters: readonly Counter[],
   edgeMax: Totals,
-): Promise<{ accepted: Counter[]; refused: RejectedCounter[] }> {
+): Promise<{ accepted: Counter[]; rejected: RejectedCounter[] }> {
   const edgeSums = byDay(await readEdgeSums(db, edgeId, epoch, counters))
   const daySums = byDay(await readDaySums(db, counters))
   const reasonToReject = (counter: Counter): RejectedCounter['reason'] | undefined => {
@@ -63,13 +63,13 @@ export async function applyLimits(
     return fits ? undefined : 'too_large'
   }
   const accepted: Counter[] = []
-  const refused: RejectedCounter[] = []
+  const rejected: RejectedCounter[] = []
   for (const counter of counters) {
     const reason = reasonToReject(counter)
     if (reason === undefined) accepted.push(counter)
-    else refused.push({ workspaceId: counter.workspaceId, day: counter.day, reason })
+    else rejected.push({ workspaceId: counter.workspaceId, day: counter.day, reason })
   }
-  return { accepted, refused }
+  return { accepted, rejected }
 }
 
 const keyOf = ({ workspaceId, day }: Day) => `${day} ${workspaceId}`

@@ -1,5 +1,5 @@
 // A usage report, and its normalization before it is merged: one item per row, sorted.
-import { startOfDay } from './time.ts'
+import { startOfDay } from '../time.ts'
 
 /** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
 export interface Counter {

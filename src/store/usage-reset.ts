@@ -1,7 +1,7 @@
 // The usage counters of a day by edge and epoch, and their removal by the operator.
 import { type RawBuilder, sql } from 'kysely'
+import { DAY_MS } from '../time.ts'
 import { asText, type Db, type Tx } from './store.ts'
-import { DAY_MS } from './time.ts'
 import type { Day } from './usage-report.ts'
 
 /** Largest first. */
@@ -56,7 +56,8 @@ export async function resetDay(
   if (counters > 0) {
     const sums = ['requests', 'bytes_in', 'bytes_out', 'events'].map(
       (column) =>
-        sql`${sql.ref(column)} = coalesce((select sum(${sql.ref(column)}) from usage_counters where ${ofDay}), 0)`,
+        sql`${sql.ref(column)} =
+          coalesce((select sum(${sql.ref(column)}) from usage_counters where ${ofDay}), 0)`,
     )
     const lastSeen = sql`last_seen = (select max(last_seen) from usage_counters where ${ofDay})`
     await count(db, sql`update usage_days set ${sql.join([...sums, lastSeen])} where ${ofDay}`)

@@ -1,9 +1,10 @@
 // Usage, merged idempotently. Edges send running totals, and a counter is the maximum of the stored and the
 // reported value: repeated, late or reordered reports change nothing, and the next report makes up for a lost
 // one. The roll-up of a day is written from the counters in the same transaction, so reads are cheap.
+
+import { DAY_MS } from '../time.ts'
 import { batches, executeBulk } from './bulk.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
-import { DAY_MS } from './time.ts'
 import { applyLimits, NO_LIMIT, type RejectedCounter, type Totals } from './usage-limits.ts'
 import {
   type Counter,
@@ -22,7 +23,7 @@ export interface DayUsage {
   peakTunnels: number
 }
 
-/** Commits what is within the limits, and returns the days whose counters were rejected, with the reason. */
+/** Commits the counters within the limits; returns the days of rejected counters, with the reason. */
 export async function mergeReport(
   store: Store,
   report: ParsedReport,
@@ -35,8 +36,8 @@ export async function mergeReport(
     // On SQLite there is only one writer.
     if (store.engine === 'postgres') await lockDays(db, days)
     for (const part of batches(db, counters)) {
-      const { accepted, refused } = await applyLimits(db, report, part, edgeMax)
-      rejected.push(...refused)
+      const { accepted, ...limited } = await applyLimits(db, report, part, edgeMax)
+      rejected.push(...limited.rejected)
       if (accepted.length === 0) continue
       await mergeCounters(db, report, accepted)
       await rollUpCounters(db, accepted)
@@ -103,7 +104,8 @@ const lockDays = (db: Tx, days: readonly Day[]) =>
 
 const greatest = (table: string, column: string) => {
   const [stored, reported] = [`${table}.${column}`, `excluded.${column}`]
-  return `${column} = case when ${reported} > ${stored} or ${stored} is null then ${reported} else ${stored} end`
+  const isGreater = `${reported} > ${stored} or ${stored} is null`
+  return `${column} = case when ${isGreater} then ${reported} else ${stored} end`
 }
 
 const counted = ['requests', 'bytes_in', 'bytes_out', 'events']

@@ -62,7 +62,7 @@ export async function disableUser(db: Tx, id: string, at: number): Promise<boole
 }
 
 /** Disables two-factor authentication. Returns false if it was not set up. */
-export async function clearSecondFactor(db: Tx, id: string): Promise<boolean> {
+export async function deleteTwoFactor(db: Tx, id: string): Promise<boolean> {
   const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
   await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()
   return numDeletedRows === 1n

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY_MS } from '../../src/store/time.ts'
 import { mergeReport } from '../../src/store/usage.ts'
+import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { addWorkspace, serve, type TestServer } from '../support/server.ts'
 

@@ -177,7 +177,7 @@ test('a return without a pending sign-in, a repeated return, and an error do not
   )
   assert.equal((await other.get('/session')).status, 401, 'the code belongs to the browser that began')
   const denied = await browser.get('/sign-in/sso/return?error=access_denied&state=x')
-  assert.equal(denied.headers.get('location'), '/sign-in?error=cancelled')
+  assert.equal(denied.headers.get('location'), '/sign-in?error=canceled')
   assert.equal((await browser.get('/session')).status, 401)
 })
 

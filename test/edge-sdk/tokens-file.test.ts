@@ -43,7 +43,7 @@ test('a key added by the command is valid, and the file does not contain it', as
   const { stdout, stderr, code } = await command('add', 'acme', '--label', 'laptop')
   assert.equal(code, 0)
   assert.match(stdout, /^adit_[0-9A-Za-z]{49}\n$/)
-  assert.match(stderr, /Added tok_\w+ for the workspace "acme"/)
+  assert.match(stderr, /Added tok_\w+ for workspace "acme"/)
   const text = readFileSync(file, 'utf8')
   assert.ok(!text.includes(stdout.trim()))
   assert.equal(statSync(file).mode & 0o777, 0o600)
@@ -171,7 +171,7 @@ test('errors of the commands name the remedy', async (t) => {
   const { file, command, add } = setUp(t)
   const cases: [words: string[], code: number, says: RegExp][] = [
     [['list'], 1, /Tokens file .+ not found\. Create it with "adit tokens-file add"\./],
-    [['remove', 'tok_x'], 1, /There is no token tok_x in /],
+    [['remove', 'tok_x'], 1, /No key tok_x in /],
     [['add', 'Not A Slug'], 2, /workspace must be lower-case letters/],
     [['add', 'acme', '--label', 'x'.repeat(81)], 2, /label must be text of at most 80/],
     [['add'], 2, /<workspace> is missing/],

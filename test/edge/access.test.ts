@@ -36,7 +36,7 @@ for (const engine of engines) {
         const answer = await good.call(operation.method, operation.path, {
           key: null,
           headers: {
-            ...(key && operation.id === 'visitors.authorize'
+            ...(key && operation.id === 'requests.authorize'
               ? { 'x-adit-edge': key, authorization: `Bearer ${server.key.token}` }
               : key && { authorization: `Bearer ${key}` }),
             'content-type': 'application/json',

@@ -66,7 +66,7 @@ export function createCalls(attempts: Attempt[], edge: Edge) {
     verify: (node: Node, { id, token }: Key) =>
       call(node, 'keys.verify', { keyId: id, token: edge.token, body: { key: token } }),
     authorize: (node: Node, { id, token }: Key) =>
-      call(node, 'visitors.authorize', { keyId: id, token, headers: { 'x-adit-edge': edge.token } }),
+      call(node, 'requests.authorize', { keyId: id, token, headers: { 'x-adit-edge': edge.token } }),
     read: (node: Node, { id, token }: Key) => call(node, 'workspace.read', { keyId: id, token }),
     list: (node: Node, { id, token }: Key) =>
       call(node, 'tokens.list', { keyId: id, token, query: '?limit=5' }),

@@ -34,7 +34,7 @@ type Times = [startMs: number, endMs: number]
 function attempt(kind: Kind, [startMs, endMs]: Times, overrides: Partial<Attempt> = {}): Attempt {
   const { response } = operationOf(kind).operation
   const headers = { 'x-request-id': 'r', 'x-adit-workspace': 'acme', 'x-adit-key-id': 'k' }
-  const body = kind === 'visitors.authorize' ? undefined : response.example
+  const body = kind === 'requests.authorize' ? undefined : response.example
   return {
     kind,
     node: 'a',
@@ -116,7 +116,7 @@ test('a valid history has no violation, including everything that injected fault
     verify(GONE, [39, 45]),
     verify(GONE, [31, 35], revoked),
     verify(GONE, [41, 45], revoked),
-    attempt('visitors.authorize', [41, 45], { keyId: GONE, ...unauthorized }),
+    attempt('requests.authorize', [41, 45], { keyId: GONE, ...unauthorized }),
     attempt('workspace.read', [41, 45], { keyId: GONE, ...unavailable }),
     verify(KEPT, [50, 51], { node: 'b', response: undefined }),
     verify(KEPT, [62, 63], { response: undefined, abandoned: true }),
@@ -139,7 +139,7 @@ test('a valid history has no violation, including everything that injected fault
 })
 
 test('a key accepted after its revocation was acknowledged is a stale accept, on every operation', () => {
-  for (const kind of ['keys.verify', 'visitors.authorize', 'workspace.read', 'tokens.list'] as const)
+  for (const kind of ['keys.verify', 'requests.authorize', 'workspace.read', 'tokens.list'] as const)
     assert.deepEqual(violatedRules(validHistory(attempt(kind, [41, 2_000], { keyId: GONE, node: 'b' }))), [
       'stale accept',
     ])

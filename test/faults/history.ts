@@ -21,7 +21,7 @@ export type Kind =
   | 'tokens.revoke'
   | 'usage.read'
   | 'keys.verify'
-  | 'visitors.authorize'
+  | 'requests.authorize'
   | 'usage.report'
 
 export function operationOf(kind: Kind): { surface: Surface; operation: Operation } {

@@ -19,8 +19,8 @@ export function invalidResponses({ attempts, documents, injected }: History): Vi
     const { surface, operation } = operationOf(kind)
     const summary = `${response.status} ${response.text.slice(0, 300)}`
     if (UNEXPECTED.some((code) => faults[code].status === response.status)) return summary
-    // Edge credentials are valid throughout. For `visitors.authorize` 401 is about the key.
-    if (surface === 'edge' && kind !== 'visitors.authorize' && response.status === 401) return summary
+    // Edge credentials are valid throughout. For `requests.authorize` 401 is about the key.
+    if (surface === 'edge' && kind !== 'requests.authorize' && response.status === 401) return summary
     try {
       judges[surface](operation.path, operation.method, response)
     } catch (error) {

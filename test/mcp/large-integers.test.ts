@@ -1,8 +1,8 @@
 // Integers above 2^53 reach the agent without rounding.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY_MS } from '../../src/store/time.ts'
 import { mergeReport } from '../../src/store/usage.ts'
+import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { serve } from '../support/server.ts'
 import { callMessage, exchangeLines, postMessage } from './agent.ts'

@@ -10,20 +10,20 @@ import { root } from '../support/process.ts'
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
   credentials: { ours: [], packages: [] },
   contract: { ours: ['credentials'], packages: ['typebox'] },
-  store: { ours: ['credentials'], packages: ['kysely', 'pg'] },
+  store: { ours: ['credentials', 'time'], packages: ['kysely', 'pg'] },
   domain: {
-    ours: ['contract', 'credentials', 'directory', 'lazily', 'store'],
+    ours: ['contract', 'credentials', 'directory', 'lazily', 'store', 'time'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
-  directory: { ours: ['credentials', 'store'], packages: [] },
+  directory: { ours: ['credentials', 'store', 'time'], packages: [] },
   auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
-    ours: ['auth', 'contract', 'domain', 'directory', 'mail', 'mcp', 'net'],
+    ours: ['auth', 'contract', 'domain', 'directory', 'mail', 'mcp', 'net', 'time'],
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
-  'edge-sdk': { ours: ['contract', 'net'], packages: ['typebox'] },
+  'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
   net: { ours: [], packages: [] },
   tunnels: { ours: ['edge-sdk', 'net'], packages: ['pipenet'] },
   'cli/admin': {
@@ -51,6 +51,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   config: { ours: ['contract', 'net', 'store'], packages: [] },
   'startup-error': { ours: [], packages: [] },
   lazily: { ours: [], packages: [] },
+  time: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
   services: { ours: ['startup-error', 'config', 'domain', 'store'], packages: ['pino'] },
   mail: { ours: [], packages: ['nodemailer'] },
@@ -114,12 +115,12 @@ test('only the configuration reads the environment, and only http/ and tunnels/ 
   }
 })
 
-test('the client and the edge SDK import no package at run time, and of other parts only net and types', () => {
+test('the client and the edge SDK import no package at run time, and of other parts only net, time and types', () => {
   const source = join(root, 'src')
   for (const file of globSync('{client,edge-sdk}/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm))
-      if (!/^\.\/|^\.\.\/net\//.test(target) && !isBuiltin(target))
+      if (!/^\.\/|^\.\.\/(net\/|time\.ts)/.test(target) && !isBuiltin(target))
         assert.match(statement, /^import type /, file)
   }
 })

@@ -50,11 +50,16 @@ export class ApiError extends Error {
     const text =
       message ??
       (details?.length ? details.map(toSentence).join(' ') : MESSAGES[code]) ??
-      `Internal server error. Try again${requestId ? `, or send the operator this request ID: ${requestId}` : ''}.`
+      internalError(requestId)
     const retryAfterS = Number(response.headers.get('retry-after') ?? Number.NaN)
     return new ApiError(code, text, response.status, details, retryAfterS >= 0 ? retryAfterS : undefined)
   }
 }
+
+const internalError = (requestId: string | null): string =>
+  requestId === null
+    ? 'Internal server error. Try again.'
+    : `Internal server error. Try again, or send the operator this request ID: ${requestId}.`
 
 /** Whether a retry may succeed; failed queries with such an error are retried automatically. */
 export const isTransient = (error: unknown): error is ApiError =>

@@ -1,5 +1,5 @@
-// Method and path of every operation. The compiler checks them against the contract, of which only types are imported:
-// its schemas would be larger than the rest of the bundle.
+// Method and path of every operation. The compiler checks them against the contract, of which only types are
+// imported: its schemas would be larger than the rest of the bundle.
 import type { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 
 export type DashboardOperation = (typeof dashboardOperations)[number]
@@ -10,7 +10,7 @@ export const routes = {
   'sign-in.code': 'POST /sign-in/code',
   'sign-in.sso': 'POST /sign-in/sso',
   'sign-in.return': 'GET /sign-in/sso/return',
-  'sign-in.forgotten': 'POST /sign-in/forgotten',
+  'sign-in.request-reset': 'POST /sign-in/forgotten',
   'links.read': 'POST /links/read',
   'links.use': 'POST /links/use',
   'session.read': 'GET /session',
@@ -20,9 +20,9 @@ export const routes = {
   'account.password': 'POST /account/password',
   'account.sessions': 'GET /account/sessions',
   'account.end-session': 'DELETE /account/sessions/{id}',
-  'second-factor.begin': 'POST /account/second-factor',
-  'second-factor.confirm': 'POST /account/second-factor/confirm',
-  'second-factor.remove': 'POST /account/second-factor/remove',
+  'two-factor.begin': 'POST /account/second-factor',
+  'two-factor.confirm': 'POST /account/second-factor/confirm',
+  'two-factor.disable': 'POST /account/second-factor/remove',
   'workspace.read': 'GET /workspaces/{workspace}',
   'keys.list': 'GET /workspaces/{workspace}/keys',
   'keys.create': 'POST /workspaces/{workspace}/keys',

@@ -41,14 +41,14 @@ export const KeyIcon = strokeIcon(
   </>,
 )
 export const UsageIcon = strokeIcon(<path d="M4 20h16M7 16v-4M12 16V6M17 16V9" />)
-export const PeopleIcon = strokeIcon(
+export const UsersIcon = strokeIcon(
   <>
     <circle cx="9" cy="8" r="3.5" />
     <path d="M3 20a6 6 0 0 1 12 0M16 5a3.5 3.5 0 0 1 0 6.5M18 14.5a6 6 0 0 1 3 5.5" />
   </>,
 )
 export const LogIcon = strokeIcon(<path d="M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01" />)
-export const PersonIcon = strokeIcon(
+export const UserIcon = strokeIcon(
   <>
     <circle cx="12" cy="8" r="4" />
     <path d="M4.5 20.5a7.5 7.5 0 0 1 15 0" />
@@ -74,7 +74,8 @@ export const BookIcon = strokeIcon(
 export const SunIcon = strokeIcon(
   <>
     <circle cx="12" cy="12" r="4" />
-    <path d="M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4" />
+    <path d="M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2" />
+    <path d="M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4" />
   </>,
 )
 export const MoonIcon = strokeIcon(<path d="M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z" />)

@@ -33,8 +33,8 @@ export const queryClient: QueryClient = new QueryClient({
   }),
   mutationCache: new MutationCache({
     onError: (error, _variables, _result, mutation) => {
-      // The session may have expired, or the role changed. A wrong password has the same status, so the session query
-      // decides.
+      // The session may have expired, or the role changed. A wrong password has the same status, so the
+      // session query decides.
       const mayHaveChanged = error instanceof ApiError && [401, 403, 404].includes(error.status)
       if (mayHaveChanged && !mutation.meta?.allowSignedOut)
         queryClient.invalidateQueries({ queryKey: ['session'] })
@@ -61,7 +61,7 @@ export interface SignInState {
 
 function redirectToSignIn(): void {
   if (currentPath().startsWith('/sign-in')) return
-  // Only a user whose session ended is told so, not one who has just opened the dashboard.
+  // The message about an ended session is not for users who have just opened the dashboard.
   const state: SignInState = { wasSignedIn: queryClient.getQueryData(sessionQuery.queryKey) !== undefined }
   saveReturnPath(currentPath())
   queryClient.clear()

@@ -53,12 +53,13 @@ export async function reset(
   const from = given.edge === undefined ? '' : ` reported by ${given.edge}`
   io.data(
     done,
-    `Deleted the usage of workspace "${given.workspace}" on ${given.day}${from}: ${done.counters} counters, ` +
-      `${done.minutes} minutes.`,
+    `Deleted the usage of workspace "${given.workspace}" on ${given.day}${from}: ` +
+      `${done.counters} counters, ${done.minutes} minutes.`,
   )
   io.info(
     given.edge === undefined
       ? 'Running edges report their totals of that day again; usage of edges that have stopped is gone.'
-      : `If the edge is running, it reports its total of that day again. To stop it: adit admin edge revoke ${given.edge}`,
+      : 'If the edge is running, it reports its total of that day again. To stop it: ' +
+          `adit admin edge revoke ${given.edge}`,
   )
 }

@@ -32,14 +32,14 @@ export async function create(
 export async function reset(given: { email: string; 'second-factor': boolean }, io: Io): Promise<void> {
   const made = await withServices(async (services, actor) =>
     createResetLink(services, actor, await getUserByEmail(services, given.email), {
-      clearsSecondFactor: given['second-factor'],
+      disablesTwoFactor: given['second-factor'],
     }),
   )
   io.info(`Created a link for ${made.email} to reset the password. It works once and expires in 24 hours:`)
   printLink(made, {}, io)
 }
 
-/** This process does not know where the server listens: without ADIT_BASE_URL the start of the link is a guess. */
+/** Without ADIT_BASE_URL the start of the link is a guess: another process is the server. */
 function printLink({ email, secret, expiresAt }: CreatedLink, more: object, io: Io): void {
   const { baseUrl, host, port } = readConfig()
   const guess = `http://${host}:${port}`
@@ -47,8 +47,8 @@ function printLink({ email, secret, expiresAt }: CreatedLink, more: object, io: 
   io.data({ email, ...more, link, expiresAt }, link)
   if (!baseUrl)
     io.info(
-      `ADIT_BASE_URL is not set, so the link starts with ${guess}. If users reach your server at another URL, ` +
-        'replace that part, and set ADIT_BASE_URL for the next link.',
+      `ADIT_BASE_URL is not set, so the link starts with ${guess}. ` +
+        'If users reach your server at another URL, replace that part, and set ADIT_BASE_URL.',
     )
 }
 

@@ -18,7 +18,8 @@ export async function withServices<T>(act: (services: Services, actor: Actor) =>
   if (database.engine === 'sqlite' && !existsSync(database.path))
     throw new CommandError(
       'database',
-      `No database at ${database.path}. Check ADIT_DATABASE_URL; \`adit serve\` or \`adit admin migrate\` creates one.`,
+      `No database at ${database.path}. Check ADIT_DATABASE_URL; ` +
+        '`adit serve` or `adit admin migrate` creates one.',
     )
   return openAndAct(act)
 }

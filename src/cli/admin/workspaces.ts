@@ -16,9 +16,10 @@ export async function create(
   )
   const { slug, name, tunnelBase, provisioned } = made
   io.data(made, `Created workspace "${slug}" (${name}); tunnel domain ${tunnelBase}.`)
+  const rejected = provisioned ? '' : ', and edges reject its tunnels until it is provisioned'
   io.info(
     [
-      `It has no API key and no owner yet${provisioned ? '' : ', and edges reject its tunnels until it is provisioned'}. Next:`,
+      `It has no API key and no owner yet${rejected}. Next:`,
       `  adit admin key create --workspace ${slug}`,
       `  adit admin user create you@example.com --workspace ${slug} --role owner`,
       ...(provisioned ? [] : [`  adit admin workspace provision ${slug}`]),

@@ -104,8 +104,9 @@ const users: readonly Command[] = [
       group,
       summary: 'create a link to join a workspace',
       details:
-        'Prints only the link to standard output. The user opens it to choose a name and a password; it works ' +
-        'once and expires after 24 hours. It starts with ADIT_BASE_URL; set it to the URL of the server.',
+        'Prints only the link to standard output. The user opens it to choose a name and a password; it ' +
+        'works once and expires after 24 hours. It starts with ADIT_BASE_URL; set it to the URL of the ' +
+        'server.',
       arguments: ['email'],
       options: {
         workspace: { ...workspaceOption, required: true },
@@ -152,8 +153,8 @@ const usage: readonly Command[] = [
       group,
       summary: 'show usage by day, or of one day by edge',
       details:
-        'Without --day: totals of the days that edges can still report. With --day: the counters of each edge and ' +
-        'epoch (one run of an edge), the 1,000 largest first.',
+        'Without --day: totals of the days that edges can still report. With --day: the counters of each ' +
+        'edge and epoch (one run of an edge), the 1,000 largest first.',
       arguments: ['workspace'],
       options: { day: { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15' } },
     },
@@ -165,9 +166,9 @@ const usage: readonly Command[] = [
       group,
       summary: 'delete the usage of a day, of all edges or one',
       details:
-        'For an edge that reported wrong usage. Revoke the edge first (`adit admin edge revoke`): edges report ' +
-        'cumulative totals, so one that still runs sends its total of that day again. --edge keeps the usage ' +
-        'that other edges reported. The reset is recorded in the audit log.',
+        'For an edge that reported wrong usage. Revoke the edge first (`adit admin edge revoke`): edges ' +
+        'report cumulative totals, so one that still runs sends its total of that day again. --edge keeps ' +
+        'the usage that other edges reported. The reset is recorded in the audit log.',
       arguments: ['workspace'],
       options: {
         day: { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15', required: true },
@@ -195,9 +196,9 @@ const database: readonly Command[] = [
       group,
       summary: 'copy the SQLite database to a file',
       details:
-        'Works while a server uses the database. The copy has everything that was committed when the command ' +
-        'began. It overwrites nothing. The session secret beside the database is not included; keep a copy of it ' +
-        'elsewhere. See docs/operations/backup.md for how to restore.',
+        'Works while a server uses the database. The copy has everything that was committed when the ' +
+        'command began. It overwrites nothing. The session secret beside the database is not included; ' +
+        'keep a copy of it elsewhere. See docs/operations/backup.md for how to restore.',
       arguments: ['file'],
     },
     async ({ file }, io) => (await import('../admin/backup.ts')).backup(file, io),
@@ -208,9 +209,9 @@ const database: readonly Command[] = [
       group,
       summary: 'distribute usage tables over a Citus cluster',
       details:
-        'Needs PostgreSQL with Citus. Shards the usage tables by workspace; all other tables become reference ' +
-        'tables. Run it again after an upgrade, which may add tables. Writes to a table wait while its rows move. ' +
-        'See docs/operations/citus.md.',
+        'Needs PostgreSQL with Citus. Shards the usage tables by workspace; all other tables become ' +
+        'reference tables. Run it again after an upgrade, which may add tables. Writes to a table wait ' +
+        'while its rows move. See docs/operations/citus.md.',
     },
     async (_input, io) => (await import('../admin/distribute.ts')).distribute(io),
   ),
@@ -220,9 +221,10 @@ const database: readonly Command[] = [
       group,
       summary: 'list running nodes and whether they are up to date',
       details:
-        'HEARTBEAT: the last one, by the clock of the node; it has one every 5 seconds. CHANGES: whether the node is ' +
-        'up to date with the change log. LEASE: whether it may still use its cache.\n' +
-        'A node that was killed or hangs is listed until a revocation has waited for it, once and for 2 seconds.',
+        'HEARTBEAT: the last one, by the clock of the node; it has one every 5 seconds. CHANGES: whether ' +
+        'the node is up to date with the change log. LEASE: whether it may still use its cache.\n' +
+        'A node that was killed or hangs is listed until a revocation has waited for it, once and for 2 ' +
+        'seconds.',
     },
     async (_input, io) => (await import('../admin/nodes.ts')).list(io),
   ),

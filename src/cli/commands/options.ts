@@ -1,14 +1,14 @@
 // Flags and help text that several commands share.
 
-/** Of every command that calls the API. */
+/** Options of every command that calls the API. */
 export const apiOptions = {
   url: { value: '<url>', summary: 'server (default: ADIT_URL, or that of the profile)' },
   profile: { value: '<name>', summary: 'profile to use (default: the current one)' },
 } as const
 
 export const API_ACCESS =
-  'The server and the API key come from ADIT_URL and ADIT_API_KEY, or from the profile saved by `adit login`. ' +
-  'Flags take precedence over the environment, and the environment over the profile.'
+  'The server and the API key come from ADIT_URL and ADIT_API_KEY, or from the profile saved by `adit ' +
+  'login`. Flags take precedence over the environment, and the environment over the profile.'
 
 export const labelOption = { value: '<text>', summary: 'what the key is for, up to 80 characters' } as const
 

@@ -9,8 +9,8 @@ export const serverCommands: readonly Command[] = [
       group: 'Server',
       summary: 'run the control plane: API, dashboard and edge API',
       details:
-        'Creates the database if there is none, and migrates its schema. SIGTERM and SIGINT stop it after open ' +
-        'requests are completed; a second signal stops it immediately.',
+        'Creates the database if there is none, and migrates its schema. SIGTERM and SIGINT stop it after ' +
+        'open requests are completed; a second signal stops it immediately.',
       environment: settings,
     },
     async (_input, io) => (await import('../serve.ts')).serve(io),

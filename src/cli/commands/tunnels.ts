@@ -18,10 +18,11 @@ export const tunnelCommands: readonly Command[] = [
         'The target is a port of this machine, or host:port:\n' +
         '  adit tunnel 3000\n' +
         '  adit tunnel 192.168.1.20:8080 --name my-app\n' +
-        'Prints the public URL, then a line for each request, until it is stopped. Reconnects by itself. With ' +
-        '--json, each line is an event: open, request or lost.\n' +
-        'The edge is --edge or ADIT_EDGE_URL, or else the one at the tunnel domain of the workspace; for tunnels ' +
-        `under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.\n\n${API_ACCESS}`,
+        'Prints the public URL, then a line for each request, until it is stopped. Reconnects ' +
+        'automatically. With --json, each line is an event: open, request or lost.\n' +
+        'The edge is --edge or ADIT_EDGE_URL, or else the one at the tunnel domain of the workspace; for ' +
+        `tunnels under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.\n\n` +
+        API_ACCESS,
       arguments: ['target'],
       options: {
         name: { value: '<name>', summary: 'first label of the host name (default: random)' },
@@ -37,8 +38,8 @@ export const tunnelCommands: readonly Command[] = [
       group,
       summary: 'run an edge, the public end of tunnels',
       details:
-        'Verifies API keys with the control plane at ADIT_URL and reports usage to it. ADIT_EDGE_KEY is the ' +
-        'credential of this edge; create one there with:\n' +
+        'Verifies API keys with the control plane at ADIT_URL and reports usage to it. ADIT_EDGE_KEY is ' +
+        'the credential of this edge; create one there with:\n' +
         '  adit admin edge create edge-1\n' +
         'With --tokens-file it verifies keys against a file and needs no control plane.',
       options: {
@@ -63,8 +64,8 @@ export const tunnelCommands: readonly Command[] = [
       group,
       summary: 'create a key for an edge without a control plane',
       details:
-        'Prints only the key to standard output; it is not shown again. The file stores its SHA-256. A running ' +
-        'edge reloads the file within a second.',
+        'Prints only the key to standard output; it is not shown again. The file stores its SHA-256. A ' +
+        'running edge reloads the file within a second.',
       arguments: ['workspace'],
       options: { label: labelOption, file: tokensFileOption },
     },

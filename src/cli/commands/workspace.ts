@@ -11,8 +11,8 @@ export const workspaceCommands: readonly Command[] = [
       group,
       summary: 'sign in to a server with an API key',
       details:
-        'Asks for the server and the API key, checks them, and saves both as a profile that only you can read. ' +
-        'The profile becomes the current one.\n' +
+        'Asks for the server and the API key, checks them, and saves both as a profile that only you can ' +
+        'read. The profile becomes the current one.\n' +
         'Without a terminal, the key is read from standard input:\n' +
         '  adit login --url https://adit.example.com < key.txt',
       options: {
@@ -72,8 +72,8 @@ export const workspaceCommands: readonly Command[] = [
       group,
       summary: 'revoke an API key',
       details:
-        'Takes effect immediately and cannot be undone. Asks for confirmation, and warns if it is the key that ' +
-        `this command uses itself. Without a terminal, and with --json, --yes is required.\n\n${API_ACCESS}`,
+        'Takes effect immediately and cannot be undone. Asks for confirmation, and warns if it is the key ' +
+        `that this command uses. Without a terminal, and with --json, --yes is required.\n\n${API_ACCESS}`,
       arguments: ['id'],
       options: { yes: yesOption, ...apiOptions },
     },

@@ -8,6 +8,8 @@ import { Code, NewPassword, Password } from './sign-in.ts'
 const Done = Type.Object({ done: Type.Literal(true) }, { title: 'Done' })
 const done = { status: 200, description: 'Done.', schema: Done, example: { done: true } } as const
 
+const PasswordConfirmation = Type.Object({ password: Password }, { title: 'PasswordConfirmation' })
+
 const readSession = operation({
   id: 'session.read',
   method: 'GET',
@@ -154,16 +156,16 @@ const endSession = operation({
   faults: ['not_found'],
 })
 
-const beginSecondFactor = operation({
-  id: 'second-factor.begin',
+const beginTwoFactor = operation({
+  id: 'two-factor.begin',
   method: 'POST',
   path: '/account/second-factor',
   access: 'user',
   summary: 'Begin the setup of two-factor authentication',
   description:
-    'Returns the secret for an authenticator app, and recovery codes. Two-factor authentication is enabled once a first ' +
-    'code is confirmed.',
-  body: Type.Object({ password: Password }, { title: 'PasswordAgain' }),
+    'Returns the secret for an authenticator app, and recovery codes. Two-factor authentication is enabled ' +
+    'once a first code is confirmed.',
+  body: PasswordConfirmation,
   response: {
     status: 200,
     description: 'The secret and the recovery codes.',
@@ -173,7 +175,7 @@ const beginSecondFactor = operation({
         secret: Type.String({ description: 'The secret, for manual entry.' }),
         recoveryCodes: Type.Array(Type.String()),
       },
-      { title: 'SecondFactor' },
+      { title: 'TwoFactorSetup' },
     ),
     example: { uri: 'otpauth://totp/…', secret: 'JBSWY3DPEHPK3PXP', recoveryCodes: ['abcde-12345'] },
     secret: true,
@@ -181,8 +183,8 @@ const beginSecondFactor = operation({
   faults: ['rate_limited', 'conflict'],
 })
 
-const confirmSecondFactor = operation({
-  id: 'second-factor.confirm',
+const confirmTwoFactor = operation({
+  id: 'two-factor.confirm',
   method: 'POST',
   path: '/account/second-factor/confirm',
   access: 'user',
@@ -193,14 +195,14 @@ const confirmSecondFactor = operation({
   faults: ['rate_limited', 'conflict'],
 })
 
-const removeSecondFactor = operation({
-  id: 'second-factor.remove',
+const disableTwoFactor = operation({
+  id: 'two-factor.disable',
   method: 'POST',
   path: '/account/second-factor/remove',
   access: 'user',
   summary: 'Disable two-factor authentication',
   description: 'Signing in requires the password only.',
-  body: Type.Object({ password: Password }, { title: 'PasswordOnceMore' }),
+  body: PasswordConfirmation,
   response: done,
   faults: ['rate_limited'],
 })
@@ -213,7 +215,7 @@ export const accountOperations = [
   changePassword,
   listSessions,
   endSession,
-  beginSecondFactor,
-  confirmSecondFactor,
-  removeSecondFactor,
+  beginTwoFactor,
+  confirmTwoFactor,
+  disableTwoFactor,
 ] as const

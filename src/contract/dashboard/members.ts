@@ -84,8 +84,8 @@ const invite = operation({
   access: 'admin',
   summary: 'Invite a user',
   description:
-    'Creates an invitation link, which works once, for 24 hours. If mail is configured, the link is sent to the ' +
-    'address; otherwise it is in this response. Only an owner may invite an owner.',
+    'Creates an invitation link, which works once, for 24 hours. If mail is configured, the link is sent ' +
+    'to the address; otherwise it is in this response. Only an owner may invite an owner.',
   params: Type.Object(InWorkspace),
   body: Type.Object({ email: Email, role: Role }, { title: 'NewInvitation' }),
   response: {
@@ -131,8 +131,8 @@ const setRole = operation({
   access: 'admin',
   summary: 'Change a role',
   description:
-    'Takes effect with the next request of the member. Only an owner may promote to or demote an owner, and the last ' +
-    'owner cannot be demoted.',
+    'Takes effect with the next request of the member. Only an owner may promote to or demote an owner, ' +
+    'and the last owner cannot be demoted.',
   params: Type.Object({ ...InWorkspace, id: Id }),
   body: Type.Object({ role: Role }, { title: 'NewRole' }),
   response: {
@@ -153,8 +153,8 @@ const removeMember = operation({
   access: 'admin',
   summary: 'Remove a member',
   description:
-    'Takes effect with the next request of the member. API keys that the member created stay active; revoke them ' +
-    'separately. Only an owner may remove an owner, and the last owner cannot be removed.',
+    'Takes effect with the next request of the member. API keys that the member created stay active; ' +
+    'revoke them separately. Only an owner may remove an owner, and the last owner cannot be removed.',
   params: Type.Object({ ...InWorkspace, id: Id }),
   response: {
     status: 200,

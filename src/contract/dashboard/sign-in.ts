@@ -46,7 +46,7 @@ const readOptions = operation({
   path: '/sign-in',
   access: 'browser',
   summary: 'Get sign-in options',
-  description: 'Returns the sign-in methods of this server besides a password.',
+  description: 'Returns the sign-in methods of this server other than a password.',
   response: {
     status: 200,
     description: 'The sign-in options.',
@@ -56,7 +56,7 @@ const readOptions = operation({
           type: ['string', 'null'],
           description: 'Host name of the identity provider; null if none is configured.',
         }),
-        resetByMail: Type.Boolean({ description: 'Whether a forgotten password can be reset by mail.' }),
+        resetByMail: Type.Boolean({ description: 'Whether passwords can be reset by mail.' }),
       },
       { title: 'SignInOptions' },
     ),
@@ -72,8 +72,8 @@ const signIn = operation({
   access: 'browser',
   summary: 'Sign in with a password',
   description:
-    'The response does not reveal whether the address has an account. Failed attempts are limited per account and ' +
-    'per network.',
+    'The response does not reveal whether the address has an account. Failed attempts are limited per ' +
+    'account and per network.',
   body: Type.Object({ email: Email, password: Password }, { title: 'Credentials' }),
   response: {
     status: 200,
@@ -91,7 +91,7 @@ const signInCode = operation({
   access: 'browser',
   summary: 'Sign in with a two-factor code',
   description: 'Completes a sign-in within ten minutes after the password. A code works once.',
-  body: Type.Object({ code: Code }, { title: 'SecondFactorCode' }),
+  body: Type.Object({ code: Code }, { title: 'TwoFactorCode' }),
   response: { status: 200, description: 'Signed in.', schema: Next, example: { next: 'signed_in' } },
   faults: ['unauthorized', 'rate_limited'],
 })
@@ -121,7 +121,8 @@ const returnFromSso = operation({
   access: 'browser',
   summary: 'Complete single sign-on',
   description:
-    'The redirect URI of the identity provider. Redirects to the dashboard, or to the sign-in page on failure.',
+    'The redirect URI of the identity provider. Redirects to the dashboard, or to the sign-in page on ' +
+    'failure.',
   query: Type.Object({
     code: Returned,
     state: Returned,
@@ -139,19 +140,20 @@ const returnFromSso = operation({
   faults: ['not_found', 'rate_limited'],
 })
 
-const forgotPassword = operation({
-  id: 'sign-in.forgotten',
+const requestReset = operation({
+  id: 'sign-in.request-reset',
   method: 'POST',
   path: '/sign-in/forgotten',
   access: 'browser',
   summary: 'Request a password reset link',
   description:
-    'Sends a link by mail if the address has an account; the response is the same if not. 404 if mail is not configured.',
-  body: Type.Object({ email: Email }, { title: 'ForgottenPassword' }),
+    'Sends a link by mail if the address has an account; the response is the same if not. 404 if mail is ' +
+    'not configured.',
+  body: Type.Object({ email: Email }, { title: 'ResetRequest' }),
   response: {
     status: 200,
     description: 'The request was accepted.',
-    schema: Type.Object({ asked: Type.Literal(true) }, { title: 'ResetAsked' }),
+    schema: Type.Object({ asked: Type.Literal(true) }, { title: 'ResetRequested' }),
     example: { asked: true },
   },
   faults: ['not_found', 'rate_limited'],
@@ -190,8 +192,8 @@ const readLink = operation({
           type: 'string',
           enum: ['choose', 'sign_in', 'accept'],
           description:
-            '`choose`: choose a password, and a name for a new account. `sign_in`: sign in to the existing account first. ' +
-            '`accept`: accept the invitation as the signed-in user.',
+            '`choose`: choose a password, and a name for a new account. `sign_in`: sign in to the existing ' +
+            'account first. `accept`: accept the invitation as the signed-in user.',
         }),
         isNew: Type.Boolean({ description: 'Whether a new account will be created, which needs a name.' }),
       },
@@ -216,8 +218,9 @@ const useLink = operation({
   access: 'browser',
   summary: 'Use a link',
   description:
-    'Joins the workspace or sets the password, and signs in. A new account needs `name` and `password`, and `email` if ' +
-    'the link has no recipient; a reset needs `password`; signed-in users accept an invitation without further fields.',
+    'Joins the workspace or sets the password, and signs in. A new account needs `name` and `password`, ' +
+    'and `email` if the link has no recipient; a reset needs `password`; signed-in users accept an ' +
+    'invitation without further fields.',
   body: Type.Object(
     {
       link: Link,
@@ -237,7 +240,7 @@ export const signInOperations = [
   signInCode,
   beginSso,
   returnFromSso,
-  forgotPassword,
+  requestReset,
   readLink,
   useLink,
 ] as const

@@ -118,7 +118,8 @@ const listKeys = operation({
               createdBy: Type.Unsafe<string | null>({
                 type: ['string', 'null'],
                 description:
-                  'Who created it: the user’s name at that time, or the label of the API key; null if not recorded.',
+                  'Who created it: the user’s name at that time, or the label of the API key; null if not ' +
+                  'recorded.',
               }),
               lastUsedAt: InstantOrNull(
                 'When the key was last used, delayed by up to 5 seconds; null if never.',
@@ -196,7 +197,8 @@ const readUsage = operation({
   access: 'member',
   summary: 'Get usage',
   description:
-    'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are exact.',
+    'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are ' +
+    'exact.',
   params: Type.Object(InWorkspace),
   query: Type.Object({
     days: Type.Optional(
@@ -252,8 +254,8 @@ const listAudit = operation({
   access: 'member',
   summary: 'List audit log entries',
   description:
-    'Lists entries, newest first, in pages. Members see sign-in entries of their own account only; admins and owners ' +
-    'see those of all members.',
+    'Lists entries, newest first, in pages. Members see sign-in entries of their own account only; admins ' +
+    'and owners see those of all members.',
   params: Type.Object(InWorkspace),
   query: Type.Object({ limit: Limit, cursor: Cursor }),
   response: {

@@ -55,7 +55,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       for (const change of missed) yield eventOf(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
-      // A node that lags behind may still report such a key as valid. Without an id, because they precede the position.
+      // A node that lags behind may still report such a key as valid. No id: they precede the position.
       for (const change of await follower.latest(position)) if (change.kind === 'key') yield revoked(change)
     }
     // An id without data sets the position of the edge, and is not an event: the edge is up to date.

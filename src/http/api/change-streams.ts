@@ -19,7 +19,7 @@ export interface ChangeStreamsOptions {
 }
 
 export class ChangeStreams {
-  /** By edge, the oldest first. */
+  /** Streams by edge, the oldest first. */
   readonly #open = new Map<string, Set<AbortController>>()
   readonly #options: ChangeStreamsOptions
   #count = 0

@@ -34,7 +34,7 @@ interface EdgeCaller {
   actor: { kind: 'edge'; id: string }
   credential: string
   /** Authenticates the client of a forwarded request by its key. */
-  authenticateVisitor: () => MaybePromise<ValidKey>
+  authenticateClient: () => MaybePromise<ValidKey>
 }
 
 export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
@@ -59,8 +59,8 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
     'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeVerdict),
-    'visitors.authorize': async ({ authenticateVisitor }) => {
-      const { keyId, workspaceId } = await authenticateVisitor()
+    'requests.authorize': async ({ authenticateClient }) => {
+      const { keyId, workspaceId } = await authenticateClient()
       const { slug } = await directory.getWorkspace(workspaceId)
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
@@ -88,7 +88,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
       return thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
         actor: { kind: 'edge' as const, id: edgeId },
         credential: credential as string,
-        authenticateVisitor: () => authenticateKey(request, own === undefined ? undefined : bearer),
+        authenticateClient: () => authenticateKey(request, own === undefined ? undefined : bearer),
       }))
     },
   })

@@ -24,11 +24,11 @@ export interface PublicOptions {
   services: Services
   directory: Directory
   variant: Variant
-  /** Where people reach the server; undefined where only they know. */
+  /** Public URL of the server; undefined if it is not configured. */
   baseUrl: string | undefined
   rateLimit: RateLimit | undefined
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
-  /** What `describePublic` made of the same variant. */
+  /** The OpenAPI document of the same variant, from `describePublic`. */
   document: object
 }
 
@@ -78,7 +78,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
   })
 }
 
-/** Preflights are answered for any path, so that a page can read the 404 of one that does not exist. */
+/** Preflight succeeds for every path, so that a page can read the 404 of one that does not exist. */
 function mountPreflight(server: FastifyInstance, operations: readonly Operation[]): void {
   const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
   const allowed = {

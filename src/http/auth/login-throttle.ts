@@ -1,5 +1,5 @@
-// Throttles attempts to guess passwords and codes. Failures are counted in memory on each node, in tables of
-// fixed size.
+// Throttles attempts to guess passwords and codes. Each node counts failures in memory, in tables of fixed
+// size.
 //
 // For each account, browsers that never signed in to it are delayed, not locked out: after a few failures
 // each further one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each
@@ -14,7 +14,7 @@ const DELAY_MAX_MS = 60_000
 
 export interface Limit {
   kind: Kind
-  /** What is counted, e.g. a network. */
+  /** Identifies the counter, e.g. a network. */
   name: string
   max: number
   /** Reject until the window of 15 minutes ends, or allow one attempt after each delay, which grows. */
@@ -82,8 +82,7 @@ export function createLoginThrottle(clock: () => number) {
   }
 
   /**
-   * Counts the attempt before it runs, so that parallel ones count too, and refunds all but wrong passwords
-   * or codes.
+   * Counts the attempt before it runs, so that parallel ones count, and refunds it if no secret was wrong.
    */
   async function attempt<T>(limits: Limits, act: () => Promise<T>): Promise<T> {
     const refund = consume(limits)

@@ -1,5 +1,6 @@
 // The configured limit of requests per key and minute, counted on each node.
 import type { FastifyReply } from 'fastify'
+import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
 
 const WINDOW_MS = 60_000
@@ -25,7 +26,7 @@ export function createRateLimit(perMinute: number, clock: () => number): RateLim
     reply.header('ratelimit', `"key";r=${remaining};t=${resetS}`)
     if (count > perMinute)
       throw new Fault('rate_limited', {
-        message: `Too many requests with this API key. Try again in ${resetS} s.`,
+        message: `Too many requests with this API key. Try again in ${formatDuration(resetS)}.`,
         retryAfterS: resetS,
       })
   }

@@ -1,4 +1,4 @@
-// The limits for attempts to sign in: what is counted, and how much is allowed.
+// The limits of sign-in attempts: per account, network and known browser.
 import type { Auth, WithCookies } from '../../auth/auth.ts'
 import type { Browser } from '../../auth/browser.ts'
 import { credentialsOf, passwordOf } from '../../domain/accounts.ts'
@@ -21,8 +21,7 @@ export function createSignInLimits(services: Services, known: KnownBrowsers, aut
   async function findKnown({ cookie }: Browser, email: string): Promise<string | undefined> {
     if (!known.hasEntries(cookie)) return undefined
     const account = await credentialsOf(services, email)
-    // The same work for an unknown address, so that the response time does not reveal whether it has an
-    // account.
+    // The same work for an unknown address, so that the response time does not reveal accounts.
     const found = known.find(cookie, account ?? NO_ACCOUNT)
     return account && found
   }

@@ -1,5 +1,6 @@
-// Responses that are lists of any length, streamed in slices with backpressure: a slice is read when the one before was
-// sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and not a short list.
+// Responses that are lists of any length, streamed in slices with backpressure: a slice is read when the one
+// before was sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and
+// not a short list.
 import { Readable } from 'node:stream'
 import { Fault } from '../../domain/fault.ts'
 import type { Serialize } from './serialize.ts'
@@ -16,8 +17,8 @@ export class LongLists {
   #count = 0
 
   /**
-   * Returns the same slices. The list counts against its workspace until it ends, fails or is returned. `authorize` is
-   * called before each slice, and throws if the caller may not read on.
+   * Returns the same slices. The list counts against its workspace until it ends, fails or is returned.
+   * `authorize` is called before each slice, and throws if the caller may not read on.
    */
   open<T>(
     workspaceId: string,
@@ -48,7 +49,8 @@ export class LongLists {
     if (open >= PER_WORKSPACE_MAX || this.#count >= PER_NODE_MAX)
       throw new Fault('rate_limited', {
         message:
-          'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
+          'Too many long lists are being read at the same time. Try again shortly, or read pages with ' +
+          '?limit=1000.',
         retryAfterS: RETRY_AFTER_S,
       })
     this.#open.set(workspaceId, open + 1)
@@ -65,7 +67,7 @@ export class LongLists {
   }
 }
 
-/** `first` and each of `more` have the shape of the response: an object with one member, a list that is not empty. */
+/** `first` and each of `more` have the shape of the response: an object with one nonempty list. */
 export function streamList(serialize: Serialize, first: object, more: AsyncIterable<object>): Readable {
   const text = serialize(first)
   const slices = more[Symbol.asyncIterator]()

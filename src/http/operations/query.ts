@@ -1,5 +1,6 @@
-// Query strings → values of the contract's types. Only decimal digits become an integer: other text that JavaScript would
-// convert to a number (`1e2`, ` 7`, `0x7`, the empty string) stays text and fails validation.
+// Query strings → values of the contract's types. Only decimal digits become an integer: other text that
+// JavaScript would convert to a number (`1e2`, ` 7`, `0x7`, the empty string) stays text and fails
+// validation.
 import type { TObject } from 'typebox'
 
 const DIGITS = /^[0-9]{1,15}$/

@@ -1,5 +1,5 @@
-// Routes from the contract: each operation becomes a route that authenticates, validates, calls one handler and
-// serializes the response by its schema.
+// Routes from the contract: each operation becomes a route that authenticates, validates, calls one handler
+// and serializes the response by its schema.
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
@@ -20,7 +20,7 @@ declare module 'fastify' {
     takesBody?: true
   }
   interface FastifyRequest {
-    /** What `authenticate` returned; its type depends on the API. */
+    /** The result of `authenticate`; its type depends on the API. */
     caller: unknown
   }
 }
@@ -28,7 +28,7 @@ declare module 'fastify' {
 /** The type of the caller, by the access that an operation requires. */
 type Callers = { [A in Access]?: unknown }
 
-/** One handler for each operation, by its id. It is called with the caller, unless access is open, and the input. */
+/** Handlers by operation id. Each is called with the caller, if any, and the input. */
 export type Handlers<C extends Callers, O extends Operation> = {
   [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybePromise<OutputOf<P>>
 }
@@ -117,7 +117,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
   }
 }
 
-/** Validates each part against its schema, and collects the properties that the contract declares in one object. */
+/** Validates each part against its schema, and merges the declared properties into one object. */
 function inputReader({ params, query, headers, body }: Operation) {
   const check = <T extends TObject>(schema: T | undefined, place: string) => {
     if (!schema) return undefined

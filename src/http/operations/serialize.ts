@@ -1,4 +1,4 @@
-// Serializes responses by the schema of the operation: properties that the schema does not declare are not sent.
+// Serializes responses by the schema of the operation; undeclared properties are not sent.
 import stringifier from 'fast-json-stringify'
 import type { TSchema } from 'typebox'
 

@@ -1,13 +1,13 @@
-// The table of operations that the response cache serves, one row each. A row either stores whole responses, with a
-// validator that tells how long they are fresh, or stores the response head and renders the body for each request.
+// The table of operations that the response cache serves, one row each. A row either stores whole responses
+// with a validator that decides how long they are fresh, or stores the response head and renders the body for
+// each request.
 import type { IncomingHttpHeaders } from 'node:http'
 import { verifyKey } from '../../contract/edge.ts'
 import type { Directory } from '../../directory/directory.ts'
 import type { Context } from '../../domain/context.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
+import { startOfDay } from '../../time.ts'
 import { serializerFor } from '../operations/serialize.ts'
-
-const DAY_MS = 86_400_000
 
 /** `isFresh`: whether the operation would still return what it returned when the validator was created. */
 export type Validator = () => boolean
@@ -25,7 +25,7 @@ export interface StoredResponse extends Cacheable {
   /** Finds the caller in the directory's cache; undefined is a miss. */
   authenticate(secret: string): { id: string; workspaceId: string } | undefined
   cacheKey(workspaceId: string, url: string): string
-  /** Called before the operation reads anything. Undefined where a change could go unnoticed: do not store. */
+  /** Called before the operation reads anything. Undefined if a change could go unnoticed: do not store. */
   createValidator(ctx: Context): Validator | undefined
 }
 
@@ -66,7 +66,7 @@ function sameWorkspaceRow(directory: Directory, { workspaceId }: Context): Valid
   return row && (() => directory.cachedWorkspace(workspaceId) === row)
 }
 
-/** Nothing was committed to the database. PostgreSQL has no cheap way to tell. */
+/** Fresh until the next commit to the database. Not on PostgreSQL, which has no cheap data version. */
 function sameDataVersion({ store }: Context): Validator | undefined {
   const version = store.dataVersion()
   return version === undefined ? undefined : () => store.dataVersion() === version
@@ -75,16 +75,15 @@ function sameDataVersion({ store }: Context): Validator | undefined {
 /** Usage is of a number of days up to today. */
 function sameDataVersionAndDay(ctx: Context): Validator | undefined {
   const isUnchanged = sameDataVersion(ctx)
-  const utcDay = () => Math.floor(ctx.clock() / DAY_MS)
-  const today = utcDay()
-  return isUnchanged && (() => isUnchanged() && utcDay() === today)
+  const today = startOfDay(ctx.clock())
+  return isUnchanged && (() => isUnchanged() && startOfDay(ctx.clock()) === today)
 }
 
 /** The body as client libraries write it; any other spelling is parsed by Fastify. */
 const VERIFY_BODY = /^\{"key":"([0-9A-Za-z_]{1,200})"\}$/
 const VERIFY_BODY_BYTES_MAX = 220
 
-/** Rendered for each request: storing a response for each key would take more memory than the keys themselves. */
+/** Rendered for each request: a stored response for each key would take more memory than the keys. */
 function verification({ directory, describeWorkspace }: CacheableOperationsOptions): RenderedResponse {
   const serialize = serializerFor(verifyKey.response.schema)
   return {

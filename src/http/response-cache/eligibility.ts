@@ -8,7 +8,7 @@ export interface EligibilityOptions {
   readonly trustsProxies: boolean
 }
 
-/** Returns the client's IP address, or undefined where the request is not eligible or its connection is closed. */
+/** The client's IP address; undefined if the request is not eligible or its connection is closed. */
 export function createEligibility({ isStopping, client, trustsProxies }: EligibilityOptions) {
   return (request: IncomingMessage): string | undefined => {
     if (isStopping() || !isEligible(request)) return undefined

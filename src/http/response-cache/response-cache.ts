@@ -1,5 +1,5 @@
-// The response cache: sends responses to frequent requests before Fastify runs. It stores what Fastify sent, for the
-// operations in cacheable-operations.ts, so a hit and a miss get the same response.
+// The response cache: sends responses to frequent requests before Fastify runs. It stores what Fastify sent,
+// for the operations in cacheable-operations.ts, so a hit and a miss get the same response.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
@@ -19,7 +19,7 @@ import { createEligibility, type EligibilityOptions } from './eligibility.ts'
 const BYTES_MAX = 32 * 1024 * 1024
 /** A larger body would evict too many others. */
 const BODY_BYTES_MAX = 256 * 1024
-/** Approximate size of an entry besides its body. */
+/** Approximate size of an entry without its body. */
 const ENTRY_BYTES = 1_000
 /** Bounds how many spellings of a URL one caller can fill the cache with. */
 const URL_CHARS_MAX = 200
@@ -39,7 +39,7 @@ export interface ResponseCacheOptions extends EligibilityOptions {
   readonly log: Logger
 }
 
-/** What Fastify sent, without the headers that differ from response to response. */
+/** The head that Fastify sent, without the headers that differ from response to response. */
 interface ResponseHead {
   readonly route: string | undefined
   /** Names and values alternate. */
@@ -50,7 +50,7 @@ interface CachedResponse {
   readonly head: ResponseHead
   readonly body: string | Buffer
   readonly bytes: number
-  /** `latin1` is faster, where the body is ASCII. */
+  /** `latin1` is faster; used if the body is ASCII. */
   readonly encoding: 'latin1' | 'utf8'
 }
 
@@ -67,10 +67,10 @@ interface Exchange {
 
 export class ResponseCache {
   readonly #byId: Map<string, CacheableOperation>
-  /** By method and path. */
+  /** Operations by method and path. */
   readonly #byRoute = new Map<string, CacheableOperation>()
   readonly #responses = createLruCache<Stored>(BYTES_MAX, ({ bytes }) => bytes + ENTRY_BYTES)
-  /** Of operations whose bodies are rendered, by operation id. */
+  /** Response heads of rendered operations, by operation id. */
   readonly #heads = new Map<string, ResponseHead>()
   readonly #clientIp: (request: IncomingMessage) => string | undefined
   readonly #requestId = requestIds()
@@ -93,8 +93,8 @@ export class ResponseCache {
   }
 
   /**
-   * Responds and returns true, or returns false and leaves the request alone. If the body has to be read first, the
-   * result is true as well, and a request that turns out to be a miss is passed to `next`.
+   * Responds and returns true, or returns false and leaves the request alone. If the body has to be read
+   * first, the result is true as well, and a request that turns out to be a miss is passed to `next`.
    */
   tryRespond(request: IncomingMessage, response: ServerResponse, next: RequestListener): boolean {
     const startedAt = performance.now()

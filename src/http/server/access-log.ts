@@ -1,5 +1,5 @@
-// The access log: one line for each request. Most lines of the log are of this kind, so they are formatted here, at a third
-// of the cost of a call to pino.
+// The access log: one line for each request. Most lines of the log are of this kind, so they are formatted
+// here, at a third of the cost of a call to pino.
 import pino, { type DestinationStream, type Logger } from 'pino'
 
 const { streamSym } = pino.symbols
@@ -33,8 +33,8 @@ export function createAccessLog(log: Logger): (entry: AccessLogEntry) => void {
       from === undefined ? '' : `,"from":${PLAIN.test(from) ? `"${from}"` : JSON.stringify(from)}`
     const rounded = Math.round(ms * 10) / 10
     stream.write(
-      `{"level":"info","time":"${isoNow()}${pid}${requestId}","method":"${method}",${target},"status":${status},` +
-        `"ms":${rounded}${client}${caller},"msg":"request completed"}\n`,
+      `{"level":"info","time":"${isoNow()}${pid}${requestId}","method":"${method}",${target},` +
+        `"status":${status},"ms":${rounded}${client}${caller},"msg":"request completed"}\n`,
     )
   }
 }

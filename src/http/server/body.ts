@@ -41,7 +41,9 @@ function requireJson(contentType: string | undefined): void {
     throw invalid('/headers/content-type', 'must not name a charset other than utf-8')
 }
 
-/** Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings. */
+/**
+ * Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings.
+ */
 function requireSimple(bytes: Buffer): void {
   let depth = 0
   let values = 0

@@ -1,5 +1,5 @@
-// The client's address and scheme. Limits, sessions, the response cache and the access log use the same canonical form of
-// an address. Headers of proxies count only if the proxy is trusted.
+// The client's address and scheme. Limits, sessions, the response cache and the access log use the same
+// canonical form of an address. Headers of proxies count only if the proxy is trusted.
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import proxyAddress from '@fastify/proxy-addr'

@@ -1,5 +1,5 @@
-// One client connection: handles its requests one at a time and in order, and closes it so that the client can read the
-// last response.
+// One client connection: handles its requests one at a time and in order, and closes it so that the client
+// can read the last response.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
@@ -10,9 +10,9 @@ import { GracefulClose } from '../../net/graceful-close.ts'
 import type { ResponseCache } from '../response-cache/response-cache.ts'
 import { bodyOf } from './errors.ts'
 
-/** One request is in progress and the others wait. Without a limit, a client that never reads could fill the memory. */
+/** Bounds the memory of a client that pipelines requests and never reads. */
 const REQUESTS_MAX = 32
-/** Twice the largest body that any operation accepts: a client that exceeds a limit can still read the response. */
+/** Twice the largest accepted body: a client that exceeds a limit can still read the response. */
 const DISCARD_BYTES_MAX = 8 * 1024 * 1024
 const CLOSE_TIMEOUT_MS = 5_000
 /** For requests in progress when the connection is rejected; longer than the timeout of any SQL statement. */
@@ -49,7 +49,7 @@ export class Connection {
       discardBytesMax: DISCARD_BYTES_MAX,
       timeoutMs: CLOSE_TIMEOUT_MS,
     })
-    // Node removes its own listener when it emits `connect`, and an `error` event without a listener ends the process.
+    // Node removes its own listener when it emits `connect`; an unhandled `error` would end the process.
     socket.on('error', ignore)
     // Node calls this after the last response, while a rejected body may still be arriving.
     socket.destroySoon = () => this.#close()
@@ -73,7 +73,7 @@ export class Connection {
     this.#isRejected = true
     this.#fault = fault
     this.#gracefulClose.discardInput()
-    // Node removes its own listener when it emits `connect`; a response in progress would wait for it forever.
+    // Node removes its own listener when it emits `connect`; a response in progress would hang.
     this.#socket.on('drain', () => this.#queue[0]?.response.emit('drain'))
     const isPartial = this.#latest !== undefined && !this.#latest.complete
     if (this.#queue.length > (isPartial ? 1 : 0))
@@ -116,8 +116,8 @@ export class Connection {
   }
 
   /**
-   * Only a client that sent `Connection: close` with a request that arrived whole sends nothing after it. Any other may be
-   * sending its next request, and would see a reset instead of the response.
+   * Only a client that sent `Connection: close` with a request that arrived whole sends nothing after it. Any
+   * other may be sending its next request, and would see a reset instead of the response.
    */
   #close(): void {
     const isLast = this.#latest?.complete && this.#latest.headers.connection?.toLowerCase() === 'close'

@@ -11,7 +11,9 @@ export const basePath = (baseUrl: string | undefined): string =>
 export const decodeAscii = (url: string): string =>
   url.replace(/%[2-7][0-9a-f]/gi, (encoded) => decodeURIComponent(encoded))
 
-/** Whether an unknown path shows the dashboard's 404 page: in a browser, outside of the APIs. Others get JSON. */
+/**
+ * Whether an unknown path shows the dashboard's 404 page: in a browser, outside of the APIs. Others get JSON.
+ */
 export const acceptsPage = ({ method, url, headers: { accept } }: FastifyRequest): boolean =>
   (method === 'GET' || method === 'HEAD') &&
   accept?.includes('text/html') === true &&

@@ -1,5 +1,5 @@
-// The HTTP server: Fastify with limits on every input, the headers of every response, and one error handler. app.ts
-// registers the APIs and pages on it.
+// The HTTP server: Fastify with limits on every input, the headers of every response, and one error handler.
+// app.ts registers the APIs and pages on it.
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Actor } from '../../domain/context.ts'
@@ -25,7 +25,7 @@ const CROSS_ORIGIN = {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** In canonical form, by X-Forwarded-For of a trusted proxy if there is one. Use it instead of `ip`. */
+    /** The canonical client address; honors X-Forwarded-For of trusted proxies. Use it instead of `ip`. */
     readonly clientAddress: string | undefined
     readonly clientScheme: 'http' | 'https'
   }

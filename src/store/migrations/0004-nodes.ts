@@ -5,8 +5,7 @@ import type { Migration } from './migration.ts'
  * informational.
  *
  * Change log entries get a checksum, and reference that of the previous entry: after a failover that lost the
- * latest entries, or a restore, sequence numbers are reused, and the number alone would not tell the two
- * apart.
+ * latest entries, or a restore, sequence numbers are reused, and the number alone would be ambiguous.
  */
 export const nodes: Migration = ({ int64, strict }) => [
   `create table nodes (

@@ -41,6 +41,7 @@ export const usageByArrival: Migration = ({ clustered }) => {
 const rebuild = (table: string, key: string, columns: string[]): string[] => [
   `alter table ${table} rename to ${table}_by_workspace`,
   `create table ${table} (${columns.join(', ')}, primary key (${key})) strict`,
-  `insert into ${table} select * from ${table}_by_workspace order by ${key.includes('minute') ? 'minute' : 'day'}`,
+  `insert into ${table} select * from ${table}_by_workspace
+   order by ${key.includes('minute') ? 'minute' : 'day'}`,
   `drop table ${table}_by_workspace`,
 ]

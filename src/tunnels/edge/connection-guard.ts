@@ -1,5 +1,5 @@
-// Connections to the edge. The requests of one connection are handled one at a time and in order, each gets at most one
-// response, and malformed input is rejected after the responses to the requests before it.
+// Connections to the edge. The requests of one connection are handled one at a time and in order, each gets
+// at most one response, and malformed input is rejected after the responses to the requests before it.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -74,7 +74,7 @@ export function guardConnections(server: Server, { clients, onRequest, onUpgrade
   return { busy: () => [...connections.values()].filter(({ isBusy }) => isBusy).length }
 }
 
-/** The client has yet to send more of the body. If part of it is unread, the local server is slow, not the client. */
+/** The client has yet to send more of the body, and all received bytes were read. */
 const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
 
 interface QueuedRequest {

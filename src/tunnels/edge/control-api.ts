@@ -18,7 +18,7 @@ import type { Registry, Tunnel } from './registry.ts'
 
 const PIPENET_PATHS = `${OWN_PATHS}pipenet/`
 const HEALTH_PATH = `${OWN_PATHS}health`
-/** Number of connections that stock pipenet clients are told to keep. */
+/** Number of connections that stock pipenet clients keep open, sent when a tunnel opens. */
 const PIPENET_CONNECTIONS = 10
 const BODY_BYTES_MAX = 4_096
 

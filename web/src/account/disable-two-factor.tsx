@@ -11,7 +11,7 @@ interface DisableTwoFactorProps {
 
 export function DisableTwoFactor({ opened, onClose, onDone }: DisableTwoFactorProps) {
   const disable = async (password: string) => {
-    await call('second-factor.remove', { password })
+    await call('two-factor.disable', { password })
     await queryClient.invalidateQueries({ queryKey: ['session'] })
     onClose()
     onDone()

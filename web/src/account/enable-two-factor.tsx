@@ -1,4 +1,4 @@
-// Dialog that turns on two-factor authentication: password, then secret and recovery codes, then a first code.
+// Dialog that enables two-factor authentication: password, secret and recovery codes, first code.
 import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
@@ -11,7 +11,7 @@ import { PasswordStep } from './password-step.tsx'
 import { QrCode } from './qr-code.tsx'
 import { RecoveryCodes } from './recovery-codes.tsx'
 
-type Setup = Output<'second-factor.begin'>
+type Setup = Output<'two-factor.begin'>
 
 interface EnableTwoFactorProps {
   opened: boolean
@@ -44,7 +44,7 @@ export function EnableTwoFactor({ opened, onClose, onDone }: EnableTwoFactorProp
       ) : (
         <PasswordStep
           actionLabel="Continue"
-          onSubmit={async (password) => setSetup(await call('second-factor.begin', { password }))}
+          onSubmit={async (password) => setSetup(await call('two-factor.begin', { password }))}
           onCancel={close}
         />
       )}
@@ -61,7 +61,7 @@ interface ConfirmStepProps {
 function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
   const [code, setCode] = useState('')
   const confirm = useMutation({
-    mutationFn: () => call('second-factor.confirm', { code: code.trim() }),
+    mutationFn: () => call('two-factor.confirm', { code: code.trim() }),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: ['session'] })
       onDone()

@@ -1,4 +1,4 @@
-// A QR code as a single SVG path. Dark on white with a margin in both color schemes, because scanners require it.
+// A QR code as a single SVG path. Dark on white with a margin, as scanners require, in both color schemes.
 import { encode } from 'uqr'
 
 const MARGIN = 4

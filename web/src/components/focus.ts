@@ -3,7 +3,7 @@
 /** Mantine's dialogs return the focus shortly after they close. */
 const FOCUS_RETURN_MS = 50
 
-/** Focuses the target if it still exists, else the page heading; does nothing if another element has the focus. */
+/** Focuses the target if it still exists, else the page heading; nothing if another element is focused. */
 export function restoreFocus(target: () => HTMLElement | null | undefined = () => null): void {
   setTimeout(() => {
     if (document.activeElement && document.activeElement !== document.body) return

@@ -1,7 +1,7 @@
-// Renders its children one at a time, each in its own task, so that several charts do not block the main thread.
+// Renders its children one per task, so that several charts do not block the main thread.
 import { Children, type ReactNode, useEffect, useState } from 'react'
 
-/** Charts measure their container first and draw in a later frame; a shorter interval would let two draw together. */
+/** Charts draw a frame after they are measured; with a shorter interval two would draw together. */
 const INTERVAL_MS = 80
 
 interface StaggeredProps {

@@ -1,4 +1,4 @@
-// State of a dialog about one item. The item stays set while the dialog fades out, so that its text does not disappear.
+// State of a dialog about one item. The item stays set while the dialog fades out, to keep its text.
 import { useRef, useState } from 'react'
 import { nextRowAction } from './focus.ts'
 

@@ -1,4 +1,4 @@
-// Shows a new API key once. Only its button closes the dialog, so that a stray click or Escape does not lose the key.
+// Shows a new API key once. Only its button closes the dialog: a stray click or Escape must not lose it.
 import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
 import { CopyBlock, CopyTextButton } from '../components/copy.tsx'

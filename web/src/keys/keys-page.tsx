@@ -42,7 +42,7 @@ export function KeysPage() {
     <Page
       title="API keys"
       context={name}
-      description="Tunnel clients and API requests authenticate with an API key. A key is shown only once, when it is created."
+      description="Tunnel clients and API requests authenticate with an API key, which is shown once."
       actions={createButton}
     >
       <Group>

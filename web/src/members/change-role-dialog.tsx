@@ -44,7 +44,10 @@ export function ChangeRoleDialog({ change, opened, onConfirm, onClose }: ChangeR
 
 function consequence({ member, role }: RoleChange): string {
   if (role === 'owner')
-    return `Owners have full access: they manage API keys and members, and can change or remove other owners, including you. Only an owner can change the role of ${member.name} again.`
+    return (
+      'Owners have full access: they manage API keys and members, and can change or remove other owners, ' +
+      `including you. Only an owner can change the role of ${member.name} again.`
+    )
   const lost =
     role === 'member'
       ? 'You will have read-only access: you can no longer manage API keys, invitations or members.'

@@ -22,7 +22,7 @@ export const curlCommand = (apiKey: string): string =>
 /** Default of ADIT_EDGE_PORT, which `adit tunnel` assumes for localhost, too. */
 const LOCAL_EDGE_PORT = 8081
 
-/** Public URL of a tunnel. Under localhost there is no proxy in front of the edge, so the URL has the edge's port. */
+/** Public URL of a tunnel. Under localhost no proxy is in front of the edge, so it has the edge's port. */
 export function tunnelUrl(host: string): string {
   const isLocal = /(^|\.)localhost$/.test(host)
   return isLocal ? `http://${host}:${LOCAL_EDGE_PORT}` : `${location.protocol}//${host}`

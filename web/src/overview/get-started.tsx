@@ -1,4 +1,4 @@
-// Checklist for the first tunnel of a workspace, shown until there is traffic. Steps are ticked as they happen.
+// Checklist for the first tunnel of a workspace, shown until there is traffic.
 import { Anchor, Button, Paper, Stack, Text, ThemeIcon, Timeline, Title, VisuallyHidden } from '@mantine/core'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'

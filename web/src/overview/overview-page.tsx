@@ -36,7 +36,9 @@ export function OverviewPage() {
   )
 }
 
-/** The checklist stays after the first traffic until the page is left, so that its last step is seen ticked. */
+/**
+ * The checklist stays after the first traffic until the page is left, so that its last step is seen ticked.
+ */
 function Activity({ usage, exampleHost }: { usage: Output<'usage.read'>; exampleHost: string | undefined }) {
   const hasTraffic = usage.lastSeen !== null
   const [wasEmpty, setWasEmpty] = useState(false)

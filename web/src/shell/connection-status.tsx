@@ -1,4 +1,4 @@
-// What is shown while the server has not responded, or cannot be reached.
+// Loading and error screens for a server that has not responded, or cannot be reached.
 import { Alert, Button, Center, Loader, Stack, Text, Title, VisuallyHidden } from '@mantine/core'
 import { useSyncExternalStore } from 'react'
 import { isTransient } from '../api-error.ts'

@@ -1,7 +1,7 @@
 import { Divider, NavLink, Stack } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Link, useLocation } from 'wouter'
-import { KeyIcon, LogIcon, OverviewIcon, PeopleIcon, PersonIcon, UsageIcon } from '../icons.tsx'
+import { KeyIcon, LogIcon, OverviewIcon, UsageIcon, UserIcon, UsersIcon } from '../icons.tsx'
 import type { Membership } from '../session.tsx'
 import classes from './shell.module.css'
 
@@ -9,7 +9,7 @@ const pages = [
   { name: 'Overview', path: '', icon: <OverviewIcon /> },
   { name: 'API keys', path: '/keys', icon: <KeyIcon /> },
   { name: 'Usage', path: '/usage', icon: <UsageIcon /> },
-  { name: 'Members', path: '/members', icon: <PeopleIcon /> },
+  { name: 'Members', path: '/members', icon: <UsersIcon /> },
   { name: 'Audit log', path: '/audit', icon: <LogIcon /> },
 ]
 
@@ -21,7 +21,7 @@ export function Navigation({ workspace }: { workspace: Membership | null }) {
           <PageLink key={name} name={name} to={`/w/${workspace.slug}${path}`} icon={icon} />
         ))}
       {workspace && <Divider my="xs" color="var(--adit-border)" />}
-      <PageLink name="Account" to="/account" icon={<PersonIcon />} />
+      <PageLink name="Account" to="/account" icon={<UserIcon />} />
     </Stack>
   )
 }

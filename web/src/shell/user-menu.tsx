@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { Link, useLocation } from 'wouter'
 import { call } from '../api.ts'
 import { showToast } from '../components/toast.tsx'
-import { BookIcon, PersonIcon, SignOutIcon } from '../icons.tsx'
+import { BookIcon, SignOutIcon, UserIcon } from '../icons.tsx'
 import { docsUrl } from '../paths.ts'
 import { queryClient } from '../queries.ts'
 import { useSession } from '../session.tsx'
@@ -46,7 +46,7 @@ export function UserMenu() {
           </Text>
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Item component={Link} href="/account" leftSection={<PersonIcon />}>
+        <Menu.Item component={Link} href="/account" leftSection={<UserIcon />}>
           Account
         </Menu.Item>
         <Menu.Item component="a" href={docsUrl} leftSection={<BookIcon />}>

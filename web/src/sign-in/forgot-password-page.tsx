@@ -26,7 +26,7 @@ export function ForgotPasswordPage() {
 function ResetByEmail() {
   const [email, setEmail] = useState('')
   const request = useMutation({
-    mutationFn: () => call('sign-in.forgotten', { email: email.trim() }),
+    mutationFn: () => call('sign-in.request-reset', { email: email.trim() }),
     ...allowSignedOut,
   })
   const submit = (event: FormEvent) => {

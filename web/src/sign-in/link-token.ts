@@ -1,5 +1,5 @@
-// The token of an invitation or reset link. It is in the URL fragment, which browsers do not send to servers; once read it
-// is removed from the address bar and the history, and kept in memory only.
+// The token of an invitation or reset link. It is in the URL fragment, which browsers do not send to servers;
+// once read it is removed from the address bar and the history, and kept in memory only.
 
 let token: string | undefined
 

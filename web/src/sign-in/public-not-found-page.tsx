@@ -1,4 +1,4 @@
-// The not-found page for visitors without a session.
+// The not-found page without a session.
 import { Button, Text } from '@mantine/core'
 import { Link } from 'wouter'
 import { AuthLayout } from './auth-layout.tsx'

@@ -22,14 +22,14 @@ import { SignInForm } from './sign-in-form.tsx'
 const ssoErrors: Record<string, string> = {
   not_invited: 'This account has not been invited. Ask an owner of your workspace for an invitation.',
   email_unverified:
-    'The identity provider has not verified your email address. Verify it there, or open your invitation link and set a ' +
-    'password.',
+    'The identity provider has not verified your email address. Verify it there, or open your invitation ' +
+    'link and set a password.',
   account_exists:
-    'The account with your email address is not linked to the identity provider. Sign in with its password. If it has ' +
-    'none, ask the operator of this server for a link to set one.',
+    'The account with your email address is not linked to the identity provider. Sign in with its ' +
+    'password. If it has none, ask the operator of this server for a link to set one.',
   disabled: 'This account is disabled. Contact the operator of this server.',
   failed: 'Sign-in with the identity provider failed. Try again, or contact the operator of this server.',
-  cancelled: 'Sign-in with the identity provider was canceled.',
+  canceled: 'Sign-in with the identity provider was canceled.',
 }
 
 export function SignInPage() {

@@ -1,4 +1,4 @@
-// Implementations of the charts, without animation and without a dot per point, so that long ranges draw fast.
+// Chart implementations, without animation and dots, so that long ranges draw fast.
 import '@mantine/charts/styles.css'
 import { AreaChart, BarChart } from '@mantine/charts'
 import { useIsPhone } from '../components/use-is-phone.ts'
@@ -17,7 +17,7 @@ const shared = {
   tickLine: 'none',
   strokeDasharray: '3 4',
   tooltipAnimationDuration: 0,
-  // Recharts lays out vertical grid lines even if they are hidden, and measures the label of every point for it.
+  // Recharts lays out hidden vertical grid lines too, and measures the label of every point.
   gridProps: { verticalCoordinatesGenerator: () => [] },
   // Keyboard and screen reader users have the table of daily figures.
   'aria-hidden': true,

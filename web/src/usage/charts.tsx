@@ -1,4 +1,5 @@
-// Charts of usage over time. The chart library is as large as the rest of the bundle, so it is a chunk of its own.
+// Charts of usage over time. The chart library is as large as the rest of the bundle, so it has its own
+// chunk.
 import { Skeleton, Stack, Text, Title } from '@mantine/core'
 import { type ComponentType, lazy, Suspense, useMemo } from 'react'
 import type { Series } from '../queries.ts'

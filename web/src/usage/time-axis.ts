@@ -1,11 +1,11 @@
-// Ticks of the time axis: evenly spaced, ending with the last point. Recharts would measure the label of every point to
-// choose its own, which is slow and may drop any of them.
+// Ticks of the time axis: evenly spaced, ending with the last point. Recharts would measure the label of
+// every point to choose its own, which is slow and may drop any of them.
+import { DAY_MS } from '../../../src/time.ts'
 import { formatDay, formatDayShort } from '../format.ts'
 import type { ChartPoint } from './weeks.ts'
 
 /** Longer ranges cover a day of the year twice, so their labels need the year. */
 const MAX_DAYS_WITHOUT_YEAR = 300
-const DAY_MS = 86_400_000
 
 /** Labels that fit next to each other: with the year, and without. */
 const MAX_LABELS = { wide: [5, 8], half: [2, 4], phone: [2, 3] } as const

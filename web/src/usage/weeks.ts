@@ -1,6 +1,7 @@
 // Usage by calendar week, for charts of a range that is too long for one point per day.
+import { DAY_MS } from '../../../src/time.ts'
 
-/** Drawn figures need not be exact, and the chart library takes numbers only. */
+/** Plotted values need not be exact, and the chart library accepts numbers only. */
 export interface ChartPoint {
   /** ISO timestamp of the first day. */
   day: string
@@ -11,8 +12,6 @@ export interface ChartPoint {
 }
 
 type UsageDay = { day: string } & Record<Exclude<keyof ChartPoint, 'day'>, number | bigint>
-
-const DAY_MS = 86_400_000
 
 export const byDay = (series: readonly UsageDay[]): ChartPoint[] => series.map(toPoint)
 

@@ -44,7 +44,7 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       const path = basePath(baseUrl)
       return { location: failure ? `${path}/sign-in?error=${failure}` : `${path}/` }
     },
-    'sign-in.forgotten': async ({ browser }, { email }) => {
+    'sign-in.request-reset': async ({ browser }, { email }) => {
       if (!sendMail) throw new Fault('not_found')
       // Counted for unknown addresses too. The daily limit is in the database and skips the e-mail silently:
       // an error would reveal that the address has an account.

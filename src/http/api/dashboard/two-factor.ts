@@ -6,34 +6,34 @@ import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
 export function twoFactorHandlers({
   auth,
   update,
-}: Dependencies & Confirmations): HandlerGroup<'second-factor'> {
+}: Dependencies & Confirmations): HandlerGroup<'two-factor'> {
   return {
-    'second-factor.begin': async (caller, { password }) => {
+    'two-factor.begin': async (caller, { password }) => {
       if (caller.user.two_factor_enabled === 1)
         throw new Fault('conflict', {
           message: 'Two-factor authentication is already on. Turn it off first.',
         })
-      const { beginSecondFactor } = await auth()
+      const { beginTwoFactor } = await auth()
       return update(caller, { action: 'person.second-factor-begun', proof: 'password' }, (db) =>
-        beginSecondFactor(db, caller.browser, password),
+        beginTwoFactor(db, caller.browser, password),
       )
     },
-    'second-factor.confirm': async (caller, { code }) => {
-      const { confirmSecondFactor } = await auth()
+    'two-factor.confirm': async (caller, { code }) => {
+      const { confirmTwoFactor } = await auth()
       return update(caller, { action: 'person.second-factor-added', proof: 'code' }, async (db) => ({
         result: DONE,
-        cookies: await confirmSecondFactor(db, caller.browser, {
+        cookies: await confirmTwoFactor(db, caller.browser, {
           userId: caller.user.id,
           sessionId: caller.actor.session?.id as string,
           code: code.replaceAll(' ', ''),
         }),
       }))
     },
-    'second-factor.remove': async (caller, { password }) => {
-      const { removeSecondFactor } = await auth()
+    'two-factor.disable': async (caller, { password }) => {
+      const { disableTwoFactor } = await auth()
       return update(caller, { action: 'person.second-factor-removed', proof: 'password' }, async (db) => ({
         result: DONE,
-        cookies: await removeSecondFactor(db, caller.browser, password),
+        cookies: await disableTwoFactor(db, caller.browser, password),
       }))
     },
   }
