@@ -21,12 +21,12 @@ const meter = await startMeter(controlPlane, { folder: FOLDER, onNotice })
 const server = createServer(async (request, response) => {
   const [, key = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
   // If the key cannot be verified, the request is rejected.
-  const verdict = await verifier.verify(key).catch(() => undefined)
-  if (!verdict?.valid) {
-    response.writeHead(verdict ? 401 : 503).end()
+  const result = await verifier.verify(key).catch(() => undefined)
+  if (!result?.valid) {
+    response.writeHead(result ? 401 : 503).end()
     return
   }
-  const { slug } = verdict.workspace
+  const { slug } = result.workspace
   const { authorization: _key, ...headers } = request.headers
   const { hostname, port } = application
   const upstream = sendRequest({ hostname, port, path: request.url, method: request.method, headers })

@@ -22,13 +22,13 @@ interface Call {
 const calls = new AsyncLocalStorage<Call>()
 
 /** Runs `work` so that all writes of better-auth use this transaction. */
-export const within = <T>(db: Tx, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
+export const withTransaction = <T>(db: Tx, work: () => Promise<T>): Promise<T> => calls.run({ db }, work)
 
 /** For reads during a call to better-auth: the transaction around it, if any. */
-export const readingIn = (store: Store): Db => calls.getStore()?.db ?? store.db
+export const ambientDb = (store: Store): Db => calls.getStore()?.db ?? store.db
 
 /** better-auth replaces errors with its own; this rethrows the original database error. */
-export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
+export async function rethrowDatabaseErrors<T>(work: () => Promise<T>): Promise<T> {
   const { db } = calls.getStore() ?? {}
   const call: Call = db ? { db } : {}
   let result: T | undefined
@@ -39,16 +39,16 @@ export async function unmasked<T>(work: () => Promise<T>): Promise<T> {
     error = thrown
   }
   if (call.failure !== undefined) throw call.failure
-  if (error !== undefined) throw new AuthFailed('better-auth failed', { cause: error })
+  if (error !== undefined) throw new BetterAuthError('better-auth failed', { cause: error })
   return result as T
 }
 
 /** An error inside better-auth that is not a database error. */
-export class AuthFailed extends Error {
-  override name = 'AuthFailed'
+export class BetterAuthError extends Error {
+  override name = 'BetterAuthError'
 }
 
-/** Records the error of a failed query for `unmasked`. */
+/** Records the error of a failed query for `rethrowDatabaseErrors`. */
 async function recordingFailure<T>(query: Promise<T>): Promise<T> {
   try {
     return await query
@@ -81,7 +81,7 @@ function queries(
   store: Store,
   getFieldName: (of: { model: string; field: string }) => string,
 ): CustomAdapter {
-  const reading = () => readingIn(store) as unknown as Kysely<Tables>
+  const reading = () => ambientDb(store) as unknown as Kysely<Tables>
   const writing = <T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> => {
     const db = calls.getStore()?.db
     return recordingFailure(db ? work(db as never) : store.transaction((own) => work(own as never)))

@@ -13,7 +13,7 @@ import {
 import { deleteSession, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { findUser, type UserRow } from '../store/users.ts'
-import { AuthFailed, unmasked, within } from './adapter.ts'
+import { BetterAuthError, rethrowDatabaseErrors, withTransaction } from './adapter.ts'
 import { type Browser, cookiesNamed, headersOf } from './browser.ts'
 import { type AuthSettings, authOptions } from './options.ts'
 
@@ -38,15 +38,15 @@ export function createAuth(settings: AuthSettings) {
 
   /** Calls better-auth; undefined if it rejects the request. Internal errors are thrown. */
   async function request<T>(call: () => Promise<Response>): Promise<WithCookies<T> | undefined> {
-    const response = await unmasked(call)
-    if (response.status >= 500) throw new AuthFailed(`better-auth failed: ${await response.text()}`)
+    const response = await rethrowDatabaseErrors(call)
+    if (response.status >= 500) throw new BetterAuthError(`better-auth failed: ${await response.text()}`)
     if (!response.ok) return undefined
     return { result: (await response.json()) as T, cookies: response.headers.getSetCookie() }
   }
 
   /** A TOTP secret that was encrypted with another ADIT_SECRET cannot be decrypted. */
   function onUnreadableSecret(error: unknown): never {
-    if (!(error instanceof AuthFailed)) throw error
+    if (!(error instanceof BetterAuthError)) throw error
     settings.onProblem(
       'error',
       `cannot decrypt a two-factor secret; was ADIT_SECRET changed? ${error.message}`,
@@ -107,7 +107,7 @@ export function createAuth(settings: AuthSettings) {
     async readSession(browser: Browser): Promise<WithCookies<SessionIds> | undefined> {
       if (browser.cookie === '') return undefined
       const headers = headersOf(browser)
-      const { response: found, headers: sent } = await unmasked(() =>
+      const { response: found, headers: sent } = await rethrowDatabaseErrors(() =>
         auth.api.getSession({ headers, returnHeaders: true }),
       )
       if (!found) return undefined
@@ -141,7 +141,7 @@ export function createAuth(settings: AuthSettings) {
         return accepted
       }
       const response = await services.store
-        .transaction((db) => within(db, () => attempt(db)))
+        .transaction((db) => withTransaction(db, () => attempt(db)))
         .catch(async (error) => {
           if (!(error instanceof CodeReused)) throw error
           await recordFailed({ user: error.user, detail: method, address })
@@ -152,17 +152,17 @@ export function createAuth(settings: AuthSettings) {
 
     /** For a user who was authenticated by an identity provider. Returns the cookies to set. */
     async startSession(db: Tx, browser: Browser, userId: string): Promise<string[]> {
-      const response = await within(db, () =>
+      const response = await withTransaction(db, () =>
         request(() =>
           auth.api.startSession({ body: { userId }, headers: headersOf(browser), asResponse: true }),
         ),
       )
-      if (!response) throw new AuthFailed('better-auth created no session')
+      if (!response) throw new BetterAuthError('better-auth created no session')
       return response.cookies
     },
 
     async signOut(db: Tx, browser: Browser): Promise<string[]> {
-      const response = await within(db, () =>
+      const response = await withTransaction(db, () =>
         request(() => auth.api.signOut({ headers: headersOf(browser), asResponse: true })),
       )
       return response?.cookies ?? []
@@ -173,7 +173,7 @@ export function createAuth(settings: AuthSettings) {
         request<{ totpURI: string; backupCodes: string[] }>(() =>
           auth.api.enableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
         )
-      const response = await within(db, call)
+      const response = await withTransaction(db, call)
       if (!response) throw new Fault('forbidden', { message: WRONG_PASSWORD })
       const { totpURI: uri, backupCodes: recoveryCodes } = response.result
       const secret = new URL(uri).searchParams.get('secret') ?? ''
@@ -189,7 +189,7 @@ export function createAuth(settings: AuthSettings) {
       await deleteSessions(db, userId, sessionId)
       const call = () =>
         request(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
-      const response = await within(db, call)
+      const response = await withTransaction(db, call)
       if (!response || !(await consumeCode(db, services, userId, code)))
         throw new Fault('forbidden', { message: 'Incorrect code. Enter the next one.' })
       return response.cookies
@@ -200,7 +200,7 @@ export function createAuth(settings: AuthSettings) {
         request(() =>
           auth.api.disableTwoFactor({ body: { password }, headers: headersOf(browser), asResponse: true }),
         )
-      const response = await within(db, call)
+      const response = await withTransaction(db, call)
       if (!response) throw new Fault('forbidden', { message: WRONG_PASSWORD })
       return response.cookies
     },

@@ -5,7 +5,7 @@ import { twoFactor } from 'better-auth/plugins/two-factor'
 import { PASSWORD_CHARS } from '../contract/dashboard/sign-in.ts'
 import type { Services } from '../domain/context.ts'
 import { findUser } from '../store/users.ts'
-import { readingIn, storeAdapter } from './adapter.ts'
+import { ambientDb, storeAdapter } from './adapter.ts'
 import { ADDRESS_HEADER } from './browser.ts'
 import { ownEndpoints } from './endpoints.ts'
 
@@ -93,7 +93,7 @@ export function authOptions({ services, secret, baseUrl, onProblem }: AuthSettin
       session: {
         create: {
           before: async ({ userId }: { userId: string }) => {
-            const user = await findUser(readingIn(services.store), userId)
+            const user = await findUser(ambientDb(services.store), userId)
             if (!user || user.disabled_at !== null) throw new APIError('UNAUTHORIZED')
           },
         },

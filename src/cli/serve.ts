@@ -5,7 +5,7 @@ import { type Config, readConfig, settings, version } from '../config.ts'
 import { hasAnyUser } from '../domain/accounts.ts'
 import type { Services } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
-import { linkAddress } from '../domain/links.ts'
+import { linkUrl } from '../domain/links.ts'
 import { listAll } from '../domain/workspaces.ts'
 import { createLog, flushLog } from '../log.ts'
 import { openServices } from '../services.ts'
@@ -86,7 +86,7 @@ function announce(io: Io, config: Config, url: string, access: Access): void {
   const first = access.kind === 'first run' && {
     workspace: access.first.workspace.slug,
     token: access.first.key.token,
-    setupLink: linkAddress(url, access.first.link.secret),
+    setupLink: linkUrl(url, access.first.link.secret),
   }
   io.data({ ...facts, ...first }, joinLines(lines))
 }
@@ -129,7 +129,7 @@ function nextSteps(config: Config, url: string, access: Access): string[] {
         '',
         'To sign in to the dashboard, create the owner account (the link works once, for 24 hours):',
         '',
-        `  ${linkAddress(url, link.secret)}`,
+        `  ${linkUrl(url, link.secret)}`,
       ]
     }
   }

@@ -7,7 +7,7 @@ import { findUserByEmail, insertUser, lockUser, type UserRow } from '../store/us
 import { writeUserAudit } from './audit.ts'
 import type { Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { isInvited, joinAsInvited, newUser } from './links.ts'
+import { acceptOpenInvitations, isInvited, newUser } from './links.ts'
 import { recordFailedSignIn, recordSignIn } from './sign-ins.ts'
 
 /** An identity that the provider has verified. */
@@ -46,7 +46,7 @@ export async function admitIdentity(
   const user = await lockUser(db, admission.user.id)
   if (!user || user.disabled_at !== null) return { user, rejection: 'disabled' }
   if (identity.emailVerified && identity.email === user.email)
-    await joinAsInvited(db, services, user, policy.address)
+    await acceptOpenInvitations(db, services, user, policy.address)
   await recordSignIn(db, services, user, { method: 'sso', address: policy.address })
   return { user }
 }

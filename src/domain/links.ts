@@ -1,5 +1,5 @@
 // Invitation and password reset links. A link works once, for 24 hours; only its hash is stored.
-import { hash } from 'node:crypto'
+import { hashSecret } from '../credentials/secret.ts'
 import {
   endLink,
   endLinksFor,
@@ -7,7 +7,7 @@ import {
   findLink,
   insertLink,
   type LinkRow,
-  listLinksTo,
+  listOpenInvitationsTo,
 } from '../store/links.ts'
 import { insertMember, listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import { setPassword } from '../store/passwords.ts'
@@ -47,23 +47,23 @@ interface NewLink {
 }
 
 /** The secret is in the fragment, so that it does not reach servers and logs. */
-export const linkAddress = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
+export const linkUrl = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
 
 /** Creates a link in the caller's transaction, and ends earlier ones for the same purpose and address. */
-export async function createLink(db: Tx, services: Services, given: NewLink): Promise<CreatedLink> {
+export async function createLink(db: Tx, services: Services, input: NewLink): Promise<CreatedLink> {
   const now = services.clock()
   const secret = Buffer.from(services.random(SECRET_BYTES)).toString('base64url')
-  if (given.email !== null) await endLinksFor(db, given.email, given.purpose, given.workspaceId, now)
+  if (input.email !== null) await endLinksFor(db, input.email, input.purpose, input.workspaceId, now)
   const row: LinkRow = {
     id: services.ids('lnk'),
-    hash: hashOf(secret),
-    purpose: given.purpose,
-    email: given.email,
-    proves_email: given.provesEmail ? 1 : 0,
-    workspace_id: given.workspaceId,
-    role: given.role,
-    created_by: given.createdBy.name,
-    creator_id: given.createdBy.id,
+    hash: hashSecret(secret),
+    purpose: input.purpose,
+    email: input.email,
+    proves_email: input.provesEmail ? 1 : 0,
+    workspace_id: input.workspaceId,
+    role: input.role,
+    created_by: input.createdBy.name,
+    creator_id: input.createdBy.id,
     created_at: now,
     expires_at: now + LINK_MS,
     ended_at: null,
@@ -80,15 +80,16 @@ export async function createLink(db: Tx, services: Services, given: NewLink): Pr
   }
 }
 
-const hashOf = (secret: string) => hash('sha256', secret, 'hex')
+/** The signed-in user who opens a link. */
+export interface CurrentUser {
+  id: string
+  email: string
+}
 
-/** The signed-in user who opens a link, if any. */
-export type Opener = { id: string; email: string } | undefined
-
-export async function readLink(services: Services, secret: string, opener: Opener) {
+export async function readLink(services: Services, secret: string, currentUser: CurrentUser | undefined) {
   const { db } = services.store
-  const row = await findLink(db, hashOf(secret), services.clock())
-  if (!row) throw linkExpired()
+  const row = await findLink(db, hashSecret(secret), services.clock())
+  if (!row) throw invalidLinkFault()
   const user = row.email === null ? undefined : await findUserByEmail(db, row.email)
   const workspace = row.workspace_id === null ? null : await getWorkspace(db, row.workspace_id)
   return {
@@ -96,7 +97,7 @@ export async function readLink(services: Services, secret: string, opener: Opene
     email: row.email,
     workspace: workspace && { slug: workspace.slug, name: workspace.name },
     role: row.role,
-    step: stepOf(row, user, opener),
+    step: stepOf(row, user, currentUser),
     isNew: row.purpose === 'join' && !user,
   }
 }
@@ -104,89 +105,94 @@ export async function readLink(services: Services, secret: string, opener: Opene
 /**
  * Resets and new accounts choose a password; signed-in users accept; others with an account sign in first.
  */
-function stepOf(row: LinkRow, user: UserRow | undefined, opener: Opener): 'choose' | 'sign_in' | 'accept' {
+function stepOf(
+  row: LinkRow,
+  user: UserRow | undefined,
+  currentUser: CurrentUser | undefined,
+): 'choose' | 'sign_in' | 'accept' {
   if (row.purpose === 'reset') return 'choose'
-  if (opener && (row.email === null || row.email === opener.email)) return 'accept'
+  if (currentUser && (row.email === null || row.email === currentUser.email)) return 'accept'
   return user ? 'sign_in' : 'choose'
 }
 
-export interface LinkUse {
+export interface RedeemLinkInput {
   link: string
   email?: string | undefined
   name?: string | undefined
   password?: string | undefined
-  /** Client IP address. */
-  address: string
+  ipAddress: string
 }
 
 /** Uses the link. Returns the credentials to sign in with, or undefined if the user is signed in already. */
-export async function applyLink(
+export async function redeemLink(
   services: Services,
-  given: LinkUse,
-  opener: Opener,
+  input: RedeemLinkInput,
+  currentUser: CurrentUser | undefined,
   hashPassword: (password: string) => Promise<string>,
 ): Promise<{ email: string; password: string } | undefined> {
-  const { step, email: named, isNew } = await readLink(services, given.link, opener)
+  const { step, email: named, isNew } = await readLink(services, input.link, currentUser)
   if (step === 'sign_in')
     throw new Fault('unauthorized', { message: `Sign in as ${named} to accept this invitation.` })
   if (step === 'accept') {
-    await services.store.transaction((db) => accept(db, services, given, opener as NonNullable<Opener>))
+    await services.store.transaction((db) =>
+      acceptInvitation(db, services, input, currentUser as CurrentUser),
+    )
     return undefined
   }
-  const email = (named ?? requireField(given.email, 'email')).toLowerCase()
-  const password = requireField(given.password, 'password')
-  const name = isNew ? requireField(given.name, 'name') : ''
+  const email = (named ?? requireField(input.email, 'email')).toLowerCase()
+  const password = requireField(input.password, 'password')
+  const name = isNew ? requireField(input.name, 'name') : ''
   await requireGoodPassword(password, email)
   // Hashing is slow by design, so it runs before any lock is taken.
   const hashed = await hashPassword(password)
-  await services.store.transaction((db) => choose(db, services, given, { email, name, hashed }))
+  await services.store.transaction((db) => setPasswordByLink(db, services, input, { email, name, hashed }))
   return { email, password }
 }
 
-async function accept(
+async function acceptInvitation(
   db: Tx,
   services: Services,
-  { link, address }: LinkUse,
-  opener: NonNullable<Opener>,
+  { link, ipAddress }: RedeemLinkInput,
+  currentUser: CurrentUser,
 ): Promise<void> {
   const row = await consumeLink(db, services, link)
-  const user = await findUserByEmail(db, opener.email)
-  if (!user) throw linkExpired()
-  await join(db, services, row, user, address)
+  const user = await findUserByEmail(db, currentUser.email)
+  if (!user) throw invalidLinkFault()
+  await addInvitedMember(db, services, row, user, ipAddress)
 }
 
-async function choose(
+async function setPasswordByLink(
   db: Tx,
   services: Services,
-  { link, address }: LinkUse,
+  { link, ipAddress }: RedeemLinkInput,
   { email, name, hashed }: { email: string; name: string; hashed: string },
 ): Promise<void> {
   const row = await consumeLink(db, services, link)
   const now = services.clock()
   let user = await findUserByEmail(db, email)
   // An invitation must not take over an account that was created meanwhile.
-  if (user && row.purpose === 'join') throw hasAccount(email)
-  if (!user && row.purpose === 'reset') throw linkExpired()
+  if (user && row.purpose === 'join') throw accountExistsFault(email)
+  if (!user && row.purpose === 'reset') throw invalidLinkFault()
   if (!user) {
     user = newUser(services, { email, name, verified: row.proves_email === 1 })
-    if (!(await insertUser(db, user))) throw hasAccount(email)
+    if (!(await insertUser(db, user))) throw accountExistsFault(email)
   }
   await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at: now })
-  if (row.purpose === 'join') return join(db, services, row, user, address)
+  if (row.purpose === 'join') return addInvitedMember(db, services, row, user, ipAddress)
   if (row.proves_email === 1) await verifyEmail(db, user.id)
   // Ends sessions and challenges that were created with the old password.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
-  const actor = actorOf(user, address)
+  const actor = actorOf(user, ipAddress)
   await writeUserAudit(db, services, { actor, action: 'person.password-reset', user })
 }
 
 /** A user who is authenticated by a link, without a session. */
-const actorOf = ({ id, name }: UserRow, address: string): UserActor => ({
+const actorOf = ({ id, name }: UserRow, ipAddress: string): UserActor => ({
   kind: 'person',
   id,
   name,
-  address,
+  address: ipAddress,
 })
 
 export const newUser = (
@@ -205,8 +211,14 @@ export const newUser = (
 })
 
 /** Adds the user to the workspace of an invitation. */
-async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, address: string): Promise<void> {
-  if (row.workspace_id === null || row.role === null) throw linkExpired()
+async function addInvitedMember(
+  db: Tx,
+  services: Services,
+  row: LinkRow,
+  user: UserRow,
+  ipAddress: string,
+): Promise<void> {
+  if (row.workspace_id === null || row.role === null) throw invalidLinkFault()
   const workspaceId = row.workspace_id
   const isNew = await insertMember(db, {
     workspace_id: workspaceId,
@@ -219,7 +231,7 @@ async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, add
   const subject = { subjectId: user.id, subjectName: user.name }
   await writeAudit(db, services, {
     workspaceId,
-    actor: actorOf(user, address),
+    actor: actorOf(user, ipAddress),
     action: 'person.joined',
     ...subject,
   })
@@ -227,34 +239,34 @@ async function join(db: Tx, services: Services, row: LinkRow, user: UserRow, add
 
 /** Whether there is an open invitation for the verified address. */
 export async function isInvited(db: Tx, services: Services, email: string): Promise<boolean> {
-  return (await listLinksTo(db, email, services.clock())).length > 0
+  return (await listOpenInvitationsTo(db, email, services.clock())).length > 0
 }
 
 /** Accepts all open invitations of a user whose address was verified without the link. */
-export async function joinAsInvited(
+export async function acceptOpenInvitations(
   db: Tx,
   services: Services,
   user: UserRow,
-  address: string,
+  ipAddress: string,
 ): Promise<void> {
   const joined = await listWorkspaceIdsOf(db, user.id)
-  for (const row of await listLinksTo(db, user.email, services.clock()))
+  for (const row of await listOpenInvitationsTo(db, user.email, services.clock()))
     if (!joined.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, services.clock())))
-      await join(db, services, row, user, address)
+      await addInvitedMember(db, services, row, user, ipAddress)
 }
 
 async function consumeLink(db: Tx, services: Services, secret: string): Promise<LinkRow> {
-  const row = await endLink(db, hashOf(secret), services.clock())
-  if (!row) throw linkExpired()
+  const row = await endLink(db, hashSecret(secret), services.clock())
+  if (!row) throw invalidLinkFault()
   return row
 }
 
-const hasAccount = (email: string) =>
+const accountExistsFault = (email: string) =>
   new Fault('conflict', {
     message: `${email} already has an account. Sign in, then open the link again.`,
   })
 
-const linkExpired = () =>
+const invalidLinkFault = () =>
   new Fault('not_found', {
     message: 'This link is invalid, expired or already used. Ask for a new one.',
   })

@@ -4,6 +4,6 @@ import type { Static } from 'typebox'
 import type { verifyKey } from '../contract/edge.ts'
 import type { reportUsage } from '../contract/reports.ts'
 
-export type Verdict = Static<(typeof verifyKey)['response']['schema']>
+export type VerifyResult = Static<(typeof verifyKey)['response']['schema']>
 export type Report = Static<(typeof reportUsage)['body']>
 export type Receipt = Static<(typeof reportUsage)['response']['schema']>

@@ -1,14 +1,14 @@
 // HTTP client for the three /edge/v1 operations that an edge calls, each with a timeout.
-import type { Receipt, Report, Verdict } from './api.ts'
+import type { Receipt, Report, VerifyResult } from './api.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
-export type { Receipt, Report, Verdict }
+export type { Receipt, Report, VerifyResult }
 
 const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000
 
 export interface ControlPlane {
-  verify(key: string): Promise<Verdict>
+  verify(key: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
   /** Streams revocations after the given event id, or from now on. Ends with the connection. */
   keyChanges(after: string | undefined, signal: AbortSignal): Promise<AsyncIterable<ServerEvent>>
@@ -84,7 +84,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
   }
 
   return {
-    verify: (key) => post('/keys/verify', { key }, VERIFY_TIMEOUT_MS, isVerdict),
+    verify: (key) => post('/keys/verify', { key }, VERIFY_TIMEOUT_MS, isVerifyResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
     async keyChanges(after, signal) {
       const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
@@ -108,7 +108,7 @@ interface ErrorBody {
 }
 
 /** Checks the fields that the SDK acts on; later versions may add others. */
-function isVerdict(value: unknown): value is Verdict {
+function isVerifyResult(value: unknown): value is VerifyResult {
   const { valid, keyId, workspace } = (value ?? {}) as Record<string, unknown>
   if (valid === false) return true
   const { slug } = (workspace ?? {}) as { slug?: unknown }

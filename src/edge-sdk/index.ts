@@ -1,6 +1,11 @@
 // The edge SDK, `adit/edge`: key verification and usage metering for edges written in TypeScript. It talks
 // HTTP to the control plane, knows the contract by its types, and needs no package at run time.
-export { type ControlPlane, ControlPlaneError, createControlPlane, type Verdict } from './control-plane.ts'
+export {
+  type ControlPlane,
+  ControlPlaneError,
+  createControlPlane,
+  type VerifyResult,
+} from './control-plane.ts'
 export { type Meter, type MeterOptions, startMeter, type Transfer } from './meter.ts'
 export { readTokensFile, type Token, TokensFileError } from './tokens-file.ts'
 export { openTokensFile, type TokensFileOptions } from './tokens-verifier.ts'

@@ -1,13 +1,13 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
 import { hash as digest } from 'node:crypto'
-import { type ControlPlane, ControlPlaneError, type Verdict } from './control-plane.ts'
+import { type ControlPlane, ControlPlaneError, type VerifyResult } from './control-plane.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { safeCallback } from './safe-callback.ts'
 
 export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
-  verify(key: string): Promise<Verdict>
+  verify(key: string): Promise<VerifyResult>
   close(): void
 }
 
@@ -35,12 +35,12 @@ const REQUESTS_MAX = 1_000
 const KEY_CHARS_MAX = 200
 
 interface CacheEntry {
-  verdict: Verdict
+  result: VerifyResult
   verifiedAt: number
 }
 
-const UNKNOWN: Verdict = { valid: false, reason: 'unknown' }
-const REVOKED: Verdict = { valid: false, reason: 'revoked' }
+const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
+const REVOKED: VerifyResult = { valid: false, reason: 'revoked' }
 
 export function startVerifier(controlPlane: ControlPlane, options: VerifierOptions = {}): Verifier {
   const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
@@ -56,7 +56,7 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
    * key.
    */
   let evictedRevocations = 0
-  const inFlight = new Map<string, Promise<Verdict>>()
+  const inFlight = new Map<string, Promise<VerifyResult>>()
   /** Incremented when the cache is cleared: responses to earlier requests are not cached. */
   let generation = 0
   let requests = 0
@@ -84,13 +84,13 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
     onRecovered: clearCache,
   })
 
-  async function request(key: string, hash: string): Promise<Verdict> {
+  async function request(key: string, hash: string): Promise<VerifyResult> {
     if (requests >= REQUESTS_MAX)
       throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`)
     requests += 1
     const sent = { at: performance.now(), generation, evictedRevocations, fresh: follower.isFresh() }
     try {
-      const verdict = await controlPlane.verify(key)
+      const result = await controlPlane.verify(key)
       // Revoked while the response was in flight.
       if (revoked.has(hash)) return REVOKED
       if (sent.evictedRevocations !== evictedRevocations)
@@ -98,25 +98,25 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
       cache.delete(hash)
       const isCacheable = sent.fresh && follower.isFresh() && sent.generation === generation
       // Unknown keys are not cached: anyone can generate them.
-      if (isCacheable && (verdict.valid || verdict.reason === 'revoked')) {
-        cache.set(hash, { verdict, verifiedAt: sent.at })
+      if (isCacheable && (result.valid || result.reason === 'revoked')) {
+        cache.set(hash, { result, verifiedAt: sent.at })
         evictOldest(cache, keysMax)
       }
-      return verdict
+      return result
     } finally {
       requests -= 1
     }
   }
 
   /** Concurrent verifications of one key share a request. */
-  function dedupedVerify(key: string, hash: string): Promise<Verdict> {
+  function verifySingleFlight(key: string, hash: string): Promise<VerifyResult> {
     const pending = inFlight.get(hash)
     if (pending) return pending
-    const verdict = request(key, hash).finally(() => {
-      if (inFlight.get(hash) === verdict) inFlight.delete(hash)
+    const result = request(key, hash).finally(() => {
+      if (inFlight.get(hash) === result) inFlight.delete(hash)
     })
-    inFlight.set(hash, verdict)
-    return verdict
+    inFlight.set(hash, result)
+    return result
   }
 
   return {
@@ -129,16 +129,16 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
         return request(key, hash)
       }
       const entry = cache.get(hash)
-      if (!entry) return dedupedVerify(key, hash)
+      if (!entry) return verifySingleFlight(key, hash)
       // Reinserted: a Map iterates in insertion order, so the least recently used entry comes first.
       cache.delete(hash)
       cache.set(hash, entry)
-      if (performance.now() - entry.verifiedAt <= revalidateAfterMs) return entry.verdict
-      return dedupedVerify(key, hash).catch((error: ControlPlaneError) => {
+      if (performance.now() - entry.verifiedAt <= revalidateAfterMs) return entry.result
+      return verifySingleFlight(key, hash).catch((error: ControlPlaneError) => {
         // While revocations are received the key is still valid; only the workspace details are stale.
         const cached = follower.isFresh() && cache.get(hash)
         if (!cached || error.status === 401) throw error
-        return cached.verdict
+        return cached.result
       })
     },
     close: () => follower.stop(),

@@ -42,7 +42,7 @@ export const listInvitations = (db: Db, workspaceId: string, now: number): Promi
     .execute()
 
 /** Open invitations of an address to any workspace. */
-export const listLinksTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
+export const listOpenInvitationsTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
   db
     .selectFrom('links')
     .selectAll()

@@ -62,10 +62,10 @@ export function createReplaceablePool(open: () => pg.Pool): ReplaceablePool {
       // Ending a pool closes idle clients, and never settles the callers that wait for one.
       void pool.end().catch(() => {})
       for (const retry of waiting) retry()
-      const cutOff = setTimeout(() => {
+      const forceCloseTimer = setTimeout(() => {
         for (const client of checkedOut) void (client as pg.Client).end().catch(() => {})
       }, GRACE_MS)
-      cutOff.unref()
+      forceCloseTimer.unref()
     },
   }
 }

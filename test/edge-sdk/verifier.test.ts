@@ -16,8 +16,8 @@ import {
   ControlPlaneError,
   createControlPlane,
   startVerifier,
-  type Verdict,
   type VerifierOptions,
+  type VerifyResult,
 } from '../../src/edge-sdk/index.ts'
 import type { ServerEvent } from '../../src/edge-sdk/sse-parser.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -345,7 +345,7 @@ test('an invalid URL or credential is rejected immediately', () => {
 
 /** A fake control plane, for timings that cannot be produced with a real one. */
 function scripted() {
-  const answers = new Map<string, Verdict>()
+  const answers = new Map<string, VerifyResult>()
   const streams: { push: (event: ServerEvent | Error) => void; after: string | undefined }[] = []
   const asked: { key: string; release: () => void }[] = []
   let holding = false
@@ -377,7 +377,7 @@ function scripted() {
       })()
     },
   }
-  const good = (key: string): Verdict => ({
+  const good = (key: string): VerifyResult => ({
     valid: true,
     keyId: `tok_${key}`,
     workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },

@@ -8,7 +8,7 @@ import {
   setDisabled,
 } from '../../domain/accounts.ts'
 import { findWorkspacesOfLastOwner } from '../../domain/last-access.ts'
-import { type CreatedLink, linkAddress } from '../../domain/links.ts'
+import { type CreatedLink, linkUrl } from '../../domain/links.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { dim, green } from '../style.ts'
@@ -43,7 +43,7 @@ export async function reset(given: { email: string; 'second-factor': boolean }, 
 function printLink({ email, secret, expiresAt }: CreatedLink, more: object, io: Io): void {
   const { baseUrl, host, port } = readConfig()
   const guess = `http://${host}:${port}`
-  const link = linkAddress(baseUrl ?? guess, secret)
+  const link = linkUrl(baseUrl ?? guess, secret)
   io.data({ email, ...more, link, expiresAt }, link)
   if (!baseUrl)
     io.info(

@@ -1,11 +1,10 @@
 // Commands for the operator. They act on the database.
 import { type Command, command } from '../command.ts'
-import { labelOption, yesOption } from './options.ts'
+import { dayOption, labelOption, workspaceOption, yesOption } from './options.ts'
 
 const group = 'Admin'
-const workspaceOption = { value: '<slug>', summary: 'workspace' } as const
 const confirmation = (reason: string) =>
-  `Asks for confirmation if ${reason}; without a terminal, and with --json, --yes is then required.`
+  `Asks for confirmation if ${reason}; without a terminal or with --json, pass --yes instead.`
 
 const workspaces: readonly Command[] = [
   command(
@@ -16,7 +15,7 @@ const workspaces: readonly Command[] = [
       arguments: ['slug'],
       options: {
         name: { value: '<name>', summary: 'display name (default: the slug)' },
-        provisioned: { summary: 'provision it too, so that edges open its tunnels' },
+        provisioned: { summary: 'also provision it, so that edges accept its tunnels' },
       },
     },
     async (input, io) => (await import('../admin/workspaces.ts')).create(input, io),
@@ -28,7 +27,8 @@ const workspaces: readonly Command[] = [
     {
       name: 'admin workspace provision',
       group,
-      summary: 'let edges open tunnels of a workspace',
+      summary: 'provision a workspace',
+      details: 'Edges accept tunnels of provisioned workspaces only.',
       arguments: ['slug'],
     },
     async ({ slug }, io) => (await import('../admin/workspaces.ts')).provision(slug, io),
@@ -51,7 +51,7 @@ const keys: readonly Command[] = [
       name: 'admin key list',
       group,
       summary: 'list API keys of one or all workspaces',
-      options: { workspace: { value: '<slug>', summary: 'only of this workspace' } },
+      options: { workspace: { ...workspaceOption, summary: 'only of this workspace' } },
     },
     async ({ workspace }, io) => (await import('../admin/keys.ts')).list(workspace, io),
   ),
@@ -102,11 +102,11 @@ const users: readonly Command[] = [
     {
       name: 'admin user create',
       group,
-      summary: 'create a link to join a workspace',
+      summary: 'create an invitation link for a user',
       details:
         'Prints only the link to standard output. The user opens it to choose a name and a password; it ' +
-        'works once and expires after 24 hours. It starts with ADIT_BASE_URL; set it to the URL of the ' +
-        'server.',
+        'works once and expires after 24 hours. The link starts with ADIT_BASE_URL: set it to the URL ' +
+        'of the server.',
       arguments: ['email'],
       options: {
         workspace: { ...workspaceOption, required: true },
@@ -151,12 +151,12 @@ const usage: readonly Command[] = [
     {
       name: 'admin usage show',
       group,
-      summary: 'show usage by day, or of one day by edge',
+      summary: 'show usage per day, or per edge for one day',
       details:
         'Without --day: totals of the days that edges can still report. With --day: the counters of each ' +
         'edge and epoch (one run of an edge), the 1,000 largest first.',
       arguments: ['workspace'],
-      options: { day: { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15' } },
+      options: { day: dayOption },
     },
     async (input, io) => (await import('../admin/usage.ts')).show(input, io),
   ),
@@ -164,14 +164,14 @@ const usage: readonly Command[] = [
     {
       name: 'admin usage reset',
       group,
-      summary: 'delete the usage of a day, of all edges or one',
+      summary: 'delete the usage of one day, from all edges or one',
       details:
         'For an edge that reported wrong usage. Revoke the edge first (`adit admin edge revoke`): edges ' +
         'report cumulative totals, so one that still runs sends its total of that day again. --edge keeps ' +
         'the usage that other edges reported. The reset is recorded in the audit log.',
       arguments: ['workspace'],
       options: {
-        day: { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15', required: true },
+        day: { ...dayOption, required: true },
         edge: { value: '<id>', summary: 'only what this edge reported' },
       },
     },
@@ -197,8 +197,8 @@ const database: readonly Command[] = [
       summary: 'copy the SQLite database to a file',
       details:
         'Works while a server uses the database. The copy has everything that was committed when the ' +
-        'command began. It overwrites nothing. The session secret beside the database is not included; ' +
-        'keep a copy of it elsewhere. See docs/operations/backup.md for how to restore.',
+        'command began. Never overwrites files. The session secret next to the database is not ' +
+        'included; keep a copy of it elsewhere. See docs/operations/backup.md for how to restore.',
       arguments: ['file'],
     },
     async ({ file }, io) => (await import('../admin/backup.ts')).backup(file, io),
@@ -221,10 +221,10 @@ const database: readonly Command[] = [
       group,
       summary: 'list running nodes and whether they are up to date',
       details:
-        'HEARTBEAT: the last one, by the clock of the node; it has one every 5 seconds. CHANGES: whether ' +
+        'HEARTBEAT: last heartbeat (one every 5 seconds), by the clock of the node. CHANGES: whether ' +
         'the node is up to date with the change log. LEASE: whether it may still use its cache.\n' +
-        'A node that was killed or hangs is listed until a revocation has waited for it, once and for 2 ' +
-        'seconds.',
+        'A killed or hung node is listed until the next revocation, which waits 2 seconds for it and ' +
+        'removes it.',
     },
     async (_input, io) => (await import('../admin/nodes.ts')).list(io),
   ),
@@ -234,7 +234,7 @@ const database: readonly Command[] = [
       group,
       summary: 'fill a workspace with a year of sample usage',
       details: 'For trying things out. It cannot be undone; running it again changes only the current day.',
-      options: { workspace: { value: '<slug>', summary: 'workspace (default: "default")' } },
+      options: { workspace: { ...workspaceOption, summary: 'workspace (default: "default")' } },
     },
     async ({ workspace }, io) => (await import('../admin/demo.ts')).demo(workspace ?? 'default', io),
   ),

@@ -13,3 +13,7 @@ export const API_ACCESS =
 export const labelOption = { value: '<text>', summary: 'what the key is for, up to 80 characters' } as const
 
 export const yesOption = { summary: 'do not ask for confirmation' } as const
+
+export const workspaceOption = { value: '<slug>', summary: 'workspace' } as const
+
+export const dayOption = { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15' } as const

@@ -30,13 +30,13 @@ export function registerMcp(
 ): void {
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const slots = new McpSlots()
-  const nextTick = createTicker()
+  const yieldTurn = createTurnQueue()
 
   server.register(async (scope) => {
     scope.addHook('onRequest', async (request, reply) => {
       const { keyId, workspaceId } = await authenticateKey(request, bearerToken(request))
       request.caller = { actor: { kind: 'key', id: keyId }, workspaceId }
-      // The MCP request counts, and each API request that its tools make.
+      // Counts the MCP request; each API request of its tools is counted as well.
       rateLimit?.(keyId, reply)
     })
 
@@ -72,7 +72,7 @@ export function registerMcp(
     // Loaded on the first MCP request: many servers never get one.
     const { handleMcp } = await import('../../mcp/http.ts')
     const apiKey = bearerToken(request) as string
-    const fetch = createInternalFetch(server, request, nextTick)
+    const fetch = createInternalFetch(server, request, yieldTurn)
     const response = await handleMcp(toMcpRequest(request), { apiKey, fetch, variant, version })
     reply.code(response.status).header('cache-control', 'no-store')
     const type = response.headers.get('content-type')
@@ -104,11 +104,11 @@ function toMcpRequest({ headers, body }: FastifyRequest): Request {
 function createInternalFetch(
   server: FastifyInstance,
   outer: FastifyRequest,
-  nextTick: () => Promise<void>,
+  yieldTurn: () => Promise<void>,
 ): typeof fetch {
   return async (address, { method, headers, body, signal } = {}) => {
     const { pathname, search } = new URL(String(address))
-    await nextTick()
+    await yieldTurn()
     const response = await server.inject({
       method: method as 'GET',
       url: pathname + search,
@@ -117,8 +117,8 @@ function createInternalFetch(
       ...(body && { payload: body as string }),
       ...(signal && { signal }),
     })
-    // Reading the response takes as long as creating it.
-    await nextTick()
+    // Yields again: parsing a response can take as long as producing it.
+    await yieldTurn()
     const pairs = Object.entries(response.headers).map(([name, value]): [string, string] => [
       name,
       String(value),
@@ -131,7 +131,7 @@ function createInternalFetch(
 }
 
 /** Resolves one caller in each iteration of the event loop, so that other events are handled in between. */
-function createTicker(): () => Promise<void> {
+function createTurnQueue(): () => Promise<void> {
   let last: Promise<void> = Promise.resolve()
   return () => {
     last = last.then(() => setImmediate())

@@ -8,10 +8,10 @@ import { faults } from '../../contract/faults.ts'
 import type { Fault } from '../../domain/fault.ts'
 import { GracefulClose } from '../../net/graceful-close.ts'
 import type { ResponseCache } from '../response-cache/response-cache.ts'
-import { bodyOf } from './errors.ts'
+import { errorBody } from './errors.ts'
 
 /** Bounds the memory of a client that pipelines requests and never reads. */
-const REQUESTS_MAX = 32
+const PIPELINED_REQUESTS_MAX = 32
 /** Twice the largest accepted body: a client that exceeds a limit can still read the response. */
 const DISCARD_BYTES_MAX = 8 * 1024 * 1024
 const CLOSE_TIMEOUT_MS = 5_000
@@ -37,7 +37,7 @@ export class Connection {
   /** Requests without a complete response: the first is in progress, the others wait. */
   readonly #queue: QueuedRequest[] = []
   #latest: IncomingMessage | undefined
-  /** Input is discarded, and the connection closes after the responses to the requests that arrived whole. */
+  /** Input is discarded, and the connection closes after the responses to complete requests. */
   #isRejected = false
   /** Sent after those responses. */
   #fault: Fault | undefined
@@ -59,7 +59,7 @@ export class Connection {
     this.#latest = request
     this.#queue.push({ request, response })
     if (this.#queue.length === 1) this.#handleNext()
-    else if (this.#queue.length > REQUESTS_MAX) {
+    else if (this.#queue.length > PIPELINED_REQUESTS_MAX) {
       const { remoteAddress } = this.#socket
       this.#handlers.log.warn({ from: remoteAddress }, 'too many pipelined requests; connection closed')
       this.#queue.length = 0
@@ -67,7 +67,7 @@ export class Connection {
     }
   }
 
-  /** Handles the requests that arrived whole, then responds with this fault and closes the connection. */
+  /** Handles the complete requests, then responds with this fault and closes the connection. */
   reject(fault: Fault): void {
     if (this.#isRejected) return
     this.#isRejected = true
@@ -75,17 +75,20 @@ export class Connection {
     this.#gracefulClose.discardInput()
     // Node removes its own listener when it emits `connect`; a response in progress would hang.
     this.#socket.on('drain', () => this.#queue[0]?.response.emit('drain'))
-    const isPartial = this.#latest !== undefined && !this.#latest.complete
-    if (this.#queue.length > (isPartial ? 1 : 0))
+    if (this.#queue.length > (this.#isPartial ? 1 : 0))
       this.#gracefulClose.destroyAfter(EARLIER_REQUESTS_TIMEOUT_MS)
     else this.#sendFault()
   }
 
+  /** Whether the body of the latest request is still arriving. */
+  get #isPartial(): boolean {
+    return this.#latest !== undefined && !this.#latest.complete
+  }
+
   #sendFault(): void {
-    const isPartial = this.#latest !== undefined && !this.#latest.complete
-    // A second response to a partial request would be taken for that to the next request.
-    const hasResponse = isPartial && (this.#queue[0]?.response.headersSent ?? true)
-    if (this.#fault && !hasResponse) this.#socket.write(responseTo(this.#fault))
+    // Already responded: the client would match a second response to its next request.
+    const hasResponse = this.#isPartial && (this.#queue[0]?.response.headersSent ?? true)
+    if (this.#fault && !hasResponse) this.#socket.write(rawErrorResponse(this.#fault))
     this.#gracefulClose.start()
   }
 
@@ -116,8 +119,8 @@ export class Connection {
   }
 
   /**
-   * Only a client that sent `Connection: close` with a request that arrived whole sends nothing after it. Any
-   * other may be sending its next request, and would see a reset instead of the response.
+   * Only a client that sent `Connection: close` with a complete request sends nothing after it. Any other
+   * may be sending its next request, and would see a reset instead of the response.
    */
   #close(): void {
     const isLast = this.#latest?.complete && this.#latest.headers.connection?.toLowerCase() === 'close'
@@ -130,17 +133,17 @@ export class Connection {
   }
 }
 
-/** The rest of the body is not worth reading to keep the connection open. */
+/** Whether closing is cheaper than reading the rest of the body to keep the connection alive. */
 export const shouldCloseAfterResponse = ({ complete, headers }: IncomingMessage): boolean =>
   !complete &&
   (headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > DISCARD_BYTES_MAX)
 
 function ignore(): void {}
 
-function responseTo(fault: Fault): string {
+function rawErrorResponse(fault: Fault): string {
   const { status } = faults[fault.code]
   const { STATUS_CODES } = process.getBuiltinModule('node:http')
-  const body = JSON.stringify(bodyOf(fault))
+  const body = JSON.stringify(errorBody(fault))
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json; charset=utf-8',

@@ -3,7 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { faults } from '../../contract/faults.ts'
 import { Fault, faultOf, invalid } from '../../domain/fault.ts'
 
-export function bodyOf(fault: Fault): object {
+export function errorBody(fault: Fault): object {
   switch (fault.code) {
     case 'invalid_request':
       return { error: fault.code, details: fault.details }
@@ -29,7 +29,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)
-    .send(bodyOf(fault))
+    .send(errorBody(fault))
 }
 
 /** The public fault of an error, whose cause is logged. */

@@ -1,5 +1,5 @@
 // Decides whether a tunnel may be opened with a key and a name. Every rejection has a reason and a remedy.
-import { ControlPlaneError, type Meter, type Verdict, type Verifier } from '../../edge-sdk/index.ts'
+import { ControlPlaneError, type Meter, type Verifier, type VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
 import { isTunnelName, randomName } from '../names.ts'
 import type { Registry, Tunnel } from './registry.ts'
@@ -26,7 +26,7 @@ export interface AdmissionOptions {
   readonly meter: Pick<Meter, 'refused'> | undefined
 }
 
-const KEY_MESSAGES: Record<(Verdict & { valid: false })['reason'], string> = {
+const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Ask for another one.',
 }
@@ -37,17 +37,17 @@ export function createAdmission({ verifier, registry, meter }: AdmissionOptions)
       return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
     if (!key)
       return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
-    let verdict: Verdict
+    let result: VerifyResult
     try {
-      verdict = await verifier.verify(key)
+      result = await verifier.verify(key)
     } catch (error) {
       if (!(error instanceof ControlPlaneError)) throw error
       const message = 'The edge cannot reach its control plane to verify the key. Retry shortly.'
       return rejection(503, 'unavailable', message)
     }
     // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
-    if (!verdict.valid) return rejection(401, 'unauthorized', KEY_MESSAGES[verdict.reason])
-    const { keyId, workspace } = verdict
+    if (!result.valid) return rejection(401, 'unauthorized', KEY_MESSAGES[result.reason])
+    const { keyId, workspace } = result
     const reject = (...why: Parameters<typeof rejection>): Rejection => {
       meter?.refused(workspace.slug)
       return rejection(...why)

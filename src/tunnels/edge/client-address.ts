@@ -66,7 +66,7 @@ export interface ClientLimits {
   /** Per IPv4 address or IPv6 /64. */
   readonly max: number
   /** Per IPv6 /48, because providers assign a whole /48 to one customer. */
-  readonly maxOf48: number
+  readonly maxPer48: number
 }
 
 /** A concurrency limit per client. Unknown clients are not limited. */
@@ -91,11 +91,11 @@ export class ClientLimit {
   }
 
   #networksOf(client: string): [network: string, max: number][] {
-    const { max, maxOf48 } = this.#limits
+    const { max, maxPer48 } = this.#limits
     if (!isIPv6(client)) return [[client, max]]
     return [
       [ipPrefix(client, 64), max],
-      [ipPrefix(client, 48), maxOf48],
+      [ipPrefix(client, 48), maxPer48],
     ]
   }
 

@@ -8,11 +8,11 @@ import { hasBody } from '../proxy.ts'
 import { closeGracefully, sendError, sendRawError } from '../responses.ts'
 import { type ClientAddresses, ClientLimit } from './client-address.ts'
 
-/** One request is in progress and the others wait; more close the connection. */
-const REQUESTS_MAX = 32
+/** Per connection, including the request in progress; the connection is closed if there are more. */
+const PIPELINED_REQUESTS_MAX = 32
 /** Headers and bodies of the waiting requests. */
 const WAITING_BYTES_MAX = 256 * 1024
-const CONNECTIONS_PER_CLIENT = { max: 500, maxOf48: 2_000 }
+const CONNECTIONS_PER_CLIENT = { max: 500, maxPer48: 2_000 }
 /** Minimum upload rate of a body, until the response begins. */
 const BODY_BYTES_MIN = 1_024
 const BODY_INTERVAL_MS = 30_000
@@ -25,18 +25,21 @@ const ERRORS: Record<ClientError, [status: number, message: string]> = {
   malformed: [400, 'Malformed HTTP request.'],
 }
 
-export interface GuardOptions {
+export interface ConnectionGuardOptions {
   readonly clients: ClientAddresses
   onRequest(request: IncomingMessage, response: ServerResponse): void
-  onUpgrade(request: IncomingMessage, connection: Connection, early: Buffer): void
+  onUpgrade(request: IncomingMessage, connection: Connection, head: Buffer): void
 }
 
-export interface Guard {
+export interface ConnectionGuard {
   /** The number of connections with a request in progress. */
-  busy(): number
+  busyCount(): number
 }
 
-export function guardConnections(server: Server, { clients, onRequest, onUpgrade }: GuardOptions): Guard {
+export function attachConnectionGuard(
+  server: Server,
+  { clients, onRequest, onUpgrade }: ConnectionGuardOptions,
+): ConnectionGuard {
   const connections = new Map<Duplex, Connection>()
   const perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
 
@@ -49,7 +52,7 @@ export function guardConnections(server: Server, { clients, onRequest, onUpgrade
     connections.set(socket, new Connection(socket, release))
     socket.once('close', () => connections.delete(socket))
   })
-  // Each connection has its own listener. Without one here, the server would close every idle connection.
+  // Each Connection handles its own timeout. Without a callback here, Node destroys every idle socket.
   server.setTimeout(STALL_TIMEOUT_MS, () => {})
 
   const enqueue = (request: IncomingMessage, response: ServerResponse) =>
@@ -57,9 +60,9 @@ export function guardConnections(server: Server, { clients, onRequest, onUpgrade
   server.on('request', enqueue)
   // Unknown expectations are ignored.
   server.on('checkExpectation', enqueue)
-  server.on('upgrade', (request, _stream, early) => {
+  server.on('upgrade', (request, _stream, head) => {
     const connection = connections.get(request.socket)
-    connection?.enqueue({ run: () => onUpgrade(request, connection, early) })
+    connection?.enqueue({ run: () => onUpgrade(request, connection, head) })
   })
   server.on('connect', (request, stream) => {
     // If a body follows, the stream is not the socket, and emits its own errors.
@@ -71,10 +74,10 @@ export function guardConnections(server: Server, { clients, onRequest, onUpgrade
     if (clientError) connections.get(socket)?.reject(...ERRORS[clientError])
     else socket.destroy()
   })
-  return { busy: () => [...connections.values()].filter(({ isBusy }) => isBusy).length }
+  return { busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length }
 }
 
-/** The client has yet to send more of the body, and all received bytes were read. */
+/** Whether the edge waits for the client. Unread body bytes mean that the local server is slow. */
 const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
 
 interface QueuedRequest {
@@ -124,7 +127,10 @@ export class Connection {
     this.#queue.push({ ...queued, queuedAtByte: bytesRead })
     const firstWaitingAtByte = this.#queue[1]?.queuedAtByte ?? bytesRead
     if (this.#queue.length === 1) this.#runNext()
-    else if (this.#queue.length > REQUESTS_MAX || bytesRead - firstWaitingAtByte > WAITING_BYTES_MAX)
+    else if (
+      this.#queue.length > PIPELINED_REQUESTS_MAX ||
+      bytesRead - firstWaitingAtByte > WAITING_BYTES_MAX
+    )
       this.socket.destroy()
   }
 
@@ -143,7 +149,7 @@ export class Connection {
       last.response.shouldKeepAlive = false
       sendError(last.response, status, message)
     }
-    // The request has its response already; a second one would be taken for that to the next request.
+    // Already responded: the client would match a second response to its next request.
     else closeGracefully(this.socket)
   }
 

@@ -10,7 +10,7 @@ import { mayUpgrade } from '../proxy.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from '../responses.ts'
 import { createAdmission } from './admission.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
-import { type Connection, type GuardOptions, guardConnections } from './connection-guard.ts'
+import { attachConnectionGuard, type Connection, type ConnectionGuardOptions } from './connection-guard.ts'
 import { type ControlApi, createControlApi } from './control-api.ts'
 import { createIngress, type Ingress } from './ingress.ts'
 import { createRegistry, type Registry, type RegistryOptions } from './registry.ts'
@@ -78,7 +78,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
   })
-  const guard = guardConnections(server, { clients, ...createRouter(controlApi, ingress) })
+  const guard = attachConnectionGuard(server, { clients, ...createRouter(controlApi, ingress) })
 
   try {
     await new Promise<void>((resolve, reject) => {
@@ -103,7 +103,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       server.close()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
-      while (guard.busy() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+      while (guard.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
       verifier.close()
       registry.closeAll()
       if (pipenetPort !== undefined) registry.listener.close()
@@ -120,9 +120,9 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
 async function reverify(registry: Registry, verifier: Verifier): Promise<void> {
   const verdicts = await Promise.all(
     registry.holders().map(async ({ key, keyId }) => {
-      const verdict = await verifier.verify(key).catch(() => undefined)
-      if (verdict?.valid === false) registry.closeOfKey(keyId, 'revoked')
-      return verdict
+      const result = await verifier.verify(key).catch(() => undefined)
+      if (result?.valid === false) registry.closeOfKey(keyId, 'revoked')
+      return result
     }),
   )
   if (verdicts.includes(undefined)) setTimeout(() => reverify(registry, verifier), REVERIFY_DELAY_MS).unref()
@@ -131,7 +131,7 @@ async function reverify(registry: Registry, verifier: Verifier): Promise<void> {
 function createRouter(
   controlApi: ControlApi,
   ingress: Ingress,
-): Pick<GuardOptions, 'onRequest' | 'onUpgrade'> {
+): Pick<ConnectionGuardOptions, 'onRequest' | 'onUpgrade'> {
   return {
     onRequest(request, response) {
       const limitError = headersError(request)

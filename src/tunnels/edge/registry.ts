@@ -12,7 +12,7 @@ import { TunnelListener } from './tunnel-listener.ts'
 const TUNNELS_MAX = 10_000
 const TUNNELS_PER_WORKSPACE_MAX = 500
 /** Below the capacity of the tunnel, so that one client cannot use all of it. */
-const REQUESTS_PER_CLIENT = { max: CONNECTIONS_MAX / 2, maxOf48: (CONNECTIONS_MAX * 3) / 4 }
+const REQUESTS_PER_CLIENT = { max: CONNECTIONS_MAX / 2, maxPer48: (CONNECTIONS_MAX * 3) / 4 }
 /**
  * How long a tunnel stays open without a connection: after opening, and after its last connection was lost.
  */

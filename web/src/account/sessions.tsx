@@ -5,7 +5,7 @@ import { useLocation } from 'wouter'
 import { call, type Output } from '../api.ts'
 import { ConfirmDialog } from '../components/confirm-dialog.tsx'
 import { dangerOutline } from '../components/danger-outline.ts'
-import { nextRowAction, removesRow, restoreFocus } from '../components/focus.ts'
+import { adjacentRemoveButton, removeButtonProps, restoreFocus } from '../components/focus.ts'
 import { ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
@@ -44,7 +44,7 @@ export function Sessions() {
                   key={session.id}
                   session={session}
                   isEnding={end.isPending && end.variables.id === session.id}
-                  onEnd={(button) => end.mutate({ id: session.id, nextFocus: nextRowAction(button) })}
+                  onEnd={(button) => end.mutate({ id: session.id, nextFocus: adjacentRemoveButton(button) })}
                 />
               ))}
             </Stack>
@@ -85,7 +85,7 @@ function SessionRow({ session, isEnding, onEnd }: SessionRowProps) {
           // The text wraps instead of the button shrinking.
           style={{ flexShrink: 0 }}
           {...dangerOutline}
-          {...removesRow}
+          {...removeButtonProps}
           loading={isEnding}
           aria-label={`Sign out ${browser} at ${session.from}`}
           onClick={(event) => onEnd(event.currentTarget)}

@@ -32,7 +32,8 @@ function useCopy(text: string) {
         () => setStatus('failed'),
       )
       .then(start)
-  return { status, run }
+  const icon = status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />
+  return { status, icon, run }
 }
 
 const feedback: Record<CopyStatus, string> = {
@@ -48,7 +49,7 @@ interface CopyProps {
 }
 
 export function CopyIconButton({ text, name }: CopyProps) {
-  const { status, run } = useCopy(text)
+  const { status, icon, run } = useCopy(text)
   return (
     <span className={classes.anchor}>
       <ActionIcon
@@ -59,7 +60,7 @@ export function CopyIconButton({ text, name }: CopyProps) {
         title={name}
         onClick={run}
       >
-        {status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
+        {icon}
       </ActionIcon>
       <span role="status" className={classes.bubble}>
         {feedback[status]}
@@ -69,21 +70,16 @@ export function CopyIconButton({ text, name }: CopyProps) {
 }
 
 export function CopyTextButton({ text, name }: CopyProps) {
-  const { status, run } = useCopy(text)
+  const { status, icon, run } = useCopy(text)
   return (
-    <Button
-      variant="default"
-      size="xs"
-      leftSection={status === 'copied' ? <CheckIcon size={15} /> : <CopyIcon size={15} />}
-      onClick={run}
-    >
+    <Button variant="default" size="xs" leftSection={icon} onClick={run}>
       <span role="status">{feedback[status] || name}</span>
     </Button>
   )
 }
 
 /** Breaks lines at spaces only: browsers would also break after the hyphens of a flag. */
-function Words({ text }: { text: string }) {
+function UnhyphenatedText({ text }: { text: string }) {
   return text.split(/(\s+)/).map((part, index) =>
     /\s/.test(part) ? (
       part
@@ -100,7 +96,7 @@ export function CopyBlock({ text, name, testId }: CopyProps & { testId?: string 
   return (
     <Group gap="xs" align="flex-start" wrap="nowrap">
       <Code block flex={1} miw={0} className="mono wrapped" data-testid={testId}>
-        <Words text={text} />
+        <UnhyphenatedText text={text} />
       </Code>
       <CopyIconButton text={text} name={name} />
     </Group>

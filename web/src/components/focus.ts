@@ -14,11 +14,11 @@ export function restoreFocus(target: () => HTMLElement | null | undefined = () =
   }, FOCUS_RETURN_MS)
 }
 
-/** Props of a button that removes its row; `nextRowAction` finds buttons by them. */
-export const removesRow = { 'data-removes-row': true } as const
+/** Props of a button that removes its row; `adjacentRemoveButton` finds buttons by them. */
+export const removeButtonProps = { 'data-removes-row': true } as const
 
 /** The remove button of the next row, or of the previous one if there is no next. */
-export function nextRowAction(button: HTMLElement): HTMLElement | null {
+export function adjacentRemoveButton(button: HTMLElement): HTMLElement | null {
   const list = button.closest('ul, tbody')
   const buttons = [...(list?.querySelectorAll<HTMLElement>('[data-removes-row]') ?? [])]
   const index = buttons.indexOf(button)

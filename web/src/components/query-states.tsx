@@ -41,7 +41,7 @@ interface LoadErrorProps {
   isRetrying: boolean
 }
 
-/** For failed queries, which are retried automatically after transient errors and only then. */
+/** Error of a failed query. Only transient errors are retried automatically. */
 export function LoadError({ error, retry, isRetrying }: LoadErrorProps) {
   return (
     <Alert color="red" icon={<WarningIcon />} title="Failed to load" role="alert">

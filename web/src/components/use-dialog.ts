@@ -1,6 +1,6 @@
 // State of a dialog about one item. The item stays set while the dialog fades out, to keep its text.
 import { useRef, useState } from 'react'
-import { nextRowAction } from './focus.ts'
+import { adjacentRemoveButton } from './focus.ts'
 
 export function useDialog<T>() {
   const [{ item, opened }, set] = useState<{ item: T | null; opened: boolean }>({
@@ -22,7 +22,7 @@ export function useRemovalDialog<T>() {
   return {
     ...dialog,
     open: (item: T, button: HTMLElement) => {
-      next.current = nextRowAction(button)
+      next.current = adjacentRemoveButton(button)
       dialog.open(item)
     },
     nextFocus: () => next.current,

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { isActive, type KeyState, keyState } from '../../../src/credentials/key-state.ts'
 import { CopyIconButton } from '../components/copy.tsx'
 import { dangerOutline } from '../components/danger-outline.ts'
-import { removesRow } from '../components/focus.ts'
+import { removeButtonProps } from '../components/focus.ts'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { useRemovalDialog } from '../components/use-dialog.ts'
 import { useIsPhone } from '../components/use-is-phone.ts'
@@ -21,7 +21,7 @@ export function KeyList({ keys }: { keys: Key[] }) {
       <Button
         size="xs"
         {...dangerOutline}
-        {...removesRow}
+        {...removeButtonProps}
         aria-label={`Revoke ${key.label || key.id}`}
         onClick={(event) => revoking.open(key, event.currentTarget)}
       >

@@ -2,7 +2,7 @@ import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
 import { call, type Output } from '../api.ts'
 import { ConfirmDialog } from '../components/confirm-dialog.tsx'
 import { dangerOutline } from '../components/danger-outline.ts'
-import { removesRow } from '../components/focus.ts'
+import { removeButtonProps } from '../components/focus.ts'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge } from '../components/role-badge.tsx'
 import { useRemovalDialog } from '../components/use-dialog.ts'
@@ -44,7 +44,7 @@ export function InvitationList({ invitations }: { invitations: Invitation[] }) {
                 {canManage && (ownRole === 'owner' || invitation.role !== 'owner') && (
                   <Button
                     {...dangerOutline}
-                    {...removesRow}
+                    {...removeButtonProps}
                     size="xs"
                     aria-label={`Revoke the invitation of ${invitation.email}`}
                     onClick={(event) => revoking.open(invitation, event.currentTarget)}

@@ -4,7 +4,7 @@ import { useEffect } from 'react'
 import { call } from '../api.ts'
 import { ConfirmDialog } from '../components/confirm-dialog.tsx'
 import { dangerOutline } from '../components/danger-outline.ts'
-import { removesRow } from '../components/focus.ts'
+import { removeButtonProps } from '../components/focus.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { RoleBadge, roleNames } from '../components/role-badge.tsx'
 import { showToast } from '../components/toast.tsx'
@@ -142,7 +142,7 @@ function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
             {!member.isYou && (
               <Button
                 {...dangerOutline}
-                {...removesRow}
+                {...removeButtonProps}
                 aria-label={`Remove ${member.name}`}
                 onClick={(event) => onRemove(event.currentTarget)}
               >

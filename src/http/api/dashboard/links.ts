@@ -1,5 +1,5 @@
 // Links from invitations and password resets, which work once.
-import { applyLink, readLink } from '../../../domain/links.ts'
+import { readLink, redeemLink } from '../../../domain/links.ts'
 import type { BrowserCaller } from '../../auth/sessions.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
@@ -16,7 +16,7 @@ export function linkHandlers(deps: Dependencies): HandlerGroup<'links'> {
       const user = await findUserRow(caller)
       // Queued as one: the sign-in must not be rejected after the link was consumed.
       const signedIn = await enqueue(address, async () => {
-        const credentials = await applyLink(services, { ...input, address }, user, hashPassword)
+        const credentials = await redeemLink(services, { ...input, ipAddress: address }, user, hashPassword)
         return credentials && signIn(browser, credentials.email, credentials.password)
       })
       if (!signedIn) return { next: 'signed_in' as const }

@@ -1,6 +1,6 @@
 // The members of a workspace, their roles, and invitations.
 import { Fault } from '../../../domain/fault.ts'
-import { linkAddress } from '../../../domain/links.ts'
+import { linkUrl } from '../../../domain/links.ts'
 import * as members from '../../../domain/members.ts'
 import { readWorkspace } from '../../../domain/workspaces.ts'
 import { invitationEmail } from './emails.ts'
@@ -18,7 +18,7 @@ export const memberHandlers = ({
   'members.leave': (ctx) => members.removeMember(ctx, ctx.actor.id),
   'invitations.create': async (ctx, input) => {
     const { secret, ...created } = await members.invite(ctx, input, { mails: sendMail !== undefined })
-    const link = linkAddress(address(), secret)
+    const link = linkUrl(address(), secret)
     const invitation = { ...created, email: input.email.toLowerCase(), role: input.role }
     if (!sendMail) return { ...invitation, link }
     const { name: workspace } = await readWorkspace(ctx)

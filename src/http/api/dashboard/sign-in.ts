@@ -1,7 +1,7 @@
 // Signing in: by password, by two-factor code, by single sign-on; and resetting a forgotten password.
 import * as accounts from '../../../domain/accounts.ts'
 import { Fault } from '../../../domain/fault.ts'
-import { linkAddress } from '../../../domain/links.ts'
+import { linkUrl } from '../../../domain/links.ts'
 import { perMail, perNetwork } from '../../auth/sign-in-limits.ts'
 import { basePath } from '../../server/paths.ts'
 import { resetEmail } from './emails.ts'
@@ -13,7 +13,7 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
   async function mailResetLink(email: string): Promise<void> {
     const user = await accounts.findByEmail(services, email)
     const link = user && (await accounts.createMailedResetLink(services, user))
-    if (link && sendMail) await sendMail(resetEmail(user.email, linkAddress(address(), link.secret)))
+    if (link && sendMail) await sendMail(resetEmail(user.email, linkUrl(address(), link.secret)))
   }
 
   return {
