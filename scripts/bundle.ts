@@ -6,13 +6,12 @@ import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
-import { DAY_MS } from '../src/time.ts'
 import { bundleFile, isBundleCurrent } from './bundled.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
 const BUNDLED = /^(\.|\/|typebox|kysely|better-auth|jose)/
-const WEEK_MS = 7 * DAY_MS
+const WEEK_MS = 7 * 86_400_000
 const entries = {
   main: 'src/main.ts',
   'client/index': 'src/client/index.ts',

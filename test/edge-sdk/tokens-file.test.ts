@@ -174,7 +174,7 @@ test('errors of the commands name the remedy', async (t) => {
     [['remove', 'tok_x'], 1, /No key tok_x in /],
     [['add', 'Not A Slug'], 2, /workspace must be lower-case letters/],
     [['add', 'acme', '--label', 'x'.repeat(81)], 2, /label must be text of at most 80/],
-    [['add'], 2, /<workspace> is missing/],
+    [['add'], 2, /Missing argument <workspace>/],
   ]
   for (const [words, code, says] of cases) {
     const ended = await command(...words)
