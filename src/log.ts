@@ -8,7 +8,7 @@ const SECRET = /adit_(edge_)?[0-9A-Za-z]{8,}/g
 /** Lines are written in batches: a write for each would cost more than creating the line. */
 const BATCH_BYTES = 32 * 1024
 const WRITE_BYTES_MAX = 64 * 1024
-const FLUSH_INTERVAL_MS = 50
+const FLUSH_DELAY_MS = 50
 /** If standard error is not read, further lines are dropped. */
 const BUFFER_BYTES_MAX = 4 * 1024 * 1024
 const FLUSH_TIMEOUT_MS = 1_000
@@ -35,15 +35,23 @@ function createDestination(): DestinationStream & { flush(done: () => void): voi
     maxWrite: WRITE_BYTES_MAX,
     // Texts would be measured again with each line that is added.
     contentMode: 'buffer',
-    periodicFlush: FLUSH_INTERVAL_MS,
     maxLength: BUFFER_BYTES_MAX,
   })
   // Its types only know texts.
   const write = destination.write.bind(destination) as unknown as (bytes: Buffer) => boolean
+  // Instead of `periodicFlush`, which makes an empty write at each interval while nothing is logged.
+  let isFlushScheduled = false
+  function flush(): void {
+    isFlushScheduled = false
+    destination.flush()
+  }
   return {
     write(line) {
       const masked = line.includes(SECRET_PREFIX) ? line.replace(SECRET, 'adit_$1***') : line
       write(Buffer.from(masked))
+      if (isFlushScheduled) return
+      isFlushScheduled = true
+      setTimeout(flush, FLUSH_DELAY_MS).unref()
     },
     // Twice: while a write is in progress, the first one does not wait for lines that were added since.
     flush: (done) => destination.flush(() => destination.flush(done)),

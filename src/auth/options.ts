@@ -57,6 +57,7 @@ export function authOptions({ services, secret, baseUrl, onProblem }: AuthSettin
       disableSignUp: true,
       minPasswordLength: PASSWORD_CHARS.min,
       maxPasswordLength: PASSWORD_CHARS.max,
+      ...(services.passwordHasher && { password: services.passwordHasher }),
     },
     user: { modelName: 'users', fields: snake('emailVerified', 'createdAt', 'updatedAt') },
     session: {

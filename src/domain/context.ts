@@ -4,14 +4,21 @@ import type { Role } from '../store/members.ts'
 import type { Totals } from '../store/usage-limits.ts'
 import type { Ids } from './ids.ts'
 
-/** Time and randomness are injected, so that tests can control them. */
+/** Time, randomness and the cost of passwords are injected, so that tests can control them. */
 export interface Services extends PropagationServices {
   ids: Ids
+  /** Replaces better-auth's scrypt. */
+  passwordHasher?: PasswordHasher
   tunnelDomain: string
   /** Maximum that one edge may add to one workspace's day. */
   edgeDayMax: Totals
   /** Maximum number of active keys. */
   keysPerWorkspace: number
+}
+
+export interface PasswordHasher {
+  hash(password: string): Promise<string>
+  verify(input: { hash: string; password: string }): Promise<boolean>
 }
 
 export type Actor =

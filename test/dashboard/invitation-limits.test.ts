@@ -17,7 +17,7 @@ for (const engine of engines) {
     const database = await createDatabase(t, engine)
     const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET }
     let now = Date.now()
-    const server = await serve(t, { engine, env, clock: () => now })
+    const server = await serve(t, { engine, env, clock: () => now, hasCostlyPasswords: true })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
     const answers = await statusesOf(

@@ -6,7 +6,8 @@ import { serve } from '../support/server.ts'
 import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
 test('49 concurrent sign-ins from one address do not delay the sign-in from another', async (t) => {
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
+  const env = { ADIT_TRUSTED_PROXIES: '127.0.0.1' }
+  const server = await serve(t, { engine: 'sqlite', env, hasCostlyPasswords: true })
   const { email } = await addMember(server, 'Ann', 'owner')
   const signIn = (address: string, given: { email: string; password: string }) =>
     openBrowser(server.url).call('POST', '/sign-in', given, { 'x-forwarded-for': address })

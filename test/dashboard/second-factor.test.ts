@@ -102,7 +102,11 @@ test('wrong codes are counted per account, across networks and new sign-ins', as
 
 test('with a different ADIT_SECRET two-factor authentication fails with an explanation, and the operator can reset it', async (t) => {
   const database = await createDatabase(t, 'sqlite')
-  const first = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: database } })
+  const first = await serve(t, {
+    engine: 'sqlite',
+    env: { ADIT_DATABASE_URL: database },
+    hasCostlyPasswords: true,
+  })
   const ann = await addMember(first, 'Ann', 'owner')
   const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
   await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })

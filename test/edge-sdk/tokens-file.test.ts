@@ -171,7 +171,7 @@ test('errors of the commands name the remedy', async (t) => {
   const { file, command, add } = setUp(t)
   const cases: [words: string[], code: number, says: RegExp][] = [
     [['list'], 1, /Tokens file .+ not found\. Create it with "adit tokens-file add"\./],
-    [['remove', 'tok_x'], 1, /No key tok_x in /],
+    [['remove', 'tok_x'], 1, /No key tok_x in .+\. Run `adit tokens-file list`/],
     [['add', 'Not A Slug'], 2, /workspace must be lower-case letters/],
     [['add', 'acme', '--label', 'x'.repeat(81)], 2, /label must be text of at most 80/],
     [['add'], 2, /Missing argument <workspace>/],
@@ -186,7 +186,7 @@ test('errors of the commands name the remedy', async (t) => {
   writeFileSync(`${file}.lock`, '')
   const locked = await command('add', 'other', '--json')
   assert.equal(locked.code, 1)
-  assert.match(JSON.parse(locked.stderr).message, /remove .+tokens\.json\.lock and try again/)
+  assert.match(JSON.parse(locked.stderr).message, /tokens\.json\.lock exists: .+ remove it and try again/)
   rmSync(`${file}.lock`)
   writeFileSync(file, 'no')
   assert.match((await command('add', 'other')).stderr, /Invalid tokens file /)

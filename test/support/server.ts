@@ -1,7 +1,8 @@
 // The real server, on a real port, in the test's process.
+import { createHash } from 'node:crypto'
 import { type Running, startServer } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
-import type { Actor, Services } from '../../src/domain/context.ts'
+import type { Actor, PasswordHasher, Services } from '../../src/domain/context.ts'
 import { createEdge } from '../../src/domain/edges.ts'
 import { createIds } from '../../src/domain/ids.ts'
 import { type CreatedKey, createKey } from '../../src/domain/keys.ts'
@@ -42,6 +43,14 @@ export interface TestServerOptions {
   engine: Engine
   env?: Record<string, string>
   clock?: () => number
+  /** scrypt instead of SHA-256, for tests about its cost. */
+  hasCostlyPasswords?: boolean
+}
+
+/** scrypt takes 100 ms of CPU for each password. */
+const cheapPasswords: PasswordHasher = {
+  hash: async (password) => createHash('sha256').update(password).digest('hex'),
+  verify: async ({ hash, password }) => (await cheapPasswords.hash(password)) === hash,
 }
 
 export async function openTestServices(t: Test, engine: Engine, env = {}) {
@@ -57,9 +66,14 @@ export async function openTestServices(t: Test, engine: Engine, env = {}) {
   return { config, services, database }
 }
 
-export async function serve(t: Test, { engine, env, clock }: TestServerOptions): Promise<TestServer> {
+export async function serve(t: Test, options: TestServerOptions): Promise<TestServer> {
+  const { engine, env, clock, hasCostlyPasswords } = options
   const { config, services: opened } = await openTestServices(t, engine, env)
-  const services = clock ? { ...opened, clock, ids: createIds(clock, opened.random) } : opened
+  const services = {
+    ...opened,
+    ...(clock && { clock, ids: createIds(clock, opened.random) }),
+    ...(!hasCostlyPasswords && { passwordHasher: cheapPasswords }),
+  }
   const running = await startServer(config, services, createLog(config.logLevel))
   atEnd(t, running.stop)
   cleanUpInBackground(t)
