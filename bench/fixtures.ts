@@ -1,5 +1,5 @@
-// Shared by the figures of a run: the load process, seeded databases and a PostgreSQL cluster. Each is created on first use,
-// and all are removed at the end of the run.
+// Shared by the figures of a run: the load process, seeded databases and a PostgreSQL cluster. Each is
+// created on first use, and all are removed at the end of the run.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -24,9 +24,9 @@ export function startLoad(): Load {
   }
 
   async function send(message: Order | 'go'): Promise<LoadMessage> {
-    const answer = once(process(), 'message')
+    const received = once(process(), 'message')
     process().send(message)
-    const [reply] = (await answer) as [LoadMessage]
+    const [reply] = (await received) as [LoadMessage]
     if ('failed' in reply) throw new Error(`load: ${reply.failed}`)
     return reply
   }

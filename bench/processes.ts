@@ -56,10 +56,10 @@ export async function startAdit(database: string, logFile: string): Promise<Serv
     child.once('exit', () => reject(new Error(`adit did not start: ${readFileSync(logFile, 'utf8')}`)))
   })
   const { url } = JSON.parse(line) as { url: string }
-  const reportExit = () =>
-    process.stderr.write(
-      `adit exited unexpectedly: ${readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-2).join('\n')}\n`,
-    )
+  const reportExit = () => {
+    const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
+    process.stderr.write(`adit exited unexpectedly: ${lines.slice(-2).join('\n')}\n`)
+  }
   child.once('exit', reportExit)
   return {
     url,
@@ -74,7 +74,7 @@ export async function startAdit(database: string, logFile: string): Promise<Serv
 
 export interface Baseline extends Served {
   /** Sends a message, and resolves with the reply. */
-  ask<T>(message: unknown): Promise<T>
+  request<T>(message: unknown): Promise<T>
 }
 
 /** Starts a file of `baselines/` as a process, which reports its port when it is ready. */
@@ -98,7 +98,7 @@ export async function startBaseline(name: string, settings: unknown): Promise<Ba
     url: `http://127.0.0.1:${port}`,
     pid: child.pid as number,
     stop: () => end(child),
-    ask<T>(message: unknown) {
+    request<T>(message: unknown) {
       const reply = nextMessage()
       child.send(message as object)
       return reply as Promise<T>

@@ -1,5 +1,6 @@
-// Scenarios measured in alternating rounds: A B, B A, A B … The speed of a machine varies over minutes, but little between two
-// consecutive rounds; so each round gives a ratio, and the figure is the median of the ratios.
+// Scenarios measured in alternating rounds: A B, B A, A B … The speed of a machine varies over minutes, but
+// little between two consecutive rounds; so each round gives a ratio, and the figure is the median of the
+// ratios.
 export interface Sample {
   value: number
   busy?: number | undefined

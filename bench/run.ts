@@ -11,9 +11,9 @@ import { figures, measure } from './suite.ts'
 
 const HELP = `npm run bench -- [<figure>…] [--list] [--no-write]
 
-Measures Adit and its baselines in alternating rounds, and prints a table and a line of JSON for each figure, in the
-order of --list. A prefix selects a family, e.g. "latency". Without names, all figures are measured, and
-docs/performance.md and docs/performance.svg are written. A missed target is not a failure.
+Measures Adit and its baselines in alternating rounds, and prints a table and a line of JSON for each figure,
+in the order of --list. A prefix selects a family, e.g. "latency". Without names, all figures are measured,
+and docs/performance.md and docs/performance.svg are written. A missed target is not a failure.
 
   --list      list the figures, their targets and what they compare
   --no-write  do not write the documents
@@ -34,9 +34,9 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 
 /** Selects a figure by name, or a family by the prefix of its names: `latency`, `verify`. */
 const isNamed =
-  (word: string) =>
+  (selector: string) =>
   ({ name }: Figure) =>
-    name === word || name.startsWith(`${word}_`)
+    name === selector || name.startsWith(`${selector}_`)
 
 function listed(): string {
   const width = Math.max(...figures.map(({ name }) => name.length))
@@ -79,14 +79,14 @@ async function main(): Promise<number> {
   if (values.help) process.stdout.write(HELP)
   if (values.list) process.stdout.write(`${listed()}\n`)
   if (values.help || values.list) return 0
-  const unknown = positionals.filter((word) => !figures.some(isNamed(word)))
+  const unknown = positionals.filter((selector) => !figures.some(isNamed(selector)))
   if (unknown.length > 0) {
     const names = figures.map(({ name }) => name).join(', ')
     process.stderr.write(`Unknown figure: ${unknown.join(', ')}. Available: ${names}.\n`)
     return 2
   }
   const chosen = figures.filter(
-    (figure) => positionals.length === 0 || positionals.some((word) => isNamed(word)(figure)),
+    (figure) => positionals.length === 0 || positionals.some((selector) => isNamed(selector)(figure)),
   )
   const [load = 0] = loadavg()
   if (load > QUIET_LOAD)

@@ -1,7 +1,7 @@
-// better-auth's API keys behind Fastify. Its settings are those that its documentation advises for production: keys hashed
-// (the default), its own migration's indexes, clean-up deferred, rate limit off, no mail and no telemetry. It keeps keys in
-// the database, as Adit does; the other storage it offers is a cache beside it, which still writes each use to the database,
-// or a store without a database at all.
+// better-auth's API keys behind Fastify. Its settings are those that its documentation advises for
+// production: keys hashed (the default), its own migration's indexes, clean-up deferred, rate limit off, no
+// mail and no telemetry. It keeps keys in the database, as Adit does; the other storage it offers is a cache
+// beside it, which still writes each use to the database, or a store without a database at all.
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -48,7 +48,8 @@ function seed(): void {
   const now = new Date().toISOString()
   const insert = database.prepare(`
     insert into apikey
-      (id, configId, name, start, key, referenceId, enabled, rateLimitEnabled, requestCount, createdAt, updatedAt)
+      (id, configId, name, start, key, referenceId, enabled, rateLimitEnabled, requestCount,
+        createdAt, updatedAt)
     values (?, 'default', ?, ?, ?, ?, 1, 0, 0, ?, ?)`)
   const lines = readFileSync(file, 'utf8').split('\n', keys)
   database.exec('begin')

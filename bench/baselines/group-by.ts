@@ -12,7 +12,8 @@ const pool = new pg.Pool({ connectionString: url, max: 10 })
 
 const BY_DAY = {
   name: 'by-day',
-  text: `select at / 86400000 as day, count(*) as events, sum(bytes_in) as bytes_in, sum(bytes_out) as bytes_out
+  text: `select at / 86400000 as day, count(*) as events,
+      sum(bytes_in) as bytes_in, sum(bytes_out) as bytes_out
     from raw_events where workspace_id = $1 and at >= $2 group by 1 order by 1`,
 }
 

@@ -1,4 +1,5 @@
-// The usual implementation: Fastify, a pool of connections, one prepared and indexed SELECT for each verification.
+// The usual implementation: Fastify, a pool of connections, one prepared and indexed SELECT for each
+// verification.
 import { hash } from 'node:crypto'
 import fastify from 'fastify'
 import pg from 'pg'

@@ -1,5 +1,5 @@
-// The same counters one by one: a statement and a commit for each, prepared, in a table like ours, without HTTP and without
-// a roll-up. On PostgreSQL over as many connections as Adit's pool has.
+// The same counters one by one: a statement and a commit for each, prepared, in a table like ours, without
+// HTTP and without a roll-up. On PostgreSQL over as many connections as Adit's pool has.
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { REPORTED, reportedDays, workspaceIdOf } from '../seed/plan.ts'
@@ -20,14 +20,14 @@ const TABLE = `create table if not exists single_counters (
   last_seen bigint, primary key (workspace_id, day, edge_id, epoch))`
 
 const COLUMNS = ['requests', 'bytes_in', 'bytes_out', 'events', 'last_seen']
+const greatest = (name: string) =>
+  `${name} = case when excluded.${name} > single_counters.${name} ` +
+  `then excluded.${name} else single_counters.${name} end`
 const UPSERT = `insert into single_counters values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-  on conflict (workspace_id, day, edge_id, epoch) do update set ${COLUMNS.map(
-    (name) =>
-      `${name} = case when excluded.${name} > single_counters.${name} then excluded.${name} else single_counters.${name} end`,
-  ).join(', ')}`
+  on conflict (workspace_id, day, edge_id, epoch) do update set ${COLUMNS.map(greatest).join(', ')}`
 
 let next = 0
-/** Values that grow with each time round, as a running total does. */
+/** Values that grow with each round, like a running total. */
 function nextRow(): (string | number)[] {
   const { workspaceId, day } = rows[next % rows.length] as (typeof rows)[number]
   const n = 1_000 + Math.floor(next / rows.length)

@@ -115,7 +115,8 @@ async function runLong(fixtures: Fixtures): Promise<LongRun> {
   const verified = Math.floor((loaded.completed * KEYS) / requests.length)
   fixtures.progress('verifications until there were a million')
   await verifyMany(fixtures, served, { ...edgeVerifying(fixtures, KEYS), keys: KEYS }, MILLION - verified)
-  const note = `${Math.round(loaded.perSecond)} requests/s for ${SOAK_S} s, at most ${Math.round(watched.most())} MiB`
+  const [perSecond, mostMiB] = [Math.round(loaded.perSecond), Math.round(watched.most())]
+  const note = `${perSecond} requests/s for ${SOAK_S} s, at most ${mostMiB} MiB`
   return {
     soak: {
       ...onceOf(watched.within(SOAK_S - LAST_S, SOAK_S), watched.within(SETTLED_S - LAST_S, SETTLED_S)),

@@ -11,7 +11,7 @@ import { seedEvents } from '../seed/postgres.ts'
 const EVENTS = 10_000_000
 const DAYS = 30
 /** A query over all of them takes seconds on all cores, so it is sent over one connection, in few rounds. */
-const RAW_AT_ONCE = 1
+const RAW_CONNECTIONS = 1
 const RAW_ROUNDS = 3
 
 async function againstRaw(fixtures: Fixtures) {
@@ -27,9 +27,9 @@ async function againstRaw(fixtures: Fixtures) {
     const loaded = await fixtures.load.run(
       {
         url: raw.url,
-        connections: RAW_AT_ONCE,
+        connections: RAW_CONNECTIONS,
         draw: { kind: 'requests', requests: [spec], each: 'all' },
-        until: { amount: RAW_AT_ONCE },
+        until: { amount: RAW_CONNECTIONS },
         expect: { starts: '{"series":[{"day":' },
       },
       raw.pid,
@@ -46,7 +46,7 @@ const singly =
   async (round) => {
     const cpuBefore = cpuSecondsOf(baseline.pid) ?? Number.NaN
     const seconds = secondsOf(round)
-    const { perSecond } = await baseline.ask<{ perSecond: number }>({ seconds })
+    const { perSecond } = await baseline.request<{ perSecond: number }>({ seconds })
     return { value: perSecond, busy: ((cpuSecondsOf(baseline.pid) ?? Number.NaN) - cpuBefore) / seconds }
   }
 

@@ -1,5 +1,5 @@
-// Types for the part of autocannon that is used here. The request iterator is internal: setting its list avoids building every
-// request again for each connection and run.
+// Types for the part of autocannon that is used here. The request iterator is internal: setting its list
+// avoids building every request again for each connection and run.
 declare module 'autocannon' {
   interface Prepared {
     readonly requestBuffer: Buffer

@@ -8,7 +8,10 @@ export interface RequestSpec {
   body?: string
 }
 
-/** `all`: every connection sends the whole list, from different offsets. `one`: each connection repeats one request. */
+/**
+ * `all`: every connection sends the whole list, from different offsets. `one`: each connection repeats one
+ * request.
+ */
 export interface Requests {
   kind: 'requests'
   requests: RequestSpec[]

@@ -36,7 +36,7 @@ export function runAtMaxLoad(job: Job, lists: Prepared[][]): Promise<Outcome> {
         if (completed === 0 || Object.values(faults).some((count) => count > 0))
           return reject(
             new Error(
-              `not every answer was right: ${JSON.stringify({ completed, ...faults })} ${firstError?.message ?? ''}`,
+              `bad responses: ${JSON.stringify({ completed, ...faults })} ${firstError?.message ?? ''}`,
             ),
           )
         const seconds = (last - began) / 1000

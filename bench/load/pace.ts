@@ -1,5 +1,5 @@
-// Requests at a constant rate. autocannon's own rate limit sends the requests of a second in one burst. Here each request
-// has a due time, and its latency counts from then, even if all connections were busy.
+// Requests at a constant rate. autocannon's own rate limit sends the requests of a second in one burst. Here
+// each request has a due time, and its latency counts from then, even if all connections were busy.
 import { connect, type Socket } from 'node:net'
 import type { Outcome, Pace } from './jobs.ts'
 import { prepareOne } from './requests.ts'
@@ -26,7 +26,7 @@ export async function pace({ url, connections, request, perSecond, seconds }: Pa
   const onData = (connection: Connection, chunk: Buffer) => {
     connection.seen = connection.seen.length === 0 ? chunk : Buffer.concat([connection.seen, chunk])
     if (!isWhole(connection.seen)) return
-    if (!connection.seen.toString('latin1', 9, 12).startsWith('2')) failed = new Error('not a 2xx answer')
+    if (!connection.seen.toString('latin1', 9, 12).startsWith('2')) failed = new Error('not a 2xx response')
     latencies.push(performance.now() - (connection.due as number))
     connection.seen = Buffer.alloc(0)
     connection.due = undefined
@@ -74,6 +74,6 @@ function isWhole(seen: Buffer): boolean {
   const end = seen.indexOf('\r\n\r\n')
   if (end < 0) return false
   const length = /content-length: (\d+)/i.exec(seen.toString('latin1', 0, end))?.[1]
-  if (length === undefined) throw new Error('an answer without a length')
+  if (length === undefined) throw new Error('a response without a length')
   return seen.length >= end + 4 + Number(length)
 }

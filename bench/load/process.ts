@@ -1,4 +1,5 @@
-// The load process. It prepares the requests, reports that it is ready, and starts on `go`: preparation is not measured.
+// The load process. It prepares the requests, reports that it is ready, and starts on `go`: preparation is
+// not measured.
 
 import type { LoadMessage, Order, Outcome } from './jobs.ts'
 import { runAtMaxLoad } from './max-load.ts'

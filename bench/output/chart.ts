@@ -35,9 +35,11 @@ function chart(results: Result[]): string {
   const y = (relative: number) => BOTTOM - (relative / top) * (BOTTOM - TOP)
   const labels = spreadLabels(drawn.map(({ series = [] }) => y(series.at(-1)?.relative ?? 0)))
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-labelledby="t d">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}"`,
+    '  role="img" aria-labelledby="t d">',
     '<title id="t">Throughput against the size of the database</title>',
-    '<desc id="d">Each line is relative to its own smallest database; a flat line means that growth costs nothing.</desc>',
+    '<desc id="d">Each line is relative to its own smallest database;',
+    'a flat line means that growth costs nothing.</desc>',
     style(),
     `<rect class="page" width="${WIDTH}" height="${HEIGHT}" rx="8"/>`,
     text(LEFT, 28, 'Throughput as the database grows', 'title'),
@@ -50,16 +52,20 @@ function chart(results: Result[]): string {
   ].join('\n')
 }
 
-const text = (x: number, y: number, words: string, kind: string, anchor = 'start') =>
-  `<text class="${kind}" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${words}</text>`
+const text = (x: number, y: number, content: string, kind: string, anchor = 'start') =>
+  `<text class="${kind}" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${content}</text>`
 
 const round = (value: number) => Math.round(value * 10) / 10
 
 function rules(top: number, y: (relative: number) => number): string[] {
-  return Array.from({ length: Math.round(top / 0.2) + 1 }, (_, index) => index * 0.2).flatMap((value) => [
-    `<line class="${Math.abs(value - 1) < 0.01 ? 'one' : 'rule'}" x1="${LEFT}" x2="${RIGHT}" y1="${round(y(value))}" y2="${round(y(value))}"/>`,
-    text(LEFT - 8, y(value) + 4, value.toFixed(1), 'axis', 'end'),
-  ])
+  return Array.from({ length: Math.round(top / 0.2) + 1 }, (_, index) => index * 0.2).flatMap((value) => {
+    const kind = Math.abs(value - 1) < 0.01 ? 'one' : 'rule'
+    const at = round(y(value))
+    return [
+      `<line class="${kind}" x1="${LEFT}" x2="${RIGHT}" y1="${at}" y2="${at}"/>`,
+      text(LEFT - 8, y(value) + 4, value.toFixed(1), 'axis', 'end'),
+    ]
+  })
 }
 
 function ticks(x: (size: number) => number): string[] {
@@ -110,10 +116,13 @@ function style(): string {
       .join('')
   return `<style>
 text{font:13px system-ui,sans-serif;stroke:none}.title{font-size:16px;font-weight:600}
-polyline{fill:none;stroke-width:2.5}circle{stroke:none}.lead{fill:none;stroke-width:1;opacity:.6}.label{font-weight:600}
-.page{fill:#fff}.title{fill:#1f2328}.axis{fill:#59636e}.rule{stroke:#d1d9e0}.one{stroke:#59636e;stroke-dasharray:4 4}
+polyline{fill:none;stroke-width:2.5}circle{stroke:none}
+.lead{fill:none;stroke-width:1;opacity:.6}.label{font-weight:600}
+.page{fill:#fff}.title{fill:#1f2328}.axis{fill:#59636e}.rule{stroke:#d1d9e0}
+.one{stroke:#59636e;stroke-dasharray:4 4}
 ${colors('color')}
-@media (prefers-color-scheme:dark){.page{fill:#0d1117}.title{fill:#f0f6fc}.axis{fill:#9198a1}.rule{stroke:#2a313c}.one{stroke:#9198a1}
+@media (prefers-color-scheme:dark){
+.page{fill:#0d1117}.title{fill:#f0f6fc}.axis{fill:#9198a1}.rule{stroke:#2a313c}.one{stroke:#9198a1}
 ${colors('dark')}}
 </style>`
 }

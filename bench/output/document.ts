@@ -12,9 +12,9 @@ const END = '<!-- end of last run -->'
 export function writeDocument(results: Result[]): void {
   const text = readFileSync(FILE, 'utf8')
   const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)]
-  if (from < 0 || to < from) throw new Error('docs/performance.md has lost its marks')
+  if (from < 0 || to < from) throw new Error('docs/performance.md lacks the markers')
   const notes = results.flatMap(({ figure, note }) => (note ? [`- \`${figure.name}\`: ${note}`] : []))
-  const said = [
+  const lines = [
     BEGIN,
     '',
     facts(),
@@ -24,7 +24,7 @@ export function writeDocument(results: Result[]): void {
     ...notes,
     ...(notes.length > 0 ? [''] : []),
   ]
-  writeFileSync(FILE, `${text.slice(0, from)}${said.join('\n')}\n${text.slice(to)}`)
+  writeFileSync(FILE, `${text.slice(0, from)}${lines.join('\n')}\n${text.slice(to)}`)
 }
 
 function facts(): string {
@@ -43,7 +43,7 @@ function facts(): string {
 
 /** With a plus if there are uncommitted changes. */
 function commit(): string {
-  const git = (...words: string[]) => execFileSync('git', words, { encoding: 'utf8' }).trim()
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
   try {
     return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', '--', 'src', 'bench') && '+')
   } catch {
@@ -56,8 +56,8 @@ function processorName(): string {
   const name = cpus()[0]?.model.trim()
   if (name && name !== 'unknown') return name
   try {
-    const told = execFileSync('lscpu', { encoding: 'utf8' })
-    return /^Model name:\s+(.+)$/m.exec(told)?.[1]?.trim() ?? 'unknown processor'
+    const output = execFileSync('lscpu', { encoding: 'utf8' })
+    return /^Model name:\s+(.+)$/m.exec(output)?.[1]?.trim() ?? 'unknown processor'
   } catch {
     return 'unknown processor'
   }

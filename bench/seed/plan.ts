@@ -1,5 +1,5 @@
-// The contents of a seeded database, as counts. Rows are numbered from 1 and named by their number, so that scenarios need
-// not query the database.
+// The contents of a seeded database, as counts. Rows are numbered from 1 and named by their number, so that
+// scenarios need not query the database.
 export interface Plan {
   workspaces: number
   /** The first 20 are of workspace 1, the others are spread over the others. */

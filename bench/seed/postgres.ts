@@ -61,7 +61,8 @@ export const seedEvents = (url: string, { count, days, workspaceId }: Events) =>
       (workspace_id text not null, at bigint not null, bytes_in bigint not null, bytes_out bigint not null)`)
     await client.query(
       `insert into raw_events
-       select $1, ${first} + n * ${Math.floor((days * plans.DAY_MS) / count)}::bigint, 400 + n % 900, 9000 + n % 7000
+       select $1, ${first} + n * ${Math.floor((days * plans.DAY_MS) / count)}::bigint,
+         400 + n % 900, 9000 + n % 7000
        from generate_series(0, ${count - 1}) as n`,
       [workspaceId],
     )

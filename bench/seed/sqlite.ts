@@ -44,8 +44,8 @@ function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, seede
     .run(`edge_${'1'.padStart(26, '0')}`, 'bench', seeded.edge.hash, now)
   const real = Math.min(keys, seeded.keys.length)
   const row = (hash: string) => `
-    select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sqlOf.owner('n', workspaces)}), 'key ' || n,
-      ${hash}, ${now}`
+    select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sqlOf.owner('n', workspaces)}),
+      'key ' || n, ${hash}, ${now}`
   const into = 'insert into api_keys (id, workspace_id, label, hash, created_at)'
   const insert = database.prepare(`${into} ${row('?2')} from (select ?1 as n)`)
   for (let index = 0; index < real; index += 1) insert.run(index + 1, seeded.hashes[index] as string)
@@ -69,7 +69,8 @@ function addHistory(database: DatabaseSync, { withHistory }: plans.Plan): void {
     insert into usage_counters
       (workspace_id, day, edge_id, epoch, requests, bytes_in, bytes_out, events, last_seen)
     select 'ws_' || printf('%026d', w), day, 'edge_' || printf('%026d', 100 + edge.n), 'e-' || epoch.n,
-      ${COUNTER.requests}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${COUNTER.events}, ${sqlOf.lastSeen('day')}
+      ${COUNTER.requests}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${COUNTER.events},
+      ${sqlOf.lastSeen('day')}
     from (${days}) cross join edge cross join epoch`)
   const all = (each: number) => each * plans.COUNTERS_A_DAY
   database.exec(`

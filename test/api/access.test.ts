@@ -1,4 +1,4 @@
-// Operations × actors, made from the tables: whoever adds an operation finds it here.
+// Access matrix: every operation with every kind of caller. New operations are covered automatically.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Operation } from '../../src/contract/operation.ts'
@@ -7,7 +7,7 @@ import { createSecret } from '../../src/credentials/secret.ts'
 import { createEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { engines } from '../support/databases.ts'
-import { createJudge } from '../support/openapi.ts'
+import { createResponseValidator } from '../support/openapi.ts'
 import { operator, serve, type TestServer } from '../support/server.ts'
 
 async function actorsOf(server: TestServer) {
@@ -16,27 +16,27 @@ async function actorsOf(server: TestServer) {
   await revoke(ctx, revoked.id)
   const edge = await createEdge(server.services, operator, 'fra-1')
   return {
-    nobody: { key: null, admitted: false },
+    anonymous: { key: null, admitted: false },
     'a revoked key': { key: revoked.token, admitted: false },
     'an unknown key': { key: createSecret('key', server.services.random), admitted: false },
     'an edge': { key: edge.token, admitted: false },
     'half a key': { key: server.key.token.slice(0, 30), admitted: false },
-    'a good key': { key: server.key.token, admitted: true },
+    'a valid key': { key: server.key.token, admitted: true },
   }
 }
 
 for (const engine of engines)
   for (const variant of ['A', 'B'] as const)
-    test(`${engine}: variant ${variant}: every operation allows exactly the callers of its access level`, async (t) => {
+    test(`${engine}: variant ${variant}: every operation allows exactly its access level`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
-      const judge = createJudge((await server.call('GET', '/openapi.json')).json)
+      const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
       for (const [name, { key, admitted }] of Object.entries(await actorsOf(server)))
         for (const operation of variants[variant] as readonly Operation[]) {
           const path = operation.path.replace('{id}', 'tok_none')
-          const answer = await server.call(operation.method, path, { key })
+          const response = await server.call(operation.method, path, { key })
           const allowed = operation.access === 'anyone' || admitted
-          assert.equal(answer.status !== 401, allowed, `${name}: ${operation.id} → ${answer.status}`)
-          judge(operation.path, operation.method, answer)
+          assert.equal(response.status !== 401, allowed, `${name}: ${operation.id} → ${response.status}`)
+          validateResponse(operation.path, operation.method, response)
         }
     })
 

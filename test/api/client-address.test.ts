@@ -1,4 +1,4 @@
-// Where a request comes from: one canonical form for limits, sessions and the log.
+// The address of the client: one canonical form for limits, sessions and the log.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ipPrefix, normalizeAddress } from '../../src/net/ip-address.ts'
@@ -82,8 +82,8 @@ test('many networks of one /48 are limited together', async (t) => {
     return (await openBrowser(server.url).call('POST', '/sign-in/code', { code: '000000' }, from)).status
   }
   for (let index = 0; index < 80; index++) assert.equal(await attempt(index, 7), 401)
-  assert.equal(await attempt(80, 7), 429, 'though each came from a network of its own')
-  assert.equal(await attempt(1, 8), 401, 'the network beside it is not held up')
+  assert.equal(await attempt(80, 7), 429, 'although each came from a different network')
+  assert.equal(await attempt(1, 8), 401, 'the adjacent network is not limited')
 })
 
 test('the access log has the normalized form, for cache hits and misses', async (t) => {

@@ -1,5 +1,5 @@
-// Names and labels are displayed: characters that nobody sees, or that turn the text around them, are refused on every
-// way in.
+// Names and labels are displayed: invisible characters, and those that change the direction of the text, are
+// rejected at every input.
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { serve } from '../support/server.ts'
 import { addMember, linkFor, openBrowser, PASSWORD, signIn } from '../support/users.ts'
 
 /** One of each kind, by its code point. */
-const refused = [
+const rejected = [
   0x00, 0x0a, 0x1b, 0x7f, 0x9b, 0xad, 0x34f, 0x61c, 0x115f, 0x180e, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f,
   0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2060, 0x2066, 0x2067, 0x2068, 0x2069, 0x3164,
   0xfe0f, 0xfeff, 0xfff9, 0xd800, 0xe0001, 0xe0041, 0xe0100,
@@ -37,9 +37,9 @@ const kept = [
 ]
 
 for (const engine of engines)
-  test(`${engine}: a label with an invisible character is 400 and the response names the character`, async (t) => {
+  test(`${engine}: a label with an invisible character is 400, which names it`, async (t) => {
     const server = await serve(t, { engine })
-    for (const codePoint of refused) {
+    for (const codePoint of rejected) {
       const { status, json } = await server.post('/tokens', {
         label: `ab${String.fromCodePoint(codePoint)}c`,
       })
@@ -54,11 +54,11 @@ for (const engine of engines)
     }
   })
 
-test('the dashboard rejects the same in labels and user names', async (t) => {
+test('the dashboard rejects the same characters in labels and user names', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const link = await linkFor(server, 'bob@example.com', 'member')
-  for (const codePoint of refused) {
+  for (const codePoint of rejected) {
     const text = `evil${String.fromCodePoint(codePoint)}gnp.exe`
     for (const [path, body] of [
       ['/workspaces/acme/keys', { label: text }],
@@ -74,7 +74,7 @@ test('the dashboard rejects the same in labels and user names', async (t) => {
   assert.deepEqual(blank.json.details, [{ path: '/body/name', message: 'must not be blank' }])
 })
 
-test('admin commands and the tokens file reject the same', async (t) => {
+test('admin commands and the tokens file reject the same characters', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const file = join(tmpdir(), `tokens-${process.pid}.json`)

@@ -1,12 +1,12 @@
-// Generated requests against every operation: whatever is thrown at it, the answer is one that the served document
-// describes for that operation, and never 5xx.
+// Generated requests to every operation: each response is one that the OpenAPI document describes for that
+// operation, and never 5xx.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
 import { engines } from '../support/databases.ts'
-import { createJudge } from '../support/openapi.ts'
+import { createResponseValidator } from '../support/openapi.ts'
 import { addWorkspace, serve } from '../support/server.ts'
 
 const RUNS = 400
@@ -55,30 +55,30 @@ const contentType = fc.constantFrom(
 const headerText = fc.stringMatching(/^[\x20-\x7e]{0,300}$/)
 const request = fc.record({
   id: text,
-  /** Now and then an id that exists. */
+  /** Sometimes an id that exists. */
   known: fc.boolean(),
   query,
   body: rawBody,
   contentType,
   idempotencyKey: fc.option(headerText, { nil: undefined }),
   ifNoneMatch: fc.option(headerText, { nil: undefined }),
-  presented: fc.constantFrom('good', 'good', 'good', 'other', 'none', 'nonsense'),
+  presented: fc.constantFrom('valid', 'valid', 'valid', 'other', 'none', 'nonsense'),
 })
 
 for (const engine of engines)
   for (const variant of ['A', 'B'] as const)
-    test(`${engine}: variant ${variant}: every response to a generated request matches the OpenAPI document`, async (t) => {
+    test(`${engine}: variant ${variant}: generated requests get only documented responses`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
       const other = await addWorkspace(server, 'other')
-      const keys = { good: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }
-      const judge = createJudge((await server.call('GET', '/openapi.json')).json)
+      const keys = { valid: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }
+      const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
       const made: string[] = []
       const seen = new Set<string>()
       const operation = fc.constantFrom(...(variants[variant] as readonly Operation[]))
 
       await fc.assert(
         fc.asyncProperty(operation, request, async ({ method, path }, given) => {
-          const deletes = method === 'DELETE' && given.known && given.presented === 'good'
+          const deletes = method === 'DELETE' && given.known && given.presented === 'valid'
           const known = deletes ? made.pop() : undefined
           const id = known ?? (encodeURIComponent(given.id.toWellFormed().slice(0, 60)) || 'x')
           // The client would resolve these before they are sent.
@@ -86,7 +86,7 @@ for (const engine of engines)
           const search = given.query.map(
             ([name, value]) => `${name}=${encodeURIComponent(`${value}`.toWellFormed())}`,
           )
-          const answer = await server.call(method, `${path.replace('{id}', id)}?${search.join('&')}`, {
+          const response = await server.call(method, `${path.replace('{id}', id)}?${search.join('&')}`, {
             key: keys[given.presented],
             ...(method === 'GET' || given.body === undefined ? {} : { body: given.body.toWellFormed() }),
             headers: {
@@ -95,14 +95,14 @@ for (const engine of engines)
               ...(given.ifNoneMatch !== undefined && { 'if-none-match': given.ifNoneMatch }),
             },
           })
-          assert.ok(answer.status < 500, `${method} ${path} → ${answer.status}`)
-          judge(path, method, answer)
-          if (answer.status === 201 && given.presented === 'good') made.push(answer.json.id)
-          seen.add(`${method} ${path} ${answer.status}`)
+          assert.ok(response.status < 500, `${method} ${path} → ${response.status}`)
+          validateResponse(path, method, response)
+          if (response.status === 201 && given.presented === 'valid') made.push(response.json.id)
+          seen.add(`${method} ${path} ${response.status}`)
         }),
         { numRuns: RUNS },
       )
-      // A generator that only ever produced refusals would prove little.
+      // A generator that only produces rejected requests would prove little.
       const expected = [
         'GET /workspace 200',
         'GET /workspace 401',

@@ -1,4 +1,4 @@
-// What every answer carries, whatever it answers.
+// Headers of every response.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { serve } from '../support/server.ts'
@@ -99,8 +99,8 @@ test('a matching If-None-Match is 304', async (t) => {
   await server.post('/tokens', {})
   const changed = await server.call('GET', '/tokens', { headers: { 'if-none-match': before as string } })
   assert.equal(changed.status, 200)
-  const refused = await server.call('GET', '/tokens', { key: null, headers: { 'if-none-match': '*' } })
-  assert.equal(refused.status, 401)
+  const rejected = await server.call('GET', '/tokens', { key: null, headers: { 'if-none-match': '*' } })
+  assert.equal(rejected.status, 401)
 })
 
 test('HEAD is GET without the body', async (t) => {

@@ -23,9 +23,10 @@ for (const engine of engines) {
 
   test(`${engine}: many concurrent retries create one key`, async (t) => {
     const server = await serve(t, { engine })
-    const answers = await Promise.all(Array.from({ length: 12 }, () => create(server, 'at-once')))
-    assert.equal(new Set(answers.map((answer) => answer.text)).size, 1, answers.map((a) => a.text).join('\n'))
-    assert.equal(answers[0]?.status, 201)
+    const responses = await Promise.all(Array.from({ length: 12 }, () => create(server, 'concurrent')))
+    const texts = responses.map(({ text }) => text)
+    assert.equal(new Set(texts).size, 1, texts.join('\n'))
+    assert.equal(responses[0]?.status, 201)
     assert.equal(await count(server), 2)
   })
 
@@ -47,7 +48,7 @@ for (const engine of engines) {
     assert.equal((await create(server, 'same', { label: '', other: 1 })).text, first.text)
   })
 
-  test(`${engine}: after 24 hours the key is free again`, async (t) => {
+  test(`${engine}: after 24 hours an Idempotency-Key can be used again`, async (t) => {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
     const first = await create(server, 'abc')
@@ -77,7 +78,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: a failed creation does not use the Idempotency-Key up`, async (t) => {
+  test(`${engine}: a failed creation does not consume the Idempotency-Key`, async (t) => {
     const server = await serve(t, { engine })
     assert.equal((await create(server, 'abc', { label: 7 })).status, 400)
     await rename(server, 'audit_log', 'audit_log_away')

@@ -1,4 +1,4 @@
-// How many active keys a workspace may have, on every way by which one is created.
+// The limit of active keys in a workspace, for every operation that creates one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startServer } from '../../src/app.ts'
@@ -18,7 +18,7 @@ const LIMIT_REACHED =
 const env = { ADIT_KEYS_PER_WORKSPACE: '3' }
 
 for (const engine of engines) {
-  test(`${engine}: at the limit a creation is 400 and says what to do; after a revocation it succeeds`, async (t) => {
+  test(`${engine}: at the limit a creation is 400; after a revocation it succeeds`, async (t) => {
     const server = await serve(t, { engine, env })
     const made = (await server.post('/tokens', { label: 'second' })).json
     const retry = { 'idempotency-key': 'third' }
@@ -30,7 +30,7 @@ for (const engine of engines) {
       assert.equal(status, 400)
       assert.deepEqual(json, { error: 'invalid_request', details: [{ path: '', message: LIMIT_REACHED }] })
     }
-    // A repeated creation creates nothing, so it returns what it returned before.
+    // A retry creates nothing, so it returns the first response.
     assert.deepEqual((await server.post('/tokens', { label: 'third' }, retry)).json, third.json)
     assert.equal((await server.call('GET', '/tokens')).json.tokens.length, 3)
     const other = await addWorkspace(server, 'other')
@@ -65,18 +65,18 @@ for (const engine of engines) {
     const second = await startServer(server.config, services, log)
     atEnd(t, second.stop)
     const calls = [server.url, second.url].map((url) => caller(`${url}/api/v1`, server.key.token))
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, (_, index) => calls[index % 2]?.('POST', '/tokens')),
     )
-    const created = answers.filter((answer) => answer?.status === 201).length
+    const created = responses.filter((response) => response?.status === 201).length
     assert.equal(created, limit - 1, 'the first key counts')
-    assert.ok(answers.every((answer) => answer?.status === 201 || answer?.status === 400))
+    assert.ok(responses.every((response) => response?.status === 201 || response?.status === 400))
     const { tokens } = (await server.call('GET', '/tokens')).json
     assert.equal(tokens.length, limit)
   })
 }
 
-test('a workspace that is over a lowered limit keeps its keys, and gets no more', async (t) => {
+test('a workspace that is over a lowered limit keeps its keys, and cannot create another', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const server = await serve(t, { engine: 'sqlite' })
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }

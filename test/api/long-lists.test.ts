@@ -1,4 +1,4 @@
-// Lists of more keys than fit one response at once: produced in slices, whole for who reads them, unnoticed by others.
+// Long lists of keys are streamed in slices: complete for the reader, and without delaying other requests.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -12,7 +12,7 @@ import { caller, operator, rename, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const MANY = 50_000
-const AT_ONCE = 4
+const CONCURRENT_LISTS = 4
 const GROWTH_MAX_BYTES = 200 * 1024 * 1024
 
 const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map(({ id }) => id)
@@ -57,10 +57,10 @@ for (const engine of engines) {
     const whole = await server.call('GET', `/tokens?cursor=${ids[0]}`)
     assert.equal(whole.json.tokens.length, 1_000)
     const etag = whole.headers.get('etag') as string
-    const held = { headers: { 'if-none-match': etag } }
-    assert.equal((await server.call('GET', `/tokens?cursor=${ids[0]}`, held)).status, 304)
+    const cached = { headers: { 'if-none-match': etag } }
+    assert.equal((await server.call('GET', `/tokens?cursor=${ids[0]}`, cached)).status, 304)
     for (const method of ['GET', 'HEAD']) {
-      const long = await server.call(method, '/tokens', held)
+      const long = await server.call(method, '/tokens', cached)
       assert.equal(long.status, 200)
       assert.equal(long.text === '', method === 'HEAD')
       assert.equal(long.headers.get('content-type'), 'application/json; charset=utf-8')
@@ -69,7 +69,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: keys created and revoked while a list is read neither repeat nor hide others`, async (t) => {
+  test(`${engine}: concurrent changes neither repeat nor hide keys of a list`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
@@ -90,17 +90,17 @@ for (const engine of engines) {
     await assert.rejects(read(response), { code: 'ECONNRESET' })
   })
 
-  test(`${engine}: a workspace can read four long lists concurrently, however its clients disconnect`, async (t) => {
+  test(`${engine}: a workspace reads at most four long lists concurrently`, async (t) => {
     const { server } = await serveMany(t, engine, MANY)
     const list = () => open(`${server.url}/api/v1/tokens`, server.key.token)
     const unread = await Promise.all(Array.from({ length: 4 }, list))
-    const refused = await server.call('GET', '/tokens')
-    assert.equal(refused.status, 429)
-    assert.match(refused.json.message, /read pages with \?limit=1000/)
+    const rejected = await server.call('GET', '/tokens')
+    assert.equal(rejected.status, 429)
+    assert.match(rejected.json.message, /read pages with \?limit=1000/)
     assert.equal((await server.call('GET', '/tokens?limit=1000')).status, 200)
     assert.equal((await server.call('HEAD', '/tokens')).status, 429)
     for (const response of unread) response.destroy()
-    await until('there is room again', async () => (await server.call('HEAD', '/tokens')).status === 200)
+    await until('a list is accepted again', async () => (await server.call('HEAD', '/tokens')).status === 200)
     for (let round = 0; round < 8; round++) assert.equal((await server.call('HEAD', '/tokens')).status, 200)
     const whole = await Promise.all(Array.from({ length: 4 }, () => server.call('GET', '/tokens')))
     for (const { json } of whole) assert.equal(json.tokens.length, MANY + 1)
@@ -116,7 +116,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/tokens?limit=1')).status, 200)
   })
 
-  test(`${engine}: four concurrent lists of 50,000 keys delay no other request, and memory stays bounded`, async (t) => {
+  test(`${engine}: four lists of 50,000 keys delay no other request, in bounded memory`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
     const { database } = server.config
     const node = await startServing(t, {
@@ -130,10 +130,10 @@ for (const engine of engines) {
     const before = peakBytes(pid)
     const targets = [{ url: `${node.api}/workspace`, key }, { url: `${node.url}/healthz` }]
     await assertUndelayed(t, targets, async () => {
-      const texts = await Promise.all(Array.from({ length: AT_ONCE }, list))
+      const texts = await Promise.all(Array.from({ length: CONCURRENT_LISTS }, list))
       for (const text of texts) assert.equal(JSON.parse(text).tokens.length, ids.length)
     })
-    // Readers that do not read: what they are not sent is not produced.
+    // Clients that do not read: slices are produced only as they are sent.
     const unread = await Promise.all(Array.from({ length: 20 }, () => open(`${node.api}/tokens`, key)))
     await until('the server is idle again', async () => {
       const began = performance.now()

@@ -4,7 +4,7 @@ import { createKey } from '../../src/domain/keys.ts'
 import { engines } from '../support/databases.ts'
 import { addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
 
-async function mint(server: TestServer, count: number): Promise<void> {
+async function createKeys(server: TestServer, count: number): Promise<void> {
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   for (let index = 0; index < count; index++) await createKey(ctx, `k${index}`)
 }
@@ -23,7 +23,7 @@ function nextOf(headers: Headers): string | undefined {
 for (const engine of engines) {
   test(`${engine}: following the links yields the whole list, each key once, in order`, async (t) => {
     const server = await serve(t, { engine })
-    await mint(server, 11)
+    await createKeys(server, 11)
     await addWorkspace(server, 'other')
     const whole = await server.call('GET', '/tokens')
     assert.equal(whole.headers.get('link'), null)
@@ -43,17 +43,17 @@ for (const engine of engines) {
 
   test(`${engine}: keys created while pages are read neither repeat nor hide others`, async (t) => {
     const server = await serve(t, { engine })
-    await mint(server, 4)
+    await createKeys(server, 4)
     const before = idsOf((await server.call('GET', '/tokens')).json)
     const first = await server.call('GET', '/tokens?limit=2')
-    await mint(server, 3)
+    await createKeys(server, 3)
     const rest = await server.call('GET', nextOf(first.headers)?.replace('limit=2', 'limit=100') as string)
     assert.deepEqual([...idsOf(first.json), ...idsOf(rest.json)], before)
   })
 
   test(`${engine}: a cursor without a limit gives the rest of the list`, async (t) => {
     const server = await serve(t, { engine })
-    await mint(server, 4)
+    await createKeys(server, 4)
     const whole = idsOf((await server.call('GET', '/tokens')).json)
     const rest = await server.call('GET', `/tokens?cursor=${whole[1]}`)
     assert.deepEqual(idsOf(rest.json), whole.slice(2))
@@ -93,7 +93,7 @@ for (const engine of engines) {
 
 test('behind a proxy that strips a path prefix, links include it', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://example.com/control/' } })
-  await mint(server, 1)
+  await createKeys(server, 1)
   const { headers } = await server.call('GET', '/tokens?limit=1')
   assert.match(headers.get('link') ?? '', /^<\/control\/api\/v1\/tokens\?limit=1&cursor=tok_/)
 })

@@ -7,13 +7,20 @@ import { mergeReport } from '../../src/store/usage.ts'
 import { DAY_MS, startOfDay } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { startServing } from '../support/process.ts'
-import { type Answer, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
+import {
+  addWorkspace,
+  caller,
+  operator,
+  serve,
+  type TestResponse,
+  type TestServer,
+} from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** Tells hits from misses: the cache and Fastify have different prefixes of request ids. */
-const sourceOf = ({ headers }: Answer) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
+/** Distinguishes hits from misses: the cache and Fastify have different prefixes of request ids. */
+const sourceOf = ({ headers }: TestResponse) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
 
-const contentOf = ({ status, headers, text }: Answer) => ({
+const contentOf = ({ status, headers, text }: TestResponse) => ({
   status,
   text,
   headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
@@ -41,7 +48,7 @@ for (const engine of engines) {
   const cacheable =
     engine === 'sqlite' ? ['/workspace', '/usage?days=365', '/tokens?limit=1'] : ['/workspace']
   for (const path of cacheable)
-    test(`${engine}: ${path} is the same from the cache as the first time, with its own request id`, async (t) => {
+    test(`${engine}: ${path} is the same from the cache, with its own request id`, async (t) => {
       const server = await serve(t, { engine })
       await traffic(server, 7n)
       const first = await server.call('GET', path)
@@ -52,13 +59,13 @@ for (const engine of engines) {
         return sourceOf(again) !== sourceOf(first)
       })
       const third = await server.call('GET', path, { headers: { 'x-request-id': 'mine' } })
-      for (const answer of [again, third]) assert.deepEqual(contentOf(answer), contentOf(first))
+      for (const response of [again, third]) assert.deepEqual(contentOf(response), contentOf(first))
       assert.equal(third.headers.get('x-request-id'), 'mine')
       const other = await addWorkspace(server, 'other')
       assert.notEqual((await server.call('GET', path, { key: other.key.token })).text, first.text)
     })
 
-  test(`${engine}: a change shows immediately, whatever is cached`, async (t) => {
+  test(`${engine}: a change is visible in the next response, cached or not`, async (t) => {
     const server = await serve(t, { engine })
     const { key, workspace } = await addWorkspace(server, 'new')
     const call = caller(`${server.url}/api/v1`, key.token)
@@ -77,7 +84,7 @@ for (const engine of engines) {
   })
 }
 
-test('the usage window moves at midnight, whatever is cached', async (t) => {
+test('the usage window moves at midnight, also for cached responses', async (t) => {
   let now = Date.parse('2026-03-01T23:59:59.000Z')
   const server = await serve(t, { engine: 'sqlite', clock: () => now })
   await traffic(server, 5n)
@@ -103,14 +110,15 @@ test('conditional requests, HEAD and requests with two hosts are not served from
   assert.equal((await raw('')).status, 400)
 })
 
-test('long URLs are not cached, and a request with Connection: close is not served from the cache', async (t) => {
+test('long URLs and requests with Connection: close are not served from the cache', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const miss = sourceOf(await server.call('GET', '/workspace'))
   await until('a cache hit', async () => sourceOf(await server.call('GET', '/workspace')) !== miss)
   for (let turn = 0; turn < 5; turn++) {
     const long = await server.call('GET', `/workspace?${'x'.repeat(300)}=1`)
     const closing = await server.call('GET', '/workspace', { headers: { connection: 'close' } })
-    for (const answer of [long, closing]) assert.deepEqual([answer.status, sourceOf(answer)], [200, miss])
+    for (const response of [long, closing])
+      assert.deepEqual([response.status, sourceOf(response)], [200, miss])
   }
 })
 
@@ -133,7 +141,7 @@ test('hits and misses are logged alike, and a key sent as a request id is masked
     await call('GET', '/workspace', {
       headers: { 'x-request-id': id, 'x-forwarded-for': '203.0.113.7, "strange"' },
     })
-  await running.says(/adit_\*\*\*/, 'stderr')
+  await running.waitFor(/adit_\*\*\*/, 'stderr')
   running.child.kill('SIGTERM')
   const { stderr } = await running.ended
   assert.ok(!stderr.includes(running.token as string))

@@ -17,7 +17,7 @@ const keyRow = (server: TestServer, id: string) =>
   server.services.store.db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
 
 for (const engine of engines) {
-  test(`${engine}: a created key is 201 with id, token, label and createdAt, and works immediately`, async (t) => {
+  test(`${engine}: a created key is 201 with its secret, and works immediately`, async (t) => {
     const server = await serve(t, { engine })
     const { status, json, headers } = await server.post('/tokens', { label: 'ci' })
     assert.equal(status, 201)
@@ -79,7 +79,7 @@ for (const engine of engines) {
 
   test(`${engine}: an invalid label is 400 and names the field`, async (t) => {
     const server = await serve(t, { engine })
-    const refused = [
+    const invalid = [
       'x'.repeat(81),
       '😀'.repeat(81),
       'a\u0000b',
@@ -93,7 +93,7 @@ for (const engine of engines) {
       [],
       {},
     ]
-    for (const label of refused) {
+    for (const label of invalid) {
       const { status, json } = await server.post('/tokens', { label })
       assert.equal(status, 400, JSON.stringify(label))
       assert.equal(json.error, 'invalid_request')
@@ -107,8 +107,9 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const body =
-      '{"label":"x","id":"tok_mine","workspaceId":"other","workspace_id":"other","createdAt":"1970-01-01T00:00:00.000Z",' +
-      '"revokedAt":1,"hash":"0","token":"adit_mine","__proto__":{"label":"y","revokedAt":1},"constructor":{"prototype":{}}}'
+      '{"label":"x","id":"tok_mine","workspaceId":"other","workspace_id":"other",' +
+      '"createdAt":"1970-01-01T00:00:00.000Z","revokedAt":1,"hash":"0","token":"adit_mine",' +
+      '"__proto__":{"label":"y","revokedAt":1},"constructor":{"prototype":{}}}'
     const { status, json } = await server.call('POST', '/tokens', {
       body,
       headers: { 'content-type': 'application/json' },
@@ -124,39 +125,39 @@ for (const engine of engines) {
     assert.equal(theirs.json.tokens.length, 1)
   })
 
-  test(`${engine}: a revoked key is rejected on the very next request and stays in the list`, async (t) => {
+  test(`${engine}: a revoked key is rejected on the next request and stays in the list`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', { label: 'gone' })).json
     const revoked = await server.call('DELETE', `/tokens/${made.id}`)
     assert.equal(revoked.status, 200)
     assert.deepEqual(revoked.json, { id: made.id, revoked: true })
-    const refused = await server.call('GET', '/workspace', { key: made.token })
-    assert.equal(refused.status, 401)
-    assert.match(refused.json.message, /revoked/)
+    const rejected = await server.call('GET', '/workspace', { key: made.token })
+    assert.equal(rejected.status, 401)
+    assert.match(rejected.json.message, /revoked/)
     const [listed] = (await server.call('GET', '/tokens')).json.tokens
     assert.equal(listed.id, made.id)
     assert.match(listed.revokedAt, INSTANT)
   })
 
-  test(`${engine}: a request begun with a key and finished after its revocation changes nothing`, async (t) => {
+  test(`${engine}: a request that is completed after the revocation of its key is rejected`, async (t) => {
     const server = await serve(t, { engine })
     const leaked = (await server.post('/tokens', { label: 'leaked' })).json
     const { hostname, port } = new URL(server.url)
     const begin = (head: string) => {
       const socket = connect(Number(port), hostname)
-      const answer = text(socket)
+      const response = text(socket)
       socket.write(
         `${head} HTTP/1.1\r\nHost: adit\r\nConnection: close\r\nAuthorization: Bearer ${leaked.token}\r\n`,
       )
       socket.write('Content-Type: application/json\r\nContent-Length: 16\r\n\r\n{"label"')
-      return { socket, answer }
+      return { socket, response }
     }
     const begun = [begin('POST /api/v1/tokens'), begin(`DELETE /api/v1/tokens/${server.key.id}`)]
     await new Promise((resolve) => setTimeout(resolve, 200))
     assert.equal((await server.call('DELETE', `/tokens/${leaked.id}`)).status, 200)
-    for (const { socket, answer } of begun) {
+    for (const { socket, response } of begun) {
       socket.write(':"late"}')
-      assert.match(await answer, /^HTTP\/1\.1 401 /)
+      assert.match(await response, /^HTTP\/1\.1 401 /)
     }
     const { tokens } = (await server.call('GET', '/tokens')).json
     assert.deepEqual(
@@ -184,11 +185,11 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const theirs = await server.call('DELETE', `/tokens/${other.key.id}`)
-    const nobodys = await server.call('DELETE', '/tokens/tok_00000000000000000000000000')
+    const missing = await server.call('DELETE', '/tokens/tok_00000000000000000000000000')
     assert.equal(theirs.status, 404)
-    assert.equal(theirs.text, nobodys.text)
+    assert.equal(theirs.text, missing.text)
     const headersOf = (headers: Headers) => [...headers.keys()].sort()
-    assert.deepEqual(headersOf(theirs.headers), headersOf(nobodys.headers))
+    assert.deepEqual(headersOf(theirs.headers), headersOf(missing.headers))
     assert.equal((await keyRow(server, other.key.id))?.revoked_at, null)
     assert.equal((await server.call('GET', '/workspace', { key: other.key.token })).status, 200)
   })
@@ -228,14 +229,14 @@ for (const engine of engines) {
   test(`${engine}: of many concurrent revocations of one key, exactly one succeeds`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', {})).json
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, () => server.call('DELETE', `/tokens/${made.id}`)),
     )
-    assert.deepEqual(answers.map((answer) => answer.status).sort(), [200, 404, 404, 404, 404, 404, 404, 404])
+    assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 404, 404, 404, 404, 404, 404, 404])
     assert.equal((await auditOf(server, made.id)).length, 2)
   })
 
-  test(`${engine}: creation and revocation each leave an audit row that names the key that did it`, async (t) => {
+  test(`${engine}: creation and revocation write an audit row with the acting key`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', {})).json
     await server.call('DELETE', `/tokens/${made.id}`)
@@ -272,7 +273,7 @@ for (const engine of engines) {
     const rows = (await Promise.all(tables.map((table) => db.selectFrom(table).selectAll().execute()))).flat()
     const texts = rows.flatMap((row) => Object.values(row).filter((value) => typeof value === 'string'))
     assert.ok(texts.includes(hashSecret(made.token)))
-    // As they stand, and as what they stand for where they are encoded.
+    // As stored, and decoded.
     const readings = texts.flatMap((value) =>
       (['utf8', 'base64', 'base64url', 'hex'] as const).map((encoding) =>
         Buffer.from(value, encoding).toString('latin1'),

@@ -51,7 +51,7 @@ const openTunnels = (server: TestServer, minute: number, open: number, edgeId = 
   })
 
 for (const engine of engines) {
-  test(`${engine}: before any traffic the window is zeros and lastSeen is null, in both variants`, async (t) => {
+  test(`${engine}: before any traffic all figures are 0 and lastSeen is null`, async (t) => {
     const a = await serve(t, { engine, clock: () => NOW })
     assert.deepEqual((await a.call('GET', '/usage?days=2')).json, {
       totalBytes: 0,
@@ -75,7 +75,7 @@ for (const engine of engines) {
   })
 
   for (const variant of ['A', 'B'] as const)
-    test(`${engine}: variant ${variant} shows exactly its figures, and the days add up to the totals`, async (t) => {
+    test(`${engine}: variant ${variant} has its figures, and days add up to totals`, async (t) => {
       const server = await serve(t, { engine, clock: () => NOW, env: { ADIT_API_VARIANT: variant } })
       const { id: otherId } = (await addWorkspace(server, 'other')).workspace
       await report(server, {
@@ -143,7 +143,7 @@ for (const engine of engines) {
       assert.equal(days.at(-1), '2026-03-01T00:00:00.000Z')
       assert.equal(days[0], new Date(TODAY - (length - 1) * DAY_MS).toISOString())
     }
-    // Across a leap day, and at the very edges of a day.
+    // Across a leap day, and at the first and last moment of a day.
     now = Date.parse('2028-03-01T00:00:00.000Z')
     assert.deepEqual(await daysOf('?days=2'), ['2028-02-29T00:00:00.000Z', '2028-03-01T00:00:00.000Z'])
     now -= 1
@@ -173,7 +173,7 @@ for (const engine of engines) {
 
   test(`${engine}: days other than an integer from 1 to 365 is 400`, async (t) => {
     const { call } = await serve(t, { engine })
-    const refused = [
+    const invalid = [
       'days=0',
       'days=366',
       'days=-1',
@@ -195,7 +195,7 @@ for (const engine of engines) {
       `days=${'9'.repeat(400)}`,
       `days=${'0'.repeat(400)}7`,
     ]
-    for (const query of refused) {
+    for (const query of invalid) {
       const { status, json } = await call('GET', `/usage?${query}`)
       assert.equal(status, 400, query)
       assert.deepEqual(json, {

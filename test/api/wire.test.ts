@@ -1,4 +1,4 @@
-// Bytes that are not quite HTTP, and clients that take their time.
+// Malformed, unusual and slow HTTP.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -13,10 +13,11 @@ const HEAD = 'Host: adit\r\nConnection: close\r\n'
 test('a malformed HTTP request is 400 in the usual form, and the connection is closed', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite' })
   const auth = `Authorization: Bearer ${key.token}\r\n`
+  const post = `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}`
   const requests = {
-    'both lengths': `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-    'two lengths': `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
-    'a negative length': `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}Content-Length: -1\r\n\r\n`,
+    'both lengths': `${post}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    'two lengths': `${post}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+    'a negative length': `${post}Content-Length: -1\r\n\r\n`,
     'bare line feeds': `GET /api/v1/workspace HTTP/1.1\nHost: adit\n\n`,
     'a folded header': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A: b\r\n c\r\n${auth}\r\n`,
     'a space before a colon': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}X-A : b\r\n\r\n`,
@@ -42,10 +43,11 @@ test('a malformed HTTP request is 400 in the usual form, and the connection is c
 test('unusual but valid HTTP is served', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite' })
   const auth = `Authorization: Bearer ${key.token}\r\n`
+  const get = 'GET /api/v1/workspace HTTP/1.1\r\n'
   const requests = {
     'a whole URL for a path': `GET ${url}/api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}\r\n`,
-    'an unknown expectation': `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}Expect: the-unexpected\r\n\r\n`,
-    'an upgrade to nothing': `GET /api/v1/workspace HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\nUpgrade: h2c\r\n${auth}\r\n`,
+    'an unknown expectation': `${get}${HEAD}${auth}Expect: the-unexpected\r\n\r\n`,
+    'an upgrade to nothing': `${get}Host: a\r\nConnection: upgrade, close\r\nUpgrade: h2c\r\n${auth}\r\n`,
     'HTTP/1.0': `GET /api/v1/workspace HTTP/1.0\r\nHost: a\r\n${auth}\r\n`,
     'HTTP/1.0 without a host': `GET /api/v1/workspace HTTP/1.0\r\n${auth}\r\n`,
     'an escaped letter in the path': `GET /%61pi/v1/workspace HTTP/1.1\r\n${HEAD}${auth}\r\n`,
@@ -65,7 +67,7 @@ test('two keys in one request are rejected', async (t) => {
   assert.equal(status, 401)
 })
 
-test('methods that HTTP knows and the API does not are 404', async (t) => {
+test('HTTP methods without an operation are 404', async (t) => {
   const { url } = await serve(t, { engine: 'sqlite' })
   for (const method of ['QUERY', 'TRACE', 'PROPFIND', 'CONNECT']) {
     const { status, body } = await sendRaw(url, `${method} /api/v1/usage HTTP/1.1\r\n${HEAD}\r\n`)
@@ -76,7 +78,9 @@ test('methods that HTTP knows and the API does not are 404', async (t) => {
 
 test('a request smuggled behind two Content-Lengths is not processed', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
-  const inner = `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
+  const inner =
+    `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\n` +
+    `Authorization: Bearer ${key.token}\r\n\r\n`
   await sendRaw(
     url,
     `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n` +
@@ -92,9 +96,9 @@ test('a request followed by a malformed one gets its response, then the malforme
   const { head, body } = await sendRaw(url, `${request}GARBAGE\r\n\r\n`)
   const { responses, rest } = parseResponses(Buffer.from(`${head}\r\n\r\n${body}`), ['POST', 'GARBAGE'])
   assert.deepEqual([responses.map(({ status }) => status), rest.length], [[201, 400], 0])
-  const [created, refused] = responses.map((response) => JSON.parse(response.body))
+  const [created, rejected] = responses.map((response) => JSON.parse(response.body))
   assert.deepEqual(Object.keys(created), ['id', 'token', 'label', 'createdAt'])
-  assert.equal(refused.error, 'invalid_request')
+  assert.equal(rejected.error, 'invalid_request')
   assert.equal((await call('GET', '/tokens')).json.tokens.length, 2)
 })
 
@@ -102,7 +106,7 @@ test('every request of a connection gets its own response, and only its own', as
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
   const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
-  const mint = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
+  const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
   const badChunk = `POST /api/v1/tokens HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\nzz\r\n`
   const statuses = async (bytes: string) => {
     const { head, body } = await sendRaw(url, bytes, 1_500)
@@ -116,12 +120,12 @@ test('every request of a connection gets its own response, and only its own', as
   )
   assert.deepEqual(await statuses(badChunk), [400])
   const tooLarge = `GET /api/v1/usage?${'x'.repeat(17_000)} HTTP/1.1\r\n${auth}\r\n`
-  assert.deepEqual(await statuses(get + mint + tooLarge + get), [200, 201, 400])
+  assert.deepEqual(await statuses(get + create + tooLarge + get), [200, 201, 400])
   const before = (await call('GET', '/tokens')).json.tokens.length
-  assert.deepEqual(await statuses(mint + badChunk), [201, 400])
-  assert.deepEqual(await statuses(mint.repeat(40)), [])
-  const minted = (await call('GET', '/tokens')).json.tokens.length - before
-  assert.ok(minted <= 2, `${minted} minted, one answered`)
+  assert.deepEqual(await statuses(create + badChunk), [201, 400])
+  assert.deepEqual(await statuses(create.repeat(40)), [])
+  const created = (await call('GET', '/tokens')).json.tokens.length - before
+  assert.ok(created <= 2, `${created} created, one response`)
 })
 
 test('a pipelined request that expects 100-continue gets it after the responses before it', async (t) => {
@@ -133,7 +137,7 @@ test('a pipelined request that expects 100-continue gets it after the responses 
   socket.write(`${get}${create}Content-Type: application/json\r\nConnection: close\r\n\r\n`)
   await socket.receives('100 Continue')
   socket.write('{}')
-  const { responses, rest } = parseResponses(Buffer.from(await socket.answer), ['GET', 'POST'])
+  const { responses, rest } = parseResponses(Buffer.from(await socket.response), ['GET', 'POST'])
   assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 201], 0])
 })
 
@@ -189,16 +193,16 @@ test('slow senders are disconnected in time while others are served', { timeout:
       30_000,
     ),
   ])
-  let cutOff = false
+  let disconnected = false
   void slow.then(() => {
-    cutOff = true
+    disconnected = true
   })
-  while (!cutOff) {
+  while (!disconnected) {
     assert.equal((await call('GET', '/workspace')).status, 200)
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
   for (const { status } of await slow) assert.equal(status, 400)
-  // Not a word: what it sends at that very moment would otherwise be answered with it.
+  // No response bytes: they could be mistaken for the response to a request that is sent at that moment.
   assert.equal((await silent).head, '')
-  assert.ok(performance.now() - began < 25_000, 'cut off too late')
+  assert.ok(performance.now() - began < 25_000, 'disconnected too late')
 })

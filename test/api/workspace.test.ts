@@ -30,7 +30,7 @@ for (const engine of engines) {
     })
   })
 
-  test(`${engine}: the key decides the workspace, whatever else the request says`, async (t) => {
+  test(`${engine}: the key alone determines the workspace`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const mine = await server.call('GET', '/workspace?workspace=other&slug=other')

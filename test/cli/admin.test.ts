@@ -12,7 +12,7 @@ for (const engine of engines) {
       ADIT_DATABASE_URL: await createMigratedDatabase(t, engine),
       ADIT_TUNNEL_DOMAIN: 'tunnels.example.com',
     }
-    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
     const made = await json('admin', 'workspace', 'create', 'acme', '--name', 'Acme & Söhne')
     assert.equal(made.slug, 'acme')
     assert.equal(made.name, 'Acme & Söhne')
@@ -38,7 +38,7 @@ for (const engine of engines) {
     assert.match(stdout, /acme +Acme & Söhne +yes/)
   })
 
-  test(`${engine}: keys are created, listed and revoked while a server runs, which applies it immediately`, async (t) => {
+  test(`${engine}: a running server applies created and revoked keys immediately`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const { api } = await startServing(t, env)

@@ -19,7 +19,7 @@ function createUser(t: Test, server?: TestServer) {
   const folder = createFolder(t)
   const own = { XDG_CONFIG_HOME: folder, HOME: folder }
   const known = server ? { ADIT_URL: server.url, ADIT_API_KEY: server.key.token } : {}
-  const adit = (...words: string[]) => run(t, words, { ...own, ...known })
+  const adit = (...args: string[]) => run(t, args, { ...own, ...known })
   return { folder, own, known, adit, profiles: join(folder, 'adit/profiles.json') }
 }
 
@@ -30,7 +30,7 @@ function writeProfile(path: string, profile: { url: string; apiKey: string }): v
 
 const parse = ({ stdout }: { stdout: string }) => JSON.parse(stdout)
 
-test('variant A: a key shows its workspace and usage, and creates and revokes keys, as text and as JSON', async (t) => {
+test('variant A: a key reads its workspace and usage, and creates and revokes keys', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 40, () => {})
   const { adit } = createUser(t, server)
@@ -88,21 +88,21 @@ test('variant B: a key reads; creating and revoking refer to the dashboard', asy
   assert.match((await adit('workspace')).stdout, /e\.g\. my-app\.acme\.localhost/)
   assert.match((await adit('usage')).stdout, /Requests +0\n/)
   assert.equal(parse(await adit('keys', 'list', '--json')).length, 1)
-  for (const words of [
+  for (const args of [
     ['keys', 'create', '--label', 'ci'],
     ['keys', 'revoke', server.key.id, '--yes'],
   ]) {
-    const { code, stdout, stderr } = await adit(...words)
+    const { code, stdout, stderr } = await adit(...args)
     assert.deepEqual([code, stdout], [1, ''])
     assert.match(stderr, /does not let API keys (create|revoke) keys \(API variant B.*dashboard: http/)
   }
 })
 
-test('login saves a key that works, readable by its owner only; flags take precedence over the environment, that over profiles', async (t) => {
+test('login saves a key with owner-only access; precedence: flags, environment, profiles', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const other = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'other.example' } })
   const { own, profiles } = createUser(t)
-  const adit = (words: string[], env = {}, input?: string) => run(t, words, { ...own, ...env }, input)
+  const adit = (args: string[], env = {}, input?: string) => run(t, args, { ...own, ...env }, input)
 
   const signedOut = await adit(['workspace'])
   assert.equal(signedOut.code, 4)
@@ -125,7 +125,7 @@ test('login saves a key that works, readable by its owner only; flags take prece
   assert.equal((await adit(['workspace'])).code, 0)
 
   await adit(['login', '--url', other.url, '--profile', 'other'], {}, other.key.token)
-  const baseOf = async (words: string[], env = {}) => parse(await adit([...words, '--json'], env)).tunnelBase
+  const baseOf = async (args: string[], env = {}) => parse(await adit([...args, '--json'], env)).tunnelBase
   assert.equal(await baseOf(['workspace']), 'acme.other.example', 'login makes its profile current')
   assert.equal(await baseOf(['workspace', '--profile', 'default']), 'acme.localhost')
   const environment = { ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
@@ -139,13 +139,13 @@ test('login saves a key that works, readable by its owner only; flags take prece
   await adit(['profiles', 'use', 'default'])
   assert.equal(await baseOf(['workspace']), 'acme.localhost')
 
-  for (const [words, env] of [
+  for (const [args, env] of [
     [['workspace', '--url', other.url], {}],
     [['workspace', '--url', `${server.url}/another/tenant`], {}],
     [['workspace'], { ADIT_URL: other.url }],
     [['workspace', '--profile', 'default', '--url', other.url], { ADIT_API_KEY: other.key.token }],
   ] as const) {
-    const misdirected = await adit([...words], env)
+    const misdirected = await adit([...args], env)
     assert.equal(misdirected.code, 2, 'a key is not sent to another server')
     assert.match(misdirected.stderr, /The API key of profile "default" is for/)
   }
@@ -221,10 +221,11 @@ test('concurrent logins are all saved', async (t) => {
   assert.deepEqual(Object.keys(JSON.parse(readFileSync(profiles, 'utf8')).profiles).sort(), names)
 })
 
-test('counts past 2^53 are exact as JSON, and control characters from a server do not reach the terminal', async (t) => {
+test('counts past 2^53 are exact as JSON, and control characters are stripped', async (t) => {
   const responses: Record<string, string> = {
     '/api/v1/usage?days=30':
-      '{"totalBytes":9007199254740993,"lastSeen":null,"series":[{"day":"2026-11-15T00:00:00.000Z","bytes":9007199254740993}]}',
+      '{"totalBytes":9007199254740993,"lastSeen":null,' +
+      '"series":[{"day":"2026-11-15T00:00:00.000Z","bytes":9007199254740993}]}',
     '/api/v1/workspace':
       '{"slug":"x","name":"\\u001b]0;title\\u0007\\u001b[2J\\u009b","provisioned":true,"tunnelBase":"x"}',
   }
@@ -268,9 +269,10 @@ test('completion covers every command and flag, and works in bash', async (t) =>
   assert.equal((await adit('completion', 'tcsh')).code, 2)
   const { stdout: script } = await adit('completion', 'bash')
   const complete = (line: string) => {
-    const words = line.split(' ')
-    const list = words.map((word) => `"${word}"`).join(' ')
-    const code = `${script}\nCOMP_WORDS=(${list}); COMP_CWORD=${words.length - 1}; _adit; echo "\${COMPREPLY[*]}"`
+    const args = line.split(' ')
+    const list = args.map((arg) => `"${arg}"`).join(' ')
+    const variables = `COMP_WORDS=(${list}); COMP_CWORD=${args.length - 1}`
+    const code = `${script}\n${variables}; _adit; echo "\${COMPREPLY[*]}"`
     return new Promise<string>((resolve) => {
       const child = spawn('bash', ['-c', code], { stdio: ['ignore', 'pipe', 'inherit'] })
       let out = ''

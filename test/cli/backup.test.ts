@@ -25,8 +25,8 @@ function setUp(t: Test) {
   const folder = createFolder(t)
   const path = join(folder, 'data', 'adit.db')
   const env = { ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_LOG_LEVEL: 'silent' }
-  const json = async (...words: string[]) => {
-    const { code, stdout, stderr } = await run(t, [...words, '--json'], env)
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run(t, [...args, '--json'], env)
     assert.equal(code, 0, stderr)
     return JSON.parse(stdout)
   }
@@ -51,7 +51,9 @@ async function stop(server: Awaited<ReturnType<typeof startServing>>): Promise<v
   assert.equal((await server.ended).code, 0)
 }
 
-/** As docs/operations/backup.md describes: SQLite's other files move with the old database, the secret stays. */
+/**
+ * As docs/operations/backup.md describes: SQLite's other files move with the old database, the secret stays.
+ */
 function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
   const old = join(folder, 'old')
   mkdirSync(old)
@@ -61,7 +63,7 @@ function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
   return join(old, 'adit.db')
 }
 
-test('a backup made while a server writes has everything acknowledged before, and is consistent', async (t) => {
+test('a backup during writes is consistent, with everything acknowledged before', async (t) => {
   const place = setUp(t)
   const server = await startServing(t, place.env)
   const call = caller(server.api, server.token as string)
@@ -102,7 +104,7 @@ test('a backup made while a server writes has everything acknowledged before, an
   )
 })
 
-test('a restored backup is complete, its keys work, and edges are told to clear their caches', async (t) => {
+test('a restored backup is complete, its keys work, and edges clear their caches', async (t) => {
   const place = setUp(t)
   const first = await startServing(t, { ...place.env, ADIT_SECRET: '' })
   const key = first.token as string
@@ -149,14 +151,14 @@ test('a restored backup is complete, its keys work, and edges are told to clear 
   assert.match(await stream.next(/\n\n.*\n\n/s), /^event: reset\n/)
 })
 
-test('revocations after a backup are lost in it, until the script of docs/operations/backup.md repeats exactly them', async (t) => {
+test('the script of docs/operations/backup.md repeats the revocations after a backup', async (t) => {
   if (spawnSync('jq', ['--version']).status !== 0) return t.skip('jq is not installed')
   const place = setUp(t)
   const first = await startServing(t, place.env)
   const call = caller(first.api, first.token as string)
   const createKey = async () => (await call('POST', '/tokens')).json
   const [leaked, earlier, kept] = [await createKey(), await createKey(), await createKey()]
-  const [lost, good] = [
+  const [lost, valid] = [
     await place.json('admin', 'edge', 'create', 'fra-1'),
     await place.json('admin', 'edge', 'create', 'fra-2'),
   ]
@@ -196,7 +198,7 @@ test('revocations after a backup are lost in it, until the script of docs/operat
     [kept, 200],
   ] as const)
     assert.equal((await caller(second.api, token)('GET', '/workspace')).status, status)
-  await (await openStream(second.url, good.token)).next(/id: /)
+  await (await openStream(second.url, valid.token)).next(/id: /)
 })
 
 /** The script of the document, with these databases, and the Node that runs the tests. */

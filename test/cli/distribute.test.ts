@@ -1,7 +1,7 @@
-// `adit admin distribute`: a real process on a real PostgreSQL, with a fake of the Citus extension, which npm does not
-// have. The fake has the same names and catalog, and rejects what Citus is documented to reject. It shows which calls are
-// made, in which order, and that they are not repeated. It moves no rows: it cannot show that Citus accepts the calls, or
-// that Adit's queries run on distributed tables.
+// `adit admin distribute`: a real process on a real PostgreSQL, with a fake of the Citus extension, which npm
+// does not have. The fake has the same names and catalog, and rejects what Citus is documented to reject. It
+// shows which calls are made, in which order, and that they are not repeated. It moves no rows: it cannot
+// show that Citus accepts the calls, or that Adit's queries run on distributed tables.
 import assert from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -62,17 +62,21 @@ create function create_distributed_table(
 declare next_group integer;
 begin
   insert into calls (call, transaction) values (
-    'distributed ' || table_name || ' by ' || distribution_column || ' with ' || colocate_with, pg_current_xact_id());
+    'distributed ' || table_name || ' by ' || distribution_column || ' with ' || colocate_with,
+    pg_current_xact_id());
   perform require_new(table_name);
-  if exists (select from pg_constraint where contype in ('p', 'u') and conrelid = table_name and not conkey @> array(
+  if exists (select from pg_constraint
+    where contype in ('p', 'u') and conrelid = table_name and not conkey @> array(
       select attnum from pg_attribute where attrelid = table_name and attname = distribution_column)) then
     raise 'cannot create constraint on "%"', table_name
-      using detail = 'Distributed relations cannot have UNIQUE or PRIMARY KEY constraints without the distribution column.';
+      using detail = 'Distributed relations cannot have UNIQUE or PRIMARY KEY constraints '
+        || 'without the distribution column.';
   end if;
   if colocate_with = 'none' then
     select coalesce(max(colocationid), 1) + 1 into next_group from pg_dist_partition;
   else
-    select colocationid into strict next_group from pg_dist_partition where logicalrelid = colocate_with::regclass;
+    select colocationid into strict next_group from pg_dist_partition
+    where logicalrelid = colocate_with::regclass;
   end if;
   insert into pg_dist_partition values (table_name, distribution_column, next_group, 's');
 end $$;
@@ -91,7 +95,7 @@ async function openClient(t: Test, url: string): Promise<pg.Client> {
   return client
 }
 
-/** A PostgreSQL of its own, into whose copied files the stand-in is put. */
+/** A separate PostgreSQL with the fake extension in its copied files. */
 async function createFakeCitus(t: Test) {
   const cluster = await createCluster(['fsync=off'])
   atEnd(t, () => cluster.remove())
@@ -128,7 +132,7 @@ test('every table of the schema is placed, after the tables that it references, 
     assert.ok(listed.indexOf(referred) < listed.indexOf(referring), `${referred} before ${referring}`)
 })
 
-test('with the extension (a fake) usage is sharded by workspace, all else is a reference table, and repeating it changes nothing', async (t) => {
+test('usage is sharded by workspace, other tables are reference tables, idempotently (fake)', async (t) => {
   const { client, env, distribute, calls } = await createFakeCitus(t)
   await client.query('create extension citus')
   const first = await distribute()
@@ -154,7 +158,7 @@ test('with the extension (a fake) usage is sharded by workspace, all else is a r
   const again = await distribute()
   assert.ok(again.every(({ changed }) => !changed))
   assert.equal((await calls()).length, made.length)
-  // As if a migration had just made them. Citus takes note of one that refers to a reference table.
+  // As after a migration that creates them. Citus records a table that references a reference table.
   await client.query("delete from pg_dist_partition where logicalrelid = 'edges'::regclass")
   await client.query(
     "update pg_dist_partition set repmodel = 's', colocationid = 0 where logicalrelid = 'links'::regclass",
@@ -170,7 +174,7 @@ test('with the extension (a fake) usage is sharded by workspace, all else is a r
   assert.match(stdout, /^workspaces +reference table +no$/m)
 })
 
-test('an error of the extension (a fake) is reported with its hint, and tables placed before it stay placed', async (t) => {
+test('an error of the extension is reported with its hint, and earlier tables stay (fake)', async (t) => {
   const { client, env, distribute } = await createFakeCitus(t)
   const rejected = async () => {
     const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], env)
@@ -200,7 +204,7 @@ test('an error of the extension (a fake) is reported with its hint, and tables p
 test('without the extension, and on SQLite, the error is one line', async (t) => {
   const postgres = await createDatabase(t, 'postgres')
   const file = join(createFolder(t), 'data', 'adit.db')
-  for (const [database, words] of [
+  for (const [database, message] of [
     [
       postgres,
       /^adit: The citus extension is not available on this PostgreSQL server\. Install it on every machine\.\n$/,
@@ -209,7 +213,7 @@ test('without the extension, and on SQLite, the error is one line', async (t) =>
   ] as const) {
     const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], { ADIT_DATABASE_URL: database })
     assert.deepEqual([code, stdout], [1, ''])
-    assert.match(stderr, words)
+    assert.match(stderr, message)
   }
   assert.ok(!existsSync(file), 'a database was created')
 })

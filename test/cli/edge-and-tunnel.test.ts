@@ -18,8 +18,8 @@ test('a tunnel target is a port, host:port or http://host:port; others are usage
     [`127.0.0.1:${local.port}`, `http://127.0.0.1:${local.port}`],
   ] as const) {
     const tunnel = startProcess(t, ['tunnel', target], env)
-    await tunnel.says(new RegExp(`^Forwarding to ${url}\\. Press Ctrl-C to stop\\.$`, 'm'), 'stderr')
-    const [publicUrl] = await tunnel.says(/^http:\/\/\S+$/m)
+    await tunnel.waitFor(new RegExp(`^Forwarding to ${url}\\. Press Ctrl-C to stop\\.$`, 'm'), 'stderr')
+    const [publicUrl] = await tunnel.waitFor(/^http:\/\/\S+$/m)
     // The local server listens on one of the addresses of localhost.
     const { status } = await fetchHost(edge, new URL(publicUrl).host)
     assert.ok(status === 200 || target.startsWith('127'), `${target}: ${status}`)
@@ -43,7 +43,7 @@ test('a tunnel target is a port, host:port or http://host:port; others are usage
   }
 })
 
-test('an edge whose control plane is unreachable says that it retries, and is ready once it responds', async (t) => {
+test('an edge retries an unreachable control plane, and is ready once it responds', async (t) => {
   const plane = await startPlane(t)
   const credential = await plane.admin('edge', 'create', 'edge-1')
   plane.child.kill('SIGTERM')
@@ -55,17 +55,17 @@ test('an edge whose control plane is unreachable says that it retries, and is re
     ADIT_EDGE_FOLDER: join(createFolder(t), 'edge'),
   }
   const edge = startProcess(t, ['edge'], env)
-  await edge.says(
+  await edge.waitFor(
     /^Not ready: the control plane cannot be reached\. .*\nEdge listening on http\S+; it retries/m,
   )
   const asJson = startProcess(t, ['edge', '--json'], {
     ...env,
     ADIT_EDGE_FOLDER: join(createFolder(t), 'edge'),
   })
-  const [line] = await asJson.says(/^\{.*\}$/m)
+  const [line] = await asJson.waitFor(/^\{.*\}$/m)
   assert.equal(JSON.parse(line).controlPlane, 'unreachable')
   await plane.restart()
-  await edge.says(/"msg":"ready: keys verified by http\S+"/, 'stderr')
+  await edge.waitFor(/"msg":"ready: keys verified by http\S+"/, 'stderr')
   edge.child.kill('SIGTERM')
   const { stdout, stderr } = await edge.ended
   assert.ok(!stdout.includes('keys verified by'), 'success was announced')
@@ -73,7 +73,7 @@ test('an edge whose control plane is unreachable says that it retries, and is re
   assert.ok(!stderr.includes('unreachable'), stderr)
 
   const ready = startProcess(t, ['edge'], { ...env, ADIT_EDGE_FOLDER: join(createFolder(t), 'edge') })
-  const [, url = '', port = ''] = await ready.says(
+  const [, url = '', port = ''] = await ready.waitFor(
     /^Edge listening on (http\S+:(\d+)); keys verified by http\S+\n\n {2}Open a tunnel {2}adit tunnel 3000 --edge \1$/m,
   )
   assert.ok(url && Number(port) > 0)
@@ -87,7 +87,9 @@ test('an edge name can be used once, until its edge is revoked', async (t) => {
   assert.equal(again.code, 1)
   assert.deepEqual(JSON.parse(again.stderr), {
     error: 'conflict',
-    message: `An edge named "fra-1" already exists. Choose another name, or revoke it first: adit admin edge revoke ${id}`,
+    message:
+      'An edge named "fra-1" already exists. Choose another name, or revoke it first: ' +
+      `adit admin edge revoke ${id}`,
   })
   const unconfirmed = await run(t, ['admin', 'edge', 'revoke', id], env)
   assert.equal(unconfirmed.code, 2)
@@ -100,13 +102,13 @@ test('creating a workspace prints the commands for what it lacks, and they work 
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   const { stderr } = await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   assert.match(stderr, /^It has no API key and no owner yet, and edges reject its tunnels/)
-  const printed = [...stderr.matchAll(/^ {2}adit (.*)$/gm)].map(([, words = '']) => words)
+  const printed = [...stderr.matchAll(/^ {2}adit (.*)$/gm)].map(([, line = '']) => line)
   assert.deepEqual(printed, [
     'admin key create --workspace acme',
     'admin user create you@example.com --workspace acme --role owner',
     'admin workspace provision acme',
   ])
-  for (const words of printed) assert.equal((await run(t, words.split(' '), env)).code, 0, words)
+  for (const line of printed) assert.equal((await run(t, line.split(' '), env)).code, 0, line)
   const provisioned = await run(t, ['admin', 'workspace', 'create', 'beta', '--provisioned'], env)
   assert.ok(!provisioned.stderr.includes('provision beta'))
 })
@@ -126,12 +128,12 @@ for (const [engine, message] of [
       await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     }
     const server = startProcess(t, ['serve'], env)
-    await server.says(/same ADIT_DATABASE_URL as this server/)
+    await server.waitFor(/same ADIT_DATABASE_URL as this server/)
     server.child.kill('SIGTERM')
     const { stdout } = await server.ended
     assert.match(stdout, new RegExp(`^\\nAdit [\\d.]+ listening on http://127.0.0.1:${env.ADIT_PORT}\\n`))
     assert.match(stdout, message)
-    const printed = [...stdout.matchAll(/^ {2}adit (.*)$/gm)].map(([, words = '']) => words)
+    const printed = [...stdout.matchAll(/^ {2}adit (.*)$/gm)].map(([, line = '']) => line)
     assert.ok(printed.length >= 2)
-    for (const words of printed) assert.equal((await run(t, words.split(' '), env)).code, 0, words)
+    for (const line of printed) assert.equal((await run(t, line.split(' '), env)).code, 0, line)
   })

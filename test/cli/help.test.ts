@@ -13,8 +13,8 @@ const assertFits = (text: string) => {
 }
 
 test('adit --help lists every command in its group, each on one line of at most 80 columns', async (t) => {
-  for (const words of [[], ['--help'], ['-h'], ['help']]) {
-    const { code, stdout, stderr } = await run(t, words, {})
+  for (const args of [[], ['--help'], ['-h'], ['help']]) {
+    const { code, stdout, stderr } = await run(t, args, {})
     assert.deepEqual([code, stderr], [0, ''])
     assertFits(stdout)
     const sections = new Map(
@@ -31,7 +31,7 @@ test('adit --help lists every command in its group, each on one line of at most 
   }
 })
 
-test('the help of a command has its arguments, flags and environment variables, and fits 80 columns', async (t) => {
+test('the help of a command has its arguments, flags and variables, in 80 columns', async (t) => {
   for (const { name, options = {}, arguments: names = [], environment = {} } of commands) {
     const { code, stdout } = await run(t, [...name.split(' '), '--help'], {})
     assert.equal(code, 0)
@@ -44,11 +44,11 @@ test('the help of a command has its arguments, flags and environment variables, 
 })
 
 test('the help of a group lists its commands with their arguments', async (t) => {
-  for (const words of [
+  for (const args of [
     ['admin', 'key', '--help'],
     ['help', 'admin', 'key'],
   ]) {
-    const { code, stdout } = await run(t, words, {})
+    const { code, stdout } = await run(t, args, {})
     assert.equal(code, 0)
     assertFits(stdout)
     assert.match(stdout, /^Usage: adit admin key <command>/)

@@ -24,18 +24,18 @@ for (const engine of engines) {
     const ids = [server.key.id, ...revoked]
     const operator = environmentOf(server)
     const user = { ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
-    for (const [words, env] of [
+    for (const [args, env] of [
       [['admin', 'key', 'list'], operator],
       [['admin', 'key', 'list', '--workspace', 'acme'], operator],
       [['keys', 'list'], user],
     ] as const) {
-      const json = await run(t, [...words, '--json'], env)
+      const json = await run(t, [...args, '--json'], env)
       assert.deepEqual(
         JSON.parse(json.stdout).map(({ id }: { id: string }) => id),
         ids,
         json.stderr,
       )
-      const { stdout } = await run(t, [...words], env)
+      const { stdout } = await run(t, [...args], env)
       assert.match(stdout, /^ID +(WORKSPACE +)?LABEL +CREATED +LAST USED +STATE\n/)
       assert.deepEqual(
         linesOf(stdout).map((line) => line.split(' ', 1)[0]),
@@ -79,7 +79,7 @@ for (const engine of engines) {
       await db.insertInto('members').values(members).execute()
     })
     const env = environmentOf(server)
-    const listed = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    const listed = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
     assert.deepEqual(
       (await listed('admin', 'workspace', 'list')).map(({ slug }: { slug: string }) => slug),
       ['acme', ...workspaces.map(({ slug }) => slug)],

@@ -26,12 +26,12 @@ terminalTest('login asks again after a wrong URL or key, and does not show the k
   const { home, profiles } = homeOf(t)
   const login = atTerminal(t, ['login'], home)
   const prompt = 'Server [http://127.0.0.1:8080]: '
-  await login.answer(prompt, 'ftp://nowhere\r')
-  await login.answer(prompt, `127.0.0.1:${await freePort()}\r`)
+  await login.reply(prompt, 'ftp://nowhere\r')
+  await login.reply(prompt, `127.0.0.1:${await freePort()}\r`)
   // host:port; on loopback without TLS.
-  await login.answer(prompt, `${new URL(server.url).host}\r`)
-  await login.answer('API key (not shown): ', 'wrong\r')
-  await login.answer('API key (not shown): ', `${server.key.token}\r`)
+  await login.reply(prompt, `${new URL(server.url).host}\r`)
+  await login.reply('API key (not shown): ', 'wrong\r')
+  await login.reply('API key (not shown): ', `${server.key.token}\r`)
   assert.equal(await login.ended, 0)
   const output = login.output()
   assert.match(output, /Invalid URL of the server/)
@@ -43,13 +43,13 @@ terminalTest('login asks again after a wrong URL or key, and does not show the k
 })
 
 terminalTest(
-  'login with --profile says that the current profile changed, and how to switch back',
+  'login with --profile prints that the current profile changed, and how to switch back',
   async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     const { home, profiles } = homeOf(t)
     for (const profile of ['one', 'two']) {
       const login = atTerminal(t, ['login', '--url', server.url, '--profile', profile], home)
-      await login.answer('API key (not shown): ', `${server.key.token}\r`)
+      await login.reply('API key (not shown): ', `${server.key.token}\r`)
       assert.equal(await login.ended, 0)
       assert.match(login.output(), new RegExp(`Saved as profile "${profile}", which is now the current`))
       assert.equal(
@@ -72,12 +72,12 @@ terminalTest('revoking a key asks first; anything but yes cancels', async (t) =>
     ['\u0003', /Canceled\./],
   ] as const) {
     const command = atTerminal(t, ['keys', 'revoke', id], env)
-    await command.answer(question, typed)
+    await command.reply(question, typed)
     assert.equal(await command.ended, 1)
     assert.match(command.output(), message)
   }
   const command = atTerminal(t, ['keys', 'revoke', id], env)
-  await command.answer(question, 'y\r')
+  await command.reply(question, 'y\r')
   assert.equal(await command.ended, 0)
   assert.match(command.output(), new RegExp(`Revoked ${id}`))
   assert.ok(!command.output().includes('Warning'), 'it warned about another key')
@@ -88,12 +88,12 @@ terminalTest('revoking the key that the command itself uses warns first', async 
   const env = { ...homeOf(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
   const warning = /Warning:\S* this command itself uses that key \(ADIT_API_KEY\)/
   const only = atTerminal(t, ['keys', 'revoke', server.key.id], env)
-  await only.answer('[y/N] ', '\r')
+  await only.reply('[y/N] ', '\r')
   await only.ended
   assert.match(only.output(), warning)
   await server.post('/tokens', { label: 'another' })
   const one = atTerminal(t, ['keys', 'revoke', server.key.id], env)
-  await one.answer('[y/N] ', 'y\r')
+  await one.reply('[y/N] ', 'y\r')
   assert.equal(await one.ended, 0)
   assert.match(one.output(), warning)
 })
@@ -109,7 +109,7 @@ terminalTest('the operator is warned before the last key of a workspace is revok
     ['yes\r', 0],
   ] as const) {
     const command = atTerminal(t, ['admin', 'key', 'revoke', id], env)
-    await command.answer('Continue? [y/N] ', typed)
+    await command.reply('Continue? [y/N] ', typed)
     assert.equal(await command.ended, code)
     assert.ok(command.output().includes(`${id} is the last active API key of workspace "acme".`))
   }
@@ -148,13 +148,13 @@ terminalTest('color is used on a terminal, unless NO_COLOR or TERM=dumb is set',
     [{ NO_COLOR: '1' }, false],
     [{ TERM: 'dumb' }, false],
   ] as const)
-    for (const words of [['keys', 'list'], ['--help'], ['nope']]) {
-      const command = atTerminal(t, words, { ...env, ...more })
+    for (const args of [['keys', 'list'], ['--help'], ['nope']]) {
+      const command = atTerminal(t, args, { ...env, ...more })
       await command.ended
-      assert.equal(command.output().includes(ESCAPE), hasColor, `${words} ${JSON.stringify(more)}`)
+      assert.equal(command.output().includes(ESCAPE), hasColor, `${args} ${JSON.stringify(more)}`)
     }
-  for (const words of [['keys', 'list'], ['--help'], ['nope']]) {
-    const { stdout, stderr } = await run(t, words, env)
-    assert.ok(!`${stdout}${stderr}`.includes(ESCAPE), `${words} in a pipe`)
+  for (const args of [['keys', 'list'], ['--help'], ['nope']]) {
+    const { stdout, stderr } = await run(t, args, env)
+    assert.ok(!`${stdout}${stderr}`.includes(ESCAPE), `${args} in a pipe`)
   }
 })

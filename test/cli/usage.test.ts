@@ -12,7 +12,7 @@ import { root, run, startProcess } from '../support/process.ts'
 test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-  const cases: [words: string[], message: RegExp][] = [
+  const cases: [args: string[], message: RegExp][] = [
     [['nope'], /Unknown command "nope"\. Run `adit --help` for a list of commands\.$/m],
     [['kyes', 'list'], /Unknown command "kyes list"\. Did you mean `adit keys list`\?$/m],
     [['admin', 'user', 'delete', 'x'], /Unknown command "admin user delete x"/],
@@ -39,13 +39,13 @@ test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (
     [['admin', 'key', 'create', '--workspace', 'acme', '--label', 'x'.repeat(81)], /label/],
     [['admin', 'edge', 'create', ''], /name/],
   ]
-  for (const [words, message] of cases) {
-    const plain = await run(t, words, env)
-    assert.equal(plain.code, 2, words.join(' '))
+  for (const [args, message] of cases) {
+    const plain = await run(t, args, env)
+    assert.equal(plain.code, 2, args.join(' '))
     assert.equal(plain.stdout, '')
     assert.match(plain.stderr, /^adit: /)
     assert.match(plain.stderr, message)
-    const json = await run(t, [...words, '--json'], env)
+    const json = await run(t, [...args, '--json'], env)
     assert.equal(json.code, 2)
     assert.equal(json.stdout, '')
     assert.deepEqual(Object.keys(JSON.parse(json.stderr)), ['error', 'message'])
@@ -55,7 +55,7 @@ test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (
 test('a missing or existing object is exit 1, and the error names it', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-  const cases: [words: string[], message: RegExp][] = [
+  const cases: [args: string[], message: RegExp][] = [
     [['admin', 'workspace', 'create', 'acme'], /Workspace "acme" already exists/],
     [['admin', 'key', 'create', '--workspace', 'none'], /There is no workspace "none"/],
     [['admin', 'key', 'list', '--workspace', 'none'], /There is no workspace "none"/],
@@ -64,9 +64,9 @@ test('a missing or existing object is exit 1, and the error names it', async (t)
     [['admin', 'key', 'revoke', 'tok_none'], /There is no active key tok_none/],
     [['admin', 'edge', 'revoke', 'edge_none'], /There is no active edge edge_none/],
   ]
-  for (const [words, message] of cases) {
-    const { code, stderr, stdout } = await run(t, words, env)
-    assert.equal(code, 1, words.join(' '))
+  for (const [args, message] of cases) {
+    const { code, stderr, stdout } = await run(t, args, env)
+    assert.equal(code, 1, args.join(' '))
     assert.equal(stdout, '')
     assert.match(stderr, message)
   }
@@ -101,7 +101,7 @@ test('all configuration errors are reported together, without the password in a 
   )
 })
 
-test('PostgreSQL requires a secret, and the error says how to generate one', async (t) => {
+test('PostgreSQL requires a secret, and the error names a command that generates one', async (t) => {
   const { code, stderr } = await run(t, ['serve'], { ADIT_DATABASE_URL: 'postgres://127.0.0.1:1/adit' })
   assert.equal(code, 2)
   assert.match(stderr, /^adit: ADIT_SECRET must be set with PostgreSQL.+openssl rand -base64 32\n$/)
@@ -152,23 +152,24 @@ test('a database that does not exist on PostgreSQL is reported immediately, with
 test('an unknown ADIT_ variable is logged', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_PROT: '80', ADIT_PORT: '0' }
   const serving = startProcess(t, ['serve'], env)
-  await serving.says(/"unknown":\["ADIT_PROT"\],"msg":"unknown ADIT_ variables ignored"/, 'stderr')
+  await serving.waitFor(/"unknown":\["ADIT_PROT"\],"msg":"unknown ADIT_ variables ignored"/, 'stderr')
 })
 
 test('admin commands do not create a database: the path may be mistyped', async (t) => {
   const path = join(createFolder(t), 'mistyped', 'adit.db')
   const env = { ADIT_DATABASE_URL: `sqlite:${path}` }
-  for (const words of [
+  for (const args of [
     ['admin', 'workspace', 'list'],
     ['admin', 'workspace', 'create', 'acme'],
     ['admin', 'edge', 'create', 'edge-1'],
     ['admin', 'nodes'],
   ]) {
-    const { code, stdout, stderr } = await run(t, words, env)
-    assert.deepEqual([code, stdout], [1, ''], words.join(' '))
+    const { code, stdout, stderr } = await run(t, args, env)
+    assert.deepEqual([code, stdout], [1, ''], args.join(' '))
     assert.equal(
       stderr,
-      `adit: No database at ${path}. Check ADIT_DATABASE_URL; \`adit serve\` or \`adit admin migrate\` creates one.\n`,
+      `adit: No database at ${path}. Check ADIT_DATABASE_URL; ` +
+        '`adit serve` or `adit admin migrate` creates one.\n',
     )
     assert.ok(!existsSync(dirname(path)))
   }
@@ -178,13 +179,13 @@ test('admin commands do not create a database: the path may be mistyped', async 
   assert.equal((await run(t, ['admin', 'workspace', 'list'], env)).code, 0)
 })
 
-test('--json may stand anywhere', async (t) => {
+test('--json is accepted at any position', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
-  for (const words of [
+  for (const args of [
     ['--json', 'admin', 'workspace', 'list'],
     ['admin', '--json', 'workspace', 'list'],
   ])
-    assert.deepEqual(JSON.parse((await run(t, words, env)).stdout), [])
+    assert.deepEqual(JSON.parse((await run(t, args, env)).stdout), [])
 })
 
 test('a closed output pipe is not an error', async (t) => {
@@ -205,7 +206,8 @@ test('"npx adit" works in a clone', () => {
 })
 
 test('on an old Node the error is one line', () => {
-  const script = `Object.defineProperty(process.versions, 'node', { value: '20.1.0' }); import('${join(root, 'bin/adit.js')}')`
+  const setVersion = "Object.defineProperty(process.versions, 'node', { value: '20.1.0' })"
+  const script = `${setVersion}; import('${join(root, 'bin/adit.js')}')`
   const { status, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' })
   assert.equal(status, 1)
   assert.match(stderr, /^adit needs Node 24 or later, but this is v[\d.]+\. .*\n$/)

@@ -8,8 +8,8 @@ import { openBrowser, PASSWORD, signIn } from '../support/users.ts'
 for (const engine of engines)
   test(`${engine}: users are invited, listed, reset, disabled and enabled`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
-    const adit = (...words: string[]) => run(t, ['admin', ...words], env)
-    const json = async (...words: string[]) => JSON.parse((await adit(...words, '--json')).stdout)
+    const adit = (...args: string[]) => run(t, ['admin', ...args], env)
+    const json = async (...args: string[]) => JSON.parse((await adit(...args, '--json')).stdout)
     await adit('workspace', 'create', 'acme')
     const made = await adit('user', 'create', 'Ann@Example.com', '--workspace', 'acme', '--role', 'owner')
     assert.match(made.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'only the link')
@@ -22,8 +22,8 @@ for (const engine of engines)
     assert.deepEqual(Object.keys(invited), ['email', 'workspace', 'role', 'link', 'expiresAt'])
 
     const configured = { ...env, ADIT_BASE_URL: 'https://adit.example.com' }
-    const words = ['admin', 'user', 'create', 'bob@example.com', '--workspace', 'acme', '--role', 'member']
-    const forBob = await run(t, words, configured)
+    const args = ['admin', 'user', 'create', 'bob@example.com', '--workspace', 'acme', '--role', 'member']
+    const forBob = await run(t, args, configured)
     assert.match(forBob.stdout, /^https:\/\/adit\.example\.com\/link#/)
     assert.ok(!forBob.stderr.includes('ADIT_BASE_URL'))
 
@@ -68,7 +68,7 @@ for (const engine of engines)
     ])
       assert.ok(acts.includes(action), action)
 
-    const cases: [words: string[], code: number, says: RegExp][] = [
+    const cases: [args: string[], code: number, message: RegExp][] = [
       [
         ['user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'admin'],
         1,
@@ -92,9 +92,9 @@ for (const engine of engines)
       [['user', 'reset', 'x@example.com'], 1, /No user with the address/],
       [['user', 'revoke', 'x@example.com'], 1, /No user with the address/],
     ]
-    for (const [words, code, says] of cases) {
-      const ended = await adit(...words)
-      assert.deepEqual([ended.code, ended.stdout], [code, ''], words.join(' '))
-      assert.match(ended.stderr, says)
+    for (const [args, code, message] of cases) {
+      const ended = await adit(...args)
+      assert.deepEqual([ended.code, ended.stdout], [code, ''], args.join(' '))
+      assert.match(ended.stderr, message)
     }
   })

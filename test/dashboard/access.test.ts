@@ -4,15 +4,15 @@ import { test } from 'node:test'
 import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { type Operation, type Role, roles } from '../../src/contract/operation.ts'
 import { engines } from '../support/databases.ts'
-import { createJudge } from '../support/openapi.ts'
+import { createResponseValidator } from '../support/openapi.ts'
 import { addEdge, addWorkspace, serve } from '../support/server.ts'
 import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
 
 /** Valid bodies, so that only access decides the response. */
 const bodies: Record<string, object> = {
-  'sign-in.password': { email: 'nobody@example.com', password: PASSWORD },
+  'sign-in.password': { email: 'unknown@example.com', password: PASSWORD },
   'sign-in.code': { code: '000000' },
-  'sign-in.request-reset': { email: 'nobody@example.com' },
+  'sign-in.request-reset': { email: 'unknown@example.com' },
   'links.read': { link: 'x'.repeat(43) },
   'links.use': { link: 'x'.repeat(43) },
   'account.rename': { name: 'Same' },
@@ -21,7 +21,7 @@ const bodies: Record<string, object> = {
   'two-factor.confirm': { code: '000000' },
   'two-factor.disable': { password: 'wrong password' },
   'keys.create': { label: 'x' },
-  'invitations.create': { email: 'somebody@example.com', role: 'member' },
+  'invitations.create': { email: 'invited@example.com', role: 'member' },
   'members.set-role': { role: 'member' },
 }
 /** Skipped, because they would end the session of the test. */
@@ -34,9 +34,10 @@ for (const engine of engines)
     const server = await serve(t, { engine })
     await addWorkspace(server, 'elsewhere')
     const edge = await addEdge(server)
-    const judge = createJudge((await openBrowser(server.url).get('/openapi.json')).json)
+    const { json: document } = await openBrowser(server.url).get('/openapi.json')
+    const validateResponse = createResponseValidator(document)
     const people = {
-      nobody: openBrowser(server.url),
+      anonymous: openBrowser(server.url),
       'an owner of another workspace': (await addMember(server, 'Eve', 'owner', 'elsewhere')).browser,
       member: (await addMember(server, 'Mia', 'member')).browser,
       admin: (await addMember(server, 'Adam', 'admin')).browser,
@@ -45,23 +46,23 @@ for (const engine of engines)
     for (const [name, browser] of Object.entries(people))
       for (const operation of dashboardOperations as readonly Operation[]) {
         const { id, access, method } = operation
-        if (ending.has(id) && name !== 'nobody') continue
+        if (ending.has(id) && name !== 'anonymous') continue
         const path = operation.path.replace('{workspace}', 'acme').replace('{id}', 'usr_none')
-        const answer = await browser.call(method, path, method === 'POST' ? (bodies[id] ?? {}) : undefined)
-        const what = `${name}: ${id} → ${answer.status} ${answer.text}`
-        judge(operation.path, method, answer)
-        assert.equal(answer.headers.get('access-control-allow-origin'), null)
-        if (access === 'anyone' || access === 'browser') assert.notEqual(answer.status, 403, what)
-        else if (name === 'nobody') assert.equal(answer.status, 401, what)
+        const response = await browser.call(method, path, method === 'POST' ? (bodies[id] ?? {}) : undefined)
+        const what = `${name}: ${id} → ${response.status} ${response.text}`
+        validateResponse(operation.path, method, response)
+        assert.equal(response.headers.get('access-control-allow-origin'), null)
+        if (access === 'anyone' || access === 'browser') assert.notEqual(response.status, 403, what)
+        else if (name === 'anonymous') assert.equal(response.status, 401, what)
         else if (isRole(access) && !(name in { member: 1, admin: 1, owner: 1 }))
-          assert.deepEqual([answer.status, answer.text], [404, '{"error":"not_found"}'], what)
+          assert.deepEqual([response.status, response.text], [404, '{"error":"not_found"}'], what)
         else if (isRole(access)) {
           const allowed = roles.indexOf(name as Role) >= roles.indexOf(access)
-          assert.equal(answer.status === 403, !allowed, what)
-          assert.notEqual(answer.status, 401, what)
-        } else assert.notEqual(answer.status, 401, what)
-        // Neither a key nor an edge's credential opens anything here.
-        if (name === 'nobody' && access !== 'anyone' && access !== 'browser')
+          assert.equal(response.status === 403, !allowed, what)
+          assert.notEqual(response.status, 401, what)
+        } else assert.notEqual(response.status, 401, what)
+        // Neither an API key nor an edge credential is accepted here.
+        if (name === 'anonymous' && access !== 'anyone' && access !== 'browser')
           for (const token of [server.key.token, edge.token]) {
             const headers = { authorization: `Bearer ${token}` }
             assert.equal(

@@ -36,7 +36,7 @@ const invite = async (server: TestServer, person: { email: string; post: TestBro
 }
 
 for (const engine of engines) {
-  test(`${engine}: signing in and out is in the log of each workspace, with method and IP address`, async (t) => {
+  test(`${engine}: sign-in and sign-out are in the log of each workspace, with IP address`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     await invite(server, ann)
@@ -82,7 +82,7 @@ for (const engine of engines) {
     )
     assert.ok(!JSON.stringify(await logOf(ann)).includes('a guess'))
     const rows = await server.services.store.db.selectFrom('audit_log').select('id').execute()
-    assert.equal((await signIn(openBrowser(server.url), 'nobody@example.com', 'a guess')).status, 401)
+    assert.equal((await signIn(openBrowser(server.url), 'unknown@example.com', 'a guess')).status, 401)
     // Past the limit of attempts.
     now += 16 * 60_000
     await setDisabled(server.services, operator, ann.email, true)
@@ -93,7 +93,7 @@ for (const engine of engines) {
     await until('recorded', async () => failuresIn(await logOf(again)).length === 3)
     assert.equal(failuresIn(await logOf(again))[0]?.detail, 'disabled')
     const later = await server.services.store.db.selectFrom('audit_log').select('id').execute()
-    assert.equal(later.length - rows.length, 4, 'an unknown address leaves nothing')
+    assert.equal(later.length - rows.length, 4, 'an unknown address is not logged')
   })
 
   test(`${engine}: two-factor authentication, passwords and sessions are in the log`, async (t) => {
@@ -161,14 +161,14 @@ for (const engine of engines) {
       ])
   })
 
-  test(`${engine}: single sign-on is in the log, and so is a rejected one of an existing account`, async (t) => {
+  test(`${engine}: single sign-on is in the log, also if it is rejected`, async (t) => {
     const provider = await startHostileProvider(t)
     const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
     const server = await serve(t, { engine, env })
     const ann = await addMember(server, 'Ann', 'owner')
     await provider.signIn(openBrowser(server.url), 'ann', { claims: { email_verified: 'true' } })
     await provider.signIn(openBrowser(server.url), 'ann')
-    await provider.signIn(openBrowser(server.url), 'ann', { claims: { sub: 'somebody else' } })
+    await provider.signIn(openBrowser(server.url), 'ann', { claims: { sub: 'another user' } })
     await provider.signIn(openBrowser(server.url), 'mallory')
     assert.deepEqual(actsIn(await logOf(ann)).slice(0, 4), [
       'sign-in-failed sso-not-linked',
@@ -178,7 +178,7 @@ for (const engine of engines) {
     ])
   })
 
-  test(`${engine}: members see their own sign-in entries, admins and owners those of all members`, async (t) => {
+  test(`${engine}: members see their own sign-in entries, admins and owners all`, async (t) => {
     const server = await serve(t, { engine })
     const people = []
     for (const role of ['owner', 'admin', 'member'] as const) people.push(await addMember(server, role, role))
@@ -194,6 +194,6 @@ for (const engine of engines) {
     const created = async (browser: TestBrowser) =>
       (await logOf(browser)).find(({ action, actor }) => action === 'key.created' && actor.name === 'owner')
     assert.equal((await created(admin))?.address, '127.0.0.1')
-    assert.equal((await created(member))?.address, null, 'the acts of others, not their addresses')
+    assert.equal((await created(member))?.address, null, 'the actions of others, without their IP addresses')
   })
 }

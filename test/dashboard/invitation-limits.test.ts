@@ -9,8 +9,8 @@ import { addMember, openBrowser, signIn, type TestBrowser } from '../support/use
 const invite = (browser: TestBrowser, email: string, workspace = 'acme') =>
   browser.post(`/workspaces/${workspace}/invitations`, { email, role: 'member' })
 
-const statusesOf = async (answers: Promise<{ status: number }>[]) =>
-  Object.groupBy(await Promise.all(answers), ({ status }) => String(status))
+const statusesOf = async (responses: Promise<{ status: number }>[]) =>
+  Object.groupBy(await Promise.all(responses), ({ status }) => String(status))
 
 for (const engine of engines) {
   test(`${engine}: an inviter can send 50 invitations in 24 hours, also concurrently`, async (t) => {
@@ -20,14 +20,14 @@ for (const engine of engines) {
     const server = await serve(t, { engine, env, clock: () => now, hasCostlyPasswords: true })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
-    const answers = await statusesOf(
+    const responses = await statusesOf(
       Array.from({ length: 60 }, (_, index) => invite(ann.browser, `n${index}@example.com`)),
     )
-    assert.deepEqual([answers[201]?.length, answers[429]?.length], [50, 10])
-    const refused = await invite(ann.browser, 'one-more@example.com')
-    assert.deepEqual([refused.status, refused.json.error], [429, 'rate_limited'])
-    assert.match(refused.json.message, /You have sent 50 invitations in 24 hours.*Try again in 24 hours\./)
-    const retryAfter = Number(refused.headers.get('retry-after'))
+    assert.deepEqual([responses[201]?.length, responses[429]?.length], [50, 10])
+    const rejected = await invite(ann.browser, 'one-more@example.com')
+    assert.deepEqual([rejected.status, rejected.json.error], [429, 'rate_limited'])
+    assert.match(rejected.json.message, /You have sent 50 invitations in 24 hours.*Try again in 24 hours\./)
+    const retryAfter = Number(rejected.headers.get('retry-after'))
     assert.ok(retryAfter > 86_000 && retryAfter <= 86_400, String(retryAfter))
     assert.equal((await invite(bob.browser, 'of-bob@example.com')).status, 201, 'others may still invite')
 
@@ -45,10 +45,10 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
     const eve = await addMember(server, 'Eve', 'owner')
-    const answers = await statusesOf(
+    const responses = await statusesOf(
       Array.from({ length: 12 }, () => invite(ann.browser, 'victim@example.com')),
     )
-    assert.deepEqual([answers[201]?.length, answers[429]?.length], [3, 9])
+    assert.deepEqual([responses[201]?.length, responses[429]?.length], [3, 9])
     const again = await invite(bob.browser, 'Victim@Example.com')
     assert.equal(again.status, 429)
     assert.match(again.json.message, /This workspace has sent victim@example\.com 3 invitations in 24 hours/)
@@ -63,10 +63,10 @@ for (const engine of engines) {
     assert.equal(full.status, 429)
     assert.match(full.json.message, /This workspace has sent 100 invitations in 24 hours/)
     const { invitations } = (await ann.get('/workspaces/acme/people')).json
-    assert.equal(invitations.length, 98, 'a new one takes the place of the one before')
+    assert.equal(invitations.length, 98, 'a new invitation replaces the previous one')
   })
 
-  test(`${engine}: an address gets at most 20 invitations in 24 hours, and one workspace cannot use them up`, async (t) => {
+  test(`${engine}: an address gets 20 invitations in 24 hours, fewer from one workspace`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     for (let index = 0; index < 12; index++) await invite(ann.browser, 'victim@example.com')

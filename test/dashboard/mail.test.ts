@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { addMember, openBrowser, signIn } from '../support/users.ts'
 
 async function startMailServer(t: Test) {
-  const letters: { to: string; text: string }[] = []
+  const emails: { to: string; text: string }[] = []
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -21,7 +21,7 @@ async function startMailServer(t: Test) {
         text += chunk
       })
       stream.on('end', () => {
-        letters.push({
+        emails.push({
           to: session.envelope.rcptTo.map(({ address }) => address).join(),
           text: readable(text),
         })
@@ -33,7 +33,7 @@ async function startMailServer(t: Test) {
   await once(server.server, 'listening')
   atEnd(t, () => new Promise<void>((resolve) => server.close(resolve)))
   const { port } = server.server.address() as AddressInfo
-  return { letters, env: mailTo(port) }
+  return { emails, env: mailTo(port) }
 }
 
 const mailTo = (port: number) => ({
@@ -47,7 +47,7 @@ const readable = (text: string) => text.replaceAll('=\r\n', '').replaceAll('=3D'
 const linkIn = (text: string) => /\/link#([\w-]{43})/.exec(text)?.[1] as string
 
 test('an invitation is sent to its address only, and not shown in the response', async (t) => {
-  const { letters, env } = await startMailServer(t)
+  const { emails, env } = await startMailServer(t)
   const server = await serve(t, {
     engine: 'sqlite',
     env: { ...env, ADIT_BASE_URL: 'https://adit.example.com' },
@@ -58,14 +58,14 @@ test('an invitation is sent to its address only, and not shown in the response',
     role: 'member',
   })
   assert.deepEqual([status, json.link], [201, null])
-  const [letter] = letters
-  assert.equal(letter?.to, 'bob@example.com')
-  assert.match(letter?.text as string, /Subject: Invitation to a workspace on Adit\r\n/)
-  assert.match(letter?.text as string, /Workspace: Acme\r\nInvited by: Ann\r\n/)
-  assert.match(letter?.text as string, /https:\/\/adit\.example\.com\/link#/)
+  const [email] = emails
+  assert.equal(email?.to, 'bob@example.com')
+  assert.match(email?.text as string, /Subject: Invitation to a workspace on Adit\r\n/)
+  assert.match(email?.text as string, /Workspace: Acme\r\nInvited by: Ann\r\n/)
+  assert.match(email?.text as string, /https:\/\/adit\.example\.com\/link#/)
   const bob = openBrowser(server.url, 'https://adit.example.com')
   const used = await bob.post('/links/use', {
-    link: linkIn(letter?.text as string),
+    link: linkIn(email?.text as string),
     name: 'Bob',
     password: 'a good password of Bob',
   })
@@ -73,30 +73,26 @@ test('an invitation is sent to its address only, and not shown in the response',
 })
 
 test('a password is reset by mail; an unknown address gets the same response and no mail', async (t) => {
-  const { letters, env } = await startMailServer(t)
+  const { emails, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
   const { email } = await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url)
   assert.deepEqual((await browser.get('/sign-in')).json, { sso: null, resetByMail: true })
   const [known, unknown] = [
     await browser.post('/sign-in/forgotten', { email }),
-    await browser.post('/sign-in/forgotten', { email: 'nobody@example.com' }),
+    await browser.post('/sign-in/forgotten', { email: 'unknown@example.com' }),
   ]
   assert.deepEqual([known.status, known.text], [unknown.status, unknown.text])
-  await until('the letter', () => letters.length > 0)
+  await until('the mail', () => emails.length > 0)
   assert.deepEqual(
-    letters.map(({ to }) => to),
+    emails.map(({ to }) => to),
     [email],
   )
-  const link = linkIn(letters[0]?.text as string)
-  assert.equal((await browser.post('/links/use', { link, password: 'remembered this time' })).status, 200)
-  assert.equal((await signIn(openBrowser(server.url), email, 'remembered this time')).status, 200)
+  const link = linkIn(emails[0]?.text as string)
+  assert.equal((await browser.post('/links/use', { link, password: 'a new password of Ann' })).status, 200)
+  assert.equal((await signIn(openBrowser(server.url), email, 'a new password of Ann')).status, 200)
   for (let round = 0; round < 2; round++) await browser.post('/sign-in/forgotten', { email })
-  assert.equal(
-    (await browser.post('/sign-in/forgotten', { email })).status,
-    429,
-    'nobody is flooded with mail',
-  )
+  assert.equal((await browser.post('/sign-in/forgotten', { email })).status, 429, 'no further mail is sent')
 })
 
 test('without a mail server there is no reset by mail; an unreachable one is reported', async (t) => {
@@ -116,7 +112,7 @@ test('without a mail server there is no reset by mail; an unreachable one is rep
 })
 
 test('an invitation contains no sender text that mail programs turn into a link', async (t) => {
-  const { letters, env } = await startMailServer(t)
+  const { emails, env } = await startMailServer(t)
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addMember(server, 'Ann', 'owner')
   for (const [index, name] of [
@@ -131,13 +127,13 @@ test('an invitation contains no sender text that mail programs turn into a link'
   ].entries()) {
     assert.equal((await ann.post('/account/name', { name })).status, 200, name)
     await server.services.store.transaction((db) => db.updateTable('workspaces').set({ name }).execute())
-    letters.length = 0
+    emails.length = 0
     const invited = await ann.post('/workspaces/acme/invitations', {
       email: `bob${index}@example.com`,
       role: 'member',
     })
     assert.equal(invited.status, 201, invited.text)
-    const lines = letters[0]?.text.split('\r\n') ?? []
+    const lines = emails[0]?.text.split('\r\n') ?? []
     assert.ok(lines.includes('Subject: Invitation to a workspace on Adit'), name)
     assert.equal(lines.filter((line) => /^(Workspace|Invited by): \S/.test(line)).length, 2, name)
     for (const line of lines.filter((one) => /^(Workspace|Invited by): /.test(one)))
@@ -146,26 +142,26 @@ test('an invitation contains no sender text that mail programs turn into a link'
 })
 
 test('an address gets at most 5 reset links in 24 hours, across nodes and restarts', async (t) => {
-  const { letters, env } = await startMailServer(t)
+  const { emails, env } = await startMailServer(t)
   let now = Date.now()
   const server = await serve(t, { engine: 'sqlite', env, clock: () => now })
   const { email } = await addMember(server, 'Ann', 'owner')
-  const ask = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
+  const requestReset = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
   const links = () => server.services.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
   // The in-memory counters of a node expire after 15 minutes, and with a restart.
   for (let round = 1; round <= 5; round++) {
-    assert.equal((await ask()).status, 200)
-    await until('the letter', () => letters.length === round)
+    assert.equal((await requestReset()).status, 200)
+    await until('the mail', () => emails.length === round)
     now += 16 * 60_000
   }
-  assert.equal((await ask()).status, 200, 'the answer does not tell')
+  assert.equal((await requestReset()).status, 200, 'the response is the same')
   now += 16 * 60_000
-  assert.equal((await ask()).status, 200)
+  assert.equal((await requestReset()).status, 200)
   await openBrowser(server.url).get('/sign-in')
-  assert.deepEqual([letters.length, (await links().execute()).length], [5, 5])
-  const link = linkIn(letters.at(-1)?.text as string)
+  assert.deepEqual([emails.length, (await links().execute()).length], [5, 5])
+  const link = linkIn(emails.at(-1)?.text as string)
   assert.equal((await openBrowser(server.url).post('/links/read', { link })).status, 200, 'the last works')
   now += 24 * 60 * 60_000
-  await ask()
-  await until('the letter of the next day', () => letters.length === 6)
+  await requestReset()
+  await until('the mail of the next day', () => emails.length === 6)
 })

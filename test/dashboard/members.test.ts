@@ -39,18 +39,18 @@ for (const engine of engines) {
     const invite = (email: string) => ann.post('/workspaces/acme/invitations', { email, role: 'member' })
     const statuses = await Promise.all(['x@example.com', 'y@example.com', 'z@example.com'].map(invite))
     assert.deepEqual(statuses.map(({ status }) => status).sort(), [201, 409, 409])
-    const refused = statuses.find(({ status }) => status === 409)
+    const rejected = statuses.find(({ status }) => status === 409)
     assert.match(
-      refused?.json.message,
+      rejected?.json.message,
       /^The workspace has 1000 members and open invitations, which is the limit\. Remove/,
     )
-    assert.equal((await invite('guest-7@example.com')).status, 201, 'it takes the place of the one before')
+    assert.equal((await invite('guest-7@example.com')).status, 201, 'it replaces the previous one')
     await ann.remove('/workspaces/acme/invitations/lnk_8')
     assert.equal((await invite('w@example.com')).status, 201)
     assert.equal((await invite('v@example.com')).status, 409)
   })
 
-  test(`${engine}: an invitation works once, grants its role, and is no longer listed afterwards`, async (t) => {
+  test(`${engine}: an invitation works once, grants its role, and is then not listed`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const invited = await ann.post('/workspaces/acme/invitations', {
@@ -142,7 +142,7 @@ for (const engine of engines) {
     assert.equal(await read(old), 404)
   })
 
-  test(`${engine}: users with an account accept an invitation signed in, and an invitation cannot take over an account`, async (t) => {
+  test(`${engine}: an invitation to an existing account requires signing in to it`, async (t) => {
     const server = await serve(t, { engine })
     await addWorkspace(server, 'elsewhere')
     const bob = await addMember(server, 'Bob', 'member', 'elsewhere')
@@ -158,7 +158,7 @@ for (const engine of engines) {
     })
     assert.equal(theft.status, 401)
     assert.match(theft.json.message, /Sign in as bob@example\.com/)
-    assert.equal((await ann.post('/links/use', { link })).status, 401, 'nor can somebody else accept it')
+    assert.equal((await ann.post('/links/use', { link })).status, 401, 'another user cannot accept it')
     assert.equal((await signIn(openBrowser(server.url), bob.email, 'a password of theirs')).status, 401)
     assert.equal((await bob.post('/links/read', { link })).json.step, 'accept')
     assert.equal((await bob.post('/links/use', { link })).status, 200)
@@ -171,13 +171,13 @@ for (const engine of engines) {
     assert.equal(again.status, 409)
   })
 
-  test(`${engine}: an admin cannot change, remove or create an owner, and nobody can grant a higher role than their own`, async (t) => {
+  test(`${engine}: no member can change, remove or create a member with a higher role`, async (t) => {
     const server = await serve(t, { engine })
     const owner = await addMember(server, 'Olga', 'owner')
     const admin = await addMember(server, 'Adam', 'admin')
     const member = await addMember(server, 'Mia', 'member')
     const people = '/workspaces/acme/people'
-    for (const [answer, status] of [
+    for (const [response, status] of [
       [await admin.post(`${people}/${owner.id}`, { role: 'member' }), 403],
       [await admin.remove(`${people}/${owner.id}`), 403],
       [await admin.post(`${people}/${member.id}`, { role: 'owner' }), 403],
@@ -190,30 +190,30 @@ for (const engine of engines) {
       [await owner.post(`${people}/${admin.id}`, { role: 'member' }), 200],
       [await owner.remove(`${people}/${admin.id}`), 200],
     ] as const)
-      assert.equal(answer.status, status, answer.text)
+      assert.equal(response.status, status, response.text)
     const forOwner = await owner.post('/workspaces/acme/invitations', {
       email: 'x@example.com',
       role: 'owner',
     })
     assert.equal((await member.remove(`/workspaces/acme/invitations/${forOwner.json.id}`)).status, 403)
-    assert.equal((await admin.get('/workspaces/acme')).status, 404, 'whoever was removed is out at once')
+    assert.equal((await admin.get('/workspaces/acme')).status, 404, 'a removed member has no access')
   })
 
-  test(`${engine}: the last owner cannot leave, step down or be removed, not even by concurrent requests`, async (t) => {
+  test(`${engine}: the last owner cannot leave, step down or be removed, also concurrently`, async (t) => {
     const server = await serve(t, { engine })
     const [ann, bob] = [await addMember(server, 'Ann', 'owner'), await addMember(server, 'Bob', 'owner')]
     const leave = (person: typeof ann) => person.remove('/workspaces/acme/membership')
     const statuses = (await Promise.all([leave(ann), leave(bob)])).map(({ status }) => status)
     assert.deepEqual(statuses.sort(), [200, 409])
     const stays = (await ann.get('/workspaces/acme')).status === 200 ? ann : bob
-    const refused = await leave(stays)
-    assert.equal(refused.status, 409)
-    assert.match(refused.json.message, /Make another member an owner first/)
-    for (const answer of [
+    const rejected = await leave(stays)
+    assert.equal(rejected.status, 409)
+    assert.match(rejected.json.message, /Make another member an owner first/)
+    for (const response of [
       await stays.post(`/workspaces/acme/people/${stays.id}`, { role: 'member' }),
       await stays.remove(`/workspaces/acme/people/${stays.id}`),
     ])
-      assert.equal(answer.status, 409)
+      assert.equal(response.status, 409)
     const gone = await addMember(server, 'Carl', 'owner')
     await setDisabled(server.services, operator, gone.email, true)
     assert.equal((await leave(stays)).status, 409, 'a disabled owner does not count')
@@ -224,7 +224,7 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     const eve = await addMember(server, 'Eve', 'owner')
     const cookie = [...eve.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-    /** Sends the headers now, and the body when it is told to. */
+    /** Sends the headers now, and the body when the returned function is called. */
     const slow = (method: string, path: string, body: object) => {
       const text = JSON.stringify(body)
       const socket = connectRaw(server.url)
@@ -235,7 +235,7 @@ for (const engine of engines) {
       )
       return async () => {
         socket.write(text)
-        return Number(/^HTTP\/1\.1 (\d+)/.exec(await socket.answer)?.[1])
+        return Number(/^HTTP\/1\.1 (\d+)/.exec(await socket.response)?.[1])
       }
     }
     const setRoleOf = (role: 'member' | 'admin' | 'owner') =>
@@ -256,7 +256,7 @@ for (const engine of engines) {
     }
     const asAdmin = await begin()
     await setRoleOf('admin')
-    assert.deepEqual(await asAdmin(), [403, 403, 403, 201], 'an admin may make keys, and no more')
+    assert.deepEqual(await asAdmin(), [403, 403, 403, 201], 'an admin may only create keys')
     await setRoleOf('owner')
     const asMember = await begin()
     await setRoleOf('member')
@@ -276,7 +276,7 @@ for (const engine of engines) {
     assert.deepEqual(invitations, [])
   })
 
-  test(`${engine}: removing a member ends their invitations, and replacing an invitation requires the right to grant its role`, async (t) => {
+  test(`${engine}: removing a member ends their invitations; replacing one needs its role`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const eve = await addMember(server, 'Eve', 'owner')
@@ -297,7 +297,7 @@ for (const engine of engines) {
     assert.equal(
       (await eve.post('/links/read', { link })).status,
       404,
-      'nobody comes back by their own invitation',
+      'a removed member cannot return by their own invitation',
     )
   })
 
@@ -308,7 +308,7 @@ for (const engine of engines) {
       await linkFor(server, 'bob@example.com', 'member'),
       await linkFor(server, 'bob@example.com', 'owner', 'elsewhere'),
     ]
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       links.map((link, index) =>
         openBrowser(server.url).post('/links/use', {
           link,
@@ -317,7 +317,7 @@ for (const engine of engines) {
         }),
       ),
     )
-    assert.equal(answers.filter(({ status }) => status === 200).length, 1)
+    assert.equal(responses.filter(({ status }) => status === 200).length, 1)
     assert.equal((await server.services.store.db.selectFrom('users').select('id').execute()).length, 1)
   })
 
@@ -396,7 +396,7 @@ for (const engine of engines) {
     assert.equal(creators.get(nested.id), `key ${unlabeled.id}`, 'without a label, the id remains')
   })
 
-  test(`${engine}: the last owner who can sign in is marked, also in the response to a role change`, async (t) => {
+  test(`${engine}: the last owner who can sign in is marked, also after a role change`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
@@ -423,7 +423,7 @@ for (const engine of engines) {
     assert.equal(await edgeName(), null)
   })
 
-  test(`${engine}: keys and the audit log are paginated, newest first, without gaps or duplicates`, async (t) => {
+  test(`${engine}: keys and audit entries are paginated without gaps or duplicates`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     for (let index = 0; index < 7; index++) await ann.post('/workspaces/acme/keys', { label: `k${index}` })

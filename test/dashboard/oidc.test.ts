@@ -80,7 +80,7 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
     claims: { at_hash: atHash('at') },
     tokenResponse: { access_token: undefined },
   }),
-  'userinfo about somebody else': () => ({
+  'userinfo about another user': () => ({
     claims: { email: undefined, email_verified: undefined },
     userinfo: { sub: 'subject of mallory', email: 'ann@example.com', email_verified: true },
   }),
@@ -90,7 +90,7 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
   'an error of the token endpoint': () => ({
     onToken: (_request, response) => response.writeHead(400).end('{"error":"invalid_grant"}'),
   }),
-  'a token endpoint that never answers': () => ({ onToken: () => {} }),
+  'a token endpoint that never responds': () => ({ onToken: () => {} }),
   'a token response that is not JSON': () => ({ onToken: (_request, response) => response.end('<html>') }),
   'a token response of megabytes': () => ({ tokenResponse: { padding: 'x'.repeat(3_000_000) } }),
   'another state': () => ({ returned: { state: 'of another sign-in' } }),
@@ -101,13 +101,13 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
 test('a provider response that cannot be verified does not sign in', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
-  assert.equal(await provider.signIn(open(), 'ann'), '/', 'a good answer does')
+  assert.equal(await provider.signIn(open(), 'ann'), '/', 'a valid response signs in')
   for (const [what, behave] of Object.entries(hostile)) {
     const browser = open()
     assert.equal(await provider.signIn(browser, 'ann', await behave(provider)), '/sign-in?error=failed', what)
     assert.equal((await browser.get('/session')).status, 401, what)
   }
-  assert.equal(await provider.signIn(open(), 'ann'), '/', 'and does so still')
+  assert.equal(await provider.signIn(open(), 'ann'), '/', 'a valid response still signs in')
 })
 
 test('all valid forms of provider responses sign in', async (t) => {
@@ -115,7 +115,7 @@ test('all valid forms of provider responses sign in', async (t) => {
     const { provider, server, open } = await setUp(t, { alg })
     await linkFor(server, 'ann@example.com', 'owner')
     assert.equal(await provider.signIn(open(), 'ann'), '/', alg)
-    const good: Record<string, Behavior> = {
+    const valid: Record<string, Behavior> = {
       'several audiences': { claims: { aud: [CLIENT_ID, 'another client'], azp: CLIENT_ID } },
       'a clock that is half a minute off': { claims: { iat: seconds(30), nbf: seconds(30) } },
       'no userinfo needed, and no access token': { tokenResponse: { access_token: undefined } },
@@ -129,8 +129,8 @@ test('all valid forms of provider responses sign in', async (t) => {
         userinfo: { sub: 'subject of ann' },
       },
     }
-    if (alg !== 'EdDSA') good['a hash of the access token'] = { claims: { at_hash: atHash('at') } }
-    for (const [what, behavior] of Object.entries(good)) {
+    if (alg !== 'EdDSA') valid['a hash of the access token'] = { claims: { at_hash: atHash('at') } }
+    for (const [what, behavior] of Object.entries(valid)) {
       const browser = open()
       assert.equal(await provider.signIn(browser, 'ann', behavior), '/', `${alg}: ${what}`)
       assert.equal((await browser.get('/session')).json.person.email, 'ann@example.com')
@@ -178,12 +178,12 @@ for (const engine of engines)
   })
 
 for (const engine of engines)
-  test(`${engine}: an existing account is linked by its address only if the operator allows it`, async (t) => {
+  test(`${engine}: an account is linked by its address only if the operator allows it`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
-    const refused = open()
-    assert.equal(await provider.signIn(refused, 'ann'), '/sign-in?error=account_exists')
-    assert.equal((await refused.get('/session')).status, 401)
+    const rejected = open()
+    assert.equal(await provider.signIn(rejected, 'ann'), '/sign-in?error=account_exists')
+    assert.equal((await rejected.get('/session')).status, 401)
     assert.equal((await signIn(open(), ann.email)).status, 200, 'the password still works')
     const linked = await server.services.store.db.selectFrom('identities').select('provider_id').execute()
     assert.deepEqual(
@@ -201,7 +201,7 @@ test('an account linked by address stays linked to that subject only', async (t)
   const moved = open()
   assert.equal(await provider.signIn(moved, 'ann', { claims: { email: 'ann@elsewhere.example' } }), '/')
   assert.equal((await moved.get('/session')).json.person.id, ann.id, 'by the subject, not by the address')
-  const other = { claims: { sub: 'somebody else', email: 'ann@example.com' } }
+  const other = { claims: { sub: 'another user', email: 'ann@example.com' } }
   assert.equal(
     await provider.signIn(open(), 'ann', other),
     '/sign-in?error=account_exists',
@@ -244,7 +244,7 @@ test('only a user with the verified address accepts an invitation by single sign
 })
 
 for (const engine of engines)
-  test(`${engine}: concurrent first sign-ins of an invited user create one account, and both succeed`, async (t) => {
+  test(`${engine}: concurrent first sign-ins create one account, and both succeed`, async (t) => {
     const { provider, server, open } = await setUp(t, { engine })
     await linkFor(server, 'ann@example.com', 'owner')
     const browsers = Array.from({ length: 4 }, open)
@@ -277,7 +277,7 @@ test('a provider that describes another issuer, or unusable endpoints, is not us
     assert.match(json.message, /identity provider/)
   }
   provider.describe({ issuer: `${provider.issuer}/` })
-  assert.equal((await open().post('/sign-in/sso')).status, 200, 'a slash at the end is no difference')
+  assert.equal((await open().post('/sign-in/sso')).status, 200, 'a trailing slash does not matter')
 })
 
 test('the state of a sign-in is kept in an encrypted cookie, and removed on return', async (t) => {

@@ -11,31 +11,31 @@ test('49 concurrent sign-ins from one address do not delay the sign-in from anot
   const { email } = await addMember(server, 'Ann', 'owner')
   const signIn = (address: string, given: { email: string; password: string }) =>
     openBrowser(server.url).call('POST', '/sign-in', given, { 'x-forwarded-for': address })
-  let answered = 0
+  let completed = 0
   const attempts = Array.from({ length: 49 }, async (_, index) => {
     const { status } = await signIn('192.0.2.1', { email: `u${index}@example.com`, password: 'wrong' })
-    answered += 1
+    completed += 1
     return status
   })
   await Promise.race(attempts)
   assert.equal((await signIn('192.0.2.2', { email, password: PASSWORD })).status, 200)
-  assert.ok(answered < 25, `${answered} of the 49 were answered before it`)
+  assert.ok(completed < 25, `${completed} of the 49 completed before it`)
   assert.deepEqual([...new Set(await Promise.all(attempts))], [401], 'all of them are within the limits')
 })
 
 test('per network 2 hashes run concurrently and 50 are queued; more are rejected', async () => {
-  const inTurn = createPasswordQueue()
+  const enqueue = createPasswordQueue()
   const started: string[] = []
   const finish: (() => void)[] = []
   const begin = (address: string, name: string) =>
-    inTurn(address, () => {
+    enqueue(address, () => {
       started.push(name)
       return new Promise<void>((resolve) => finish.push(resolve))
     })
   const names = Array.from({ length: 52 }, (_, index) => `a${index}`)
   const running = names.map((name, index) => begin(`2001:db8:0:${index.toString(16)}::1`, name))
   assert.deepEqual(started, ['a0', 'a1'], 'a /48 counts as one network')
-  await assert.rejects(begin('2001:db8::1', 'refused'), { code: 'rate_limited', retryAfterS: 5 })
+  await assert.rejects(begin('2001:db8::1', 'rejected'), { code: 'rate_limited', retryAfterS: 5 })
   running.push(begin('2001:db8:1::1', 'other'))
   assert.equal(started.at(-1), 'other')
   for (let done = 0; done < running.length; done++) {
@@ -45,10 +45,10 @@ test('per network 2 hashes run concurrently and 50 are queued; more are rejected
   await Promise.all(running)
   assert.deepEqual(started, ['a0', 'a1', 'other', ...names.slice(2)])
   await assert.rejects(
-    inTurn('2001:db8::1', async () => {
+    enqueue('2001:db8::1', async () => {
       throw new Error('failed')
     }),
     /failed/,
   )
-  assert.equal(await inTurn('2001:db8::1', async () => 'next'), 'next')
+  assert.equal(await enqueue('2001:db8::1', async () => 'next'), 'next')
 })

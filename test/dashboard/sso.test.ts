@@ -59,7 +59,7 @@ const settingsFor = (issuer: string) => ({
 })
 
 /** The browser's part at the provider: sign in, consent, follow the redirect. */
-async function visitProvider(start: string, login: string): Promise<URL> {
+async function signInAtProvider(start: string, login: string): Promise<URL> {
   const cookies = new Map<string, string>()
   const go = async (url: string, init: RequestInit = {}) => {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -92,7 +92,7 @@ async function visitProvider(start: string, login: string): Promise<URL> {
 async function signInThere(browser: TestBrowser, login: string): Promise<string> {
   const { json, status, text } = await browser.post('/sign-in/sso')
   assert.equal(status, 200, text)
-  const { search } = await visitProvider(json.url, login)
+  const { search } = await signInAtProvider(json.url, login)
   const back = await browser.get(`/sign-in/sso/return${search}`)
   assert.equal(back.status, 302, back.text)
   return back.headers.get('location') as string
@@ -119,7 +119,7 @@ for (const engine of engines)
     assert.equal(await signInThere(invited, 'bob'), '/')
     const { person: bob, workspaces } = (await invited.get('/session')).json
     assert.deepEqual([bob.email, bob.hasPassword], ['bob@example.com', false])
-    assert.equal(bob.name, 'bob of the provider', 'without characters that a name must not have')
+    assert.equal(bob.name, 'bob of the provider', 'without disallowed characters')
     assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'admin' }])
     await addWorkspace(server, 'elsewhere')
     await linkFor(server, 'bob@example.com', 'member', 'elsewhere')
@@ -131,17 +131,13 @@ for (const engine of engines)
       'a later invitation is accepted too',
     )
     const kept = await server.services.store.db.selectFrom('identities').selectAll().execute()
-    assert.ok(!JSON.stringify(kept).includes('eyJ'), 'nothing that the provider handed out is kept')
+    assert.ok(!JSON.stringify(kept).includes('eyJ'), 'no token of the provider is stored')
 
     const stranger = open()
     assert.equal(await signInThere(stranger, 'mallory'), '/sign-in?error=not_invited')
     assert.equal((await stranger.get('/session')).status, 401)
     await linkFor(server, 'eve@example.com', 'owner')
-    assert.equal(
-      await signInThere(open(), 'eve'),
-      '/sign-in?error=email_unverified',
-      'an address nobody vouches for',
-    )
+    assert.equal(await signInThere(open(), 'eve'), '/sign-in?error=email_unverified', 'an unverified address')
 
     await setDisabled(server.services, operator, 'bob@example.com', true)
     const revoked = open()
@@ -149,10 +145,10 @@ for (const engine of engines)
     assert.equal((await revoked.get('/session')).status, 401)
   })
 
-test('an account with an unverified address is not linked to a provider account with that address', async (t) => {
+test('an account with an unverified address is not linked by that address', async (t) => {
   const server = await setUp(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
-  // Ann is given the link for Carl's address, and makes an account of it for herself.
+  // Ann uses the link for Carl's address to create an account for herself.
   const { link } = (
     await ann.post('/workspaces/acme/invitations', { email: 'carl@example.com', role: 'member' })
   ).json
@@ -169,19 +165,19 @@ test('a return without a pending sign-in, a repeated return, and an error do not
   await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url, BASE)
   const { url } = (await browser.post('/sign-in/sso')).json
-  const { search } = await visitProvider(url, 'ann')
+  const { search } = await signInAtProvider(url, 'ann')
   const other = openBrowser(server.url, BASE)
   assert.match(
     (await other.get(`/sign-in/sso/return${search}`)).headers.get('location') as string,
     /error=failed/,
   )
-  assert.equal((await other.get('/session')).status, 401, 'the code belongs to the browser that began')
+  assert.equal((await other.get('/session')).status, 401, 'the code is bound to its browser')
   const denied = await browser.get('/sign-in/sso/return?error=access_denied&state=x')
   assert.equal(denied.headers.get('location'), '/sign-in?error=canceled')
   assert.equal((await browser.get('/session')).status, 401)
 })
 
-test('a provider that does not respond is reported, and does not delay sign-ins with a password', async (t) => {
+test('a provider that does not respond does not delay sign-ins with a password', async (t) => {
   const swallowed: Socket[] = []
   const hole = createServer((socket) => swallowed.push(socket)).listen(0, '127.0.0.1')
   await once(hole, 'listening')
@@ -192,10 +188,10 @@ test('a provider that does not respond is reported, and does not delay sign-ins 
   const { port } = hole.address() as AddressInfo
   const server = await serve(t, { engine: 'sqlite', env: settingsFor(`http://127.0.0.1:${port}`) })
   const browser = openBrowser(server.url, BASE)
-  const asked = browser.post('/sign-in/sso')
+  const pending = browser.post('/sign-in/sso')
   const ann = await addMember(server, 'Ann', 'owner')
   assert.equal((await ann.get('/session')).status, 200)
-  const { status, json } = await asked
+  const { status, json } = await pending
   assert.equal(status, 503)
   assert.match(json.message, /identity provider cannot be reached/)
 })

@@ -15,7 +15,7 @@ async function setUp(t: Parameters<typeof serve>[0]) {
   const server = await serve(t, { engine: 'sqlite', env: behindProxy, clock: () => clock.now })
   const ann = await addMember(server, 'Ann', 'owner')
   let networks = 0
-  /** From a network that nobody has used before. */
+  /** From a new network each time. */
   const tryAs = (browser: ReturnType<typeof openBrowser>, password: string) =>
     browser.call(
       'POST',
@@ -27,16 +27,16 @@ async function setUp(t: Parameters<typeof serve>[0]) {
   return { server, clock, ann, tryAs, asStranger }
 }
 
-test('guessing a password is delayed increasingly, up to a minute, and does not lock out the owner', async (t) => {
+test('guessing a password is delayed up to a minute, and does not lock out the owner', async (t) => {
   const { server, clock, ann, tryAs, asStranger } = await setUp(t)
   await ann.post('/sign-out')
   for (let round = 0; round < 10; round++) assert.equal((await asStranger('wrong')).status, 401)
   const waits = []
   for (let round = 0; round < 6; round++) {
-    const refused = await asStranger(PASSWORD)
-    assert.equal(refused.status, 429, 'the password does not matter, so nothing is learnt')
-    const wait = Number(refused.headers.get('retry-after'))
-    assert.match(refused.json.message, new RegExp(`Try again in ${wait} seconds`))
+    const rejected = await asStranger(PASSWORD)
+    assert.equal(rejected.status, 429, 'the password does not matter, so nothing is revealed')
+    const wait = Number(rejected.headers.get('retry-after'))
+    assert.match(rejected.json.message, new RegExp(`Try again in ${wait} seconds`))
     waits.push(wait)
     assert.equal(
       (await tryAs(ann.browser, 'wrong')).status,
@@ -66,7 +66,7 @@ test('concurrent attempts count like sequential ones', async (t) => {
   assert.equal(statuses.filter((status) => status === 429).length, 15)
 })
 
-test('a known browser is trusted for its account and password only, and throttled by its own failures', async (t) => {
+test('a known browser is trusted for its account only, and throttled separately', async (t) => {
   const { server, ann, tryAs, asStranger } = await setUp(t)
   const bob = await addMember(server, 'Bob', 'owner')
   const value = ann.cookies.get(KNOWN) as string
@@ -97,10 +97,10 @@ test('a known browser is trusted for its account and password only, and throttle
     (await ann.post('/account/password', { current: PASSWORD, password: 'another good password' })).status,
     200,
   )
-  assert.equal(await as(second.cookies.get(KNOWN) as string), 429, 'known no more with another password')
+  assert.equal(await as(second.cookies.get(KNOWN) as string), 429, 'not known with another password')
 })
 
-test('one browser can be known for several accounts, and its cookie has the attributes of the session cookie', async (t) => {
+test('a browser can be known for several accounts, with a cookie like that of sessions', async (t) => {
   const { server, ann, asStranger, tryAs } = await setUp(t)
   const bob = await addMember(server, 'Bob', 'owner')
   assert.equal((await signIn(ann.browser, bob.email)).status, 200)
@@ -179,7 +179,7 @@ test('requests for mail from 40,000 networks do not use up the limits of other u
   assert.equal(blocked.account, 0)
 })
 
-test('a sign-in that succeeds neither prolongs the window of earlier failures nor delays the next', async () => {
+test('a successful sign-in neither prolongs the window of failures nor delays the next', async () => {
   const clock = { now: 1e12 }
   const { attempt } = createLoginThrottle(() => clock.now)
   const limits = [signInTo('ann')]

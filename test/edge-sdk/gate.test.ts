@@ -34,28 +34,28 @@ test('the example edge admits a valid key, rejects a revoked one and reports usa
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   atEnd(t, () => gate.kill('SIGKILL'))
-  let said = ''
+  let output = ''
   gate.stderr.on('data', (text) => {
-    said += text
+    output += text
   })
-  await until('the gate is listening', () => said.includes('Listening on port'))
-  const visit = (key: string) =>
+  await until('the gate is listening', () => output.includes('Listening on port'))
+  const send = (key: string) =>
     fetch(`http://127.0.0.1:${port}/x`, {
       method: 'POST',
       body: 'hello',
       headers: { authorization: `Bearer ${key}` },
     })
 
-  const through = await visit(server.key.token)
+  const through = await send(server.key.token)
   assert.equal(through.status, 200)
   assert.equal(through.headers.get('x-saw-key'), 'false', 'the application does not see the key')
   assert.equal(await through.text(), 'hello')
-  assert.equal((await visit('adit_nonsense')).status, 401)
+  assert.equal((await send('adit_nonsense')).status, 401)
 
   const other = (await server.post('/tokens', {})).json
-  assert.equal((await visit(other.token)).status, 200)
+  assert.equal((await send(other.token)).status, 200)
   await server.call('DELETE', `/tokens/${other.id}`)
-  await until('it is rejected', async () => (await visit(other.token)).status === 401, 1_000)
+  await until('it is rejected', async () => (await send(other.token)).status === 401, 1_000)
 
   gate.kill('SIGTERM')
   assert.deepEqual(await once(gate, 'exit'), [0, null])

@@ -1,4 +1,4 @@
-// The edge SDK's meter: usage arrives exactly once, whatever fails on either side.
+// The edge SDK's meter: usage is counted exactly once, despite failures on either side.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -84,7 +84,7 @@ for (const engine of engines) {
       ADIT_LOG_LEVEL: 'silent',
       ADIT_PORT: port,
     }
-    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
     await json('admin', 'workspace', 'create', 'acme')
     const key = await json('admin', 'key', 'create', '--workspace', 'acme')
     const edge = await json('admin', 'edge', 'create', 'fra-1')
@@ -231,7 +231,7 @@ test('rejected usage is logged once and dropped', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const meter = await start()
   for (let round = 0; round < 3; round++) {
-    meter.transferred('nobody', { bytesIn: 1 })
+    meter.transferred('missing', { bytesIn: 1 })
     await sleep(150)
   }
   await until('it is dropped', () => waiting(folder) === '')
@@ -264,7 +264,7 @@ test('usage ahead of the control plane’s clock is retried until it is accepted
   await until('it is accepted', async () => (await usageOf(server)).totalBytes === 1)
 })
 
-test('usage rejected by a full day stays spooled, alone, and is accepted after the operator resets the day', async (t) => {
+test('usage that a full day rejects stays spooled until the operator resets the day', async (t) => {
   const { server, folder, notices, start } = await setUp(t)
   const other = await addWorkspace(server, 'other')
   const day = new Date().toISOString().slice(0, 10)
@@ -369,7 +369,7 @@ test('rejected files of an earlier run are quarantined, and block nothing', asyn
   assert.ok(!readdirSync(folder).includes('usage-c.json.new'))
 })
 
-test('stopping while the control plane is unreachable leaves the spool on disk, within seconds', async (t) => {
+test('stopping without a control plane leaves the spool on disk, within seconds', async (t) => {
   const { relay, folder, start } = await setUp(t)
   relay.hold()
   writeFileSync(join(folder, 'usage-a.json'), JSON.stringify([{ epoch: 'e1', counters: [], tunnels: [] }]))

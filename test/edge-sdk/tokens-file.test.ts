@@ -22,7 +22,7 @@ import { until } from '../support/until.ts'
 
 function setUp(t: Test) {
   const file = join(createFolder(t), 'tokens.json')
-  const command = (...words: string[]) => run(t, ['tokens-file', ...words, '--file', file], {})
+  const command = (...args: string[]) => run(t, ['tokens-file', ...args, '--file', file], {})
   const add = async (workspace: string) => (await command('add', workspace)).stdout.trim()
   const gone: string[] = []
   const notices: string[] = []
@@ -75,13 +75,13 @@ test('added and removed keys take effect within a second, and a removal calls on
   assert.deepEqual(await verifier.verify('adit_other'), { valid: false, reason: 'unknown' })
 })
 
-test('an invalid file is rejected with the position of the error, and the last valid one stays in effect', async (t) => {
+test('an invalid file is rejected with the position of the error, and the last one stays', async (t) => {
   const { file, add, open, gone, notices } = setUp(t)
   const key = await add('acme')
-  const good = readFileSync(file, 'utf8')
-  const { tokens } = JSON.parse(good)
+  const valid = readFileSync(file, 'utf8')
+  const { tokens } = JSON.parse(valid)
   const verifier = open()
-  const bad: [text: string, says: RegExp][] = [
+  const bad: [text: string, message: RegExp][] = [
     ['{"tokens": [\n "adit_secret" x', /^Invalid tokens file .+: not valid JSON \(line 2\)\./],
     ['', /not valid JSON: the file is empty/],
     ['[]', /must be an object with a list "tokens"/],
@@ -94,15 +94,15 @@ test('an invalid file is rejected with the position of the error, and the last v
     [JSON.stringify({ tokens: [null] }), /tokens\[0\]\.id must be/],
     [JSON.stringify({ tokens: [tokens[0], tokens[0]] }), /tokens\[1\]\.id is a duplicate/],
   ]
-  for (const [text, says] of bad) {
+  for (const [text, message] of bad) {
     notices.length = 0
     writeFileSync(`${file}.tmp`, text)
     renameSync(`${file}.tmp`, file)
     await until(`it is rejected: ${text}`, () => notices.length > 0)
-    assert.match(notices[0] as string, says)
+    assert.match(notices[0] as string, message)
     assert.match(notices[0] as string, /The last valid version with 1 key stays in effect\.$/)
     assert.equal((await verifier.verify(key)).valid, true)
-    writeFileSync(file, good)
+    writeFileSync(file, valid)
     await until('it is reloaded', () => notices.some((line) => /^Reloaded .+ with 1 key\.$/.test(line)))
   }
   notices.length = 0
@@ -169,18 +169,18 @@ test('an edit follows a symbolic link and keeps the permissions of the file', as
 
 test('errors of the commands name the remedy', async (t) => {
   const { file, command, add } = setUp(t)
-  const cases: [words: string[], code: number, says: RegExp][] = [
+  const cases: [args: string[], code: number, message: RegExp][] = [
     [['list'], 1, /Tokens file .+ not found\. Create it with "adit tokens-file add"\./],
     [['remove', 'tok_x'], 1, /No key tok_x in .+\. Run `adit tokens-file list`/],
     [['add', 'Not A Slug'], 2, /workspace must be lower-case letters/],
     [['add', 'acme', '--label', 'x'.repeat(81)], 2, /label must be text of at most 80/],
     [['add'], 2, /Missing argument <workspace>/],
   ]
-  for (const [words, code, says] of cases) {
-    const ended = await command(...words)
-    assert.equal(ended.code, code, words.join(' '))
+  for (const [args, code, message] of cases) {
+    const ended = await command(...args)
+    assert.equal(ended.code, code, args.join(' '))
     assert.equal(ended.stdout, '')
-    assert.match(ended.stderr, says)
+    assert.match(ended.stderr, message)
   }
   await add('acme')
   writeFileSync(`${file}.lock`, '')

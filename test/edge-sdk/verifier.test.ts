@@ -40,7 +40,7 @@ async function setUp(t: Test, options: VerifierOptions = {}, engine: Engine = 's
   const relay = await startRelay(t, server.url)
   const direct = createControlPlane({ url: server.url, credential: edge.token })
   const relayed = createControlPlane({ url: relay.url, credential: edge.token })
-  const { counted, asked } = counting(relayed)
+  const { counted, requested } = counting(relayed)
   const notices: string[] = []
   const start = (controlPlane: ControlPlane, more: VerifierOptions = {}) => {
     const all = { onNotice: (line: string) => notices.push(line), ...options, ...more }
@@ -48,37 +48,37 @@ async function setUp(t: Test, options: VerifierOptions = {}, engine: Engine = 's
     atEnd(t, verifier.close)
     return verifier
   }
-  return { server, edge, relay, direct, relayed, counted, asked, notices, start }
+  return { server, edge, relay, direct, relayed, counted, requested, notices, start }
 }
 
 /** Records every verification request. */
 function counting(controlPlane: ControlPlane) {
-  const asked: string[] = []
+  const requested: string[] = []
   const verify = (key: string) => {
-    asked.push(key)
+    requested.push(key)
     return controlPlane.verify(key)
   }
-  return { counted: { ...controlPlane, verify }, asked }
+  return { counted: { ...controlPlane, verify }, requested }
 }
 
 /** Waits until the cache is in use: verifying twice sends at most one request. */
-async function warm(verifier: { verify(key: string): Promise<unknown> }, key: string, asked: string[]) {
+async function warm(verifier: { verify(key: string): Promise<unknown> }, key: string, requested: string[]) {
   await until('a key is cached', async () => {
-    const before = asked.length
+    const before = requested.length
     await verifier.verify(key)
     await verifier.verify(key)
-    return asked.length === before || asked.length === before + 1
+    return requested.length === before || requested.length === before + 1
   })
 }
 
 for (const engine of engines) {
   test(`${engine}: a key is verified once, and rejected from the cache after its revocation`, async (t) => {
     const gone: string[] = []
-    const { server, counted, asked, start } = await setUp(t, { onRevoked: (id) => gone.push(id) }, engine)
+    const { server, counted, requested, start } = await setUp(t, { onRevoked: (id) => gone.push(id) }, engine)
     const verifier = start(counted)
     const key = await newKey(server)
-    await warm(verifier, key.token, asked)
-    const before = asked.length
+    await warm(verifier, key.token, requested)
+    const before = requested.length
     for (let round = 0; round < 50; round++) {
       assert.deepEqual(await verifier.verify(key.token), {
         valid: true,
@@ -86,12 +86,12 @@ for (const engine of engines) {
         workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },
       })
     }
-    assert.equal(asked.length, before)
+    assert.equal(requested.length, before)
     await revokeKey(server, key)
     const ms = await until('the revocation is received', () => gone.length > 0, 1_000)
     assert.deepEqual(gone, [key.id])
     assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
-    assert.equal(asked.length, before)
+    assert.equal(requested.length, before)
     t.diagnostic(`received ${Math.round(ms)} ms after the revocation was committed`)
   })
 
@@ -122,24 +122,24 @@ for (const engine of engines) {
 test('a node that lags behind does not make a revoked key valid again', async (t) => {
   const { server, direct, start } = await setUp(t)
   const key = await newKey(server)
-  const good = await direct.verify(key.token)
+  const accepted = await direct.verify(key.token)
   await revokeKey(server, key)
   await sleep(600)
   // The stream starts after the revocation; the node that verifies lags behind.
-  const verifier = start({ ...direct, verify: async () => good })
+  const verifier = start({ ...direct, verify: async () => accepted })
   await until('the key is rejected', async () => !(await verifier.verify(key.token)).valid)
   assert.deepEqual(await verifier.verify(key.token), { valid: false, reason: 'revoked' })
 })
 
 test('while the stream is lost, cached keys are used until staleAfterMs, and not longer', async (t) => {
-  const { server, relay, counted, asked, notices, start } = await setUp(t, { staleAfterMs: 1_500 })
+  const { server, relay, counted, requested, notices, start } = await setUp(t, { staleAfterMs: 1_500 })
   const verifier = start(counted)
   const key = await newKey(server)
-  await warm(verifier, key.token, asked)
-  const before = asked.length
+  await warm(verifier, key.token, requested)
+  const before = requested.length
   relay.cut()
   assert.equal((await verifier.verify(key.token)).valid, true, 'within staleAfterMs')
-  assert.equal(asked.length, before)
+  assert.equal(requested.length, before)
   await until('the cache has expired', () =>
     verifier.verify(key.token).then(
       () => false,
@@ -158,7 +158,7 @@ test('while the stream is lost, cached keys are used until staleAfterMs, and not
       () => false,
     ),
   )
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   assert.ok(notices.length <= 3, notices.join('\n'))
   assert.match(notices[0] as string, /^Lost the stream of revocations: .+\. Cached keys expire 1500 ms after/)
   assert.match(notices.at(-1) as string, /again\.$/)
@@ -167,10 +167,10 @@ test('while the stream is lost, cached keys are used until staleAfterMs, and not
 test('a stream that becomes silent without closing counts as lost', async (t) => {
   const { server, relay, direct, relayed, start } = await setUp(t, { staleAfterMs: 1_000 })
   // Verification requests go directly; only the stream is delayed.
-  const { counted, asked } = counting({ ...relayed, verify: direct.verify })
+  const { counted, requested } = counting({ ...relayed, verify: direct.verify })
   const verifier = start(counted)
   const key = await newKey(server)
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   relay.hold()
   await revokeKey(server, key)
   const ms = await until('the key is rejected', async () => !(await verifier.verify(key.token)).valid)
@@ -179,24 +179,24 @@ test('a stream that becomes silent without closing counts as lost', async (t) =>
 
 test('a stream that was lost briefly resumes at its position, and the cache is kept', async (t) => {
   const gone: string[] = []
-  const { server, relay, counted, asked, start } = await setUp(t, { onRevoked: (id) => gone.push(id) })
+  const { server, relay, counted, requested, start } = await setUp(t, { onRevoked: (id) => gone.push(id) })
   const verifier = start(counted)
   const [stays, goes] = [await newKey(server), await newKey(server)]
-  await warm(verifier, stays.token, asked)
-  await warm(verifier, goes.token, asked)
-  const before = asked.length
+  await warm(verifier, stays.token, requested)
+  await warm(verifier, goes.token, requested)
+  const before = requested.length
   relay.cut()
   await revokeKey(server, goes)
   relay.mend()
   await until('the missed revocation is received', () => gone.includes(goes.id))
   assert.deepEqual(await verifier.verify(goes.token), { valid: false, reason: 'revoked' })
   assert.equal((await verifier.verify(stays.token)).valid, true)
-  assert.equal(asked.length, before)
+  assert.equal(requested.length, before)
 })
 
 test('a reset clears the cache and calls onReset', async (t) => {
   let resets = 0
-  const { server, counted, asked, start } = await setUp(t, { onReset: () => resets++ })
+  const { server, counted, requested, start } = await setUp(t, { onReset: () => resets++ })
   let position: string | undefined
   // The first stream is closed and resumed with the position of another database.
   const verifier = start({
@@ -205,13 +205,13 @@ test('a reset clears the cache and calls onReset', async (t) => {
       counted.keyChanges(after === undefined ? undefined : (position ?? after), signal),
   })
   const key = await newKey(server)
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   position = '99999-'
-  const before = asked.length
+  const before = requested.length
   await cutStreams(server)
   await until('the reset', () => resets > 0)
   assert.equal((await verifier.verify(key.token)).valid, true)
-  assert.equal(asked.length, before + 1)
+  assert.equal(requested.length, before + 1)
 })
 
 /** Closes all streams, as for an edge that reads too slowly or is revoked. */
@@ -224,15 +224,15 @@ async function cutStreams(server: TestServer): Promise<void> {
 
 test('a process that was suspended does not use its cache', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
-  const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+  const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
   await json('admin', 'workspace', 'create', 'acme')
   const key = await json('admin', 'key', 'create', '--workspace', 'acme')
   const edge = await json('admin', 'edge', 'create', 'fra-1')
   const serving = await startServing(t, env)
-  const { counted, asked } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
+  const { counted, requested } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
   const verifier = startVerifier(counted, { staleAfterMs: 5_500 })
   atEnd(t, verifier.close)
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   // Blocks this process during the command, and then for longer than staleAfterMs.
   execFileSync(process.execPath, [join(root, 'bin/adit.js'), 'admin', 'key', 'revoke', key.id, '--yes'], {
     env: { ...process.env, ...env },
@@ -245,10 +245,10 @@ test('an edge that reconnects immediately does not delay the shutdown of a serve
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
   const serving = await startServing(t, env)
-  const { counted, asked } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
+  const { counted, requested } = counting(createControlPlane({ url: serving.url, credential: edge.token }))
   const verifier = startVerifier(counted)
   atEnd(t, verifier.close)
-  await warm(verifier, serving.token as string, asked)
+  await warm(verifier, serving.token as string, requested)
   const began = performance.now()
   serving.child.kill('SIGTERM')
   assert.equal((await serving.ended).code, 0)
@@ -256,46 +256,46 @@ test('an edge that reconnects immediately does not delay the shutdown of a serve
 })
 
 test('the cache is limited: the least recently used key is evicted first', async (t) => {
-  const { server, counted, asked, start } = await setUp(t, { keysMax: 2 })
+  const { server, counted, requested, start } = await setUp(t, { keysMax: 2 })
   const verifier = start(counted)
   const [a, b, c] = [await newKey(server), await newKey(server), await newKey(server)]
-  await warm(verifier, a.token, asked)
+  await warm(verifier, a.token, requested)
   await verifier.verify(b.token)
   await verifier.verify(a.token)
   await verifier.verify(c.token)
-  asked.length = 0
+  requested.length = 0
   for (const key of [a, c, b]) await verifier.verify(key.token)
-  assert.deepEqual(asked, [b.token])
+  assert.deepEqual(requested, [b.token])
 })
 
-test('workspace details are revalidated after revalidateAfterMs; if that fails, the cached ones are used', async (t) => {
+test('workspace details are revalidated after revalidateAfterMs, and kept if that fails', async (t) => {
   const { server, relay, direct, relayed, start } = await setUp(t, { revalidateAfterMs: 300 })
   // The stream does not pass the relay, so it survives the cut.
-  const { counted, asked } = counting({ ...direct, verify: relayed.verify })
+  const { counted, requested } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
   const { key } = await addWorkspace(server, 'beta')
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   await provision(server.services, operator, 'beta')
   await until('it is provisioned', async () => {
-    const verdict = await verifier.verify(key.token)
-    return verdict.valid && verdict.workspace.provisioned
+    const result = await verifier.verify(key.token)
+    return result.valid && result.workspace.provisioned
   })
   relay.cut()
   await sleep(400)
   assert.equal((await verifier.verify(key.token)).valid, true)
 })
 
-test('concurrent verifications of a key share one request; too many requests are rejected, not queued', async (t) => {
+test('concurrent verifications of a key share one request; too many are rejected', async (t) => {
   const { server, relay, direct, relayed, start } = await setUp(t)
-  const { counted, asked } = counting({ ...direct, verify: relayed.verify })
+  const { counted, requested } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
   const key = await newKey(server)
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   const other = await newKey(server)
-  asked.length = 0
-  const verdicts = await Promise.all(Array.from({ length: 20 }, () => verifier.verify(other.token)))
-  assert.ok(verdicts.every(({ valid }) => valid))
-  assert.equal(asked.length, 1)
+  requested.length = 0
+  const results = await Promise.all(Array.from({ length: 20 }, () => verifier.verify(other.token)))
+  assert.ok(results.every(({ valid }) => valid))
+  assert.equal(requested.length, 1)
   relay.hold()
   const flood = Array.from({ length: 1_001 }, (_, index) => verifier.verify(`adit_${index}`))
   await assert.rejects(flood[1_000] as Promise<unknown>, /1000 keys are being verified already/)
@@ -319,10 +319,10 @@ test('onConnected is called when the control plane is first reached, and after e
 })
 
 test('an edge whose credential was revoked rejects every key, and the notice has the reason', async (t) => {
-  const { server, edge, counted, asked, notices, start } = await setUp(t, { staleAfterMs: 800 })
+  const { server, edge, counted, requested, notices, start } = await setUp(t, { staleAfterMs: 800 })
   const verifier = start(counted)
   const key = await newKey(server)
-  await warm(verifier, key.token, asked)
+  await warm(verifier, key.token, requested)
   await revokeEdge(server.services, operator, edge.id)
   await until('the key is rejected', () =>
     verifier.verify(key.token).then(
@@ -345,18 +345,18 @@ test('an invalid URL or credential is rejected immediately', () => {
 
 /** A fake control plane, for timings that cannot be produced with a real one. */
 function scripted() {
-  const answers = new Map<string, VerifyResult>()
+  const results = new Map<string, VerifyResult>()
   const streams: { push: (event: ServerEvent | Error) => void; after: string | undefined }[] = []
-  const asked: { key: string; release: () => void }[] = []
+  const requested: { key: string; release: () => void }[] = []
   let holding = false
   const controlPlane: ControlPlane = {
     report: async () => ({ accepted: 0, refused: [] }),
     async verify(key) {
-      const answer = answers.get(key) ?? { valid: false as const, reason: 'unknown' as const }
+      const result = results.get(key) ?? { valid: false as const, reason: 'unknown' as const }
       const held = Promise.withResolvers<void>()
-      asked.push({ key, release: held.resolve })
+      requested.push({ key, release: held.resolve })
       if (holding) await held.promise
-      return answer
+      return result
     },
     async keyChanges(after, signal) {
       const waiting: (ServerEvent | Error)[] = []
@@ -377,20 +377,20 @@ function scripted() {
       })()
     },
   }
-  const good = (key: string): VerifyResult => ({
+  const valid = (key: string): VerifyResult => ({
     valid: true,
     keyId: `tok_${key}`,
     workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },
   })
   return {
     controlPlane,
-    asked,
+    requested,
     streams,
-    allow: (key: string) => answers.set(key, good(key)),
-    revoke: (key: string) => answers.set(key, { valid: false, reason: 'revoked' }),
+    allow: (key: string) => results.set(key, valid(key)),
+    revoke: (key: string) => results.set(key, { valid: false, reason: 'revoked' }),
     hold: () => (holding = true),
     unhold: () => (holding = false),
-    tell: (event: ServerEvent | Error) => streams.at(-1)?.push(event),
+    emit: (event: ServerEvent | Error) => streams.at(-1)?.push(event),
     revoked: (key: string): ServerEvent => ({
       event: 'revoked',
       data: JSON.stringify({ keyId: `tok_${key}`, hash: createHash('sha256').update(key).digest('hex') }),
@@ -405,102 +405,102 @@ function scriptedVerifier(t: Test, options: VerifierOptions = {}) {
   return { ...plane, verifier, verify: async (key: string) => (await verifier.verify(key)).valid }
 }
 
-test('a response is cached only if the stream was up to date from before the request until after the response', async (t) => {
-  const { allow, hold, unhold, asked, tell, streams, verify } = scriptedVerifier(t)
+test('a response is cached only if the stream was up to date during the whole request', async (t) => {
+  const { allow, hold, unhold, requested, emit, streams, verify } = scriptedVerifier(t)
   allow('a')
   hold()
   const before = verify('a')
   await until('the stream', () => streams.length === 1)
-  tell({ id: '1' })
+  emit({ id: '1' })
   await sleep(20)
-  asked[0]?.release()
+  requested[0]?.release()
   assert.equal(await before, true)
   unhold()
   await verify('a')
-  assert.equal(asked.length, 2, 'the first request was sent before the stream was up to date')
+  assert.equal(requested.length, 2, 'the first request was sent before the stream was up to date')
   await verify('a')
-  assert.equal(asked.length, 2)
+  assert.equal(requested.length, 2)
   hold()
   allow('b')
   const across = verify('b')
-  tell({ event: 'reset', data: '{}' })
-  tell({ id: '9' })
+  emit({ event: 'reset', data: '{}' })
+  emit({ id: '9' })
   await sleep(20)
-  asked[2]?.release()
+  requested[2]?.release()
   await across
   unhold()
   await verify('b')
-  assert.equal(asked.length, 4, 'a reset came between request and response')
+  assert.equal(requested.length, 4, 'a reset came between request and response')
 })
 
 test('a stream that has not caught up yet does not enable the cache', async (t) => {
-  const { allow, asked, tell, streams, revoked, verify } = scriptedVerifier(t)
+  const { allow, requested, emit, streams, revoked, verify } = scriptedVerifier(t)
   allow('a')
   await until('the stream', () => streams.length === 1)
-  tell(revoked('x'))
+  emit(revoked('x'))
   await sleep(20)
   await verify('a')
   await verify('a')
-  assert.equal(asked.length, 2)
+  assert.equal(requested.length, 2)
 })
 
 test('a reset keeps received revocations and the position of the stream', async (t) => {
-  const { allow, tell, streams, revoked, verify } = scriptedVerifier(t)
+  const { allow, emit, streams, revoked, verify } = scriptedVerifier(t)
   allow('a')
   await until('the stream', () => streams.length === 1)
-  tell({ id: '4' })
-  tell({ id: '5', ...revoked('a') })
-  tell({ event: 'reset', data: '{}' })
-  tell(new Error('cut'))
+  emit({ id: '4' })
+  emit({ id: '5', ...revoked('a') })
+  emit({ event: 'reset', data: '{}' })
+  emit(new Error('cut'))
   await until('the next stream', () => streams.length === 2)
   assert.equal(streams[1]?.after, '5')
-  tell({ id: '6' })
+  emit({ id: '6' })
   await sleep(20)
   assert.equal(await verify('a'), false)
 })
 
 test('after a revocation was evicted, responses to earlier requests are rejected', async (t) => {
-  const { allow, hold, asked, tell, streams, revoked, verifier } = scriptedVerifier(t, { keysMax: 2 })
+  const { allow, hold, requested, emit, streams, revoked, verifier } = scriptedVerifier(t, { keysMax: 2 })
   allow('a')
   await until('the stream', () => streams.length === 1)
-  tell({ id: '1' })
+  emit({ id: '1' })
   hold()
   const inFlight = verifier.verify('a')
-  await until('asked', () => asked.length === 1)
-  for (const [index, key] of ['a', 'b', 'c', 'd'].entries()) tell({ id: String(index + 2), ...revoked(key) })
+  await until('the request', () => requested.length === 1)
+  for (const [index, key] of ['a', 'b', 'c', 'd'].entries()) emit({ id: String(index + 2), ...revoked(key) })
   await sleep(20)
-  asked[0]?.release()
+  requested[0]?.release()
   await assert.rejects(inFlight, /Too many keys are being revoked/)
 })
 
 test('revoked verdicts are cached, unknown ones are not', async (t) => {
-  const { revoke, asked, tell, streams, verify } = scriptedVerifier(t)
+  const { revoke, requested, emit, streams, verify } = scriptedVerifier(t)
   revoke('gone')
   await until('the stream', () => streams.length === 1)
-  tell({ id: '1' })
+  emit({ id: '1' })
   await sleep(20)
   for (const key of ['gone', 'gone', 'never', 'never']) assert.equal(await verify(key), false)
   assert.deepEqual(
-    asked.map(({ key }) => key),
+    requested.map(({ key }) => key),
     ['gone', 'never', 'never'],
   )
 })
 
 test('after an outage longer than staleAfterMs the cache is cleared', async (t) => {
-  const { allow, asked, tell, streams, verify } = scriptedVerifier(t, { staleAfterMs: 500 })
+  const { allow, requested, emit, streams, verify } = scriptedVerifier(t, { staleAfterMs: 500 })
   allow('a')
   await until('the stream', () => streams.length === 1)
-  tell({ id: '1' })
+  emit({ id: '1' })
   await sleep(20)
   await verify('a')
-  tell(new Error('cut'))
+  emit(new Error('cut'))
   await until('the next stream', () => streams.length === 2)
   await sleep(700)
   await until('a stream', () => streams.length >= 3)
-  tell({ id: '7' })
+  emit({ id: '7' })
   await sleep(20)
   await verify('a')
-  assert.equal(asked.length, 2)
+  assert.equal(requested.length, 2)
 })
 
 test('a callback that throws becomes a process warning, and the verifier continues', async (t) => {
@@ -508,7 +508,7 @@ test('a callback that throws becomes a process warning, and the verifier continu
   const note = (warning: Error) => warnings.push(warning.message)
   process.on('warning', note)
   atEnd(t, () => process.off('warning', note))
-  const { allow, tell, streams, revoked, verify } = scriptedVerifier(t, {
+  const { allow, emit, streams, revoked, verify } = scriptedVerifier(t, {
     onRevoked: () => {
       throw new Error('of the embedding program')
     },
@@ -518,9 +518,9 @@ test('a callback that throws becomes a process warning, and the verifier continu
   })
   allow('a')
   await until('the stream', () => streams.length === 1)
-  tell({ id: '1' })
-  tell({ id: '2', ...revoked('a') })
-  tell({ event: 'reset', data: '{}' })
+  emit({ id: '1' })
+  emit({ id: '2', ...revoked('a') })
+  emit({ event: 'reset', data: '{}' })
   await until('the warnings', () => warnings.length === 2)
   assert.equal(await verify('a'), false)
   assert.equal(streams.length, 1)

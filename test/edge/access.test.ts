@@ -1,4 +1,4 @@
-// Edges and nobody else: operations × actors, made from the table.
+// Access matrix of the edge API: every operation with every kind of caller.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { edgeOperations } from '../../src/contract/edge.ts'
@@ -6,7 +6,7 @@ import type { Operation } from '../../src/contract/operation.ts'
 import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { engines } from '../support/databases.ts'
-import { createJudge } from '../support/openapi.ts'
+import { createResponseValidator } from '../support/openapi.ts'
 import { addEdge, operator, serve } from '../support/server.ts'
 
 const bodies: Record<string, string> = {
@@ -17,23 +17,24 @@ const bodies: Record<string, string> = {
 for (const engine of engines) {
   test(`${engine}: every edge operation accepts a valid edge, and no other caller`, async (t) => {
     const server = await serve(t, { engine })
-    const good = await addEdge(server)
+    const valid = await addEdge(server)
     const revoked = await addEdge(server, 'gone')
     await revokeEdge(server.services, operator, revoked.id)
-    const judge = createJudge((await good.call('GET', '/openapi.json')).json)
+    const validateResponse = createResponseValidator((await valid.call('GET', '/openapi.json')).json)
     const actors = {
-      nobody: null,
+      anonymous: null,
       'a workspace key': server.key.token,
       'a revoked edge': revoked.token,
       'an unknown edge': createSecret('edge', server.services.random),
-      'half a credential': good.token.slice(0, -1),
-      'a good edge': good.token,
+      'half a credential': valid.token.slice(0, -1),
+      'a valid edge': valid.token,
     }
     for (const [name, key] of Object.entries(actors))
       for (const operation of edgeOperations as readonly Operation[]) {
-        if (operation.response.stream && name === 'a good edge') continue // it would not end; its own tests read it
+        // A stream does not end; its own tests read it.
+        if (operation.response.stream && name === 'a valid edge') continue
         const body = bodies[operation.id]
-        const answer = await good.call(operation.method, operation.path, {
+        const response = await valid.call(operation.method, operation.path, {
           key: null,
           headers: {
             ...(key && operation.id === 'requests.authorize'
@@ -43,18 +44,18 @@ for (const engine of engines) {
           },
           ...(body && { body }),
         })
-        const allowed = operation.access === 'anyone' || name === 'a good edge'
+        const allowed = operation.access === 'anyone' || name === 'a valid edge'
         assert.equal(
-          answer.status,
+          response.status,
           allowed ? operation.response.status : 401,
-          `${name}: ${operation.id} ${answer.text}`,
+          `${name}: ${operation.id} ${response.text}`,
         )
-        assert.equal(answer.headers.get('access-control-allow-origin'), null)
-        judge(operation.path, operation.method, answer)
+        assert.equal(response.headers.get('access-control-allow-origin'), null)
+        validateResponse(operation.path, operation.method, response)
       }
   })
 
-  test(`${engine}: a revoked edge is rejected on the very next request`, async (t) => {
+  test(`${engine}: a revoked edge is rejected on the next request`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     assert.equal((await edge.verify(server.key.token)).status, 200)

@@ -9,7 +9,7 @@ import { addEdge, caller, serve } from '../support/server.ts'
 import { counter } from '../support/usage.ts'
 
 const BYTES = 4 * 1024 * 1024 - 100
-const AT_ONCE = 4
+const CONCURRENT_REPORTS = 4
 
 /** Joins what `part` returns with commas, up to the size of a report. */
 function fill(part: (index: number) => string, open: string, close: string): string {
@@ -31,7 +31,7 @@ const bodies: Record<string, string> = {
   'a list of numbers': counters(() => '1'),
   'a list of empty objects': counters(() => '{}'),
   'a list of items with a mistake each': counters(() => item({ requests: -1 })),
-  'too many good items': counters(() => item({})),
+  'too many valid items': counters(() => item({})),
   'objects that all differ': counters((index) => `{"${index.toString(36)}":1}`),
   'nested lists': `{"epoch":"e","counters":${'['.repeat(depth * 5)}${']'.repeat(depth * 5)}}`,
   'nested objects': `{"epoch":"e","counters":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`,
@@ -60,7 +60,9 @@ test('four concurrent invalid reports of 4 MiB delay no other request', async (t
   for (const [what, body] of Object.entries(bodies))
     await t.test(what, (t) =>
       assertUndelayed(t, targets, async () => {
-        const sent = Array.from({ length: AT_ONCE }, () => edge('POST', '/usage', { body, headers }))
+        const sent = Array.from({ length: CONCURRENT_REPORTS }, () =>
+          edge('POST', '/usage', { body, headers }),
+        )
         for (const { status, json, text } of await Promise.all(sent)) {
           assert.equal(status, 400, text)
           assert.ok(json.details.length >= 1 && json.details.length <= 20, text)
@@ -71,11 +73,11 @@ test('four concurrent invalid reports of 4 MiB delay no other request', async (t
     )
 })
 
-test('the first 20 errors of a report are returned, each with its place', async (t) => {
+test('the first 20 errors of a report are returned, each with its path', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
-  const good = JSON.parse(item({}))
-  const list = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? good : { ...good, events: -1 }))
+  const valid = JSON.parse(item({}))
+  const list = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? valid : { ...valid, events: -1 }))
   const { status, json } = await edge.report({ epoch: 'e', counters: list })
   assert.equal(status, 400)
   assert.deepEqual(
@@ -84,7 +86,7 @@ test('the first 20 errors of a report are returned, each with its place', async 
   )
 })
 
-test('a list with too many items is rejected, whatever the items are', async (t) => {
+test('a list with too many items is rejected, valid items or not', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const { json } = await edge.report({ epoch: 'e', tunnels: Array(5_001).fill(7) })

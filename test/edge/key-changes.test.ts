@@ -12,14 +12,14 @@ import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../support/server.ts'
 
-interface Heard {
+interface ReceivedEvent {
   id?: string
   event?: string
   data?: string
   comment?: string
 }
 
-/** Listens and collects; `until` waits for something to be heard, and tells after how many milliseconds it was. */
+/** Collects the events of a stream; `until` waits for one, and returns how many milliseconds it took. */
 async function listen(t: Test, url: string, token: string, lastEventId?: string) {
   const gone = new AbortController()
   atEnd(t, () => gone.abort())
@@ -32,7 +32,7 @@ async function listen(t: Test, url: string, token: string, lastEventId?: string)
   })
   assert.equal(response.status, 200)
   assert.equal(response.headers.get('content-type'), 'text/event-stream')
-  const heard: Heard[] = []
+  const received: ReceivedEvent[] = []
   let over = false
   void (async () => {
     let text = ''
@@ -43,7 +43,7 @@ async function listen(t: Test, url: string, token: string, lastEventId?: string)
           .slice(0, end)
           .split('\n')
           .map((line) => line.split(/: ?(.*)/s))
-        heard.push(Object.fromEntries(fields.map(([name, value]) => [name || 'comment', value])))
+        received.push(Object.fromEntries(fields.map(([name, value]) => [name || 'comment', value])))
         text = text.slice(end + 2)
       }
     }
@@ -51,28 +51,28 @@ async function listen(t: Test, url: string, token: string, lastEventId?: string)
   })().catch(() => {
     over = true
   })
-  const until = async (holds: (heard: Heard[]) => boolean, ms = 3_000) => {
+  const until = async (holds: (received: ReceivedEvent[]) => boolean, ms = 3_000) => {
     const began = performance.now()
-    while (!holds(heard)) {
-      assert.ok(performance.now() - began < ms, `not heard within ${ms} ms: ${JSON.stringify(heard)}`)
+    while (!holds(received)) {
+      assert.ok(performance.now() - began < ms, `not received within ${ms} ms: ${JSON.stringify(received)}`)
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     return performance.now() - began
   }
   await until((list) => list.length > 0)
-  return { heard, until, isOver: () => over, hangUp: () => gone.abort() }
+  return { received, until, isOver: () => over, disconnect: () => gone.abort() }
 }
 
-const tellsOf = (key: { id: string; token: string }) => (list: Heard[]) =>
+const announces = (key: { id: string; token: string }) => (list: ReceivedEvent[]) =>
   list.some(
     ({ event, data }) =>
       event === 'revoked' && data === JSON.stringify({ keyId: key.id, hash: hashSecret(key.token) }),
   )
 
-/** What an id begins with. */
-const numberOf = (id = '') => Number.parseInt(id, 10)
+/** The sequence, with which an id begins. */
+const sequenceOf = (id = '') => Number.parseInt(id, 10)
 
-const mint = (server: TestServer) =>
+const createTestKey = (server: TestServer) =>
   createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, '')
 
 for (const engine of engines) {
@@ -84,41 +84,41 @@ for (const engine of engines) {
     for (let round = 0; round < 10; round++) {
       const made = (await server.post('/tokens', {})).json
       await server.call('DELETE', `/tokens/${made.id}`)
-      times.push(await stream.until(tellsOf(made), 1_000))
+      times.push(await stream.until(announces(made), 1_000))
     }
-    const ids = stream.heard.flatMap(({ id, event }) => (event ? [numberOf(id)] : []))
+    const ids = stream.received.flatMap(({ id, event }) => (event ? [sequenceOf(id)] : []))
     assert.deepEqual(ids, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-    t.diagnostic(`heard at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
+    t.diagnostic(`received at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
   })
 
-  test(`${engine}: a revocation by the operator in another process reaches it within a second too`, async (t) => {
+  test(`${engine}: a revocation by a command in another process reaches it within a second`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
-    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
     await json('admin', 'workspace', 'create', 'acme')
     const key = await json('admin', 'key', 'create', '--workspace', 'acme')
     const edge = await json('admin', 'edge', 'create', 'fra-1')
     const serving = await startServing(t, env)
     const stream = await listen(t, serving.url, edge.token)
     await json('admin', 'key', 'revoke', key.id, '--yes')
-    const ms = await stream.until(tellsOf(key), 1_000)
-    t.diagnostic(`heard ${Math.round(ms)} ms after the command had ended`)
+    const ms = await stream.until(announces(key), 1_000)
+    t.diagnostic(`received ${Math.round(ms)} ms after the command had ended`)
   })
 
   test(`${engine}: Last-Event-ID resumes without a gap`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const keys = []
-    for (let index = 0; index < 4; index++) keys.push(await mint(server))
+    for (let index = 0; index < 4; index++) keys.push(await createTestKey(server))
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const first = await listen(t, server.url, edge.token)
     await revoke(ctx, keys[0]?.id as string)
-    await first.until(tellsOf(keys[0] as never))
-    const { id } = first.heard.at(-1) as Heard
-    first.hangUp()
+    await first.until(announces(keys[0] as never))
+    const { id } = first.received.at(-1) as ReceivedEvent
+    first.disconnect()
     for (const key of keys.slice(1)) await revoke(ctx, key.id)
     const second = await listen(t, server.url, edge.token, id)
-    for (const key of keys.slice(1)) await second.until(tellsOf(key))
-    const ids = second.heard.flatMap(({ id, event }) => (event ? [numberOf(id)] : []))
+    for (const key of keys.slice(1)) await second.until(announces(key))
+    const ids = second.received.flatMap(({ id, event }) => (event ? [sequenceOf(id)] : []))
     assert.deepEqual(ids, [2, 3, 4])
   })
 
@@ -126,15 +126,15 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-    const [first, second] = [await mint(server), await mint(server)]
+    const [first, second] = [await createTestKey(server), await createTestKey(server)]
     await revoke(ctx, first.id)
     await revoke(ctx, second.id)
     const stream = await listen(t, server.url, edge.token)
     await stream.until((list) => list.length > 2)
-    assert.ok(tellsOf(first)(stream.heard.slice(0, 1)))
-    assert.ok(tellsOf(second)(stream.heard.slice(1, 2)))
+    assert.ok(announces(first)(stream.received.slice(0, 1)))
+    assert.ok(announces(second)(stream.received.slice(1, 2)))
     assert.deepEqual(
-      stream.heard.map(({ id }) => id && numberOf(id)),
+      stream.received.map(({ id }) => id && sequenceOf(id)),
       [undefined, undefined, 2],
     )
   })
@@ -144,43 +144,46 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock: () => now })
     const edge = await addEdge(server)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-    await revoke(ctx, (await mint(server)).id)
-    await revoke(ctx, (await mint(server)).id)
-    const seen = (await listen(t, server.url, edge.token)).heard.at(-1)?.id
-    assert.equal(numberOf(seen), 2)
+    await revoke(ctx, (await createTestKey(server)).id)
+    await revoke(ctx, (await createTestKey(server)).id)
+    const seen = (await listen(t, server.url, edge.token)).received.at(-1)?.id
+    assert.equal(sequenceOf(seen), 2)
     now += 25 * 3_600_000
-    const last = await mint(server)
+    const last = await createTestKey(server)
     await revoke(ctx, last.id)
-    // A node that slept through changes which are no longer kept ends its streams, rather than leaving them out.
-    const slept = await listen(t, server.url, edge.token)
-    await slept.until((list) => slept.isOver() || list.some(({ id }) => numberOf(id) === 3))
-    assert.ok(!slept.heard.some(({ id, event }) => id && event))
+    // A node that missed changes which are no longer kept ends its streams, instead of skipping the changes.
+    const lagging = await listen(t, server.url, edge.token)
+    await lagging.until((list) => lagging.isOver() || list.some(({ id }) => sequenceOf(id) === 3))
+    assert.ok(!lagging.received.some(({ id, event }) => id && event))
     const { checksum } = await readHead(server.services.store.db)
     for (const cursor of ['0', '1-', '99-', '2', '2-', `3-${'0'.repeat(16)}`]) {
       const stream = await listen(t, server.url, edge.token, cursor)
-      assert.deepEqual(stream.heard[0], { event: 'reset', data: '{}' }, cursor)
+      assert.deepEqual(stream.received[0], { event: 'reset', data: '{}' }, cursor)
       await stream.until((list) => list.at(-1)?.id === `3-${checksum}`)
     }
     const resumed = await listen(t, server.url, edge.token, seen)
-    await resumed.until(tellsOf(last))
-    assert.ok(!resumed.heard.some(({ event }) => event === 'reset'))
+    await resumed.until(announces(last))
+    assert.ok(!resumed.received.some(({ event }) => event === 'reset'))
   })
 
-  test(`${engine}: when an edge is revoked its stream ends, and the others go on`, async (t) => {
+  test(`${engine}: when an edge is revoked its stream ends, and the others continue`, async (t) => {
     const server = await serve(t, { engine })
     const [gone, stays] = [await addEdge(server, 'gone'), await addEdge(server, 'stays')]
-    const [ends, goesOn] = [await listen(t, server.url, gone.token), await listen(t, server.url, stays.token)]
+    const [ends, continues] = [
+      await listen(t, server.url, gone.token),
+      await listen(t, server.url, stays.token),
+    ]
     await revokeEdge(server.services, operator, gone.id)
     await ends.until(() => ends.isOver(), 1_000)
     const made = (await server.post('/tokens', {})).json
     await server.call('DELETE', `/tokens/${made.id}`)
-    await goesOn.until(tellsOf(made), 1_000)
-    assert.ok(!JSON.stringify(goesOn.heard).includes(gone.id), 'an edge learns nothing of another')
+    await continues.until(announces(made), 1_000)
+    assert.ok(!JSON.stringify(continues.received).includes(gone.id), 'an edge receives nothing about another')
     assert.equal((await gone.call('GET', '/key-changes')).status, 401)
   })
 }
 
-test('an edge that is revoked while it connects is not left listening', async (t) => {
+test('an edge that is revoked while it connects gets no stream', async (t) => {
   const { services } = await openTestServices(t, 'sqlite')
   const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
   const follower = await startChangeFollower(services.store, services.clock, node, {
@@ -199,16 +202,16 @@ test('an edge that is revoked while it connects is not left listening', async (t
   assert.deepEqual(await events.next(), { value: undefined, done: true })
 })
 
-test('a comment comes within 5 seconds, and a stop ends the stream', async (t) => {
+test('a comment is sent within 5 seconds, and a stop ends the stream', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
   const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
   const serving = await startServing(t, env)
   const stream = await listen(t, serving.url, edge.token)
   await stream.until((list) => list.some(({ comment }) => comment), 6_000)
-  const asked = performance.now()
+  const requestedAt = performance.now()
   serving.child.kill('SIGTERM')
   assert.equal((await serving.ended).code, 0)
-  assert.ok(performance.now() - asked < 5_000, 'the stream held up the stop')
+  assert.ok(performance.now() - requestedAt < 5_000, 'the stream delayed the stop')
   await stream.until(() => stream.isOver())
 })
 

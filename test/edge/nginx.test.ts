@@ -9,7 +9,7 @@ import { nginx, startNginx } from '../support/nginx.ts'
 import { freePort } from '../support/ports.ts'
 import { addEdge, serve } from '../support/server.ts'
 
-test('nginx accepts a valid key, rejects a revoked one, and lets no request through without Adit', async (t) => {
+test('nginx accepts a valid key, rejects a revoked one, and fails closed without Adit', async (t) => {
   if (!nginx) return t.skip('nginx is not installed here')
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
@@ -24,14 +24,14 @@ test('nginx accepts a valid key, rejects a revoked one, and lets no request thro
     '127.0.0.1:3000': `127.0.0.1:${(application.address() as AddressInfo).port}`,
     'adit_edge_THE-CREDENTIAL-OF-THIS-EDGE': edge.token,
   })
-  const visit = (headers: Record<string, string> = {}, init: RequestInit = {}) =>
+  const send = (headers: Record<string, string> = {}, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${port}/`, { ...init, headers })
   const authorization = `Bearer ${server.key.token}`
 
-  assert.equal((await visit()).status, 401)
-  assert.equal((await visit({ authorization: `Bearer ${edge.token}` })).status, 401)
+  assert.equal((await send()).status, 401)
+  assert.equal((await send({ authorization: `Bearer ${edge.token}` })).status, 401)
   const forged = { 'x-adit-workspace': 'other', 'x-adit-key-id': 'tok_other', 'x-adit-edge': 'x' }
-  const admitted = await visit({ authorization, ...forged })
+  const admitted = await send({ authorization, ...forged })
   assert.equal(admitted.status, 200)
   const seen = (await admitted.json()) as Record<string, string>
   assert.equal(seen['x-adit-workspace'], 'acme')
@@ -39,12 +39,12 @@ test('nginx accepts a valid key, rejects a revoked one, and lets no request thro
   assert.equal(seen.authorization, undefined)
   const body = 'x'.repeat(50_000)
   assert.equal(
-    (await visit({ authorization, 'content-type': 'text/plain' }, { method: 'POST', body })).status,
+    (await send({ authorization, 'content-type': 'text/plain' }, { method: 'POST', body })).status,
     200,
   )
 
   await server.call('DELETE', `/tokens/${server.key.id}`)
-  assert.equal((await visit({ authorization })).status, 401)
+  assert.equal((await send({ authorization })).status, 401)
   await server.stop()
-  assert.equal((await visit({ authorization })).status, 500)
+  assert.equal((await send({ authorization })).status, 500)
 })

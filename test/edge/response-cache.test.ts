@@ -6,20 +6,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
 import { engines } from '../support/databases.ts'
-import { type Answer, addEdge, addWorkspace, operator, serve } from '../support/server.ts'
+import { addEdge, addWorkspace, operator, serve, type TestResponse } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
-/** Tells hits from misses: the cache and Fastify have different prefixes of request ids. */
-const sourceOf = ({ headers }: Answer) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
+/** Distinguishes hits from misses: the cache and Fastify have different prefixes of request ids. */
+const sourceOf = ({ headers }: TestResponse) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
 
-const contentOf = ({ status, headers, text }: Answer) => ({
+const contentOf = ({ status, headers, text }: TestResponse) => ({
   status,
   text,
   headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
 })
 
 for (const engine of engines)
-  test(`${engine}: a cached verdict is the same as the first, and follows changes of the key and workspace`, async (t) => {
+  test(`${engine}: a cached verdict equals the first, until key or workspace change`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const { key, workspace } = await addWorkspace(server, 'new')
@@ -39,7 +39,7 @@ for (const engine of engines)
       assert.deepEqual((await edge.verify(key.token)).json, { valid: false, reason: 'revoked' })
   })
 
-test('every spelling of the body is understood', async (t) => {
+test('every valid encoding of the body is accepted', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { token } = server.key
   const edge = await addEdge(server)
@@ -77,15 +77,15 @@ test('split bodies, pipelined requests and a partial request each get the right 
   socket.on('data', (chunk) => {
     seen += chunk
   })
-  const answers = () => [...seen.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
+  const statuses = () => [...seen.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
   socket.write(head + body.slice(0, 20))
   await sleep(30)
   socket.write(body.slice(20))
   await sleep(100)
-  assert.deepEqual(answers(), [200])
+  assert.deepEqual(statuses(), [200])
   socket.write((head + body).repeat(5))
   await sleep(150)
-  assert.deepEqual(answers(), Array(6).fill(200))
+  assert.deepEqual(statuses(), Array(6).fill(200))
   assert.equal([...seen.matchAll(/"valid":true/g)].length, 6)
   socket.write(head + body.slice(0, 20))
   await sleep(30)

@@ -1,4 +1,4 @@
-// How many streams of revocations an edge, and all edges, may keep open at a node.
+// Limits of change streams per edge and per node.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 const PER_EDGE = 8
 const PER_NODE = 1_000
 
-/** A stream, once the server has responded; it collects what it is sent. */
+/** A stream, once the server has responded; collects what it receives. */
 async function open(t: Test, url: string, token: string) {
   const request = get(`${url}/edge/v1/key-changes`, {
     headers: { authorization: `Bearer ${token}` },
@@ -30,25 +30,25 @@ async function open(t: Test, url: string, token: string) {
     retryAfter: response.headers['retry-after'],
     received: () => received,
     isOver: () => response.complete,
-    hangUp: () => request.destroy(),
+    disconnect: () => request.destroy(),
   }
 }
 
-test('an edge with too many streams loses the oldest, with a reason; the others go on', async (t) => {
+test('an edge with too many streams loses the oldest, with a reason; the others continue', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const [edge, other] = [await addEdge(server, 'busy'), await addEdge(server, 'other')]
   const unrelated = await open(t, server.url, other.token)
   const streams: Awaited<ReturnType<typeof open>>[] = []
   for (let index = 0; index < PER_EDGE; index++) streams.push(await open(t, server.url, edge.token))
   const [oldest, ...rest] = streams as [(typeof streams)[number]]
-  await until('all are caught up', () => streams.every(({ received }) => received().includes('id: ')))
+  await until('all are up to date', () => streams.every(({ received }) => received().includes('id: ')))
   const latest = await open(t, server.url, edge.token)
   await until('the oldest has ended', oldest.isOver)
   assert.match(oldest.received(), /event: closed\ndata: \{"message":"[^"]*8 streams[^"]*"\}\n\n$/)
   const { id } = (await server.post('/tokens', {})).json
   await server.call('DELETE', `/tokens/${id}`)
-  const told = ({ received, isOver }: typeof latest) => received().includes(id) && !isOver()
-  await until('the others are told of a revocation', () => [...rest, latest, unrelated].every(told))
+  const hasReceived = ({ received, isOver }: typeof latest) => received().includes(id) && !isOver()
+  await until('the others receive a revocation', () => [...rest, latest, unrelated].every(hasReceived))
 })
 
 test('an edge is not locked out by streams that it no longer reads', async (t) => {
@@ -66,7 +66,7 @@ test('an edge is not locked out by streams that it no longer reads', async (t) =
   }
   const stream = await open(t, server.url, edge.token)
   assert.equal(stream.status, 200)
-  await until('it is caught up', () => stream.received().includes('id: '))
+  await until('it is up to date', () => stream.received().includes('id: '))
 })
 
 test('a full node rejects further edges until a stream ends, and still serves the others', async (t) => {
@@ -79,14 +79,17 @@ test('a full node rejects further edges until a stream ends, and still serves th
   assert.ok(streams.every(({ status }) => status === 200))
 
   const late = await addEdge(server, 'late')
-  const refused = await open(t, server.url, late.token)
-  assert.deepEqual([refused.status, refused.retryAfter], [503, '5'])
-  await until('it is told why', () => /"error":"unavailable","message":"[^"]*1000/.test(refused.received()))
+  const rejected = await open(t, server.url, late.token)
+  assert.deepEqual([rejected.status, rejected.retryAfter], [503, '5'])
+  await until('the reason', () => /"error":"unavailable","message":"[^"]*1000/.test(rejected.received()))
   const again = await open(t, server.url, edges[0]?.token as string)
   assert.equal(again.status, 200)
 
-  streams.at(-1)?.hangUp()
-  await until('there is room again', async () => (await open(t, server.url, late.token)).status === 200)
+  streams.at(-1)?.disconnect()
+  await until(
+    'a stream is accepted again',
+    async () => (await open(t, server.url, late.token)).status === 200,
+  )
 })
 
 test('edges that share a credential learn why a stream was closed', async (t) => {
@@ -98,5 +101,5 @@ test('edges that share a credential learn why a stream was closed', async (t) =>
     const verifier = startVerifier(controlPlane, { onNotice: (line) => notices.push(line) })
     atEnd(t, () => verifier.close())
   }
-  await until('one of them says so', () => notices.some((line) => /8 streams/.test(line)))
+  await until('an edge reports it', () => notices.some((line) => /8 streams/.test(line)))
 })

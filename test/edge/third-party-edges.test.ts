@@ -51,15 +51,15 @@ const proxy = (token: string, more: object) => ({
   ...more,
 })
 
-/** How a server of frp asks: the operation is in the query too. */
-const askFrp = (server: { url: string }, credential: string) => async (op: string, content: unknown) => {
+/** A request as frps sends it: the operation is also in the query. */
+const callFrp = (server: { url: string }, credential: string) => async (op: string, content: unknown) => {
   const path = `/edge/frp/${credential}?version=0.1.0&op=${op}`
   const response = await post(server, path, { version: '0.1.0', op, content })
   assert.equal(response.status, 200)
-  const answer = (await response.json()) as { reject: boolean; reject_reason: string; unchange: boolean }
-  const { reject, reject_reason, unchange } = answer
+  const verdict = (await response.json()) as { reject: boolean; reject_reason: string; unchange: boolean }
+  const { reject, reject_reason, unchange } = verdict
   assert.deepEqual([typeof reject, typeof reject_reason, typeof unchange], ['boolean', 'string', 'boolean'])
-  return answer
+  return verdict
 }
 
 async function prepare(server: TestServer) {
@@ -67,13 +67,13 @@ async function prepare(server: TestServer) {
   const other = await addWorkspace(server, 'other')
   const { slug } = server.workspace
   const base = `${slug}.${server.services.tunnelDomain}`
-  return { edge, other, slug, base, key: server.key, ask: askFrp(server, edge.token) }
+  return { edge, other, slug, base, key: server.key, call: callFrp(server, edge.token) }
 }
 
 for (const engine of engines) {
   test(`${engine}: frp accepts a valid key until it is revoked`, async (t) => {
     const server = await serve(t, { engine })
-    const { key, other, ask } = await prepare(server)
+    const { key, other, call } = await prepare(server)
     const later = {
       Ping: { user: userOf(key.token), timestamp: 1_763_200_010, privilege_key: '' },
       NewWorkConn: { user: userOf(key.token), run_id: '0d1f', timestamp: 0, privilege_key: '' },
@@ -84,15 +84,15 @@ for (const engine of engines) {
         remote_addr: '198.51.100.4:40000',
       },
     }
-    assert.deepEqual(await ask('Login', login(key.token)), ALLOWED)
-    for (const [op, content] of Object.entries(later)) assert.deepEqual(await ask(op, content), ALLOWED, op)
-    assert.deepEqual(await ask('CloseProxy', { user: userOf(key.token), proxy_name: 'laptop.web' }), ALLOWED)
+    assert.deepEqual(await call('Login', login(key.token)), ALLOWED)
+    for (const [op, content] of Object.entries(later)) assert.deepEqual(await call(op, content), ALLOWED, op)
+    assert.deepEqual(await call('CloseProxy', { user: userOf(key.token), proxy_name: 'laptop.web' }), ALLOWED)
     const reasons = {
-      none: (await ask('Login', login(undefined))).reject_reason,
-      empty: (await ask('Login', login(''))).reject_reason,
-      mistyped: (await ask('Login', login('adit_nonsense'))).reject_reason,
-      unknown: (await ask('Login', login(createSecret('key', server.services.random)))).reject_reason,
-      unready: (await ask('Login', login(other.key.token))).reject_reason,
+      none: (await call('Login', login(undefined))).reject_reason,
+      empty: (await call('Login', login(''))).reject_reason,
+      mistyped: (await call('Login', login('adit_nonsense'))).reject_reason,
+      unknown: (await call('Login', login(createSecret('key', server.services.random)))).reject_reason,
+      unready: (await call('Login', login(other.key.token))).reject_reason,
     }
     assert.match(reasons.none, /metadatas\.token/)
     assert.equal(reasons.empty, reasons.none)
@@ -100,10 +100,10 @@ for (const engine of engines) {
     assert.match(reasons.unknown, /Unknown API key/)
     assert.match(reasons.unready, /"other" is not provisioned/)
     await provision(server.services, operator, 'other')
-    assert.deepEqual(await ask('Login', login(other.key.token)), ALLOWED)
+    assert.deepEqual(await call('Login', login(other.key.token)), ALLOWED)
     await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
     for (const [op, content] of Object.entries({ Login: login(key.token), ...later })) {
-      const { reject, reject_reason } = await ask(op, content)
+      const { reject, reject_reason } = await call(op, content)
       assert.ok(reject, op)
       assert.match(reject_reason, /revoked/)
     }
@@ -111,17 +111,17 @@ for (const engine of engines) {
 
   test(`${engine}: an frp proxy gets host names of its workspace and no others`, async (t) => {
     const server = await serve(t, { engine })
-    const { key, base, ask } = await prepare(server)
+    const { key, base, call } = await prepare(server)
     const content = proxy(key.token, { subdomain: 'my-app', custom_domains: null, locations: null })
-    assert.deepEqual(await ask('NewProxy', content), {
+    assert.deepEqual(await call('NewProxy', content), {
       reject: false,
       reject_reason: '',
       unchange: false,
       content: { ...content, subdomain: '', custom_domains: [`my-app.${base}`] },
     })
     const full = proxy(key.token, { custom_domains: [`my-app.${base}`, `second.${base}`] })
-    assert.deepEqual(await ask('NewProxy', full), ALLOWED)
-    const refused: [object, RegExp][] = [
+    assert.deepEqual(await call('NewProxy', full), ALLOWED)
+    const rejected: [object, RegExp][] = [
       [{ custom_domains: ['my-app.other.localhost'] }, /is not a host name of the workspace/],
       [{ custom_domains: [`my-app.${base}`, 'example.com'] }, /example\.com/],
       [{ custom_domains: [base] }, /is not a host name/],
@@ -137,21 +137,21 @@ for (const engine of engines) {
       [{ proxy_type: 'tcp', remote_port: 6000 }, /Unsupported proxy type/],
       [{ proxy_type: 'udp', remote_port: 6000, subdomain: 'my-app' }, /Unsupported proxy type/],
     ]
-    for (const [more, reason] of refused) {
-      const { reject, reject_reason } = await ask('NewProxy', proxy(key.token, more))
+    for (const [more, reason] of rejected) {
+      const { reject, reject_reason } = await call('NewProxy', proxy(key.token, more))
       assert.ok(reject, JSON.stringify(more))
       assert.match(reject_reason, reason)
     }
   })
 
-  test(`${engine}: every response to frp is 200 with a reason, even for an invalid edge or request`, async (t) => {
+  test(`${engine}: every response to frp is 200, also to an invalid edge or request`, async (t) => {
     const server = await serve(t, { engine })
-    const { edge, key, ask } = await prepare(server)
+    const { edge, key, call } = await prepare(server)
     assert.match(
-      (await askFrp(server, key.token)('Login', login(key.token))).reject_reason,
+      (await callFrp(server, key.token)('Login', login(key.token))).reject_reason,
       /edge credential/,
     )
-    for (const op of ['', 'Logout', '__proto__']) assert.ok((await ask(op, login(key.token))).reject)
+    for (const op of ['', 'Logout', '__proto__']) assert.ok((await call(op, login(key.token))).reject)
     for (const content of [
       null,
       [],
@@ -160,7 +160,7 @@ for (const engine of engines) {
       { metas: { token: 5 } },
       { metas: { token: 'x'.repeat(300) } },
     ])
-      assert.ok((await ask('Login', content)).reject)
+      assert.ok((await call('Login', content)).reject)
     for (const body of ['', 'null', '[]', '{', `{"op":"Login","content":"${'x'.repeat(20_000)}"}`]) {
       const response = await post(server, `/edge/frp/${edge.token}`, body)
       assert.equal(response.status, 200, body.slice(0, 20))
@@ -174,7 +174,7 @@ for (const engine of engines) {
     const status = async (body: unknown, credential = edge.token) =>
       (await post(server, `/edge/sish/${credential}`, body)).status
     const remote_addr = '203.0.113.7:52114'
-    for (const user of [slug, 'root', 'somebody.else'])
+    for (const user of [slug, 'root', 'unrelated.user'])
       assert.equal(await status({ password: key.token, user, remote_addr }), 200, user)
     for (const user of ['other', 'OTHER', 'x.other', 'other.x', 'other.', 'a b', 'a/b', 'a:80', 'é', ''])
       assert.equal(await status({ password: key.token, user, remote_addr }), 403, user)

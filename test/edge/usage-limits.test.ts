@@ -1,4 +1,5 @@
-// Absurd totals: one edge cannot use up a workspace's day, and what is refused is one item, never the report.
+// Implausible totals: one edge cannot use up a workspace's day, and only the item is rejected, never the
+// report.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mergeReport } from '../../src/store/usage.ts'
@@ -9,7 +10,7 @@ import { counter } from '../support/usage.ts'
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
 const DAY = Date.parse('2026-03-01')
-/** What a link of 1 Gbit/s carries in a day. */
+/** The capacity of a link of 1 Gbit/s in a day. */
 const BYTES_MAX = 10_800_000_000_000
 const REQUESTS_MAX = BYTES_MAX / 100
 
@@ -19,7 +20,7 @@ const totalOf = async (server: TestServer, key = server.key.token) =>
   (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
 
 for (const engine of engines) {
-  test(`${engine}: an implausible item is rejected alone, and the rest of the report is accepted`, async (t) => {
+  test(`${engine}: an implausible item is rejected, the rest of the report is not`, async (t) => {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const edge = await addEdge(server)
     const other = await addWorkspace(server, 'other')
@@ -35,7 +36,7 @@ for (const engine of engines) {
     assert.deepEqual([usage.totalBytes, usage.peakTunnels], [0, 3])
   })
 
-  test(`${engine}: an edge adds no more to a workspace's day than its link carries, in all its epochs`, async (t) => {
+  test(`${engine}: an edge adds at most a day of its link to a workspace, over all epochs`, async (t) => {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const edge = await addEdge(server)
     const send = async (epoch: string, given: object) =>
@@ -59,13 +60,13 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const edge = await addEdge(server)
     const share = BYTES_MAX / 4
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
         edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: share })] }),
       ),
     )
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-    assert.equal(answers.filter(({ json }) => json.accepted === 1).length, 4)
+    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+    assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 4)
     assert.equal(await totalOf(server), BYTES_MAX)
   })
 
@@ -84,25 +85,29 @@ for (const engine of engines) {
             .executeTakeFirstOrThrow()
         ).rows,
       )
-    const refused = (index: number) => ({ list: 'counters', index, reason: 'too_many_epochs' })
+    const rejected = (index: number) => ({ list: 'counters', index, reason: 'too_many_epochs' })
     for (let index = 0; index < 3; index++)
       assert.deepEqual(await send(`zero${index}`, {}), { accepted: 1, refused: [] })
     assert.equal(await rows(), 0, 'zeros are not stored')
     for (let index = 0; index < 100; index++)
       assert.deepEqual(await send(`e${index}`, { bytesIn: 1 }), { accepted: 1, refused: [] })
-    assert.deepEqual(await send('e100', { bytesIn: 1 }), { accepted: 0, refused: [refused(0)] })
+    assert.deepEqual(await send('e100', { bytesIn: 1 }), { accepted: 0, refused: [rejected(0)] })
     assert.deepEqual(await send('e100', { lastSeen: '2026-03-01T10:00:00.000Z' }), {
       accepted: 0,
-      refused: [refused(0)],
+      refused: [rejected(0)],
     })
     assert.deepEqual(await send('e100', {}), { accepted: 1, refused: [] }, 'zeros change nothing')
     assert.equal(await rows(), 100)
-    assert.deepEqual(await send('e99', { bytesIn: 5 }), { accepted: 1, refused: [] }, 'a known epoch goes on')
+    assert.deepEqual(
+      await send('e99', { bytesIn: 5 }),
+      { accepted: 1, refused: [] },
+      'a known epoch continues',
+    )
     const { json } = await edge.report({
       epoch: 'e100',
       counters: [counter({ bytesIn: 1 }), counter({ day: '2026-02-28', bytesIn: 7 })],
     })
-    assert.deepEqual(json, { accepted: 1, refused: [refused(0)] }, 'another day has its own epochs')
+    assert.deepEqual(json, { accepted: 1, refused: [rejected(0)] }, 'another day has its own epochs')
     assert.deepEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, refused: [] })
     assert.equal(await totalOf(server), 99 + 5 + 20)
   })
@@ -110,13 +115,13 @@ for (const engine of engines) {
   test(`${engine}: concurrently reported epochs do not exceed 100 together`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 110 }, (_, index) =>
         edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: 1 })] }),
       ),
     )
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-    assert.equal(answers.filter(({ json }) => json.accepted === 1).length, 100)
+    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+    assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 100)
     assert.equal(await totalOf(server), 100)
   })
 

@@ -1,4 +1,4 @@
-// Usage through the front door: reported at the edges' side, read at the public one.
+// Usage: reported through the edge API, read through the public API.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -15,7 +15,7 @@ const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
 
 for (const engine of engines) {
-  test(`${engine}: a report is acknowledged and visible immediately, in every figure of both variants`, async (t) => {
+  test(`${engine}: an acknowledged report is visible in both variants immediately`, async (t) => {
     for (const variant of ['A', 'B']) {
       const server = await serve(t, { engine, clock, env: { ADIT_API_VARIANT: variant } })
       const edge = await addEdge(server)
@@ -57,7 +57,7 @@ for (const engine of engines) {
     const { json } = await edge.report({
       epoch: 'e-1',
       counters: [
-        counter({ workspace: 'nobody', requests: 1 }),
+        counter({ workspace: 'missing', requests: 1 }),
         counter({ requests: 2, bytesIn: 2 }),
         counter({ day: '2026-01-25', bytesIn: 20 }),
         counter({ day: '2026-01-24', bytesIn: 200 }),
@@ -68,7 +68,7 @@ for (const engine of engines) {
       tunnels: [
         { workspace: 'acme', minute: '2026-03-01T10:35:00.000Z', open: 1 },
         { workspace: 'acme', minute: '2026-03-01T10:36:00.000Z', open: 9 },
-        { workspace: 'nobody', minute: '2026-03-01T10:00:00.000Z', open: 9 },
+        { workspace: 'missing', minute: '2026-03-01T10:00:00.000Z', open: 9 },
         { workspace: 'acme', minute: '2026-01-24T23:59:00.000Z', open: 9 },
       ],
     })
@@ -89,10 +89,10 @@ for (const engine of engines) {
     assert.equal(usage.peakTunnels, 1)
   })
 
-  test(`${engine}: a malformed report is rejected as a whole, and the place is named`, async (t) => {
+  test(`${engine}: a malformed report is rejected as a whole, with the path of the error`, async (t) => {
     const server = await serve(t, { engine, clock })
     const edge = await addEdge(server)
-    const good = counter({ bytesIn: 7 })
+    const valid = counter({ bytesIn: 7 })
     const tunnels = { workspace: 'acme', minute: '2026-03-01T10:00:00.000Z', open: 1 }
     const cases: [report: unknown, path: string][] = [
       [{}, '/body'],
@@ -100,26 +100,26 @@ for (const engine of engines) {
       [{ epoch: 'a b' }, '/body/epoch'],
       [{ epoch: 'x'.repeat(65) }, '/body/epoch'],
       [{ epoch: 'e', counters: {} }, '/body/counters'],
-      [{ epoch: 'e', counters: [good, counter({ bytesIn: -1 })] }, '/body/counters/1/bytesIn'],
-      [{ epoch: 'e', counters: [good, counter({ bytesIn: 1.5 })] }, '/body/counters/1/bytesIn'],
-      [{ epoch: 'e', counters: [good, counter({ requests: 2 ** 53 })] }, '/body/counters/1/requests'],
-      [{ epoch: 'e', counters: [good, counter({ events: '7' })] }, '/body/counters/1/events'],
-      [{ epoch: 'e', counters: [good, { ...good, bytesOut: undefined }] }, '/body/counters/1'],
-      [{ epoch: 'e', counters: [good, counter({ day: '2026-3-1' })] }, '/body/counters/1/day'],
-      [{ epoch: 'e', counters: [good, counter({ day: '2026-02-30' })] }, '/body/counters/1/day'],
-      [{ epoch: 'e', counters: [good, counter({ workspace: 'a\u0000' })] }, '/body/counters/1/workspace'],
-      [{ epoch: 'e', counters: [good, counter({ lastSeen: 'now' })] }, '/body/counters/1/lastSeen'],
+      [{ epoch: 'e', counters: [valid, counter({ bytesIn: -1 })] }, '/body/counters/1/bytesIn'],
+      [{ epoch: 'e', counters: [valid, counter({ bytesIn: 1.5 })] }, '/body/counters/1/bytesIn'],
+      [{ epoch: 'e', counters: [valid, counter({ requests: 2 ** 53 })] }, '/body/counters/1/requests'],
+      [{ epoch: 'e', counters: [valid, counter({ events: '7' })] }, '/body/counters/1/events'],
+      [{ epoch: 'e', counters: [valid, { ...valid, bytesOut: undefined }] }, '/body/counters/1'],
+      [{ epoch: 'e', counters: [valid, counter({ day: '2026-3-1' })] }, '/body/counters/1/day'],
+      [{ epoch: 'e', counters: [valid, counter({ day: '2026-02-30' })] }, '/body/counters/1/day'],
+      [{ epoch: 'e', counters: [valid, counter({ workspace: 'a\u0000' })] }, '/body/counters/1/workspace'],
+      [{ epoch: 'e', counters: [valid, counter({ lastSeen: 'now' })] }, '/body/counters/1/lastSeen'],
       [
-        { epoch: 'e', counters: [good, counter({ lastSeen: '2026-02-28T23:59:59.999Z' })] },
+        { epoch: 'e', counters: [valid, counter({ lastSeen: '2026-02-28T23:59:59.999Z' })] },
         '/body/counters/1/lastSeen',
       ],
       [
-        { epoch: 'e', counters: [good], tunnels: [{ ...tunnels, minute: '2026-03-01T10:00:01.000Z' }] },
+        { epoch: 'e', counters: [valid], tunnels: [{ ...tunnels, minute: '2026-03-01T10:00:01.000Z' }] },
         '/body/tunnels/0/minute',
       ],
-      [{ epoch: 'e', counters: [good], tunnels: [{ ...tunnels, open: -1 }] }, '/body/tunnels/0/open'],
-      [{ epoch: 'e', counters: Array(2501).fill(good), tunnels: Array(2500).fill(tunnels) }, '/body'],
-      [{ epoch: 'e', counters: Array(5001).fill(good) }, '/body/counters'],
+      [{ epoch: 'e', counters: [valid], tunnels: [{ ...tunnels, open: -1 }] }, '/body/tunnels/0/open'],
+      [{ epoch: 'e', counters: Array(2501).fill(valid), tunnels: Array(2500).fill(tunnels) }, '/body'],
+      [{ epoch: 'e', counters: Array(5001).fill(valid) }, '/body/counters'],
     ]
     for (const [report, path] of cases) {
       const { status, json } = await edge.report(report)
@@ -129,7 +129,7 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/usage')).json.totalBytes, 0)
     const most = await edge.report({
       epoch: 'e',
-      counters: Array(2500).fill(good),
+      counters: Array(2500).fill(valid),
       tunnels: Array(2500).fill(tunnels),
     })
     assert.deepEqual(most.json, { accepted: 5000, refused: [] })
@@ -150,7 +150,7 @@ for (const engine of engines) {
       bytesOut: fc.nat(2 ** 31 - 1),
       events: fc.nat(10),
       restarts: fc.boolean(),
-      fate: fc.constantFrom('once', 'lost', 'twice at once', 'late', 'at the other node'),
+      fate: fc.constantFrom('once', 'lost', 'duplicated', 'late', 'at the other node'),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 14 }), async (steps) => {
@@ -167,7 +167,7 @@ for (const engine of engines) {
           const report = { epoch: `${run}-${epoch}`, counters: items }
           if (fate === 'lost') return
           if (fate === 'late') late.push(() => edges[edge].report(report))
-          else if (fate === 'twice at once')
+          else if (fate === 'duplicated')
             await Promise.all([edges[edge].report(report), edges[edge].report(report)])
           else if (fate === 'at the other node') await b(edges[edge].token, report)
           else await edges[edge].report(report)
@@ -188,7 +188,7 @@ for (const engine of engines) {
           truth.set(`${slug} ${day}`, sum)
           await send(edge, epochs[edge] as number, [{ ...total }], fate)
         }
-        // What was lost is healed by the next report, here the last one; what was late comes after it.
+        // The next report makes up for a lost one; late ones arrive after it.
         for (const [key, total] of totals) {
           const [edge, epoch] = key.split(' ').map(Number) as [0 | 1, number]
           await send(edge, epoch, [total], 'once')
@@ -211,7 +211,7 @@ for (const engine of engines) {
     )
   })
 
-  test(`${engine}: the peak is the largest minute summed over the edges, and midnight belongs to both days`, async (t) => {
+  test(`${engine}: the peak is the largest sum of one minute; midnight is in both days`, async (t) => {
     const server = await serve(t, { engine, clock })
     const [one, two] = [await addEdge(server, 'one'), await addEdge(server, 'two')]
     const open = (edge: typeof one, ...minutes: [minute: string, open: number][]) =>
@@ -247,7 +247,7 @@ for (const engine of engines) {
   })
 }
 
-/** A second node on the same database: on PostgreSQL as it is run, on SQLite as a second process would. */
+/** A second node on the same database. */
 async function serveBesides(t: Parameters<typeof serve>[0], server: Awaited<ReturnType<typeof serve>>) {
   const log = createLog('silent')
   const services = { ...(await openServices(server.config, log, 5_000)), clock }

@@ -5,7 +5,7 @@ import { engines } from '../support/databases.ts'
 import { addEdge, serve } from '../support/server.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a valid key is returned with its workspace, in both variants of the public API`, async (t) => {
+  test(`${engine}: a valid key is returned with its workspace, in both variants`, async (t) => {
     for (const variant of ['A', 'B']) {
       const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_API_VARIANT: variant }
       const server = await serve(t, { engine, env })
@@ -53,16 +53,16 @@ for (const engine of engines) {
   test(`${engine}: forward authentication gets 204 with the workspace and key, or 401`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const ask = (authorization?: string) =>
+    const authorize = (authorization?: string) =>
       edge.call('GET', '/authorize', {
         key: null,
         headers: { 'x-adit-edge': edge.token, ...(authorization && { authorization }) },
       })
-    const good = await ask(`Bearer ${server.key.token}`)
-    assert.equal(good.status, 204)
-    assert.equal(good.text, '')
-    assert.equal(good.headers.get('x-adit-workspace'), 'acme')
-    assert.equal(good.headers.get('x-adit-key-id'), server.key.id)
+    const accepted = await authorize(`Bearer ${server.key.token}`)
+    assert.equal(accepted.status, 204)
+    assert.equal(accepted.text, '')
+    assert.equal(accepted.headers.get('x-adit-workspace'), 'acme')
+    assert.equal(accepted.headers.get('x-adit-key-id'), server.key.id)
     await server.call('DELETE', `/tokens/${server.key.id}`)
     for (const authorization of [
       `Bearer ${server.key.token}`,
@@ -70,10 +70,10 @@ for (const engine of engines) {
       'Basic x',
       `Bearer ${edge.token}`,
     ]) {
-      const refused = await ask(authorization)
-      assert.equal(refused.status, 401)
-      assert.equal(refused.headers.get('www-authenticate'), 'Bearer')
-      assert.equal(refused.headers.get('x-adit-workspace'), null)
+      const rejected = await authorize(authorization)
+      assert.equal(rejected.status, 401)
+      assert.equal(rejected.headers.get('www-authenticate'), 'Bearer')
+      assert.equal(rejected.headers.get('x-adit-workspace'), null)
     }
   })
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EDGE_PREFIX } from '../../src/contract/edge.ts'
 import { PUBLIC_PREFIX } from '../../src/contract/variants.ts'
-import { type Answer, caller } from '../support/server.ts'
+import { caller, type TestResponse } from '../support/server.ts'
 import { type Attempt, type Kind, operationOf } from './history.ts'
 import type { Node } from './nodes.ts'
 
@@ -31,7 +31,7 @@ type CallInput = Pick<Attempt, 'keyId' | 'revokes' | 'idempotencyKey'> & {
 export type Calls = ReturnType<typeof createCalls>
 
 export function createCalls(attempts: Attempt[], edge: Edge) {
-  async function call(node: Node, kind: Kind, input: CallInput): Promise<Answer | undefined> {
+  async function call(node: Node, kind: Kind, input: CallInput): Promise<TestResponse | undefined> {
     const { token, id = '', query = '', body, headers = {}, timeoutMs, ...recorded } = input
     const { surface, operation } = operationOf(kind)
     const base = node.url + (surface === 'public' ? PUBLIC_PREFIX : EDGE_PREFIX)
@@ -94,7 +94,9 @@ export function createCalls(attempts: Attempt[], edge: Edge) {
 }
 
 /** Retries while there is no response, or 503. */
-export async function retryUntilResponse(attempt: () => Promise<Answer | undefined>): Promise<Answer> {
+export async function retryUntilResponse(
+  attempt: () => Promise<TestResponse | undefined>,
+): Promise<TestResponse> {
   const startedAt = performance.now()
   for (;;) {
     const response = await attempt()

@@ -132,7 +132,7 @@ test('a valid history has no violation, including everything that injected fault
     verify(doubtful, [100, 101], { node: 'b', ...revoked }),
   )
   history.listed.push(
-    { id: 'tok_unheard_of', label: 'for tok_unknown', revokedAt: null },
+    { id: 'tok_unacknowledged', label: 'for tok_unknown', revokedAt: null },
     { id: doubtful, label: `for ${doubtful}`, revokedAt: '2026-11-01T09:30:00.000Z' },
   )
   assert.deepEqual(check(history), [])

@@ -4,7 +4,7 @@ import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
 import type { Document } from '../support/openapi.ts'
-import type { Answer } from '../support/server.ts'
+import type { TestResponse } from '../support/server.ts'
 
 export type Surface = 'public' | 'edge'
 
@@ -47,7 +47,7 @@ export interface Attempt {
   /** The client closed the connection early, on purpose. */
   abandoned?: true
   /** Undefined if there was none. */
-  response: Answer | undefined
+  response: TestResponse | undefined
 }
 
 export interface InjectedFault {
@@ -88,7 +88,7 @@ export interface History {
 export type Outcome = 'accepted' | 'rejected' | undefined
 
 /**
- * Whether the server accepted the key that an attempt depends on; undefined if the response does not tell.
+ * Whether the server accepted the key that an attempt depends on; undefined if the response does not show it.
  */
 export function outcomeOf({ kind, response }: Attempt): Outcome {
   if (kind === 'keys.verify')

@@ -140,7 +140,7 @@ export function linkFaults(links: readonly Link[]): FaultSchedule {
     await sleep(random.between(0, 3_000))
     relay.mend()
   })
-  const blackhole = toOne('link blackholed', async ({ relay }) => relay.forget())
+  const blackhole = toOne('link blackholed', async ({ relay }) => relay.blackhole())
   // Slow links twice: responses that overtake each other are the hardest case for a cache.
   const types = [stalled, stalledAndPaused, slow, slow, slowAndStalled, slowAndStalled, cut, blackhole]
   return { types, gap: GAP }

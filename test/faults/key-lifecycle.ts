@@ -106,7 +106,7 @@ export function startKeyLifecycles({
       done = true
       // 404: an earlier attempt took effect.
       if (response?.status === 200 || response?.status === 404) probeAllNodes(random, key)
-      // Sometimes gives up on a revocation whose outcome is unknown.
+      // Sometimes abandons a revocation whose outcome is unknown.
       if ((response && response.status !== 503) || random.chance(0.3)) return
       await sleep(random.between(20, 300))
     }

@@ -1,7 +1,7 @@
 // Checks that every response is declared by the contract, matches its schema and is possible for a valid
 // request.
 import { type FaultCode, faults } from '../../src/contract/faults.ts'
-import { createJudge } from '../support/openapi.ts'
+import { createResponseValidator } from '../support/openapi.ts'
 import { type Attempt, type History, operationOf, type Violation } from './history.ts'
 
 /** Documented errors that the clients' requests must not cause, and `internal`, which is always a bug. */
@@ -11,9 +11,12 @@ const UNEXPECTED: FaultCode[] = ['invalid_request', 'idempotency_mismatch', 'rat
 const LOSES_REQUESTS = ['kill', 'pause', 'link stalled and node paused']
 
 export function invalidResponses({ attempts, documents, injected }: History): Violation[] {
-  const judges = { public: createJudge(documents.public), edge: createJudge(documents.edge) }
+  const validators = {
+    public: createResponseValidator(documents.public),
+    edge: createResponseValidator(documents.edge),
+  }
 
-  /** What is wrong with the response, if anything. */
+  /** The violation, if any. */
   function findProblem({ kind, response }: Attempt): string | undefined {
     if (!response || kind === 'operator.revoke') return undefined
     const { surface, operation } = operationOf(kind)
@@ -22,7 +25,7 @@ export function invalidResponses({ attempts, documents, injected }: History): Vi
     // Edge credentials are valid throughout. For `requests.authorize` 401 is about the key.
     if (surface === 'edge' && kind !== 'requests.authorize' && response.status === 401) return summary
     try {
-      judges[surface](operation.path, operation.method, response)
+      validators[surface](operation.path, operation.method, response)
     } catch (error) {
       return (error as Error).message
     }

@@ -1,4 +1,4 @@
-// A history in a few lines.
+// Summarizes a history.
 import { type History, isAcknowledged, type Violation } from './history.ts'
 
 export function summarize({ attempts, injected, listed, usage }: History, violations: Violation[]): string[] {

@@ -1,4 +1,4 @@
-// The attack: so many requests and broken connections from one seed, several connections at a time.
+// The attack: requests and broken connections from one seed, over concurrent connections.
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { breakConnections, openingsFor, randomCuts } from '../support/broken-connections.ts'
@@ -12,12 +12,12 @@ import { corrupt, encode, type RawRequest } from './requests.ts'
 import { type Surface, surfacesOf } from './surfaces.ts'
 
 const PROGRESS_MS = 30_000
-const CONNECTIONS_AT_ONCE = 16
+const CONCURRENT_CONNECTIONS = 16
 const REQUESTS_PER_CONNECTION_MAX = 12
-/** The rest of a request line or body that never comes is waited for by the server for up to 15 s. */
+/** A server waits up to 15 s for the rest of a request. */
 const QUIET_WITHIN_MS = 60_000
 const DESCRIPTORS_SPARE = 10
-/** The heap grows a little before it is collected; a leak of 1 KiB per request is more than this in a long run. */
+/** Allows for garbage; a leak of 1 KiB per request exceeds it in a long run. */
 const RSS_SPARE_MB = 120
 
 export interface AttackOptions {
@@ -39,19 +39,19 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   const surfaces = surfacesOf(deployment)
   const random = createRandom(seed)
   const began = performance.now()
-  const tally = { requests: 0, broken: 0, statuses: new Map<string, number>(), violations: [] as string[] }
-  const isOver = () => performance.now() - began > secondsMax * 1_000 || tally.violations.length >= 5
+  const totals = { requests: 0, broken: 0, statuses: new Map<string, number>(), violations: [] as string[] }
+  const isOver = () => performance.now() - began > secondsMax * 1_000 || totals.violations.length >= 5
 
   async function sendAll(lane: Random, requestsMax: number): Promise<void> {
-    while (tally.requests < requestsMax && !isOver()) await sendRequests(lane)
+    while (totals.requests < requestsMax && !isOver()) await sendRequests(lane)
   }
 
-  /** On each listener. */
+  /** Half of them on each listener. */
   async function breakAll(count: number, name: string): Promise<void> {
     const broken = openingsOf(deployment).map(async ({ port, openings }) => {
       const cuts = randomCuts(openings, { seed: `${seed} ${name} ${port}`, count: count / 2 })
       const made = await breakConnections(port, cuts, isOver)
-      tally.broken += made
+      totals.broken += made
     })
     await Promise.all(broken)
   }
@@ -59,31 +59,31 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   async function sendRequests(lane: Random): Promise<void> {
     const surface = weighted(surfaces, lane)
     const sent = requestsTo(surface, lane)
-    tally.requests += sent.length
+    totals.requests += sent.length
     const { responses, violation } = await exchange(surface.port, sent, lane)
     for (const { status } of responses) {
       const name = `${surface.name} ${status}`
-      tally.statuses.set(name, (tally.statuses.get(name) ?? 0) + 1)
+      totals.statuses.set(name, (totals.statuses.get(name) ?? 0) + 1)
     }
     const failed = responses.find(({ status }) => !isAllowed(surface, status, deployment))
     const wrong = violation ?? (failed && `${failed.status}: ${failed.body.slice(0, 300)}`)
-    if (wrong !== undefined) tally.violations.push(describe(surface, wrong, sent))
+    if (wrong !== undefined) totals.violations.push(describe(surface, wrong, sent))
   }
 
   const run = (name: string, requestsMax: number, brokenCount: number) =>
     Promise.all([
       breakAll(brokenCount, name),
-      ...Array.from({ length: CONNECTIONS_AT_ONCE }, (_, lane) =>
+      ...Array.from({ length: CONCURRENT_CONNECTIONS }, (_, lane) =>
         sendAll(random.fork(`${name} ${lane}`), requestsMax),
       ),
     ])
 
-  // Whatever is loaded on first use is loaded before anything is measured.
+  // Warm-up: code that is loaded on first use is loaded before the measurement.
   await run('warm-up', requests * 0.2, brokenConnections * 0.2)
   await settled(watched)
   const before = watched.map(({ usage }) => usage())
   const progress = setInterval(
-    () => process.stdout.write(`${tally.requests} requests, ${tally.broken} broken connections\n`),
+    () => process.stdout.write(`${totals.requests} requests, ${totals.broken} broken connections\n`),
     PROGRESS_MS,
   )
   t.after(() => clearInterval(progress))
@@ -91,26 +91,27 @@ export async function attack(t: TestContext, options: AttackOptions): Promise<vo
   await settled(watched)
 
   const seconds = Math.round((performance.now() - began) / 1_000)
-  t.diagnostic(`${tally.requests} requests and ${tally.broken} broken connections in ${seconds} s`)
+  t.diagnostic(`${totals.requests} requests and ${totals.broken} broken connections in ${seconds} s`)
   t.diagnostic(
-    [...tally.statuses]
+    [...totals.statuses]
       .sort()
       .map(([name, count]) => `${name}: ${count}`)
       .join(', '),
   )
-  assert.deepEqual(tally.violations, [])
+  assert.deepEqual(totals.violations, [])
   for (const [index, one] of watched.entries()) {
-    assert.ok(one.isAlive(), `the ${one.name} has ended`)
+    assert.ok(one.isAlive(), `the ${one.name} exited`)
     assert.deepEqual(one.errors(), [], `log of the ${one.name}`)
     const [was, is] = [before[index], one.usage()]
     if (!was || !is) continue
-    const change = `${one.name}: ${was.descriptors} → ${is.descriptors} descriptors, ${was.rssMb} → ${is.rssMb} MiB`
+    const descriptors = `${was.descriptors} → ${is.descriptors} descriptors`
+    const change = `${one.name}: ${descriptors}, ${was.rssMb} → ${is.rssMb} MiB`
     t.diagnostic(change)
     assert.ok(is.descriptors <= was.descriptors + DESCRIPTORS_SPARE, change)
     assert.ok(is.rssMb <= was.rssMb + RSS_SPARE_MB, change)
   }
   assert.ok(
-    tally.requests >= requests && tally.broken >= brokenConnections,
+    totals.requests >= requests && totals.broken >= brokenConnections,
     `not done within ${secondsMax} s`,
   )
   await assertServed(deployment)
@@ -144,7 +145,7 @@ function requestsTo(surface: Surface, random: Random): RawRequest[] {
   const isCorrupt = random.chance(0.25)
   return Array.from({ length: count }, (_, index) => {
     const parts = surface.request(random)
-    // Where requests may merge, it is not known which response is the one to a HEAD, and so without a body.
+    // If requests can merge, the response to a HEAD, which has no body, cannot be identified.
     const isAmbiguous = isCorrupt && parts.method === 'HEAD'
     const request = encode(isAmbiguous ? { ...parts, method: 'GET' } : parts, random, index === count - 1)
     return isCorrupt && random.chance(0.5) ? corrupt(request, random) : request
@@ -155,14 +156,16 @@ function weighted(surfaces: readonly Surface[], random: Random): Surface {
   return random.pick(surfaces.flatMap((surface) => Array<Surface>(surface.weight).fill(surface)))
 }
 
-/** 503 is documented; an edge also speaks for the server behind the tunnel. */
+/** 503 is documented; an edge also returns 502 and 504 for the local server. */
 const isAllowed = ({ port }: Surface, status: number, { edge }: Deployment) =>
   status < 500 || status === 503 || (port === edge.port && (status === 502 || status === 504))
 
-const describe = ({ name }: Surface, wrong: string, sent: readonly RawRequest[]) =>
-  `${name}: ${wrong}\n${sent.map(({ bytes }) => JSON.stringify(bytes.subarray(0, 200).toString('latin1'))).join('\n')}`
+const describe = ({ name }: Surface, wrong: string, sent: readonly RawRequest[]) => {
+  const requests = sent.map(({ bytes }) => JSON.stringify(bytes.subarray(0, 200).toString('latin1')))
+  return [`${name}: ${wrong}`, ...requests].join('\n')
+}
 
-/** Waits until the descriptors stay as they are. */
+/** Waits until the number of descriptors is stable. */
 async function settled(watched: readonly { usage(): { descriptors: number } | undefined }[]): Promise<void> {
   const count = () => watched.map(({ usage }) => usage()?.descriptors).join()
   let last = ''
@@ -179,7 +182,7 @@ async function settled(watched: readonly { usage(): { descriptors: number } | un
   )
 }
 
-/** Afterwards everybody is served as before. */
+/** Asserts that other clients are served. */
 async function assertServed({ plane, edge, tunnel, credentials }: Deployment): Promise<void> {
   const headers = { authorization: `Bearer ${credentials.key}` }
   const workspace = await fetch(`${plane.url}/api/v1/workspace`, { headers })

@@ -44,19 +44,19 @@ async function start(t: TestContext) {
   return { target: { ...serving, port, probe }, api, edges }
 }
 
-test('API: connections broken after every byte end nothing and leak nothing', async (t) => {
+test('API: connections broken after every byte crash nothing and leak nothing', async (t) => {
   const { target, api } = await start(t)
   const made = await withstand(target, prefixes(openingsFor(api)))
   t.diagnostic(`${made} connections`)
 })
 
-test('edge API: connections broken after every byte end nothing and leak nothing', async (t) => {
+test('edge API: connections broken after every byte crash nothing and leak nothing', async (t) => {
   const { target, edges } = await start(t)
   const made = await withstand(target, prefixes(openingsFor(edges)))
   t.diagnostic(`${made} connections`)
 })
 
-test('broken connections of every kind at the same time end nothing and leak nothing', async (t) => {
+test('concurrent broken connections of every kind crash nothing and leak nothing', async (t) => {
   const { target, api, edges } = await start(t)
   const openings = [...openingsFor(api), ...openingsFor(edges)]
   const made = await withstand(target, randomCuts(openings, { seed: 'hostile', count: 2_000 }))

@@ -1,5 +1,5 @@
-// What is attacked: a control plane, an edge and a tunnel client, as the processes that users run, with one of every
-// credential that an attacker may hold.
+// The target: a control plane, an edge and a tunnel client as processes, with one of every credential that an
+// attacker may have.
 
 import type { Test } from '../support/cleanup.ts'
 import {

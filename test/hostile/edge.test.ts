@@ -52,19 +52,19 @@ async function start(t: TestContext) {
   return { target: { ...edge, probe, idleMax: IDLE_MAX }, own, tunneled }
 }
 
-test('edge: connections broken after every byte end nothing and leak nothing', async (t) => {
+test('edge: connections broken after every byte crash nothing and leak nothing', async (t) => {
   const { target, own } = await start(t)
   const made = await withstand(target, prefixes(openingsFor(own)))
   t.diagnostic(`${made} connections`)
 })
 
-test('tunnel: connections broken after every byte end nothing and leak nothing', async (t) => {
+test('tunnel: connections broken after every byte crash nothing and leak nothing', async (t) => {
   const { target, tunneled } = await start(t)
   const made = await withstand(target, prefixes(openingsFor(tunneled)))
   t.diagnostic(`${made} connections`)
 })
 
-test('edge: broken connections of every kind at the same time end nothing and leak nothing', async (t) => {
+test('edge: concurrent broken connections of every kind crash nothing and leak nothing', async (t) => {
   const { target, own, tunneled } = await start(t)
   const openings = [...openingsFor(own), ...openingsFor(tunneled)]
   const made = await withstand(target, randomCuts(openings, { seed: 'hostile', count: 2_000 }))

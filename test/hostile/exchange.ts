@@ -1,12 +1,12 @@
-// One connection: some requests in a row, and what came back, judged.
+// Sends requests over one connection, and checks the responses.
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../support/random.ts'
 import { parseResponses, type RawResponse } from '../support/responses.ts'
 import type { RawRequest } from './requests.ts'
 
-/** Longer than any limit that a server may wait for on its own. */
-const ANSWERED_WITHIN_MS = 30_000
+/** Longer than every timeout of a server. */
+const RESPONSE_TIMEOUT_MS = 30_000
 const IDLE_MS = 100
 
 export interface Exchanged {
@@ -15,7 +15,7 @@ export interface Exchanged {
   violation: string | undefined
 }
 
-/** Sends the requests at once or in pieces, and waits for the end of the connection. */
+/** Sends the requests in one write or in pieces, and waits until the connection is closed. */
 export async function exchange(
   port: number,
   requests: readonly RawRequest[],
@@ -38,11 +38,11 @@ export async function exchange(
   const isExact = requests.every(({ isWhole }) => isWhole)
   let ended: 'closed' | 'late' = 'closed'
   if (isExact)
-    ended = await Promise.race([closed, sleep(ANSWERED_WITHIN_MS, 'late' as const, { ref: false })])
+    ended = await Promise.race([closed, sleep(RESPONSE_TIMEOUT_MS, 'late' as const, { ref: false })])
   else while (!socket.closed && performance.now() - lastAt < IDLE_MS) await sleep(20)
   socket.destroy()
   const received = Buffer.concat(chunks)
-  return judge(received, requests, { isExact, ended, failure })
+  return checkResponses(received, requests, { isExact, ended, failure })
 }
 
 async function write(socket: Socket, bytes: Buffer, pieceBytes: number | undefined): Promise<void> {
@@ -52,19 +52,19 @@ async function write(socket: Socket, bytes: Buffer, pieceBytes: number | undefin
   }
   for (let at = 0; at < bytes.length && socket.writable; at += pieceBytes) {
     socket.write(bytes.subarray(at, at + pieceBytes))
-    // Another turn of the event loop, so that the pieces arrive as such.
+    // Yields to the event loop, so that the pieces are sent separately.
     await new Promise(setImmediate)
   }
 }
 
 interface Ending {
-  /** All requests are whole, so each must have its response. */
+  /** All requests are complete, so each must get a response. */
   isExact: boolean
   ended: 'closed' | 'late'
   failure: string | undefined
 }
 
-function judge(received: Buffer, requests: readonly RawRequest[], ending: Ending): Exchanged {
+function checkResponses(received: Buffer, requests: readonly RawRequest[], ending: Ending): Exchanged {
   try {
     const methods = requests.map(({ method }) => method)
     const { responses, rest, switched } = parseResponses(received, methods)
@@ -87,9 +87,9 @@ function violationOf(
   if (responses.length > requests.length)
     return `${responses.length} responses to ${requests.length} requests`
   if (ended === 'late')
-    return `${responses.length} of ${requests.length} answered, and the connection stays open`
+    return `${responses.length} of ${requests.length} responses, and the connection stays open`
   if (rest.length > 0) return `a response is incomplete (${failure ?? 'closed'}): ${rest.subarray(0, 100)}`
   if (responses.length < requests.length && closing < 0)
-    return `${responses.length} of ${requests.length} answered, then ${failure ?? 'closed'}`
+    return `${responses.length} of ${requests.length} responses, then ${failure ?? 'closed'}`
   return undefined
 }

@@ -3,5 +3,5 @@ import { test } from 'node:test'
 import { attack } from './attack.ts'
 import { amount, seed } from './form.ts'
 
-test('no generated traffic takes down a process, is answered twice or with 5xx, or leaves anything behind', (t) =>
+test('no generated traffic crashes a process, causes a 5xx or a second response, or leaks', (t) =>
   attack(t, { seed, ...amount }))

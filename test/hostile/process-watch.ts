@@ -1,4 +1,4 @@
-// What a process uses and has logged, seen from outside.
+// The resource usage and the log of a process.
 import { readFileSync } from 'node:fs'
 import { errorsIn, openDescriptors } from '../support/broken-connections.ts'
 import type { RunningProcess } from '../support/process.ts'
@@ -12,7 +12,7 @@ export interface WatchedProcess {
   name: string
   /** Undefined where the system has no /proc. */
   usage(): Usage | undefined
-  /** Lines of its log that nothing an outsider sends may cause. */
+  /** Log lines that no request may cause. */
   errors(): string[]
   isAlive(): boolean
 }

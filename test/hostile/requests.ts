@@ -1,4 +1,4 @@
-// HTTP/1.1 requests as bytes: well-formed ones with any content, and ones that are broken on the way.
+// HTTP/1.1 requests as bytes: well-formed ones with any content, and corrupted ones.
 import { Buffer } from 'node:buffer'
 import type { Random } from '../support/random.ts'
 import { text } from './values.ts'
@@ -13,7 +13,7 @@ export interface RequestParts {
 export interface RawRequest {
   method: string
   bytes: Buffer
-  /** A complete HTTP request, whatever it says: it must be answered exactly once. */
+  /** A complete HTTP request: it must get exactly one response. */
   isWhole: boolean
   /** Ends the connection after its response. */
   closes: boolean
@@ -57,7 +57,7 @@ export function encode(
   return { method, bytes: Buffer.concat([head, framed]), isWhole: true, closes }
 }
 
-/** What a header line can carry. */
+/** Only characters that a header value may contain. */
 const printable = (value: string) => value.replace(/[^\x20-\x7e]/g, '?').slice(0, 1_000)
 
 function chunked(body: Buffer, random: Random): Buffer {
@@ -106,7 +106,7 @@ export function corrupt(request: RawRequest, random: Random): RawRequest {
       bytes = bytes.subarray(0, at)
       break
     default: {
-      // After the end of a header line, where it does most.
+      // After the end of a header line, where it has the most effect.
       const line = bytes.indexOf('\r\n', Math.min(at, bytes.indexOf('\r\n\r\n')))
       const place = random.chance(0.6) ? line + 2 : at
       const addition = random.chance(0.8) ? random.pick(INSERTIONS) : text(random)

@@ -1,5 +1,5 @@
-// Every surface that an outsider reaches, and random requests to it: the operations of the contract with sampled input,
-// and the other paths with any.
+// Every surface that an attacker can reach, and random requests to it: the operations of the contract with
+// sampled input, and the other paths with arbitrary input.
 import { Buffer } from 'node:buffer'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { EDGE_PREFIX, edgeOperations } from '../../src/contract/edge.ts'
@@ -98,7 +98,7 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
 
 type Headers = (random: Random) => [string, string][]
 
-/** Streams have no end, and a sign-out would end the session that the others use; both are attacked elsewhere. */
+/** Not streams, which do not end, and not sign-out, which ends the shared session; other tests cover both. */
 const isUsable = ({ response, id }: Operation) =>
   !response.stream && !/^(session\.end|account\.|members\.leave)/.test(id)
 
@@ -137,7 +137,7 @@ const paths =
     body: random.chance(0.2) ? bytes(json(random), random) : undefined,
   })
 
-/** Tunnels are opened at most by the way: each would stay for seconds. */
+/** Opens few tunnels, because each would stay open for seconds. */
 const controlPaths =
   (key: string) =>
   (random: Random): RequestParts => ({

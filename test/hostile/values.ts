@@ -1,4 +1,4 @@
-// Random values: what a schema describes, and what it does not.
+// Random values, valid and invalid for a schema.
 import type { Random } from '../support/random.ts'
 
 interface Schema {
@@ -67,7 +67,7 @@ export function json(random: Random, depth = 3): unknown {
   }
 }
 
-/** Mostly what the schema asks for, and in every tenth place something else. */
+/** Mostly valid for the schema; one value in ten is not. */
 export function sample(given: unknown, random: Random): unknown {
   const schema = given as Schema
   if (random.chance(0.1)) return json(random)

@@ -1,5 +1,4 @@
-// What a server process must withstand: broken connections, after which it still runs, serves, and leaks
-// nothing.
+// Asserts that a server process withstands broken connections: it still runs, serves, and leaks nothing.
 import assert from 'node:assert/strict'
 import {
   type BrokenConnection,
@@ -12,7 +11,7 @@ import { until } from '../support/until.ts'
 
 export interface Target extends Pick<RunningProcess, 'child' | 'ended'> {
   port: number
-  /** A request that the server must answer well, on a connection of its own. */
+  /** A valid request on a separate connection, which must succeed. */
   probe: () => Promise<void>
   /** How many more idle connections than before a well-behaved client may keep. */
   idleMax?: number
@@ -21,7 +20,7 @@ export interface Target extends Pick<RunningProcess, 'child' | 'ended'> {
 /** Longer than a server waits for a client that does not close its end. */
 const CLOSED_WITHIN_MS = 20_000
 
-/** Gives how many connections there were. */
+/** Returns the number of connections. */
 export async function withstand(
   { child, ended, port, probe, idleMax = 0 }: Target,
   connections: Iterable<BrokenConnection>,
@@ -36,13 +35,13 @@ export async function withstand(
   const before = openDescriptors(pid)
 
   let last: BrokenConnection | undefined
-  const remembered = function* () {
+  const recorded = function* () {
     for (const connection of connections) {
       last = connection
       yield connection
     }
   }
-  const made = await breakConnections(port, remembered(), hasEnded)
+  const made = await breakConnections(port, recorded(), hasEnded)
   if (hasEnded()) {
     const { opening, cut, ending } = last as BrokenConnection
     const where = `about "${opening.name}", ${cut} of ${opening.bytes.length} bytes, ${ending}`

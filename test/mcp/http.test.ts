@@ -138,7 +138,7 @@ test('the access log has the MCP request and its API request, with the same requ
   const {
     url,
     token = '',
-    says,
+    waitFor,
   } = await startServing(t, {
     ADIT_DATABASE_URL: `sqlite:${createFolder(t)}/adit.db`,
   })
@@ -146,7 +146,7 @@ test('the access log has the MCP request and its API request, with the same requ
     'x-request-id': 'request-1',
   })
   assert.equal(response.headers.get('x-request-id'), 'request-1')
-  const [text] = await says(/^(?:.*\n)*.*"request-1".*"\/mcp".*$/m, 'stderr')
+  const [text] = await waitFor(/^(?:.*\n)*.*"request-1".*"\/mcp".*$/m, 'stderr')
   const lines = text
     .split('\n')
     .filter((line) => line.includes('"request-1"'))

@@ -21,7 +21,7 @@ for (const variant of ['A', 'B'] as const)
       ADIT_LOG_LEVEL: 'trace',
     }
     const serving = await startServing(t, env)
-    const { setupLink } = JSON.parse((await serving.says(/^\{.*\}$/m))[0])
+    const { setupLink } = JSON.parse((await serving.waitFor(/^\{.*\}$/m))[0])
     const context = await browser.newContext({ viewport: DESKTOP })
     const { page, errors } = await openPage(context)
     const requests: string[] = []

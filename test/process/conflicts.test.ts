@@ -1,4 +1,4 @@
-// Transactions that get in each other's way on purpose: PostgreSQL made to refuse whatever might not be serialisable.
+// Serialization conflicts: PostgreSQL runs every transaction as serializable, and aborts those that conflict.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +15,7 @@ test('40001: with serializable transactions every request succeeds, exactly once
   const name = new URL(database).pathname.slice(1)
   await operator.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
   const conflicts = async (): Promise<number> => {
-    // One that failed to serialise was rolled back, and nothing else here is.
+    // Only transactions that failed to serialize are rolled back here.
     const { rows } = await operator.query(
       'select xact_rollback::float8 as count from pg_stat_database where datname = current_database()',
     )
@@ -28,12 +28,12 @@ test('40001: with serializable transactions every request succeeds, exactly once
   await sleep(5_000)
   await clients.finish()
   await sleep(1_000)
-  const refused = (await conflicts()) - before
+  const aborted = (await conflicts()) - before
   await operator.end()
   t.diagnostic(
-    `${refused} transactions were refused by PostgreSQL and ${clients.unavailable.length} requests by the nodes, of which ` +
+    `${aborted} transactions were aborted by PostgreSQL, ${clients.unavailable.length} requests got 503, ` +
       `the slowest took ${clients.slowestMs} ms; ${clients.ledger.created.size} keys`,
   )
-  assert.ok(refused > 10, 'there were no conflicts')
+  assert.ok(aborted > 10, 'there were no conflicts')
   await clients.assertExact(database)
 })

@@ -1,9 +1,9 @@
-// A power cut, as far as a process can tell: kill -9 in the middle of a stream of creations.
+// kill -9 during creations and revocations.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
-import { type Answer, caller } from '../support/server.ts'
+import { caller, type TestResponse } from '../support/server.ts'
 
 const WRITERS = 6
 
@@ -16,13 +16,13 @@ for (const engine of engines)
 
     const created = new Map<string, string>()
     const revoked = new Set<string>()
-    /** Asked for, but the answer never came: either outcome is right. */
+    /** Requested, but without a response: both outcomes are correct. */
     const inDoubt = new Set<string>()
     for (let round = 0; round < 3; round++) {
       const serving = await startServing(t, env)
       const call = caller(serving.api, token)
       let killed = false
-      const attempt = async (act: () => Promise<Answer>): Promise<Answer | undefined> => {
+      const attempt = async (act: () => Promise<TestResponse>): Promise<TestResponse | undefined> => {
         try {
           return await act()
         } catch (error) {

@@ -1,4 +1,4 @@
-// The log of a process: complete when the process ends, without secrets, and bounded when standard error is not read.
+// The log: complete when the process ends, without secrets, and bounded while standard error is not read.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,11 +8,12 @@ import { root } from '../support/process.ts'
 
 const MIB = 1024 * 1024
 const BUFFER_BYTES_MAX = 4 * MIB
-/** What the pipe and the streams at its ends hold. */
+/** The buffers of the pipe and of both streams. */
 const PIPE_BYTES_MAX = MIB
 
 function startLogging(t: TestContext, script: string) {
-  const source = `import { createLog, flushLog } from '${root}src/log.ts'\nconst log = createLog('info')\n${script}`
+  const imports = `import { createLog, flushLog } from '${root}src/log.ts'`
+  const source = `${imports}\nconst log = createLog('info')\n${script}`
   const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
@@ -65,7 +66,7 @@ test('the random part of a secret is masked, in any field and in errors', async 
   assert.match(lines[1] as string, /about adit_\*\*\*/)
 })
 
-test('if standard error is not read, lines are dropped past 4 MiB, and logging resumes with reading', async (t) => {
+test('while standard error is not read, lines past 4 MiB are dropped', async (t) => {
   const child = startLogging(
     t,
     `for (let n = 0; n < 20_000; n++) log.info({ text: 'x'.repeat(1000) }, 'flood')
@@ -74,12 +75,12 @@ test('if standard error is not read, lines are dropped past 4 MiB, and logging r
   )
   await once(child.stdout, 'data')
   let text = ''
-  let isAsked = false
+  let isRequested = false
   child.stderr.setEncoding('utf8')
   child.stderr.on('data', (chunk) => {
     text += chunk
-    // By then there is room in the buffer again.
-    if (!isAsked && text.length > BUFFER_BYTES_MAX / 2) isAsked = child.stdin.write('\n') || true
+    // By then the buffer has space again.
+    if (!isRequested && text.length > BUFFER_BYTES_MAX / 2) isRequested = child.stdin.write('\n') || true
   })
   await once(child, 'close')
   const lines = text.trimEnd().split('\n')

@@ -1,4 +1,4 @@
-// PostgreSQL goes away and comes back.
+// PostgreSQL outages.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,11 +8,11 @@ import { SECRET } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { serving, startProcess, startServing } from '../support/process.ts'
 
-/** By then a node knows that its database is gone; from then on it says so at once. */
-const NOTICED_WITHIN_MS = 1_500
+/** By then a node has detected the outage; from then on 503 is immediate. */
+const DETECTED_WITHIN_MS = 1_500
 const QUICK_MS = 2_000
 
-/** A node and its clients, at work on a PostgreSQL of their own. */
+/** A node under load, on a separate PostgreSQL. */
 async function begin(t: TestContext) {
   const cluster = await createCluster()
   atEnd(t, () => cluster.remove())
@@ -21,24 +21,24 @@ async function begin(t: TestContext) {
   const secrets = await populate(database)
   const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
   const clients = startClients([node.url], secrets)
-  await clients.areAtWork()
+  await clients.areRunning()
   await clients.assertServing()
   const statusOf = async (path: string) => (await fetch(`${node.url}${path}`)).status
   return { cluster, database, node, clients, statusOf }
 }
 
 for (const how of ['fast', 'kill'] as const)
-  test(`PostgreSQL stopped (${how}) and started again: 503 immediately meanwhile, then service as before`, async (t) => {
+  test(`while PostgreSQL is stopped (${how}) 503 is immediate, and then all succeeds`, async (t) => {
     const { cluster, database, node, clients, statusOf } = await begin(t)
     await cluster.stop(how)
     const gone = performance.now()
-    await sleep(NOTICED_WITHIN_MS)
+    await sleep(DETECTED_WITHIN_MS)
     assert.equal(await statusOf('/readyz'), 503)
     assert.equal(await statusOf('/healthz'), 200)
     await sleep(1_000)
     await cluster.start()
     await clients.assertRecovered(t, performance.now())
-    const later = clients.unavailable.filter(({ at }) => at > gone + NOTICED_WITHIN_MS)
+    const later = clients.unavailable.filter(({ at }) => at > gone + DETECTED_WITHIN_MS)
     assert.ok(later.length > 0)
     for (const { what, ms } of later) assert.ok(ms < QUICK_MS, `${what} took ${ms} ms`)
     assert.equal(await statusOf('/readyz'), 200)
@@ -47,7 +47,7 @@ for (const how of ['fast', 'kill'] as const)
     assert.equal((await node.ended).code, 0)
   })
 
-test('while PostgreSQL hangs, requests get 503 in time, then service as before, and a stop does not wait for it', async (t) => {
+test('while PostgreSQL hangs requests get 503, and a stop does not wait for it', async (t) => {
   const { cluster, database, node, clients, statusOf } = await begin(t)
   cluster.freeze()
   await sleep(4_000)
@@ -57,10 +57,10 @@ test('while PostgreSQL hangs, requests get 503 in time, then service as before, 
   await clients.assertRecovered(t, performance.now())
   await clients.assertExact(database)
   cluster.freeze()
-  const asked = performance.now()
+  const stoppedAt = performance.now()
   node.child.kill('SIGTERM')
   assert.equal((await node.ended).code, 0)
-  assert.ok(performance.now() - asked < 12_000, 'waited for a database that does not answer')
+  assert.ok(performance.now() - stoppedAt < 12_000, 'waited for a database that does not respond')
   cluster.thaw()
 })
 
@@ -69,7 +69,7 @@ test('a server that starts before its PostgreSQL waits for it and logs that', as
   atEnd(t, () => cluster.remove())
   const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0', ADIT_SECRET: SECRET }
   const starting = startProcess(t, ['serve', '--json'], env)
-  await starting.says(/waiting for the database/, 'stderr')
+  await starting.waitFor(/waiting for the database/, 'stderr')
   await cluster.start()
   const { url, child, ended } = await serving(starting)
   assert.equal((await fetch(`${url}/readyz`)).status, 200)

@@ -1,4 +1,4 @@
-// kill -9 in the middle of a stream of reports.
+// kill -9 during usage reports.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMigratedDatabase, engines } from '../support/databases.ts'
@@ -9,21 +9,21 @@ import { caller } from '../support/server.ts'
 const EDGES = 4
 
 for (const engine of engines)
-  test(`${engine}: kill -9 while edges report loses nothing acknowledged and counts nothing twice`, async (t) => {
+  test(`${engine}: kill -9 while edges report loses and duplicates no acknowledged usage`, async (t) => {
     const port = String(await freePort())
     const env = {
       ADIT_DATABASE_URL: await createMigratedDatabase(t, engine),
       ADIT_LOG_LEVEL: 'silent',
       ADIT_PORT: port,
     }
-    const json = async (...words: string[]) => JSON.parse((await run(t, [...words, '--json'], env)).stdout)
+    const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
     await json('admin', 'workspace', 'create', 'acme')
     const { token } = await json('admin', 'key', 'create', '--workspace', 'acme')
     const base = `http://127.0.0.1:${port}`
     const day = new Date().toISOString().slice(0, 10)
     let over = false
 
-    /** An edge that counts on whatever happens, and reports its total now and then; it returns what it counted. */
+    /** An edge that counts throughout and reports its totals. */
     const edge = async (name: string) => {
       const { token: credential } = await json('admin', 'edge', 'create', name)
       const call = caller(`${base}/edge/v1`, credential)
@@ -32,8 +32,11 @@ for (const engine of engines)
       const report = async () => {
         const sent = { ...total }
         const body = JSON.stringify({ epoch: 'e1', counters: [{ workspace: 'acme', day, ...sent }] })
-        const answer = await call('POST', '/usage', { body, headers: { 'content-type': 'application/json' } })
-        assert.equal(answer.status, 200, answer.text)
+        const response = await call('POST', '/usage', {
+          body,
+          headers: { 'content-type': 'application/json' },
+        })
+        assert.equal(response.status, 200, response.text)
         acknowledged = sent.bytesIn
       }
       return {
@@ -70,7 +73,7 @@ for (const engine of engines)
       const acknowledged = sum((one) => one.acknowledged())
       serving = await startServing(t, env)
       const { totalBytes } = await usage()
-      assert.ok(totalBytes >= acknowledged, `${totalBytes} of ${acknowledged} acknowledged bytes are there`)
+      assert.ok(totalBytes >= acknowledged, `${totalBytes} of ${acknowledged} acknowledged bytes are stored`)
     }
     over = true
     await working

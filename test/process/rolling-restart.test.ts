@@ -1,4 +1,4 @@
-// Nodes are restarted one after the other behind a balancer that asks them whether they are ready.
+// Nodes are restarted one after the other behind a load balancer with health checks.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,7 +28,7 @@ test('a rolling restart of every node under load fails no request', async (t) =>
     nodes.map(({ url }) => url),
   )
   const clients = startClients([balancer.url], secrets, 6)
-  await clients.areAtWork()
+  await clients.areRunning()
   for (const [index, node] of nodes.entries()) {
     node.child.kill('SIGTERM')
     assert.equal((await node.ended).code, 0)
@@ -38,7 +38,7 @@ test('a rolling restart of every node under load fails no request', async (t) =>
   await sleep(500)
   await clients.finish()
   t.diagnostic(
-    `${clients.answered} answers while ${NODES} nodes were restarted, the slowest took ${clients.slowestMs} ms`,
+    `${clients.responses} responses while ${NODES} nodes restarted, the slowest in ${clients.slowestMs} ms`,
   )
   assert.deepEqual([balancer.failures, clients.unavailable], [[], []])
   await clients.assertExact(database)

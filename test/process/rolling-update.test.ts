@@ -1,4 +1,4 @@
-// A newer version of the program has brought the database up to date while nodes of this one still run on it.
+// A newer version migrates the database while nodes of this version still use it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
@@ -7,21 +7,21 @@ import { createDatabase, SECRET } from '../support/databases.ts'
 import { startProcess, startServing } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
-/** What the next version might do so that this one can go on: add, and take nothing away. */
+/** A compatible migration of the next version: it only adds. */
 const EXPANSION = [
   'alter table api_keys add column note text',
   'alter table usage_days add column weather integer not null default 0',
-  'create table notes (id text primary key, words text not null)',
+  'create table notes (id text primary key, body text not null)',
   'create index audit_log_by_subject on audit_log (subject_id)',
 ]
 
-test('while the schema is expanded under load every response is right; an old node restarts on it if it is compatible', async (t) => {
+test('expanding the schema fails no request, and an old node restarts if it is compatible', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const secrets = await populate(database)
   const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'warn' }
   const node = await startServing(t, env)
   const clients = startClients([node.url], secrets)
-  await clients.areAtWork()
+  await clients.areRunning()
 
   const operator = new pg.Client(database)
   await operator.connect()
@@ -30,7 +30,7 @@ test('while the schema is expanded under load every response is right; an old no
   await operator.query('update schema_version set version = version + 1')
   await operator.query('commit')
   const before = clients.ledger.created.size
-  await until('they go on working', () => clients.ledger.created.size > before + 20, 30_000)
+  await until('the clients make progress', () => clients.ledger.created.size > before + 20, 30_000)
   await clients.finish()
   assert.deepEqual(clients.unavailable, [])
   await clients.assertExact(database)
@@ -38,7 +38,7 @@ test('while the schema is expanded under load every response is right; an old no
   node.child.kill('SIGTERM')
   assert.equal((await node.ended).code, 0)
   const restarted = await startServing(t, env)
-  await restarted.says(
+  await restarted.waitFor(
     /"database schema is newer than this version of adit but compatible; update soon"/,
     'stderr',
   )
@@ -46,11 +46,15 @@ test('while the schema is expanded under load every response is right; an old no
 
   await operator.query('update schema_version set oldest_program = version')
   await operator.end()
-  const refused = startProcess(t, ['serve'], { ...env, ADIT_PORT: '0', ADIT_SECRET: SECRET })
-  const ended = await refused.ended
+  const rejected = startProcess(t, ['serve'], { ...env, ADIT_PORT: '0', ADIT_SECRET: SECRET })
+  const ended = await rejected.ended
   assert.deepEqual([ended.code, ended.stdout], [1, ''])
   assert.match(
     ended.stderr,
-    /^adit: The database has schema version \d+; this adit supports versions up to \d+\. Run the newer adit that migrated it, or restore a backup from before the upgrade\.$/m,
+    new RegExp(
+      '^adit: The database has schema version \\d+; this adit supports versions up to \\d+\\. ' +
+        'Run the newer adit that migrated it, or restore a backup from before the upgrade\\.$',
+      'm',
+    ),
   )
 })

@@ -1,4 +1,4 @@
-// What signing in needs is loaded after the start, off the path of requests, and from one file.
+// The sign-in code is loaded after the start, in the background, and from one file.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -15,8 +15,8 @@ test('sign-in is loaded before its first use, and after the server listens', asy
     ADIT_LOG_LEVEL: 'debug',
   }
   const serving = startProcess(t, ['serve', '--json'], env)
-  const { url, setupLink } = JSON.parse((await serving.says(/^\{.*\}$/m))[0])
-  await serving.says(/"msg":"sign-in loaded"/, 'stderr')
+  const { url, setupLink } = JSON.parse((await serving.waitFor(/^\{.*\}$/m))[0])
+  await serving.waitFor(/"msg":"sign-in loaded"/, 'stderr')
   const browser = openBrowser(url)
   const use = {
     link: setupLink.split('#')[1],
@@ -31,7 +31,7 @@ test('sign-in is loaded before its first use, and after the server listens', asy
   assert.equal(code, 0)
   const lines = stderr.trim().split('\n')
   const lineOf = (text: string) => lines.findIndex((line) => line.includes(text))
-  assert.ok(lineOf('sign-in loaded') < lineOf('/dashboard/api'), 'no request had to wait for it')
+  assert.ok(lineOf('sign-in loaded') < lineOf('/dashboard/api'), 'a request waited for it')
 })
 
 test('a server that is stopped before it has loaded sign-in stops immediately', async (t) => {
@@ -41,7 +41,7 @@ test('a server that is stopped before it has loaded sign-in stops immediately', 
     ADIT_LOG_LEVEL: 'debug',
   }
   const serving = startProcess(t, ['serve', '--json'], env)
-  await serving.says(/^\{.*\}$/m)
+  await serving.waitFor(/^\{.*\}$/m)
   serving.child.kill('SIGTERM')
   const { code, stderr } = await serving.ended
   assert.equal(code, 0)

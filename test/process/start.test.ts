@@ -1,4 +1,4 @@
-// The first minute: what `npm start` prints, and that it works when pasted.
+// The output of the first start, which works when pasted.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
@@ -9,46 +9,46 @@ import { startProcess, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
 import { openBrowser, PASSWORD } from '../support/users.ts'
 
-test('an empty SQLite database gets a workspace, a key and a link, shown once, which work when pasted', async (t) => {
+test('on an empty SQLite database a key and a link are shown once, and work', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const env = { ADIT_DATABASE_URL: database, ADIT_PORT: '0' }
   const first = startProcess(t, ['serve'], env)
-  const [, command = '', key = ''] = await first.says(
+  const [, command = '', key = ''] = await first.waitFor(
     /^ {2}(curl -H "Authorization: Bearer (adit_\w+)" http\S+)$/m,
   )
-  await first.says(/API +http:\/\/127\.0\.0\.1:\d+\/api\/v1/)
-  const [, docs = ''] = await first.says(/Documentation +(http\S+)/)
-  const answer = execFileSync('bash', ['-c', `${command} -s`], { encoding: 'utf8' })
-  assert.deepEqual(JSON.parse(answer), {
+  await first.waitFor(/API +http:\/\/127\.0\.0\.1:\d+\/api\/v1/)
+  const [, docs = ''] = await first.waitFor(/Documentation +(http\S+)/)
+  const response = execFileSync('bash', ['-c', `${command} -s`], { encoding: 'utf8' })
+  assert.deepEqual(JSON.parse(response), {
     slug: 'default',
     name: 'Default',
     provisioned: true,
     tunnelBase: 'default.localhost',
   })
   assert.equal((await fetch(docs)).status, 200)
-  const [, url = '', link = ''] = await first.says(/^ {2}(http\S+)\/link#([\w-]{43})$/m)
+  const [, url = '', link = ''] = await first.waitFor(/^ {2}(http\S+)\/link#([\w-]{43})$/m)
   const owner = openBrowser(url)
   const use = { link, email: 'ann@example.com', name: 'Ann', password: PASSWORD }
   assert.deepEqual((await owner.post('/links/read', { link })).json.step, 'choose')
   assert.equal((await owner.post('/links/use', use)).status, 200)
   assert.equal((await owner.get('/workspaces/default')).json.role, 'owner')
-  // Where a key does not belong, and written so that it does not look like one.
+  // A percent-encoded key in a path must not reach the log.
   assert.equal((await fetch(`${url}/${key.replace('adit_', 'ad%69t%5F')}`)).status, 404)
   first.child.kill('SIGTERM')
   const ended = await first.ended
   assert.equal(ended.code, 0)
   for (const secret of [key, key.slice('adit_'.length), link, PASSWORD])
-    assert.ok(!ended.stderr.includes(secret), 'the log holds a secret')
+    assert.ok(!ended.stderr.includes(secret), 'a secret is in the log')
 
   const second = startProcess(t, ['serve'], env)
-  await second.says(/Documentation/)
+  await second.waitFor(/Documentation/)
   second.child.kill('SIGTERM')
   const { stdout } = await second.ended
   assert.ok(!/adit_\w{20}|link#/.test(stdout), 'shown a second time')
   assert.match(stdout, /admin key create/)
 })
 
-test('an empty PostgreSQL is left to the operator', async (t) => {
+test('an empty PostgreSQL database gets no first key', async (t) => {
   const serving = await startServing(t, { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') })
   assert.equal(serving.token, undefined)
 })
@@ -95,7 +95,7 @@ test('no secret in any part of a request is logged', async (t) => {
 })
 
 for (const engine of engines)
-  test(`${engine}: four nodes that start concurrently on an empty database all start, and it is prepared once`, async (t) => {
+  test(`${engine}: four nodes start concurrently on an empty database, which is set up once`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createDatabase(t, engine) }
     const nodes = await Promise.all(Array.from({ length: 4 }, () => startServing(t, env)))
     for (const { url } of nodes) assert.equal((await fetch(`${url}/readyz`)).status, 200)

@@ -1,4 +1,4 @@
-// Stopping: what is in flight is finished, what is pending is written.
+// Shutdown: requests in progress are completed, pending writes are flushed.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,8 +28,7 @@ for (const engine of engines) {
           assert.equal(status, 201)
           acknowledged.push(json.id)
         } catch (error) {
-          // Once the port is closed there is nobody to talk to. Whether a request got through all the same shows
-          // below: then its key would exist, and nobody would have been told of it.
+          // The port is closed. If the request was executed nevertheless, its unacknowledged key shows below.
           assert.ok(stopping, `before the stop: ${error}`)
           return
         }
@@ -45,8 +44,8 @@ for (const engine of engines) {
     const listed = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
     const ids = new Set(listed.map((key: { id: string }) => key.id))
     for (const id of acknowledged) assert.ok(ids.has(id))
-    assert.equal(listed.length, acknowledged.length + 1, 'no key was made that nobody was told of')
-    // The use of the key a moment before the stop was still in memory.
+    assert.equal(listed.length, acknowledged.length + 1, 'a key was created without an acknowledgement')
+    // The last use of the key was still in memory at the stop.
     assert.ok(listed.at(-1).lastUsedAt)
   })
 }
@@ -68,7 +67,7 @@ test('a request that is partially sent at the stop still gets its response', asy
   )
   await new Promise((resolve) => setTimeout(resolve, 300))
   serving.child.kill('SIGTERM')
-  await serving.says(/stopping/, 'stderr')
+  await serving.waitFor(/stopping/, 'stderr')
   socket.write(body.slice(5))
   await closed
   assert.match(received, /^HTTP\/1\.1 201/)
@@ -112,7 +111,7 @@ test('a Ctrl-C that npm forwards a second time counts once', async (t) => {
   serving.child.kill('SIGINT')
   assert.equal((await serving.ended).code, 0)
   const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
-  assert.ok(key.lastUsedAt, 'what was pending was written')
+  assert.ok(key.lastUsedAt, 'pending writes were flushed')
 })
 
 test('/readyz is 503 as soon as a stop is requested', async (t) => {
@@ -120,16 +119,16 @@ test('/readyz is 503 as soon as a stop is requested', async (t) => {
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
   const socket = connect(Number(port), hostname)
-  const answer = text(socket)
+  const response = text(socket)
   await once(socket, 'connect')
   serving.child.kill('SIGTERM')
   await new Promise((resolve) => setTimeout(resolve, 100))
   socket.write('GET /readyz HTTP/1.1\r\nHost: adit\r\n\r\n')
-  assert.match(await answer, /^HTTP\/1\.1 503 .*"error":"unavailable"/s)
+  assert.match(await response, /^HTTP\/1\.1 503 .*"error":"unavailable"/s)
   assert.equal((await serving.ended).code, 0)
 })
 
-test('during the stop delay requests and streams are served, with Connection: close; a second signal ends it', async (t) => {
+test('during the stop delay requests and streams are served; a second signal ends it', async (t) => {
   const env = {
     ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'),
     ADIT_LOG_LEVEL: 'silent',
@@ -142,19 +141,19 @@ test('during the stop delay requests and streams are served, with Connection: cl
   const stream = await fetch(`${serving.url}/edge/v1/key-changes`, {
     headers: { authorization: `Bearer ${edge.token}` },
   })
-  let told = ''
+  let received = ''
   const streamEnded = (async () => {
-    for await (const part of stream.body as ReadableStream<Uint8Array>) told += Buffer.from(part)
+    for await (const part of stream.body as ReadableStream<Uint8Array>) received += Buffer.from(part)
   })()
 
   serving.child.kill('SIGTERM')
-  await until('/readyz says so', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
-  // The same wish, handed on by npm.
+  await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
+  // The same signal, forwarded by npm.
   serving.child.kill('SIGTERM')
   await sleep(1_200)
   const revoked = await call('DELETE', `/tokens/${made.id}`)
   assert.deepEqual([revoked.status, revoked.headers.get('connection')], [200, 'close'])
-  await until('the stream tells of it', () => told.includes(made.id))
+  await until('the stream has the revocation', () => received.includes(made.id))
   assert.equal(serving.child.exitCode, null)
 
   serving.child.kill('SIGTERM')
@@ -175,7 +174,7 @@ test('an unread log delays neither requests nor a stop', async (t) => {
   await once(serving.child, 'exit')
   serving.child.stderr?.resume()
   const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
-  assert.ok(key.lastUsedAt, 'what was pending was written')
+  assert.ok(key.lastUsedAt, 'pending writes were flushed')
 })
 
 test('when npm is stopped, the server that it started stops too', async (t) => {
@@ -190,22 +189,22 @@ test('when npm is stopped, the server that it started stops too', async (t) => {
     },
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  let said = ''
+  let output = ''
   for await (const chunk of npm.stdout) {
-    said += chunk
-    if (/Documentation +http/.test(said)) break
+    output += chunk
+    if (/Documentation +http/.test(output)) break
   }
-  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0] as string
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0] as string
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
   npm.kill('SIGTERM')
   const deadline = performance.now() + 10_000
-  const answers = () =>
+  const isServing = () =>
     fetch(`${url}/healthz`).then(
       () => true,
       () => false,
     )
-  while (await answers()) {
-    assert.ok(performance.now() < deadline, 'left behind')
+  while (await isServing()) {
+    assert.ok(performance.now() < deadline, 'the server still runs')
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 })

@@ -1,4 +1,4 @@
-// The disk under the database: a place that cannot hold it, no space left, and damaged pages.
+// Storage failures: an unusable path, a full disk and damaged pages.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -28,9 +28,9 @@ import { addEdge, addWorkspace, caller, serve, type TestServer } from '../suppor
 import { until } from '../support/until.ts'
 
 const isRoot = process.getuid?.() === 0
-const NOBODY = 65_534
+const NOBODY_UID = 65_534
 
-/** How opening the database fails, although it may wait a minute for one that is still starting. */
+/** The message of the failed start, which must not wait as for a database that is still starting. */
 async function failureOf(path: string): Promise<string> {
   const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
   const began = performance.now()
@@ -44,15 +44,15 @@ async function failureOf(path: string): Promise<string> {
   )
   assert.ok(error instanceof StartupError, `${path}: ${error ?? 'was opened'}`)
   assert.ok(performance.now() - began < 1_000, `${path} took ${performance.now() - began} ms`)
-  assert.match(error.message, /ADIT_DATABASE_URL|backup/, 'it says what to do')
+  assert.match(error.message, /ADIT_DATABASE_URL|backup/, 'the message names the remedy')
   assert.ok(error.message.includes(path), error.message)
   return error.message
 }
 
-test('a path that cannot contain a database fails the start within a second, with the reason', async (t) => {
+test('an unusable path fails the start within a second, with the reason', async (t) => {
   const folder = createFolder(t)
   const place = (name: string) => join(folder, name)
-  writeFileSync(place('text'), 'This is no database, and longer than the header of one would be. '.repeat(50))
+  writeFileSync(place('text'), 'This is not a database, and longer than the header of one. '.repeat(50))
   execFileSync('mkfifo', [place('fifo')])
   symlinkSync(place('nowhere'), place('dangling'))
   assert.match(await failureOf(folder), /is a directory/)
@@ -68,7 +68,7 @@ test('a path that cannot contain a database fails the start within a second, wit
   assert.match(await failureOf('/proc/self/x'), /cannot be created/)
 })
 
-test('a process that is started on such a path exits with the reason', async (t) => {
+test('adit serve with an unusable path exits with the reason', async (t) => {
   const env = { ADIT_DATABASE_URL: 'sqlite:/proc/nobody/adit.db', ADIT_PORT: '0' }
   const { code, stderr } = await run(t, ['serve', '--json'], env)
   assert.equal(code, 1)
@@ -83,13 +83,13 @@ test('a file or folder without write permission fails the start within a second'
   chmodSync(join(closed, 'unwritable.db'), 0o444)
   if (isRoot) {
     chmodSync(folder, 0o755)
-    chownSync(join(closed, 'writable.db'), NOBODY, NOBODY)
-    process.seteuid?.(NOBODY)
+    chownSync(join(closed, 'writable.db'), NOBODY_UID, NOBODY_UID)
+    process.seteuid?.(NOBODY_UID)
     atEnd(t, () => process.seteuid?.(0))
   } else chmodSync(closed, 0o555)
   assert.match(await failureOf(join(closed, 'unwritable.db')), /cannot be created or written/)
   assert.match(await failureOf(join(closed, 'new.db')), /cannot be created or written/)
-  // SQLite needs to put its write-ahead log beside the file.
+  // SQLite writes its WAL beside the file.
   assert.match(await failureOf(join(closed, 'writable.db')), /Cannot use the SQLite database/)
   if (isRoot) process.seteuid?.(0)
   else chmodSync(closed, 0o755)
@@ -108,7 +108,7 @@ async function reportUntilFull(edge: Awaited<ReturnType<typeof addEdge>>) {
   for (let accepted = 0; accepted < 30; accepted++) {
     const start = today - (accepted + 1) * 86_400_000
     const day = new Date(start).toISOString().slice(0, 10)
-    const answer = await edge.report({
+    const rejected = await edge.report({
       epoch: 'e',
       counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 1, bytesOut: 0, events: 0 }],
       tunnels: Array.from({ length: 1440 }, (_, index) => ({
@@ -117,28 +117,28 @@ async function reportUntilFull(edge: Awaited<ReturnType<typeof addEdge>>) {
         open: 1,
       })),
     })
-    if (answer.status !== 200) return { answer, accepted }
+    if (rejected.status !== 200) return { rejected, accepted }
   }
   throw new Error('it was never full')
 }
 
-/** What holds on every engine while the disk is full, and after. */
+/** The guarantees of both engines while the disk is full, and afterwards. */
 async function assertFull(server: TestServer, makeRoom: () => unknown) {
   const edge = await addEdge(server)
   await addWorkspace(server, 'other')
   assert.ok(await isReady(server))
-  const { answer, accepted } = await reportUntilFull(edge)
-  assert.deepEqual([answer.status, answer.json.error], [503, 'unavailable'], answer.text)
-  assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+  const { rejected, accepted } = await reportUntilFull(edge)
+  assert.deepEqual([rejected.status, rejected.json.error], [503, 'unavailable'], rejected.text)
+  assert.ok(Number(rejected.headers.get('retry-after')) >= 1)
   const { status, json } = await readiness(server)
   assert.equal(status, 503)
   assert.match(json.message ?? '', /disk is full/)
-  // It stays so while a write of any size could still fail, whatever small ones succeed.
+  // Not ready while a large write would fail, even if small ones succeed.
   for (let round = 0; round < 3; round++) {
     assert.equal(await isReady(server), false)
     await new Promise((resolve) => setTimeout(resolve, 400))
   }
-  assert.equal((await server.call('GET', '/workspace')).status, 200, 'reads go on')
+  assert.equal((await server.call('GET', '/workspace')).status, 200, 'reads are served')
   assert.equal(
     (await server.call('GET', '/usage?days=40')).json.totalBytes,
     accepted,
@@ -146,14 +146,14 @@ async function assertFull(server: TestServer, makeRoom: () => unknown) {
   )
   assert.equal((await edge.verify(server.key.token)).json.valid, true, 'keys are verified')
   await makeRoom()
-  await until('it is ready again by itself', () => isReady(server), 15_000)
+  await until('it is ready again', () => isReady(server), 15_000)
   assert.equal((await server.call('POST', '/tokens')).status, 201)
   assert.equal((await server.call('GET', '/usage?days=40')).json.totalBytes, accepted)
 }
 
-test('sqlite: at the page limit the node is not ready, reads go on, and it recovers', async (t) => {
+test('sqlite: at the page limit the node is not ready, serves reads, and recovers', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  // On the connection that writes.
+  // On the connection for writes.
   const limit = (pages: number) =>
     server.services.store.transaction((db) => sql.raw(`pragma max_page_count = ${pages}`).execute(db))
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.services.store.db)
@@ -161,7 +161,7 @@ test('sqlite: at the page limit the node is not ready, reads go on, and it recov
   await assertFull(server, () => limit(1_000_000))
 })
 
-test('sqlite: on a full disk the node is not ready, reads go on, and it recovers', async (t) => {
+test('sqlite: on a full disk the node is not ready, serves reads, and recovers', async (t) => {
   const folder = mountSmallDisk(t, '12m')
   if (!folder) return t.skip('only root can mount a small disk')
   const filler = join(folder, 'filler')
@@ -170,10 +170,10 @@ test('sqlite: on a full disk the node is not ready, reads go on, and it recovers
   await assertFull(server, () => rmSync(filler))
 })
 
-test('postgres: on a full disk the node is not ready, reads go on, and it recovers', async (t) => {
+test('postgres: on a full disk the node is not ready, serves reads, and recovers', async (t) => {
   const folder = mountSmallDisk(t, '24m')
   if (!folder) return t.skip('only root can mount a small disk')
-  chownSync(folder, NOBODY, NOBODY)
+  chownSync(folder, NOBODY_UID, NOBODY_UID)
   const url = await createDatabase(t, 'postgres')
   const name = new URL(url).pathname.slice(1)
   const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: url } })
@@ -194,7 +194,7 @@ test('postgres: on a full disk the node is not ready, reads go on, and it recove
   await assertFull(server, () => rmSync(filler))
 })
 
-/** Undefined where this user may not. */
+/** Undefined without the permission to mount. */
 function mountSmallDisk(t: Test, size: string): string | undefined {
   if (!isRoot) return undefined
   const folder = createFolder(t)
@@ -209,7 +209,7 @@ function mountSmallDisk(t: Test, size: string): string | undefined {
 
 const PAGE = 4096
 
-/** Overwrites pages of a table: its root, so that every look-up meets it. */
+/** Overwrites the root page of a table, which every lookup reads. */
 function damage(path: string, table: string): void {
   const database = new DatabaseSync(path)
   database.exec('pragma wal_checkpoint(truncate)')
@@ -223,7 +223,7 @@ function damage(path: string, table: string): void {
   closeSync(file)
 }
 
-test('sqlite: damaged pages are 503 with one log line that names the remedy, and the rest is served', async (t) => {
+test('sqlite: damaged pages cause 503 and one log line with the remedy', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const path = database.replace('sqlite:', '')
   const env = { ADIT_DATABASE_URL: database }
@@ -239,7 +239,7 @@ test('sqlite: damaged pages are 503 with one log line that names the remedy, and
     const { status, json } = await call('GET', '/usage')
     assert.deepEqual([status, json.error], [503, 'unavailable'])
   }
-  assert.equal((await call('GET', '/workspace')).status, 200, 'what lies elsewhere is served')
+  assert.equal((await call('GET', '/workspace')).status, 200, 'other tables are served')
   const { status, json } = await readiness(serving)
   assert.equal(status, 503)
   assert.match(json.message ?? '', /damaged/)
@@ -253,7 +253,7 @@ test('sqlite: damaged pages are 503 with one log line that names the remedy, and
   assert.match(shown.stderr, /damaged.*restore a backup/)
 })
 
-test('sqlite: a database with damaged first pages fails the start, and the message names the remedy', async (t) => {
+test('sqlite: damaged first pages fail the start with a message that names the remedy', async (t) => {
   for (const table of ['schema_version', 'header']) {
     const path = (await createDatabase(t, 'sqlite')).replace('sqlite:', '')
     const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })

@@ -1,11 +1,11 @@
-// A load balancer with health checks and keep-alive connections to the nodes. It never retries a request, so every
-// failure of a node is seen.
+// A load balancer with health checks and keep-alive connections to the nodes. It never retries a request, so
+// every failure of a node is visible.
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { atEnd, type Test } from './cleanup.ts'
 
-const ASK_EVERY_MS = 150
+const HEALTH_CHECK_INTERVAL_MS = 150
 /** Hop-by-hop headers. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding']
 
@@ -23,7 +23,7 @@ export async function startBalancer(t: Test, nodes: readonly string[]): Promise<
   const failures: string[] = []
   let turn = 0
 
-  async function ask(node: string): Promise<void> {
+  async function checkHealth(node: string): Promise<void> {
     const isReady = await fetch(`${node}/readyz`).then(
       ({ ok }) => ok,
       () => false,
@@ -39,22 +39,22 @@ export async function startBalancer(t: Test, nodes: readonly string[]): Promise<
       failures.push(`${request.method} ${request.url} to ${node}: ${reason}`)
       response.writeHead(502).end()
     }
-    if (!node) return fail('nobody is ready')
+    if (!node) return fail('no node is ready')
     const { method = 'GET', headers } = request
-    const forwarded = http.request(`${node}${request.url}`, { agent, method, headers }, (answer) => {
-      const kept = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
-      response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept))
-      answer.pipe(response)
+    const forwarded = http.request(`${node}${request.url}`, { agent, method, headers }, (upstream) => {
+      const kept = Object.entries(upstream.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
+      response.writeHead(upstream.statusCode ?? 502, Object.fromEntries(kept))
+      upstream.pipe(response)
     })
     forwarded.on('error', (error) => fail(error.message))
     request.pipe(forwarded)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  await Promise.all(nodes.map(ask))
-  const asking = setInterval(() => nodes.forEach(ask), ASK_EVERY_MS)
+  await Promise.all(nodes.map(checkHealth))
+  const healthChecks = setInterval(() => nodes.forEach(checkHealth), HEALTH_CHECK_INTERVAL_MS)
   atEnd(t, () => {
-    clearInterval(asking)
+    clearInterval(healthChecks)
     server.close()
     server.closeAllConnections()
     agent.destroy()

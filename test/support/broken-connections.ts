@@ -1,5 +1,5 @@
-// Broken client connections: openings of several protocols, cut after any byte and ended in any way. What a
-// surface accepts (hosts, paths, credentials) is a parameter; every choice follows from the seed.
+// Broken client connections: openings of several protocols, cut after any byte and ended in several ways.
+// The surface (host, paths, credentials) is a parameter; every choice follows from the seed.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ export interface Opening {
   bytes: Buffer
 }
 
-/** A TCP RST at once, or when the server has responded; a FIN; or silence without reading. */
+/** A TCP RST immediately, or after the response; a FIN; or no further reads or writes. */
 export const endings = ['reset', 'late reset', 'half-close', 'stall'] as const
 export type Ending = (typeof endings)[number]
 

@@ -22,8 +22,8 @@ export async function openBrowser(t: Test): Promise<Browser | undefined> {
   const system = SYSTEM.find((path) => existsSync(path))
   const fromNpm = process.platform === 'linux' && process.arch === 'x64'
   if (!fromNpm && !system) return undefined
-  // Without the package's own arguments: they put everything into one process, which ends with its first page, and
-  // turn off the web security that the pages are tested under.
+  // Without the package's own arguments: they run everything in one process, which ends with its first page,
+  // and disable the web security that the pages are tested under.
   const executablePath = fromNpm ? await chromiumFromNpm.executablePath() : (system as string)
   const browser = await chromium.launch({ executablePath, args: QUIET })
   atEnd(t, () => browser.close())

@@ -24,7 +24,10 @@ export function atEnd(t: Test, act: () => unknown): void {
   })
 }
 
-/** The next test starts during this one's cleanup. A server in this process waits half a second for idle connections. */
+/**
+ * The next test starts during the cleanup of this one. A server in this process waits half a second for idle
+ * connections.
+ */
 export function cleanUpInBackground(t: Test): void {
   inBackground.add(t)
 }

@@ -1,4 +1,5 @@
-// Clients that send requests to several nodes continuously, retry as documented, and record what was acknowledged.
+// Clients that send requests to several nodes continuously, retry as documented, and record what was
+// acknowledged.
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,15 +11,15 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import { SECRET } from './databases.ts'
 import { assertKept, assertKnown, type Ledger } from './ledger.ts'
-import { type Answer, type Call, caller, operator } from './server.ts'
+import { type Call, caller, operator, type TestResponse } from './server.ts'
 import { until } from './until.ts'
 
-/** The longest time to any response, whatever state the database is in. */
+/** The longest time to any response, in any state of the database. */
 const RESPONSE_TIMEOUT_MS = 12_000
 const RECOVERED_WITHIN_MS = 2_000
 const PAUSE_MS = 60
 /** More than the ten connections of a node's pool. */
-const REQUESTS_AT_ONCE = 12
+const CONCURRENT_REQUESTS = 12
 
 export interface Secrets {
   /** Of a key of the workspace `acme`. */
@@ -43,7 +44,7 @@ export async function populate(database: string): Promise<Secrets> {
 }
 
 /** When a request was sent, and how long its response took. */
-interface Asked {
+interface SentRequest {
   what: string
   at: number
   ms: number
@@ -52,14 +53,15 @@ interface Asked {
 export interface Clients {
   readonly ledger: Ledger
   /** Every request with the response 503. */
-  readonly unavailable: readonly Asked[]
-  readonly answered: number
+  readonly unavailable: readonly SentRequest[]
+  /** The number of responses. */
+  readonly responses: number
   readonly slowestMs: number
   /** Waits until enough creations, revocations and reports are in progress for a fault to affect some. */
-  areAtWork(): Promise<unknown>
-  /** More concurrent requests per node than its pool has connections succeed: the pool hands out no dead connection. */
+  areRunning(): Promise<unknown>
+  /** Asserts that more concurrent requests than a pool has connections succeed: none of these is dead. */
   assertServing(): Promise<void>
-  /** Asserts that all requests succeed from two seconds after the database came back at that time. */
+  /** Asserts that all requests succeed from two seconds after `back`, when the database was back. */
   assertRecovered(t: TestContext, back: number): Promise<void>
   /** Stops the clients; each first retries its last request until it succeeds. */
   finish(): Promise<void>
@@ -68,20 +70,25 @@ export interface Clients {
 }
 
 export function startClients(nodes: readonly string[], secrets: Secrets, count = 4): Clients {
-  const publicCalls = nodes.map((url) => caller(`${url}/api/v1`, secrets.key))
+  const apiCalls = nodes.map((url) => caller(`${url}/api/v1`, secrets.key))
   const edgeCalls = nodes.map((url) => caller(`${url}/edge/v1`, secrets.edge))
   const day = new Date().toISOString().slice(0, 10)
   const ledger: Ledger = { created: new Map(), revoked: new Set(), bytes: Array(count).fill(0) }
-  const unavailable: Asked[] = []
-  let answered = 0
+  const unavailable: SentRequest[] = []
+  let responses = 0
   let slowestMs = 0
   let over = false
 
-  async function send(call: Call, method: string, path: string, init: Parameters<Call>[2]): Promise<Answer> {
+  async function send(
+    call: Call,
+    method: string,
+    path: string,
+    init: Parameters<Call>[2],
+  ): Promise<TestResponse> {
     const at = performance.now()
     const response = await call(method, path, init)
     const sent = { what: `${method} ${path}`, at, ms: Math.round(performance.now() - at) }
-    answered += 1
+    responses += 1
     slowestMs = Math.max(slowestMs, sent.ms)
     assert.ok(sent.ms < RESPONSE_TIMEOUT_MS, `${sent.what} took ${sent.ms} ms`)
     if (response.status === 503) {
@@ -122,9 +129,9 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
     if (number % 3 !== 0) return
     await sendUntilDone(call, 'DELETE', `/tokens/${id}`, {}, 200)
     ledger.revoked.add(id)
-    for (const other of publicCalls) {
+    for (const other of apiCalls) {
       const { status } = await send(other, 'GET', '/workspace', { key: token })
-      assert.ok(status === 401 || status === 503, `a revoked key was answered with ${status}`)
+      assert.ok(status === 401 || status === 503, `a revoked key got ${status}`)
     }
   }
 
@@ -147,7 +154,7 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
       const node = client % nodes.length
       const name = `client-${client}-${Math.random()}`
       for (let number = 0; !over; number++) {
-        await createAndRevoke(publicCalls[node] as Call, name, number)
+        await createAndRevoke(apiCalls[node] as Call, name, number)
         await report(edgeCalls[node] as Call, client)
         await sleep(PAUSE_MS)
       }
@@ -159,17 +166,17 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
   const clients: Clients = {
     ledger,
     unavailable,
-    get answered() {
-      return answered
+    get responses() {
+      return responses
     },
     get slowestMs() {
       return slowestMs
     },
-    areAtWork: () => until('the clients are at work', () => ledger.created.size >= 3 * count, 30_000),
+    areRunning: () => until('the clients are running', () => ledger.created.size >= 3 * count, 30_000),
     async assertServing() {
       const statuses = await Promise.all(
-        publicCalls.flatMap((call) =>
-          Array.from({ length: REQUESTS_AT_ONCE }, async (_, index) =>
+        apiCalls.flatMap((call) =>
+          Array.from({ length: CONCURRENT_REQUESTS }, async (_, index) =>
             index % 2 === 0
               ? (await call('GET', '/usage?days=1')).status
               : (await call('DELETE', '/tokens/tok_none')).status,
@@ -185,8 +192,9 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
       await clients.finish()
       const last = Math.round(Math.max(...unavailable.map(({ at }) => at)) - back)
       t.diagnostic(
-        `${answered} answers, ${unavailable.length} of them 503, of which the last was sent for ${last} ms after the ` +
-          `database was back; the slowest took ${slowestMs} ms; ${ledger.created.size} keys`,
+        `${responses} responses, ${unavailable.length} of them 503; the last of these was requested ` +
+          `${last} ms after the database was back; the slowest took ${slowestMs} ms; ` +
+          `${ledger.created.size} keys`,
       )
       const late = unavailable.filter(({ at }) => at > back + RECOVERED_WITHIN_MS)
       assert.deepEqual(late, [])
@@ -197,7 +205,7 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
     },
     async assertExact(database) {
       await assertKept(ledger, database)
-      for (const call of publicCalls) await assertKnown(ledger, call)
+      for (const call of apiCalls) await assertKnown(ledger, call)
     },
   }
   return clients

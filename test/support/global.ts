@@ -1,5 +1,5 @@
-// Before all tests: one PostgreSQL for the whole run, unless ADIT_DATABASE_URL names one to use, and a migrated database
-// on each engine for the tests to copy.
+// Before all tests: one PostgreSQL for the whole run, unless ADIT_DATABASE_URL names one to use, and a
+// migrated database on each engine for the tests to copy.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -40,15 +40,15 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
   const sign = (payload: Claims, key = keys.privateKey, header = { alg, kid: 'k1' }) =>
     new SignJWT(payload as JWTPayload).setProtectedHeader(header).sign(key)
 
-  async function answerToken(request: IncomingMessage, response: ServerResponse) {
+  async function respondToToken(request: IncomingMessage, response: ServerResponse) {
     let body = ''
     for await (const chunk of request) body += chunk
     const form = new URLSearchParams(body)
     tokenRequests.push(form)
     if (behavior.onToken) return behavior.onToken(request, response)
     const idToken = await (behavior.idToken ?? sign)(claimsByCode.get(form.get('code') ?? '') ?? {})
-    const answer = { access_token: 'at', token_type: 'Bearer', expires_in: 60, id_token: idToken }
-    json(response, { ...answer, ...behavior.tokenResponse })
+    const defaults = { access_token: 'at', token_type: 'Bearer', expires_in: 60, id_token: idToken }
+    json(response, { ...defaults, ...behavior.tokenResponse })
   }
 
   const server = createServer((request, response) => {
@@ -58,7 +58,7 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
       case '/jwks':
         return json(response, { keys: [jwk] })
       case '/token':
-        return void answerToken(request, response)
+        return void respondToToken(request, response)
       case '/userinfo':
         return json(response, behavior.userinfo ?? {})
       default:
@@ -95,7 +95,9 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
     describe(given: Claims) {
       behavior = { discovery: given }
     },
-    /** Signs in as `login`, whose address is <login>@example.com; returns where the browser is sent at the end. */
+    /**
+     * Signs in as `login`, with the address <login>@example.com; returns the final location of the browser.
+     */
     async signIn(browser: TestBrowser, login: string, given: Behavior = {}): Promise<string> {
       const begun = await browser.post('/sign-in/sso')
       if (begun.status !== 200) throw new Error(begun.text)

@@ -1,4 +1,4 @@
-// Sends the same requests to a server repeatedly, from its own process, and reports the latency of each response.
+// Sends the same requests to a server repeatedly, from a separate process, and reports the latency of each.
 import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './latency.ts'
@@ -9,7 +9,7 @@ const agent = new Agent({ keepAlive: true })
 const durations: number[] = []
 let stopping = false
 
-function ask({ url, key }: Target): Promise<number> {
+function measure({ url, key }: Target): Promise<number> {
   const began = performance.now()
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
   return new Promise((resolve, reject) => {
@@ -26,7 +26,7 @@ function ask({ url, key }: Target): Promise<number> {
 
 const targets: Target[] = JSON.parse(process.argv[2] as string)
 // Warm-up: connections are opened and code is loaded.
-for (const target of [...targets, ...targets]) await ask(target)
+for (const target of [...targets, ...targets]) await measure(target)
 process.once('message', () => {
   stopping = true
 })
@@ -34,7 +34,7 @@ process.send?.('ready')
 await Promise.all(
   targets.map(async (target) => {
     while (!stopping) {
-      durations.push(await ask(target))
+      durations.push(await measure(target))
       await sleep(PAUSE_MS)
     }
   }),

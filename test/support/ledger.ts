@@ -38,14 +38,14 @@ export async function assertKept(ledger: Ledger, database: string): Promise<void
 }
 
 /** A sample keeps the check quick. */
-const GOOD_KEYS_TRIED = 40
+const VALID_KEYS_CHECKED = 40
 
 /** Asserts that a node accepts exactly the acknowledged keys, whichever node acknowledged them. */
 export async function assertKnown({ created, revoked, bytes }: Ledger, call: Call): Promise<void> {
   const total = bytes.reduce((sum, each) => sum + each, 0)
   assert.equal((await call('GET', '/usage?days=2')).json.totalBytes, total)
-  const good = [...created.keys()].filter((id) => !revoked.has(id))
-  for (const id of [...revoked, ...good.slice(-GOOD_KEYS_TRIED)]) {
+  const valid = [...created.keys()].filter((id) => !revoked.has(id))
+  for (const id of [...revoked, ...valid.slice(-VALID_KEYS_CHECKED)]) {
     const { status } = await call('GET', '/workspace', { key: created.get(id) as string })
     assert.equal(status, revoked.has(id) ? 401 : 200, id)
   }

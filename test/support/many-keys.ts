@@ -2,20 +2,22 @@
 import { sql } from 'kysely'
 import type { Store } from '../../src/store/store.ts'
 
-const ROWS_AT_ONCE = 500
+const ROWS_PER_INSERT = 500
+/** With four digits as long as a label may be. */
+const LABEL = 'revoked key with a label that is eighty characters long, because it may be '
 
 /** Inserts revoked keys and returns their ids, newest first. */
 export async function insertRevokedKeys(store: Store, workspaceId: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, index) => `tok_${String(index).padStart(26, '0')}`)
   await store.transaction(async (db) => {
-    for (let start = 0; start < count; start += ROWS_AT_ONCE)
+    for (let start = 0; start < count; start += ROWS_PER_INSERT)
       await db
         .insertInto('api_keys')
         .values(
-          ids.slice(start, start + ROWS_AT_ONCE).map((id) => ({
+          ids.slice(start, start + ROWS_PER_INSERT).map((id) => ({
             id,
             workspace_id: workspaceId,
-            label: `revoked key with a label that is eighty characters long, because it may be ${id.slice(-4)}`,
+            label: `${LABEL}${id.slice(-4)}`,
             hash: id,
             created_at: 1_700_000_000_000,
             last_used_at: 1_700_000_000_001,

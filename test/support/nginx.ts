@@ -32,7 +32,8 @@ export async function startNginx(
   )
   configuration = configuration.replace('http {', `http { access_log off; ${places.join(' ')}`)
   writeFileSync(join(folder, 'nginx.conf'), configuration)
-  const directives = `daemon off; pid ${folder}/nginx.pid; error_log stderr;${process.getuid?.() === 0 ? ' user root;' : ''}`
+  const user = process.getuid?.() === 0 ? ' user root;' : ''
+  const directives = `daemon off; pid ${folder}/nginx.pid; error_log stderr;${user}`
   const child = spawn(nginx as string, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', directives], {
     stdio: 'ignore',
   })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import type { Answer } from './server.ts'
+import type { TestResponse } from './server.ts'
 
 interface Described {
   $ref?: string
@@ -28,35 +28,35 @@ function closed(schema: unknown): unknown {
     : copy
 }
 
-export function createJudge(document: Document) {
+export function createResponseValidator(document: Document) {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
   addFormats.default(ajv)
   ajv.addSchema({ $id: 'doc', ...(closed(document) as object) })
   const compiled = new Map<string, ValidateFunction>()
 
   /** Fails unless the document describes this response of the operation. */
-  return function judge(path: string, method: string, answer: Answer): void {
-    const what = `${method} ${path} → ${answer.status} ${answer.text.slice(0, 200)}`
+  return function validateResponse(path: string, method: string, response: TestResponse): void {
+    const what = `${method} ${path} → ${response.status} ${response.text.slice(0, 200)}`
     const responses = document.paths[path]?.[method.toLowerCase()]?.responses
     assert.ok(responses, `not described: ${method} ${path}`)
-    const named = responses[answer.status]
+    const named = responses[response.status]
     assert.ok(named, `status not described: ${what}`)
     const described = named.$ref
       ? (document.components.responses[named.$ref.split('/').at(-1) as string] as Described)
       : named
     const pointer = named.$ref
       ? named.$ref
-      : `#/paths/${path.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${answer.status}`
+      : `#/paths/${path.replaceAll('/', '~1')}/${method.toLowerCase()}/responses/${response.status}`
     for (const header of Object.keys(described.headers ?? {}).filter((name) => ALWAYS.includes(name)))
-      assert.ok(answer.headers.has(header), `${header} missing: ${what}`)
+      assert.ok(response.headers.has(header), `${header} missing: ${what}`)
     assert.ok(described.headers?.['X-Request-Id'], what)
     if (!described.content) {
-      assert.equal(answer.text, '', what)
+      assert.equal(response.text, '', what)
       return
     }
     const key = `doc${encodeURI(`${pointer}/content/application~1json/schema`)}`
     const validate = compiled.get(key) ?? ajv.compile({ $ref: key })
     compiled.set(key, validate)
-    assert.ok(validate(answer.json), `${what}: ${ajv.errorsText(validate.errors)}`)
+    assert.ok(validate(response.json), `${what}: ${ajv.errorsText(validate.errors)}`)
   }
 }

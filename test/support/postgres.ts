@@ -1,5 +1,5 @@
-// A real PostgreSQL from npm, run from a copy of its files: it needs no install script, and under root it runs as the
-// user nobody, who may not have access to the clone.
+// A real PostgreSQL from npm, run from a copy of its files: it needs no install script, and under root it
+// runs as the system user nobody, who may not have access to the clone.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -68,13 +68,13 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
       await copyWhileRunning(primary, data, copy)
       const following = [...settings, `primary_conninfo=${primary.url}`]
       const standby = serverOn(native, copy, await freePort(), following)
-      standbys.push({ ...standby, promote: () => ask(standby, 'select pg_promote()').then(() => {}) })
+      standbys.push({ ...standby, promote: () => query(standby, 'select pg_promote()').then(() => {}) })
       await standby.start()
       // Only now: without a connected standby no commit would be acknowledged.
-      await ask(primary, "alter system set synchronous_standby_names = '*'")
-      await ask(primary, 'select pg_reload_conf()')
+      await query(primary, "alter system set synchronous_standby_names = '*'")
+      await query(primary, 'select pg_reload_conf()')
       const isFollowed = "select 1 from pg_stat_replication where sync_state = 'sync'"
-      await until('the standby follows', async () => (await ask(primary, isFollowed)).length === 1)
+      await until('the standby follows', async () => (await query(primary, isFollowed)).length === 1)
       return standbys.at(-1) as Standby
     },
     async remove() {
@@ -117,12 +117,12 @@ function serverOn(native: string, data: string, port: number, settings: string[]
       )
       server = started
       await new Promise<void>((resolve, reject) => {
-        let said = ''
+        let output = ''
         started.stderr?.on('data', (chunk) => {
-          said = (said + chunk).slice(-10_000)
-          if (/ready to accept (read-only )?connections/.test(said)) resolve()
+          output = (output + chunk).slice(-10_000)
+          if (/ready to accept (read-only )?connections/.test(output)) resolve()
         })
-        started.once('exit', () => reject(new Error(`PostgreSQL did not start:\n${said}`)))
+        started.once('exit', () => reject(new Error(`PostgreSQL did not start:\n${output}`)))
       })
     },
     async stop(how) {
@@ -158,7 +158,7 @@ async function copyWhileRunning(server: Server, data: string, copy: string): Pro
   }
 }
 
-async function ask(server: Server, statement: string): Promise<unknown[]> {
+async function query(server: Server, statement: string): Promise<unknown[]> {
   const client = new pg.Client(`${server.url}/postgres`)
   await client.connect()
   const { rows } = await client.query(statement)

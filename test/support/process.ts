@@ -18,17 +18,17 @@ export interface RunningProcess {
   child: ChildProcess
   ended: Promise<Ended>
   /** Waits for a match in stdout or stderr. */
-  says(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
+  waitFor(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
 }
 
 /** The environment has only the given variables and those that every process needs. */
 export function startProcess(
   t: Test,
-  words: string[],
+  args: string[],
   env: Record<string, string>,
   input = '',
 ): RunningProcess {
-  const child = spawn(process.execPath, [launcher, ...words], {
+  const child = spawn(process.execPath, [launcher, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
@@ -48,7 +48,7 @@ export function startProcess(
     child.kill('SIGKILL')
     return ended
   })
-  const says = (pattern: RegExp, where: 'stdout' | 'stderr' = 'stdout') =>
+  const waitFor = (pattern: RegExp, where: 'stdout' | 'stderr' = 'stdout') =>
     new Promise<RegExpExecArray>((resolve, reject) => {
       const look = () => {
         const found = pattern.exec(where === 'stdout' ? stdout : stderr)
@@ -58,7 +58,7 @@ export function startProcess(
       look()
       void ended.then(() => reject(new Error(`exited without printing ${pattern}:\n${stdout}\n${stderr}`)))
     })
-  return { child, ended, says }
+  return { child, ended, waitFor }
 }
 
 export interface ServeFacts {
@@ -72,10 +72,10 @@ export const startServing = (t: Test, env: Record<string, string>) =>
   serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...env }))
 
 export async function serving(running: RunningProcess) {
-  const [line] = await running.says(/^\{.*\}$/m)
+  const [line] = await running.waitFor(/^\{.*\}$/m)
   return { ...running, ...(JSON.parse(line) as ServeFacts) }
 }
 
 /** Runs a command to its end. */
-export const run = (t: Test, words: string[], env: Record<string, string>, input?: string) =>
-  startProcess(t, words, env, input).ended
+export const run = (t: Test, args: string[], env: Record<string, string>, input?: string) =>
+  startProcess(t, args, env, input).ended

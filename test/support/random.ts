@@ -1,4 +1,4 @@
-// Seeded random numbers: every choice of a run is reproducible. Timing is not, because the processes are real.
+// Seeded random numbers: every choice of a run is reproducible. The timing of the processes is not.
 
 export interface Random {
   /** From `min` up to, but not including, `max`. */

@@ -3,14 +3,18 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { until } from './until.ts'
 
-export interface RawAnswer {
+export interface ReceivedResponse {
   status: number
   head: string
   body: string
 }
 
 /** Sends the bytes and reads until the server closes, or until `waitMs` have passed without that. */
-export async function sendRaw(url: string, bytes: string | Buffer, waitMs = 5_000): Promise<RawAnswer> {
+export async function sendRaw(
+  url: string,
+  bytes: string | Buffer,
+  waitMs = 5_000,
+): Promise<ReceivedResponse> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.setTimeout(waitMs, () => socket.destroy())
@@ -39,6 +43,6 @@ export function connectRaw(url: string) {
     write: (bytes: string) => socket.write(bytes),
     /** Waits until the server has sent this. */
     receives: (text: string) => until(`it sends ${text}`, () => received.includes(text)),
-    answer: once(socket, 'close').then(() => received),
+    response: once(socket, 'close').then(() => received),
   }
 }

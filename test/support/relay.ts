@@ -1,4 +1,4 @@
-// A TCP proxy with fault injection: it can stall, delay, close or black-hole connections, or change the target.
+// A TCP proxy with fault injection: stalled, delayed, closed or black-holed connections, or another target.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +16,7 @@ export interface Relay {
   cut(): void
   mend(): void
   /** Black-holes every open connection, like a router that loses its state. New ones work. */
-  forget(): void
+  blackhole(): void
   /** Sends new connections to another target, like a DNS change. */
   lead(target: string): void
 }
@@ -24,7 +24,7 @@ export interface Relay {
 export async function startRelay(t: Test, target: string): Promise<Relay> {
   let there = new URL(target)
   const pairs = new Set<[client: Socket, server: Socket]>()
-  const forgotten = new Set<Socket>()
+  const blackholed = new Set<Socket>()
   let held = false
   let broken = false
   let howLongMs = () => 0
@@ -51,7 +51,7 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
   await once(relay, 'listening')
   const cut = () => {
     broken = true
-    for (const socket of [...[...pairs].flat(), ...forgotten]) socket.destroy()
+    for (const socket of [...[...pairs].flat(), ...blackholed]) socket.destroy()
   }
   atEnd(t, () => {
     cut()
@@ -76,10 +76,10 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
     mend: () => {
       broken = false
     },
-    forget() {
+    blackhole() {
       for (const pair of pairs)
         for (const socket of pair) {
-          forgotten.add(socket)
+          blackholed.add(socket)
           socket.unpipe()
           socket.pause()
         }

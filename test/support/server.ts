@@ -15,7 +15,7 @@ import { createMigratedDatabase, type Engine, SECRET } from './databases.ts'
 
 export const operator: Actor = { kind: 'operator', id: 'test' }
 
-export interface Answer {
+export interface TestResponse {
   status: number
   headers: Headers
   text: string
@@ -27,7 +27,7 @@ export type Call = (
   method: string,
   path: string,
   init?: RequestInit & { key?: string | null },
-) => Promise<Answer>
+) => Promise<TestResponse>
 
 export interface TestServer extends Running {
   config: Config
@@ -36,7 +36,7 @@ export interface TestServer extends Running {
   key: CreatedKey
   /** Sends a request with the server's key, or with `key`; null sends none. */
   call: Call
-  post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Answer>
+  post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<TestResponse>
 }
 
 export interface TestServerOptions {

@@ -10,15 +10,15 @@ export const hasTerminal = existsSync('/usr/bin/script')
 export const NO_TERMINAL = '"script" is not installed'
 
 /** Columns are set before the command starts. */
-export function atTerminal(t: Test, words: string[], env: Record<string, string>, columns = 80) {
-  const command = [process.execPath, join(root, 'bin/adit.js'), ...words].map((word) => `'${word}'`).join(' ')
+export function atTerminal(t: Test, args: string[], env: Record<string, string>, columns = 80) {
+  const command = [process.execPath, join(root, 'bin/adit.js'), ...args].map((arg) => `'${arg}'`).join(' ')
   const child = spawn('script', ['-qefc', `stty cols ${columns}; exec ${command}`, '/dev/null'], {
     env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   atEnd(t, () => child.kill('SIGKILL'))
   let output = ''
-  let answered = 0
+  let position = 0
   child.stdout.on('data', (chunk) => {
     output += chunk
   })
@@ -26,10 +26,10 @@ export function atTerminal(t: Test, words: string[], env: Record<string, string>
   return {
     output: () => output.replaceAll('\r\n', '\n'),
     ended,
-    /** Waits for the prompt, after the one answered before, and types. */
-    async answer(prompt: string, text: string) {
-      await until(prompt, () => output.includes(prompt, answered), 10_000)
-      answered = output.indexOf(prompt, answered) + prompt.length
+    /** Waits for the next occurrence of the prompt, and types. */
+    async reply(prompt: string, text: string) {
+      await until(prompt, () => output.includes(prompt, position), 10_000)
+      position = output.indexOf(prompt, position) + prompt.length
       child.stdin.write(text)
     },
   }

@@ -1,4 +1,5 @@
-// Tunnels in processes: control plane, edges and tunnel clients, with a local server and requests through the edge.
+// Tunnels in processes: control plane, edges and tunnel clients, with a local server and requests through the
+// edge.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -61,7 +62,7 @@ export async function startTunnelEdge(
   const settings = { ...access, ADIT_EDGE_PORT: String(await freePort()), ...env }
   const start = async (): Promise<Edge> => {
     const running = startProcess(t, ['edge', ...args, '--json'], settings)
-    const [line] = await running.says(/^\{.*\}$/m)
+    const [line] = await running.waitFor(/^\{.*\}$/m)
     const { url } = JSON.parse(line) as { url: string }
     return { ...running, url, port: Number(new URL(url).port), restart: start }
   }
@@ -89,7 +90,7 @@ export async function openTunnel(
   { edge, key, port, name }: { edge: Edge; key: string; port: number; name?: string },
 ): Promise<OpenTunnel> {
   const running = startTunnel(t, { edge, key, port, ...(name && { name }) })
-  await running.says(/"event":"open"/)
+  await running.waitFor(/"event":"open"/)
   const { url = '', host = '' } = running.events()[0] as TunnelEvent
   return { ...running, url, host }
 }
@@ -113,7 +114,7 @@ export function startTunnel(t: Test, { edge, key, port, name, env = {} }: Tunnel
   return { ...running, events }
 }
 
-/** A local server: describes the request it received, sends bodies of any size, and echoes WebSocket messages. */
+/** A local server: describes its request, sends bodies of any size, and echoes WebSocket messages. */
 export async function startLocal(t: Test): Promise<{ port: number; requests: IncomingMessage[] }> {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {

@@ -1,7 +1,7 @@
 // Users of the dashboard API, each with a cookie jar, as a browser sends it.
 import { inviteByOperator } from '../../src/domain/accounts.ts'
 import type { Role } from '../../src/store/members.ts'
-import { type Answer, operator, type TestServer } from './server.ts'
+import { operator, type TestResponse, type TestServer } from './server.ts'
 
 export const PASSWORD = 'correct horse battery staple'
 
@@ -9,10 +9,10 @@ export interface TestBrowser {
   cookies: Map<string, string>
   /** The Set-Cookie headers of the last response. */
   setCookies: string[]
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
-  get(path: string): Promise<Answer>
-  post(path: string, body?: unknown): Promise<Answer>
-  remove(path: string): Promise<Answer>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<TestResponse>
+  get(path: string): Promise<TestResponse>
+  post(path: string, body?: unknown): Promise<TestResponse>
+  remove(path: string): Promise<TestResponse>
 }
 
 /** `origin`: the Origin header, if it differs from the server's URL. */

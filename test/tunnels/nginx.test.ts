@@ -63,7 +63,7 @@ test('behind nginx, tunnel connections and public requests use TLS, including We
     name: 'app',
     env: { NODE_EXTRA_CA_CERTS: made.certificate },
   })
-  await tunnel.says(/"event":"open"/)
+  await tunnel.waitFor(/"event":"open"/)
   assert.equal(tunnel.events()[0]?.url, `https://${HOST}`)
 
   const options = { host: '127.0.0.1', port, ca, servername: HOST, headers: { host: HOST }, agent: false }

@@ -1,4 +1,4 @@
-// Requests that are refused while their body is still on its way: the client must get to read why.
+// Requests that are rejected before their body has arrived: the client must be able to read the response.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -10,8 +10,8 @@ import { sendRaw } from '../support/raw.ts'
 import { until } from '../support/until.ts'
 
 const ROUNDS = 25
-const AT_ONCE = 4
-const KEY_OF_NOBODY = `adit_${'x'.repeat(49)}`
+const CONCURRENT = 4
+const UNKNOWN_KEY = `adit_${'x'.repeat(49)}`
 
 const start = async (t: TestContext, env: Record<string, string> = {}) =>
   startServing(t, {
@@ -23,14 +23,14 @@ const start = async (t: TestContext, env: Record<string, string> = {}) =>
 /** A body of unknown length, which is sent in chunks. */
 const chunked = (bytes: number) => new Blob([Buffer.alloc(bytes, 'x')]).stream()
 
-/** Sends bodies of each size, with a known length and in chunks, to whatever refuses them. */
+/** Sends bodies of each size, with a known length and in chunks, to operations that reject them. */
 async function assertReadable(
   { url, token }: { url: string; token?: string },
   rounds: number,
 ): Promise<void> {
   const cases: [status: number, path: string, key: string][] = [
     [400, '/api/v1/tokens', token as string],
-    [401, '/api/v1/tokens', KEY_OF_NOBODY],
+    [401, '/api/v1/tokens', UNKNOWN_KEY],
     [404, '/api/v1/nope', token as string],
   ]
   const headers = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
@@ -42,25 +42,25 @@ async function assertReadable(
           const response = await fetch(url + path, init)
           return [response.status, ((await response.json()) as { error: string }).error.length > 0]
         }
-        for (let round = 0; round < rounds; round += AT_ONCE) {
-          const answers = await Promise.all(Array.from({ length: AT_ONCE }, post))
-          for (const answer of answers) assert.deepEqual(answer, [expected, true], `${bytes} to ${path}`)
+        for (let round = 0; round < rounds; round += CONCURRENT) {
+          const outcomes = await Promise.all(Array.from({ length: CONCURRENT }, post))
+          for (const outcome of outcomes) assert.deepEqual(outcome, [expected, true], `${bytes} to ${path}`)
         }
       }
 }
 
-test('fetch reads the response to a body that is rejected early, whatever its size', async (t) => {
+test('fetch reads the response to a body of any size that is rejected early', async (t) => {
   await assertReadable(await start(t), ROUNDS)
 })
 
-test('so it does while the server drains and closes each connection', async (t) => {
+test('fetch reads the response also while the server drains and closes connections', async (t) => {
   const serving = await start(t, { ADIT_STOP_DELAY: '300' })
   serving.child.kill('SIGTERM')
-  await until('it says so', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
-  await assertReadable(serving, AT_ONCE)
+  await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
+  await assertReadable(serving, CONCURRENT)
 })
 
-test('so does a client that asked for the connection to be closed, or speaks HTTP/1.0', async (t) => {
+test('a client with Connection: close or HTTP/1.0 reads the response to a rejected body', async (t) => {
   const { url, token } = await start(t)
   const body = Buffer.alloc(4_000_000, 'x')
   const head = (version: string) =>
@@ -70,7 +70,7 @@ test('so does a client that asked for the connection to be closed, or speaks HTT
     for (const version of ['1.1', '1.0'])
       for (const [key, expected] of [
         [token, 400],
-        [KEY_OF_NOBODY, 401],
+        [UNKNOWN_KEY, 401],
       ]) {
         const request = `${head(version)}Authorization: Bearer ${key}\r\n\r\n`
         const { status } = await sendRaw(url, Buffer.concat([Buffer.from(request), body]))
@@ -78,7 +78,7 @@ test('so does a client that asked for the connection to be closed, or speaks HTT
       }
 })
 
-test('so does one whose headers are too large or malformed', async (t) => {
+test('a client whose headers are too large or malformed reads the response', async (t) => {
   const { url } = await start(t)
   for (let round = 0; round < ROUNDS; round++) {
     const large = `GET /healthz HTTP/1.1\r\nHost: adit\r\nX-Large: ${'x'.repeat(2_000_000)}\r\n\r\n`
@@ -89,8 +89,8 @@ test('so does one whose headers are too large or malformed', async (t) => {
   }
 })
 
-test('so does a client that sends its next request while the server closes the connection', async (t) => {
-  // A stopping server closes each connection after a response, without the client asking for it.
+test('a client that sends its next request while the server closes reads the response', async (t) => {
+  // A stopping server closes each connection after a response, although the client did not request it.
   const { url, child } = await start(t, { ADIT_STOP_DELAY: '300' })
   child.kill('SIGTERM')
   await until('/readyz returns 503', async () => (await fetch(`${url}/readyz`)).status === 503)
@@ -127,17 +127,17 @@ test('a rejected body of known, moderate length does not close the connection', 
   await once(socket, 'readable')
   socket.write(body)
   socket.write(`GET /api/v1/tokens HTTP/1.1\r\nHost: adit\r\n${authorization}Connection: close\r\n\r\n`)
-  const answers = await received
-  const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
+  const responses = await received
+  const statuses = [...responses.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
   assert.deepEqual(statuses, [404, 200])
-  assert.equal(JSON.parse(answers.slice(answers.lastIndexOf('{"tokens"'))).tokens.length, 1)
+  assert.equal(JSON.parse(responses.slice(responses.lastIndexOf('{"tokens"'))).tokens.length, 1)
 })
 
-test('a rejected client that sends endlessly is disconnected, and its bytes are not interpreted', async (t) => {
+test('a rejected client that sends endlessly is disconnected, its bytes are discarded', async (t) => {
   const { url, token } = await start(t)
   const { hostname, port } = new URL(url)
   const create = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${token}\r\n\r\n`
-  const refused = {
+  const rejected = {
     'a long body': 'POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nContent-Length: 100000000\r\n\r\n',
     'a body without a length':
       'POST /api/v1/nope HTTP/1.1\r\nHost: adit\r\nTransfer-Encoding: chunked\r\n\r\n',
@@ -146,7 +146,7 @@ test('a rejected client that sends endlessly is disconnected, and its bytes are 
     CONNECT: 'CONNECT x:1 HTTP/1.1\r\n\r\n',
     garbage: 'GARBAGE\r\n\r\n',
   }
-  for (const [what, opening] of Object.entries(refused)) {
+  for (const [what, opening] of Object.entries(rejected)) {
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
     socket.resume()
@@ -161,8 +161,8 @@ test('a rejected client that sends endlessly is disconnected, and its bytes are 
     }
     socket.on('drain', write)
     write()
-    await until(`${what} is cut off`, () => closed, 10_000)
-    // What was discarded, and what the buffers of two kernels hold.
+    await until(`${what} is disconnected`, () => closed, 10_000)
+    // Discarded by the server, or in the buffers of the kernel.
     const { bytesWritten } = socket
     assert.ok(bytesWritten < 40_000_000, `${what}: ${bytesWritten} bytes`)
   }

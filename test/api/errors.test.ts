@@ -1,4 +1,4 @@
-// Everything that can be wrong with a request, apart from what one resource alone knows.
+// Errors that are common to all operations.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSecret } from '../../src/credentials/secret.ts'
@@ -66,7 +66,7 @@ for (const engine of engines) {
       assert.equal((await call(method, path, { key: null, headers })).status, 401)
   })
 
-  test(`${engine}: without a key the response does not tell whether the rest of the request was valid`, async (t) => {
+  test(`${engine}: without a key an invalid request is 401, like a valid one`, async (t) => {
     const { call } = await serve(t, { engine })
     const wrong = [
       ['GET', '/usage?days=abc', {}],
@@ -80,7 +80,7 @@ for (const engine of engines) {
 
   test(`${engine}: an unknown path or method is 404, with a key or without`, async (t) => {
     const { call, key } = await serve(t, { engine })
-    const nowhere = [
+    const unknown = [
       ['GET', ''],
       ['GET', '/'],
       ['GET', '/nope'],
@@ -98,7 +98,7 @@ for (const engine of engines) {
       ['POST', '/openapi.json'],
       ['GET', '/workspace;x=1'],
     ] as const
-    for (const [method, path] of nowhere)
+    for (const [method, path] of unknown)
       for (const presented of [key.token, null, 'nonsense']) {
         const { status, text } = await call(method, path, { key: presented })
         assert.equal(status, 404, `${method} ${path}`)
@@ -108,7 +108,7 @@ for (const engine of engines) {
     assert.equal(large.status, 404)
   })
 
-  test(`${engine}: an invalid body is 400 and names the place`, async (t) => {
+  test(`${engine}: an invalid body is 400 and names the field`, async (t) => {
     const { call } = await serve(t, { engine })
     const json = 'application/json'
     const cases: [body: string | Buffer, type: string | undefined, path: string][] = [
@@ -143,18 +143,18 @@ for (const engine of engines) {
     for (const [body, type, path] of cases) {
       const what = `${type} ${String(body).slice(0, 40)}`
       const blob = typeof body === 'string' && type === undefined ? new Blob([body]) : body
-      const answer = await call('POST', '/tokens', {
+      const response = await call('POST', '/tokens', {
         body: blob as Blob,
         headers: type === undefined ? {} : { 'content-type': type },
       })
       if (path === 'accepted') {
-        assert.equal(answer.status, 201, what)
+        assert.equal(response.status, 201, what)
         continue
       }
-      assert.equal(answer.status, 400, what)
-      assert.deepEqual(Object.keys(answer.json), ['error', 'details'], what)
-      assert.equal(answer.json.error, 'invalid_request')
-      assert.equal(answer.json.details[0].path, path, what)
+      assert.equal(response.status, 400, what)
+      assert.deepEqual(Object.keys(response.json), ['error', 'details'], what)
+      assert.equal(response.json.error, 'invalid_request')
+      assert.equal(response.json.details[0].path, path, what)
     }
   })
 
@@ -196,15 +196,15 @@ test('the rate limit per key is off by default, and 429 with its headers if set'
   assert.equal(limited.json.error, 'rate_limited')
   assert.equal(limited.headers.get('retry-after'), '45')
   assert.equal(limited.headers.get('ratelimit'), '"key";r=0;t=45')
-  // Others are not held up by it, and no header that a caller invents lifts or spends it.
+  // It does not affect other callers, and a forged header neither resets nor consumes it.
   const forged = await server.call('GET', '/workspace', { headers: { 'x-forwarded-for': '203.0.113.9' } })
   assert.equal(forged.status, 429)
   assert.equal((await server.call('GET', '/workspace', { key: null })).status, 401)
   assert.equal((await server.call('GET', '/openapi.json', { key: null })).status, 200)
   now += 45_000
   assert.equal((await server.call('GET', '/workspace')).status, 200)
-  // A clock that is set back must not lock anybody out until it has caught up.
-  for (let spent = 0; spent < 3; spent++) await server.call('GET', '/workspace')
+  // A clock that is set back must not lock out callers until it has caught up.
+  for (let sent = 0; sent < 3; sent++) await server.call('GET', '/workspace')
   assert.equal((await server.call('GET', '/workspace')).status, 429)
   now -= 3_600_000
   assert.equal((await server.call('GET', '/workspace')).status, 200)
