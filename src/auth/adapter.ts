@@ -1,17 +1,10 @@
 // better-auth database adapter on the store. Reads use the store's reader; writes run in a transaction of
-// their own, or in the one around the call. Times are milliseconds, flags 0 or 1, and session tokens are
-// stored as hashes.
+// their own, or in the one around the call. Times are milliseconds and flags 0 or 1.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { hash } from 'node:crypto'
 import { type CleanedWhere, type CustomAdapter, createAdapterFactory } from 'better-auth/adapters'
-import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Db, Store, Tx } from '../store/store.ts'
-
-// biome-ignore lint/suspicious/noExplicitAny: better-auth names tables and columns at run time
-type Any = any
-type Tables = Record<string, Record<string, Any>>
-
-const SESSIONS = 'sessions'
+import { type Any, conditions, storedValues, type Tables, tokenIn, withToken } from './adapter-values.ts'
 
 /** Context of a call to better-auth: the transaction of its writes, and the first database error. */
 interface Call {
@@ -59,8 +52,6 @@ async function recordingFailure<T>(query: Promise<T>): Promise<T> {
   }
 }
 
-const hashOf = (token: unknown) => hash('sha256', String(token), 'hex')
-
 export const storeAdapter = (store: Store) =>
   createAdapterFactory({
     config: {
@@ -74,133 +65,89 @@ export const storeAdapter = (store: Store) =>
       customTransformOutput: ({ data, fieldAttributes }) =>
         fieldAttributes.type === 'date' && typeof data === 'number' ? new Date(data) : data,
     },
-    adapter: ({ getFieldName }) => queries(store, getFieldName),
+    adapter: ({ getFieldName }) => ({ ...reads(store, getFieldName), ...writes(store) }),
   })
 
-function queries(
-  store: Store,
-  getFieldName: (of: { model: string; field: string }) => string,
-): CustomAdapter {
-  const reading = () => ambientDb(store) as unknown as Kysely<Tables>
-  const writing = <T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> => {
-    const db = calls.getStore()?.db
-    return recordingFailure(db ? work(db as never) : store.transaction((own) => work(own as never)))
-  }
-  const first = (db: Kysely<Tables>, model: string, where: CleanedWhere[]) =>
-    db.selectFrom(model).select('id').where(conditions(model, where)).limit(1)
+type FieldName = (of: { model: string; field: string }) => string
+
+function reads(store: Store, getFieldName: FieldName): Pick<CustomAdapter, 'findOne' | 'findMany' | 'count'> {
+  const select = (model: string, where: CleanedWhere[]) =>
+    (ambientDb(store) as unknown as Kysely<Tables>).selectFrom(model).where(conditions(model, where))
 
   return {
-    create: ({ model, data }) =>
-      writing(async (db) => {
-        const row = model === SESSIONS ? { ...data, token: hashOf(data.token) } : data
-        const made = await db.insertInto(model).values(row).returningAll().executeTakeFirstOrThrow()
-        return withToken(made, data.token) as Any
-      }),
-    async findOne({ model, where, select }) {
-      const query = reading().selectFrom(model).where(conditions(model, where)).limit(1)
-      const columns = select?.map((field) => getFieldName({ model, field }))
-      const chosen = columns?.length ? query.select(columns) : query.selectAll()
-      const row = await recordingFailure(chosen.executeTakeFirst())
+    async findOne({ model, where, select: fields }) {
+      const query = select(model, where).limit(1)
+      const columns = fields?.map((field) => getFieldName({ model, field }))
+      const selected = columns?.length ? query.select(columns) : query.selectAll()
+      const row = await recordingFailure(selected.executeTakeFirst())
       return withToken(row, tokenIn(model, where)) as Any
     },
     async findMany({ model, where = [], limit, offset, sortBy }) {
-      let query = reading().selectFrom(model).selectAll().where(conditions(model, where)).limit(limit)
+      let query = select(model, where).selectAll().limit(limit)
       if (sortBy) query = query.orderBy(getFieldName({ model, field: sortBy.field }), sortBy.direction)
       if (offset) query = query.offset(offset)
       return (await recordingFailure(query.execute())) as Any[]
     },
     async count({ model, where = [] }) {
-      const query = reading().selectFrom(model).where(conditions(model, where))
-      const counted = query.select((row) => row.fn.countAll().as('rows'))
-      const { rows } = await recordingFailure(counted.executeTakeFirstOrThrow())
+      const query = select(model, where).select((row) => row.fn.countAll().as('rows'))
+      const { rows } = await recordingFailure(query.executeTakeFirstOrThrow())
       return Number(rows)
     },
+  }
+}
+
+function writes(store: Store): Omit<CustomAdapter, keyof ReturnType<typeof reads>> {
+  const inTransaction = <T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T> => {
+    const db = calls.getStore()?.db
+    return recordingFailure(db ? work(db as never) : store.transaction((own) => work(own as never)))
+  }
+  const firstId = (db: Kysely<Tables>, model: string, where: CleanedWhere[]) =>
+    db.selectFrom(model).select('id').where(conditions(model, where)).limit(1)
+
+  return {
+    create: ({ model, data }) =>
+      inTransaction(async (db) => {
+        const query = db.insertInto(model).values(storedValues(model, data)).returningAll()
+        return withToken(await query.executeTakeFirstOrThrow(), data.token) as Any
+      }),
     update: ({ model, where, update }) =>
-      writing(async (db) => {
-        const query = db
-          .updateTable(model)
-          .set(update as Any)
-          .where(conditions(model, where))
-        return withToken(await query.returningAll().executeTakeFirst(), tokenIn(model, where)) as Any
+      inTransaction(async (db) => {
+        const values = storedValues(model, update as object)
+        const query = db.updateTable(model).set(values).where(conditions(model, where)).returningAll()
+        return withToken(await query.executeTakeFirst(), tokenIn(model, where)) as Any
       }),
     updateMany: ({ model, where, update }) =>
-      writing(async (db) => {
-        const query = db.updateTable(model).set(update).where(conditions(model, where))
+      inTransaction(async (db) => {
+        const query = db.updateTable(model).set(storedValues(model, update)).where(conditions(model, where))
         return Number((await query.executeTakeFirst()).numUpdatedRows)
       }),
     delete: ({ model, where }) =>
-      writing(async (db) => {
+      inTransaction(async (db) => {
         await db.deleteFrom(model).where(conditions(model, where)).execute()
       }),
     deleteMany: ({ model, where }) =>
-      writing(async (db) =>
-        Number(
-          (await db.deleteFrom(model).where(conditions(model, where)).executeTakeFirst()).numDeletedRows,
-        ),
-      ),
+      inTransaction(async (db) => {
+        const query = db.deleteFrom(model).where(conditions(model, where))
+        return Number((await query.executeTakeFirst()).numDeletedRows)
+      }),
     consumeOne: ({ model, where }) =>
-      writing(async (db) => {
-        const query = db.deleteFrom(model).where('id', 'in', first(db, model, where))
-        return ((await query.returningAll().executeTakeFirst()) ?? null) as Any
+      inTransaction(async (db) => {
+        const query = db
+          .deleteFrom(model)
+          .where('id', 'in', firstId(db, model, where))
+          .returningAll()
+        return ((await query.executeTakeFirst()) ?? null) as Any
       }),
     incrementOne: ({ model, where, increment, set }) =>
-      writing(async (db) => {
-        const values: Record<string, unknown> = { ...set }
+      inTransaction(async (db) => {
+        const values = storedValues(model, set ?? {})
         for (const [field, by] of Object.entries(increment)) values[field] = sql`${sql.ref(field)} + ${by}`
         const query = db
           .updateTable(model)
           .set(values)
-          .where('id', 'in', first(db, model, where))
+          .where('id', 'in', firstId(db, model, where))
         return ((await query.where(conditions(model, where)).returningAll().executeTakeFirst()) ??
           null) as Any
       }),
   }
 }
-
-const OPERATORS = {
-  eq: '=',
-  ne: '!=',
-  lt: '<',
-  lte: '<=',
-  gt: '>',
-  gte: '>=',
-  in: 'in',
-  not_in: 'not in',
-} as const
-
-/** Conditions with the connector OR form one group; all others must be true. */
-const conditions =
-  (model: string, where: CleanedWhere[]) =>
-  (row: ExpressionBuilder<Tables, string>): Expression<SqlBool> => {
-    const all = where.map((given) => ({
-      isOr: given.connector === 'OR',
-      expression: condition(row, model, given),
-    }))
-    const anyOf = all.filter(({ isOr }) => isOr).map(({ expression }) => expression)
-    const allOf = all.filter(({ isOr }) => !isOr).map(({ expression }) => expression)
-    return row.and(anyOf.length > 0 ? [...allOf, row.or(anyOf)] : allOf)
-  }
-
-function condition(
-  row: ExpressionBuilder<Tables, string>,
-  model: string,
-  given: CleanedWhere,
-): Expression<SqlBool> {
-  const { field, operator = 'eq' } = given
-  const value = model === SESSIONS && field === 'token' ? hashed(given.value) : given.value
-  if (value === null) return row(field, operator === 'eq' ? 'is' : 'is not', null)
-  if (!(operator in OPERATORS)) throw new Error(`Operator "${operator}" of better-auth is not supported.`)
-  const column = given.mode === 'insensitive' ? sql`lower(${sql.ref(field)})` : field
-  return row(column as string, OPERATORS[operator as keyof typeof OPERATORS], value)
-}
-
-const hashed = (value: CleanedWhere['value']) => (Array.isArray(value) ? value.map(hashOf) : hashOf(value))
-
-/** Restores the raw token in a result, which better-auth expects; the caller knows it already. */
-const withToken = (row: object | undefined, token: unknown) =>
-  row && token !== undefined && 'token' in row ? { ...row, token } : (row ?? null)
-
-const tokenIn = (model: string, where: CleanedWhere[]) =>
-  model === SESSIONS
-    ? where.find(({ field, operator }) => field === 'token' && operator === 'eq')?.value
-    : undefined

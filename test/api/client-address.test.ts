@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ipPrefix, normalizeAddress } from '../../src/net/ip-address.ts'
+import { callMessage } from '../mcp/agent.ts'
 import { createDatabase } from '../support/databases.ts'
 import { startServing } from '../support/process.ts'
 import { caller, serve } from '../support/server.ts'
@@ -117,4 +118,37 @@ test('the access log has the normalized form, for cache hits and misses', async 
       forwarded,
     )
   }
+})
+
+test('the API requests of an MCP tool are logged with the address of the client, not of the proxy', async (t) => {
+  const running = await startServing(t, {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ...behindProxy,
+  })
+  const response = await fetch(`${running.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${running.token}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      'x-forwarded-for': '192.0.2.9',
+      'x-request-id': 'agent',
+    },
+    body: JSON.stringify(callMessage(1, 'get_workspace')),
+  })
+  assert.equal(response.status, 200)
+  running.child.kill('SIGTERM')
+  const { stderr } = await running.ended
+  const lines = stderr
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ requestId }) => requestId === 'agent')
+  assert.deepEqual(
+    lines.map(({ route, from }) => [route, from]),
+    [
+      ['/api/v1/workspace', '192.0.2.9'],
+      ['/mcp', '192.0.2.9'],
+    ],
+  )
 })

@@ -16,7 +16,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
   directory: { ours: ['credentials', 'store', 'time'], packages: [] },
-  auth: { ours: ['contract', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
+  auth: { ours: ['contract', 'credentials', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
     ours: ['auth', 'contract', 'domain', 'directory', 'mail', 'mcp', 'net', 'time'],
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],

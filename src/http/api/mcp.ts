@@ -24,20 +24,17 @@ export interface McpOptions {
   version: string
 }
 
-export function registerMcp(
-  server: FastifyInstance,
-  { directory, rateLimit, variant, version }: McpOptions,
-): void {
-  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+export function registerMcp(server: FastifyInstance, options: McpOptions): void {
+  const authenticateKey = createAuthenticator(options.directory.verifyKey, keyMessages)
+  const handle = createHandler(server, options)
   const slots = new McpSlots()
-  const yieldTurn = createTurnQueue()
 
   server.register(async (scope) => {
     scope.addHook('onRequest', async (request, reply) => {
       const { keyId, workspaceId } = await authenticateKey(request, bearerToken(request))
       request.caller = { actor: { kind: 'key', id: keyId }, workspaceId }
       // Counts the MCP request; each API request of its tools is counted as well.
-      rateLimit?.(keyId, reply)
+      options.rateLimit?.(keyId, reply)
     })
 
     // Bodies stay unparsed: the protocol has its own errors for malformed ones.
@@ -60,15 +57,16 @@ export function registerMcp(
     })
 
     // Without sessions there is no stream to open and no session to delete.
-    scope.route({
-      method: ['GET', 'DELETE'],
-      url: PATH,
-      handler: (_request, reply) =>
-        reply.code(405).header('allow', 'POST').send(errorMessage('Method not allowed.')),
-    })
+    scope.route({ method: ['GET', 'DELETE'], url: PATH, handler: sendMethodNotAllowed })
   })
+}
 
-  async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+const sendMethodNotAllowed = (_request: FastifyRequest, reply: FastifyReply) =>
+  reply.code(405).header('allow', 'POST').send(errorMessage('Method not allowed.'))
+
+function createHandler(server: FastifyInstance, { variant, version }: McpOptions) {
+  const yieldTurn = createTurnQueue()
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     // Loaded on the first MCP request: many servers never get one.
     const { handleMcp } = await import('../../mcp/http.ts')
     const apiKey = bearerToken(request) as string
@@ -106,14 +104,15 @@ function createInternalFetch(
   outer: FastifyRequest,
   yieldTurn: () => Promise<void>,
 ): typeof fetch {
-  return async (address, { method, headers, body, signal } = {}) => {
-    const { pathname, search } = new URL(String(address))
+  const { id, clientAddress } = outer
+  return async (url, { method, headers, body, signal } = {}) => {
+    const { pathname, search } = new URL(String(url))
     await yieldTurn()
     const response = await server.inject({
       method: method as 'GET',
       url: pathname + search,
-      headers: { ...(headers as Record<string, string>), 'x-request-id': outer.id },
-      remoteAddress: outer.ip,
+      headers: { ...(headers as Record<string, string>), 'x-request-id': id },
+      ...(clientAddress && { remoteAddress: clientAddress }),
       ...(body && { payload: body as string }),
       ...(signal && { signal }),
     })
