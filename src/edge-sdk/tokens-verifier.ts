@@ -1,7 +1,7 @@
 // Verifies keys against a tokens file, for an edge without a control plane. The file is polled for changes;
 // an invalid file is rejected, and the last valid one stays in effect.
-import { hash as digest } from 'node:crypto'
 import { statSync } from 'node:fs'
+import { hashKey } from './key-hash.ts'
 import { createNoticeOnce } from './notice-once.ts'
 import { safeCallback } from './safe-callback.ts'
 import { readTokensFile, type Token } from './tokens-file.ts'
@@ -53,7 +53,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
 
   return {
     async verify(key) {
-      const hash = digest('sha256', key, 'hex')
+      const hash = hashKey(key)
       const token = tokens.get(hash)
       if (!token) return { valid: false, reason: removed.has(hash) ? 'revoked' : 'unknown' }
       const slug = token.workspace

@@ -1,0 +1,67 @@
+// Verifies keys with the control plane, and caches results that no missed revocation can contradict.
+import { type ControlPlane, ControlPlaneError, type VerifyResult } from './control-plane.ts'
+import type { KeyCache, RevokedKeys } from './key-cache.ts'
+
+const REQUESTS_MAX = 1_000
+
+export const REVOKED: VerifyResult = { valid: false, reason: 'revoked' }
+
+export interface RemoteVerifierOptions {
+  readonly controlPlane: ControlPlane
+  readonly cache: KeyCache
+  readonly revoked: RevokedKeys
+  /** Whether revocations are up to date. */
+  isFresh(): boolean
+}
+
+export class RemoteVerifier {
+  readonly #options: RemoteVerifierOptions
+  readonly #inFlight = new Map<string, Promise<VerifyResult>>()
+  #activeRequests = 0
+
+  constructor(options: RemoteVerifierOptions) {
+    this.#options = options
+  }
+
+  async verifyRemotely(key: string, hash: string): Promise<VerifyResult> {
+    if (this.#activeRequests >= REQUESTS_MAX)
+      throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`)
+    this.#activeRequests += 1
+    const { controlPlane, cache, revoked, isFresh } = this.#options
+    const { generation } = cache
+    const { evictions } = revoked
+    const verifiedAt = performance.now()
+    const wasFresh = isFresh()
+    try {
+      const result = await controlPlane.verify(key)
+      // Revoked while the response was in flight.
+      if (revoked.has(hash)) return REVOKED
+      if (evictions !== revoked.evictions)
+        throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.')
+      cache.delete(hash)
+      const isCacheable = wasFresh && isFresh() && generation === cache.generation
+      // Unknown keys are not cached: anyone can generate them.
+      if (isCacheable && (result.valid || result.reason === 'revoked'))
+        cache.set(hash, { result, verifiedAt })
+      return result
+    } finally {
+      this.#activeRequests -= 1
+    }
+  }
+
+  /** Concurrent verifications of one key share a request. */
+  verifySingleFlight(key: string, hash: string): Promise<VerifyResult> {
+    const pending = this.#inFlight.get(hash)
+    if (pending) return pending
+    const result = this.verifyRemotely(key, hash).finally(() => {
+      if (this.#inFlight.get(hash) === result) this.#inFlight.delete(hash)
+    })
+    this.#inFlight.set(hash, result)
+    return result
+  }
+
+  /** Later verifications do not share the requests that are in flight now. */
+  detachInFlight(): void {
+    this.#inFlight.clear()
+  }
+}
