@@ -6,7 +6,7 @@ import type { Test } from '../support/cleanup.ts'
 /** Undefined if no browser is available. */
 export async function openPage(t: Test, origin: string, script: string): Promise<Page | undefined> {
   const browser = await openBrowser(t)
-  const page = await browser?.newPage()
+  const page = await (await browser?.newContext())?.newPage()
   const url = `${origin}/test-page`
   const body = `<!doctype html><script type="module">${script}</script>`
   await page?.route(url, (route) => route.fulfill({ contentType: 'text/html', body }))

@@ -4,8 +4,8 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { openBrowser } from '../support/browser.ts'
+import type { Page } from 'playwright-core'
+import { type Chromium, openBrowser } from '../support/browser.ts'
 import { root } from '../support/process.ts'
 import { serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -28,7 +28,7 @@ const views: View[] = [
 ]
 
 /** Opens the page; `close` fails if it contacted another server or logged an error. */
-async function openDocs(browser: Browser, url: string, { width, colorScheme }: Omit<View, 'variant'>) {
+async function openDocs(browser: Chromium, url: string, { width, colorScheme }: Omit<View, 'variant'>) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
   const page = await context.newPage()
   const external: string[] = []

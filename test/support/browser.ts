@@ -1,5 +1,6 @@
 // A real Chromium: from npm on x64 Linux, the system's elsewhere.
 import { existsSync } from 'node:fs'
+import { after } from 'node:test'
 import chromiumFromNpm from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 import { atEnd, type Test } from './cleanup.ts'
@@ -17,15 +18,28 @@ const QUIET = [
   '--disable-component-update',
 ]
 
-/** Undefined if there is none; the test is then skipped. */
-export async function openBrowser(t: Test): Promise<Browser | undefined> {
+let launched: Promise<Browser> | undefined
+
+export type Chromium = Pick<Browser, 'newContext'>
+
+/** Shared by the tests of a file; contexts are closed after each test. Undefined if there is none: skip the test. */
+export async function openBrowser(t: Test): Promise<Chromium | undefined> {
   const system = SYSTEM.find((path) => existsSync(path))
   const fromNpm = process.platform === 'linux' && process.arch === 'x64'
   if (!fromNpm && !system) return undefined
-  // Without the package's own arguments: they run everything in one process, which ends with its first page,
-  // and disable the web security that the pages are tested under.
-  const executablePath = fromNpm ? await chromiumFromNpm.executablePath() : (system as string)
-  const browser = await chromium.launch({ executablePath, args: QUIET })
-  atEnd(t, () => browser.close())
-  return browser
+  launched ??= launch(fromNpm ? await chromiumFromNpm.executablePath() : (system as string))
+  const browser = await launched
+  return {
+    async newContext(options) {
+      const context = await browser.newContext(options)
+      atEnd(t, () => context.close())
+      return context
+    },
+  }
 }
+
+// Without the package's own arguments: they run everything in one process, which ends with its first page,
+// and disable the web security that the pages are tested under.
+const launch = (executablePath: string) => chromium.launch({ executablePath, args: QUIET })
+
+after(async () => (await launched)?.close())
