@@ -1,6 +1,9 @@
 // The log: JSON lines on standard error, with secrets masked. Standard output belongs to the commands.
 import pino, { type DestinationStream, type Logger } from 'pino'
 
+/** The object that sonic-boom uses too. */
+const fs = process.getBuiltinModule('node:fs')
+
 const SECRET_PREFIX = 'adit_'
 /** The last line of defense, should a secret get into a log line: its random part is masked. */
 const SECRET = /adit_(edge_)?[0-9A-Za-z]{8,}/g
@@ -12,6 +15,7 @@ const FLUSH_DELAY_MS = 50
 /** If standard error is not read, further lines are dropped. */
 const BUFFER_BYTES_MAX = 4 * 1024 * 1024
 const FLUSH_TIMEOUT_MS = 1_000
+const EXIT_RETRIES_MAX = 10
 
 export function createLog(level: string): Logger {
   return pino(
@@ -26,7 +30,10 @@ export function createLog(level: string): Logger {
   )
 }
 
-/** Asynchronous, so that a slow reader does not block the server. pino flushes it on exit. */
+/**
+ * Asynchronous, so that a slow reader of the log does not block the server. If writing fails (disk full, terminal
+ * closed), lines are kept up to the limit and written once that is possible again.
+ */
 function createDestination(): DestinationStream & { flush(done: () => void): void } {
   const destination = pino.destination({
     dest: 2,
@@ -37,6 +44,9 @@ function createDestination(): DestinationStream & { flush(done: () => void): voi
     contentMode: 'buffer',
     maxLength: BUFFER_BYTES_MAX,
   })
+  destination.on('error', () => {})
+  const flushSync = destination.flushSync.bind(destination)
+  destination.flushSync = () => withFailingWritesDropped(flushSync)
   // Its types only know texts.
   const write = destination.write.bind(destination) as unknown as (bytes: Buffer) => boolean
   // Instead of `periodicFlush`, which makes an empty write at each interval while nothing is logged.
@@ -55,6 +65,26 @@ function createDestination(): DestinationStream & { flush(done: () => void): voi
     },
     // Twice: while a write is in progress, the first one does not wait for lines that were added since.
     flush: (done) => destination.flush(() => destination.flush(done)),
+  }
+}
+
+/** pino flushes when the process exits, and sonic-boom would repeat a failing write forever. */
+function withFailingWritesDropped(flushSync: () => void): void {
+  const { writeSync } = fs
+  let retriesLeft = EXIT_RETRIES_MAX
+  fs.writeSync = ((fd: number, bytes: Buffer) => {
+    try {
+      return writeSync(fd, bytes)
+    } catch (error) {
+      // Standard error is a pipe that is not read: sonic-boom waits 100 ms before it tries again.
+      if ((error as NodeJS.ErrnoException).code === 'EAGAIN' && retriesLeft-- > 0) throw error
+      return bytes.length
+    }
+  }) as typeof writeSync
+  try {
+    flushSync()
+  } finally {
+    fs.writeSync = writeSync
   }
 }
 

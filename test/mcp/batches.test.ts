@@ -1,6 +1,8 @@
 // Large batches and many parallel requests are limited, and do not delay other requests.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createKey } from '../../src/domain/keys.ts'
 import { type Engine, engines } from '../support/databases.ts'
@@ -163,5 +165,23 @@ test('slots are released when clients disconnect', async (t) => {
   await until('the slots are free again', async () => {
     const again = Array.from({ length: PER_KEY_MAX }, () => postMessage(access, listCall(1)))
     return (await Promise.all(again)).every(({ status }) => status === 200)
+  })
+})
+
+test('slots are released when clients disconnect before their key is verified', async (t) => {
+  // With PostgreSQL, a key that is not cached is verified in a later turn of the event loop.
+  const { access, addAccess } = await startNode(t, 'postgres')
+  const { hostname, port } = new URL(access.url)
+  for (let round = 0; round < 4 * PER_WORKSPACE_MAX; round++) {
+    const { apiKey } = await addAccess()
+    const socket = connect(Number(port), hostname)
+    const head = `POST /mcp HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${apiKey}\r\nContent-Length: 0\r\n\r\n`
+    socket.write(head, () => socket.resetAndDestroy())
+    socket.on('error', () => {})
+    await once(socket, 'close')
+  }
+  await until('the slots are free', async () => {
+    const sent = Array.from({ length: PER_KEY_MAX }, () => postMessage(access, listCall(1)))
+    return (await Promise.all(sent)).every(({ status }) => status === 200)
   })
 })

@@ -1,9 +1,12 @@
 // The log: complete when the process ends, without secrets, and bounded while standard error is not read.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, openSync } from 'node:fs'
+import type { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
+import { createDatabase } from '../support/databases.ts'
 import { root } from '../support/process.ts'
 
 const MIB = 1024 * 1024
@@ -11,14 +14,14 @@ const BUFFER_BYTES_MAX = 4 * MIB
 /** The buffers of the pipe and of both streams. */
 const PIPE_BYTES_MAX = MIB
 
-function startLogging(t: TestContext, script: string) {
+function startLogging(t: TestContext, script: string, stderr: 'pipe' | number = 'pipe') {
   const imports = `import { createLog, flushLog } from '${root}src/log.ts'`
   const source = `${imports}\nconst log = createLog('info')\n${script}`
   const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', stderr],
   })
   atEnd(t, () => child.kill('SIGKILL'))
-  return child
+  return child as ChildProcessWithoutNullStreams
 }
 
 async function linesOf(t: TestContext, script: string): Promise<string[]> {
@@ -32,19 +35,21 @@ async function linesOf(t: TestContext, script: string): Promise<string[]> {
   return text.trimEnd().split('\n')
 }
 
-for (const [ending, script] of [
-  ['ends by itself', ''],
-  ['calls process.exit', 'process.exit()'],
-  ['flushes and is killed', "await flushLog(log); process.kill(process.pid, 'SIGKILL')"],
-  ['crashes', "setTimeout(() => { throw new Error('crash') })"],
-  ['crashes by an unhandled rejection', "Promise.reject(new Error('crash'))"],
+// Less than a batch where nothing waits for the log: a batch that is being written may be lost or end up behind.
+for (const [ending, count, script] of [
+  ['ends by itself', 1000, ''],
+  ['flushes and is killed', 1000, "await flushLog(log); process.kill(process.pid, 'SIGKILL')"],
+  ['flushes and calls process.exit', 1000, 'await flushLog(log); process.exit()'],
+  ['calls process.exit', 100, 'process.exit()'],
+  ['crashes', 100, "setTimeout(() => { throw new Error('crash') })"],
+  ['crashes by an unhandled rejection', 100, "Promise.reject(new Error('crash'))"],
 ] as const)
   test(`a process that ${ending} has written its whole log, in order`, async (t) => {
-    const lines = await linesOf(t, `for (let n = 0; n < 1000; n++) log.info({ n }, 'line')\n${script}`)
+    const lines = await linesOf(t, `for (let n = 0; n < ${count}; n++) log.info({ n }, 'line')\n${script}`)
     const numbers = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line).n)
     assert.deepEqual(
       numbers,
-      Array.from({ length: 1000 }, (_, n) => n),
+      Array.from({ length: count }, (_, n) => n),
     )
   })
 
@@ -71,7 +76,7 @@ test('while standard error is not read, lines past 4 MiB are dropped', async (t)
     t,
     `for (let n = 0; n < 20_000; n++) log.info({ text: 'x'.repeat(1000) }, 'flood')
      process.stdout.write('done')
-     process.stdin.once('data', () => { log.info('resumed'); process.exit() })`,
+     process.stdin.once('data', async () => { log.info('resumed'); await flushLog(log); process.exit() })`,
   )
   await once(child.stdout, 'data')
   let text = ''
@@ -88,4 +93,35 @@ test('while standard error is not read, lines past 4 MiB are dropped', async (t)
   assert.ok(text.length > BUFFER_BYTES_MAX / 2)
   for (const line of lines) JSON.parse(line)
   assert.equal(JSON.parse(lines.at(-1) as string).msg, 'resumed')
+})
+
+const hasFullDevice = existsSync('/dev/full')
+
+for (const [ending, script] of [
+  ['ends by itself', ''],
+  ['crashes', "setTimeout(() => { throw new Error('crash') })"],
+  ['goes on for a while', 'setTimeout(() => {}, 300)'],
+] as const)
+  test(`a process whose log cannot be written, and that ${ending}, ends as usual`, async (t) => {
+    if (!hasFullDevice) return t.skip('no /dev/full')
+    const child = startLogging(t, `log.info('line')\n${script}`, openSync('/dev/full', 'w'))
+    const [code, signal] = await once(child, 'exit', { signal: AbortSignal.timeout(20_000) })
+    assert.deepEqual([code, signal], [ending === 'crashes' ? 1 : 0, null])
+  })
+
+test('a server whose log cannot be written serves, and stops when it is told to', async (t) => {
+  if (!hasFullDevice) return t.skip('no /dev/full')
+  const env = { ...process.env, ADIT_PORT: '0', ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
+  const stdio: StdioOptions = ['ignore', 'pipe', openSync('/dev/full', 'w')]
+  const child = spawn(process.execPath, [`${root}bin/adit.js`, 'serve', '--json'], { env, stdio })
+  atEnd(t, () => child.kill('SIGKILL'))
+  const [chunk] = await once(child.stdout as Readable, 'data')
+  const { url } = JSON.parse(String(chunk))
+  for (let round = 0; round < 5; round++) {
+    assert.equal((await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(5_000) })).status, 200)
+    // Longer than a batch waits to be written.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  child.kill('SIGTERM')
+  await once(child, 'exit', { signal: AbortSignal.timeout(20_000) })
 })

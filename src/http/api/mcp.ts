@@ -1,5 +1,6 @@
 // The MCP endpoint, /mcp. It is authenticated by API key, and its tools call the public API of the same
 // server, so that limits, validation and the access log apply as to any other request.
+import { finished } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Variant } from '../../contract/variants.ts'
@@ -49,10 +50,9 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
           .code(429)
           .header('retry-after', RETRY_AFTER_S)
           .send(errorMessage(`rate_limited: ${slot.error}`))
-      const closed = new Promise((resolve) => reply.raw.once('close', resolve))
       const handled = handle(request, reply)
       // Both: calls continue after the client disconnects, and the response is in memory until it was sent.
-      void Promise.allSettled([handled, closed]).then(slot.release)
+      void Promise.allSettled([handled, finished(reply.raw)]).then(slot.release)
       return handled
     })
 
