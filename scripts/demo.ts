@@ -168,8 +168,9 @@ Open the dashboard, create the owner account and watch Usage. Revoke the key the
 
   ${setupLink}
 
-Use the CLI in another terminal, for example "adit usage" or "adit tunnel 3000":
+Use the CLI in another terminal, for example \`adit usage\` or \`adit tunnel 3000\`:
 
+  alias adit='npx --no-install adit'
   export ${Object.entries(access)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ')}

@@ -7,6 +7,7 @@ import { helpFor, helpForPrefix, helpOverview } from './cli/help.ts'
 import { createIo, type Io } from './cli/io.ts'
 import { plain, type Text } from './cli/style.ts'
 import { nearest } from './cli/suggest.ts'
+import { unknownSettings } from './config/environment.ts'
 import { ConfigError } from './config/setting.ts'
 import { version } from './config.ts'
 import { faultOf } from './domain/fault.ts'
@@ -34,8 +35,11 @@ async function dispatch(words: string[], io: Io): Promise<void> {
   const isHelp = first === undefined || first === 'help' || words.includes('--help') || words.includes('-h')
   const path = first === 'help' ? words.slice(1) : words
   const found = findCommand(path)
-  if (found && !isHelp)
-    return found.run(readInput(found, path.slice(found.name.split(' ').length)) as never, io)
+  if (found && !isHelp) {
+    const input = readInput(found, path.slice(found.name.split(' ').length))
+    warnUnknownSettings(found, io)
+    return found.run(input as never, io)
+  }
   if (found) return showHelp(helpFor(found), io)
 
   const names = path.filter((word) => !word.startsWith('-'))
@@ -46,6 +50,13 @@ async function dispatch(words: string[], io: Io): Promise<void> {
   const help = helpForPrefix(members, prefix)
   if (isHelp) return showHelp(help, io)
   throw new UsageError(`\`adit ${prefix}\` needs a subcommand.\n\n${plain(help)}`)
+}
+
+/** Servers log the warning instead; `adit completion` reads no configuration. */
+function warnUnknownSettings({ name }: Command, io: Io): void {
+  if (name === 'serve' || name === 'edge' || name === 'completion') return
+  const unknown = unknownSettings()
+  if (unknown.length > 0) io.warn(`Unknown ADIT_ variables ignored: ${unknown.join(', ')}.`)
 }
 
 const showHelp = (help: Text, io: Io) => io.data({ help: plain(help) }, help)
@@ -60,7 +71,7 @@ function findCommand(words: string[]): Command | undefined {
 
 function unknownCommand(names: string[], words: string[]): UsageError {
   if (names.length === 0) return new UsageError(`Unknown flag ${words[0]}. Run \`adit --help\` for usage.`)
-  const near = nearestCommand(names)
+  const near = names[0] === 'http' ? ['tunnel', ...names.slice(1)].join(' ') : nearestCommand(names)
   const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
   return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)
 }

@@ -27,8 +27,11 @@ function findKeyAndSources(name: string | undefined) {
   // --profile takes precedence over the environment, as every flag does.
   const sources = name === undefined ? [environment, chosen] : [chosen, environment]
   const source = sources.find((one) => one?.apiKey !== undefined)
-  if (source?.apiKey === undefined)
-    throw new NotAuthenticated('No API key. Run `adit login`, or set ADIT_URL and ADIT_API_KEY.')
+  if (source?.apiKey === undefined) {
+    const others = Object.keys(profiles)
+    const hint = others.length > 0 ? ` ${otherProfiles(others)}` : ''
+    throw new NotAuthenticated(`No API key. Run \`adit login\`, or set ADIT_URL and ADIT_API_KEY.${hint}`)
+  }
   const keySource: KeySource = source === chosen ? { profile: profileName } : undefined
   requireKey(source.apiKey, keySourceName(keySource))
   return { chosen, sources, apiKey: source.apiKey, keySource }
@@ -36,6 +39,10 @@ function findKeyAndSources(name: string | undefined) {
 
 export const unknownProfile = (name: string) =>
   new UsageError(`No profile "${name}". Run \`adit profiles\` to list profiles.`)
+
+/** For a user without a current profile. */
+export const otherProfiles = (names: string[]) =>
+  `Other profiles: ${names.join(', ')}. Select one with \`adit profiles use <name>\`.`
 
 export function findAccess({ url, profile: name }: ApiInput): Access {
   const { chosen, sources, apiKey, keySource } = findKeyAndSources(name)
@@ -75,9 +82,7 @@ export function parseUrl(text: string, what = 'server'): string {
 
 export function requireKey(apiKey: string, source: string): void {
   if (!/^[\x21-\x7e]{1,200}$/.test(apiKey))
-    throw new UsageError(
-      `Malformed API key (${source}): it contains spaces, line breaks or other characters.`,
-    )
+    throw new UsageError(`Invalid API key (${source}): it contains spaces, line breaks or other characters.`)
 }
 
 export const keySourceName = (source: KeySource) => (source ? `profile "${source.profile}"` : 'ADIT_API_KEY')

@@ -1,6 +1,6 @@
 // `adit edge`: runs a tunnel edge, with keys from a control plane or from a tokens file.
 import { type EdgeConfig, readEdgeConfig } from '../config/edge.ts'
-import { unknownSettings } from '../config/environment.ts'
+import { commandName, unknownSettings } from '../config/environment.ts'
 import {
   ControlPlaneError,
   createControlPlane,
@@ -79,7 +79,7 @@ function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text
     '\n',
     green('Edge listening'),
     ` on ${url}; keys verified by ${verifiedBy}\n\n`,
-    `  Open a tunnel  adit tunnel 3000 --edge ${url}\n`,
+    `  Open a tunnel  ${commandName()} tunnel 3000 --edge ${url}\n`,
   ]
 }
 
@@ -88,11 +88,7 @@ async function useControlPlane(
   /** `onReady`: the control plane was unreachable at the start, and is reached now. */
   { onNotice, onReady }: { onNotice: OnNotice; onReady: (url: string) => void },
 ): Promise<KeyAccess> {
-  if (url === undefined || credential === undefined)
-    throw new UsageError(
-      'Missing ADIT_URL (URL of the control plane) or ADIT_EDGE_KEY (credential of this edge; create one ' +
-        'there with `adit admin edge create edge-1`). Without a control plane, use --tokens-file <path>.',
-    )
+  if (url === undefined || credential === undefined) throw missingAccess(url, credential)
   const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
   const unreachable = await checkCredential(controlPlane, url)
   const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
@@ -109,6 +105,17 @@ async function useControlPlane(
     verifiedBy: url,
     unreachable,
   }
+}
+
+function missingAccess(url: string | undefined, credential: string | undefined): UsageError {
+  const missing = [
+    url === undefined && 'ADIT_URL (URL of the control plane)',
+    credential === undefined &&
+      'ADIT_EDGE_KEY (credential of this edge; create one there with `adit admin edge create edge-1`)',
+  ].filter(Boolean)
+  return new UsageError(
+    `Missing ${missing.join(' and ')}. Without a control plane, use --tokens-file <path>.`,
+  )
 }
 
 /** The reason if the control plane cannot be reached yet; throws if it rejects the credential. */

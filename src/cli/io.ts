@@ -5,7 +5,7 @@ import { toSerializable } from '../client/exact-json.ts'
 import { isDumbTerminal } from '../config/environment.ts'
 import { CommandError } from './errors.ts'
 import { relativeTime } from './relative-time.ts'
-import { joinLines, red, render, stripControl, type Text } from './style.ts'
+import { joinLines, red, render, stripControl, type Text, yellow } from './style.ts'
 import { jsonTexts, type ListOptions, type Slices, tableLines } from './table.ts'
 
 const LINE_CHARS_MAX = 10_000
@@ -20,6 +20,8 @@ export interface Io {
   list<T>(slices: Slices<T>, options: ListOptions<T>): Promise<void>
   /** A message to the user; omitted with --json. */
   info(text: Text): void
+  /** A warning on stderr, also with --json. */
+  warn(message: string): void
   /** Overwrites the previous progress message on a terminal; omitted elsewhere and with --json. */
   progress(text: string): void
   /** "3 minutes ago" on a terminal, the ISO timestamp elsewhere; `never` without one. */
@@ -52,6 +54,12 @@ export function createIo(json: boolean): Io {
         if (!stdout.write(text)) await once(stdout, 'drain')
     },
     info: (text) => json || stderr.write(`${render(text, stderr)}\n`),
+    warn: (message) =>
+      stderr.write(
+        json
+          ? `${JSON.stringify({ warning: message })}\n`
+          : `${render([yellow('adit:'), ' ', message], stderr)}\n`,
+      ),
     time: (iso) => {
       if (!iso) return 'never'
       return stdout.isTTY && !json ? relativeTime(iso, Date.now()) : iso

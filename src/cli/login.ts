@@ -2,10 +2,10 @@
 // could read it.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
-import { parseUrl, requireKey, unknownProfile } from './api.ts'
+import { otherProfiles, parseUrl, requireKey, unknownProfile } from './api.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
-import { editProfiles, readProfiles } from './profiles.ts'
+import { editProfiles, type Profiles, readProfiles } from './profiles.ts'
 import { green, yellow } from './style.ts'
 
 const NAME = /^[\w.-]{1,64}$/
@@ -43,7 +43,7 @@ export async function login(
     `Saved as profile "${profile}", which is now the current profile.`,
   ])
   if (current !== undefined && current !== profile)
-    io.info(`The current profile was "${current}". To switch back: adit profiles use ${current}`)
+    io.info(`The current profile was "${current}". To switch back, run \`adit profiles use ${current}\`.`)
 }
 
 async function signInFromPipe(given: string | undefined, io: Io): Promise<SignedIn> {
@@ -53,7 +53,7 @@ async function signInFromPipe(given: string | undefined, io: Io): Promise<Signed
   const apiKey = await io.readLine()
   if (apiKey === '')
     throw new UsageError(
-      `No API key on standard input. Pipe it in: adit login --url ${url} < key.txt, or use a terminal.`,
+      `No API key on standard input. Pipe it in (\`adit login --url ${url} < key.txt\`), or use a terminal.`,
     )
   requireKey(apiKey, 'standard input')
   return { url, apiKey, workspace: await checkKey(url, apiKey) }
@@ -130,21 +130,26 @@ function toLoginError(error: unknown, baseUrl: string): unknown {
 export async function logout(given: { profile: string | undefined }, io: Io): Promise<void> {
   const { current, profiles } = readProfiles()
   const name = given.profile ?? current
-  if (name === undefined) throw new UsageError('Not signed in: there is no profile.')
+  if (name === undefined) throw notLoggedIn(Object.keys(profiles))
   if (!Object.hasOwn(profiles, name)) throw unknownProfile(name)
-  let next: string | undefined
+  let remaining: Profiles = { current, profiles }
   await editProfiles((now) => {
     const { [name]: _removed, ...rest } = now.profiles
-    next = name === now.current ? Object.keys(rest)[0] : now.current
-    return { current: next, profiles: rest }
+    // No other profile becomes the current one: a second `adit logout` would remove it.
+    remaining = { current: name === now.current ? undefined : now.current, profiles: rest }
+    return remaining
   })
   io.data(
-    { profile: name, current: next ?? null },
+    { profile: name, current: remaining.current ?? null },
     `Removed profile "${name}" and its API key from this machine.`,
   )
-  if (next !== undefined && next !== current) io.info(`The current profile is now "${next}".`)
-  io.info('The key is still valid. To revoke it, use `adit keys revoke` or the dashboard.')
+  io.info('This does not revoke the key; use `adit keys revoke`.')
+  const others = Object.keys(remaining.profiles)
+  if (remaining.current === undefined && others.length > 0) io.info(otherProfiles(others))
 }
+
+const notLoggedIn = (others: string[]) =>
+  new UsageError(['Not logged in.', ...(others.length > 0 ? [otherProfiles(others)] : [])].join(' '))
 
 export async function list(io: Io): Promise<void> {
   const { current, profiles } = readProfiles()

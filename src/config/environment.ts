@@ -39,8 +39,8 @@ export function profilesPath(environment: NodeJS.ProcessEnv = process.env): stri
 /** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
 export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
 
-/** How to call this program in printed commands: after `npm start` in a clone, `adit` is not on the PATH. */
+/** How to call this program in printed commands: started by npm or npx in a clone, it is not on the PATH. */
 export const commandName = (): string =>
-  process.env.npm_lifecycle_event === 'start' ? 'npm exec --no -- adit' : 'adit'
+  ['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '') ? 'npx --no-install adit' : 'adit'
 
 export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'

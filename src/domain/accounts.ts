@@ -148,7 +148,7 @@ export async function inviteByOperator(
       throw new Fault('conflict', {
         message:
           `${email} is already a member of workspace "${given.workspace}". ` +
-          'To create a password reset link, run "adit admin user reset".',
+          'To create a password reset link, run `adit admin user reset`.',
       })
     const made = await createLink(db, services, {
       purpose: 'join',
@@ -173,7 +173,7 @@ export async function createResetLink(
 ): Promise<CreatedLink> {
   if (user.disabled_at !== null)
     throw new Fault('conflict', {
-      message: `${user.email} is disabled. Enable the account with "adit admin user restore" first.`,
+      message: `${user.email} is disabled. Enable the account with \`adit admin user restore\` first.`,
     })
   return services.store.transaction(async (db) => {
     if (disablesTwoFactor && (await deleteTwoFactor(db, user.id)))
@@ -211,7 +211,7 @@ export async function getUserByEmail(services: Services, email: string): Promise
   const user = await findByEmail(services, email)
   if (user) return user
   throw new Fault('not_found', {
-    message: `No user with the address ${email}. List users with "adit admin user list".`,
+    message: `No user with the address ${email}. List users with \`adit admin user list\`.`,
   })
 }
 

@@ -28,7 +28,7 @@ export async function createEdge(services: Services, actor: Actor, name: string)
       throw new Fault('conflict', {
         message:
           `An edge named "${name}" already exists. Choose another name, ` +
-          `or revoke it first: adit admin edge revoke ${taken.id}`,
+          `or revoke it first with \`adit admin edge revoke ${taken.id}\`.`,
       })
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', subjectId: id })

@@ -102,7 +102,7 @@ export async function getBySlug(services: Services, slug: string): Promise<Works
   const row = await findWorkspaceBySlug(services.store.db, slug)
   if (row) return row
   throw new Fault('not_found', {
-    message: `There is no workspace "${slug}". Run "adit admin workspace list" to see all workspaces.`,
+    message: `There is no workspace "${slug}". Run \`adit admin workspace list\` to see all workspaces.`,
   })
 }
 

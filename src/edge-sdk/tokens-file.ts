@@ -33,7 +33,7 @@ function readText(path: string): string {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT')
-      throw new TokensFileError(`Tokens file ${path} not found. Create it with "adit tokens-file add".`)
+      throw new TokensFileError(`Tokens file ${path} not found. Create it with \`adit tokens-file add\`.`)
     throw new TokensFileError(`Cannot read the tokens file ${path}: ${message}.`)
   }
 }

@@ -158,11 +158,23 @@ test('login saves a key with owner-only access; precedence: flags, environment, 
     assert.ok(!stderr.includes('SECRET'), stderr)
   }
 
-  assert.equal((await adit(['logout'])).code, 0)
+  const loggedOut = await adit(['logout'])
+  assert.equal(loggedOut.code, 0)
+  assert.match(
+    loggedOut.stderr,
+    /This does not revoke the key; use `adit keys revoke`\.\nOther profiles: other\./,
+  )
+  const withoutCurrent = await adit(['workspace'])
+  assert.equal(withoutCurrent.code, 4, 'no other profile becomes the current one')
+  assert.match(withoutCurrent.stderr, /Other profiles: other\. Select one with `adit profiles use <name>`\./)
+  const second = await adit(['logout'])
+  assert.equal(second.code, 2, 'a second logout removes no other profile')
+  assert.match(second.stderr, /Not logged in\. Other profiles: other\./)
+  await adit(['profiles', 'use', 'other'])
   assert.equal(await baseOf(['workspace']), 'acme.other.example')
   await adit(['logout'])
   assert.equal((await adit(['workspace'])).code, 4)
-  assert.equal((await adit(['logout'])).code, 2)
+  assert.match((await adit(['logout'])).stderr, /^adit: Not logged in\.\n$/)
   assert.ok(!readFileSync(profiles, 'utf8').includes('adit_'))
   writeFileSync(profiles, 'no')
   const corrupt = await adit(['workspace'])

@@ -88,8 +88,8 @@ test('an edge name can be used once, until its edge is revoked', async (t) => {
   assert.deepEqual(JSON.parse(again.stderr), {
     error: 'conflict',
     message:
-      'An edge named "fra-1" already exists. Choose another name, or revoke it first: ' +
-      `adit admin edge revoke ${id}`,
+      'An edge named "fra-1" already exists. Choose another name, or revoke it first with ' +
+      `\`adit admin edge revoke ${id}\`.`,
   })
   const unconfirmed = await run(t, ['admin', 'edge', 'revoke', id], env)
   assert.equal(unconfirmed.code, 2)

@@ -53,7 +53,9 @@ terminalTest(
       assert.equal(await login.ended, 0)
       assert.match(login.output(), new RegExp(`Saved as profile "${profile}", which is now the current`))
       assert.equal(
-        login.output().includes('The current profile was "one". To switch back: adit profiles use one'),
+        login
+          .output()
+          .includes('The current profile was "one". To switch back, run `adit profiles use one`.'),
         profile === 'two',
       )
     }

@@ -15,6 +15,7 @@ test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (
   const cases: [args: string[], message: RegExp][] = [
     [['nope'], /Unknown command "nope"\. Run `adit --help` for a list of commands\.$/m],
     [['kyes', 'list'], /Unknown command "kyes list"\. Did you mean `adit keys list`\?$/m],
+    [['http', '3000'], /Unknown command "http 3000"\. Did you mean `adit tunnel 3000`\?$/m],
     [['admin', 'user', 'delete', 'x'], /Unknown command "admin user delete x"/],
     [['admin', 'workspace', 'lst'], /Did you mean `adit admin workspace list`\?$/m],
     [['admin'], /`adit admin` needs a subcommand/],
@@ -153,6 +154,31 @@ test('an unknown ADIT_ variable is logged', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_PROT: '80', ADIT_PORT: '0' }
   const serving = startProcess(t, ['serve'], env)
   await serving.waitFor(/"unknown":\["ADIT_PROT"\],"msg":"unknown ADIT_ variables ignored"/, 'stderr')
+})
+
+test('an unknown ADIT_ variable is a warning of other commands too, once and on stderr', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_DATABSE_URL: 'sqlite:other.db' }
+  assert.equal((await run(t, ['admin', 'migrate'], env)).code, 0)
+  const text = await run(t, ['admin', 'workspace', 'list'], env)
+  assert.equal(text.stderr, 'adit: Unknown ADIT_ variables ignored: ADIT_DATABSE_URL.\n')
+  const json = await run(t, ['admin', 'workspace', 'list', '--json'], env)
+  assert.deepEqual(JSON.parse(json.stdout), [])
+  assert.deepEqual(JSON.parse(json.stderr), {
+    warning: 'Unknown ADIT_ variables ignored: ADIT_DATABSE_URL.',
+  })
+})
+
+test('adit edge names only the settings that are missing', async (t) => {
+  const cases: [env: Record<string, string>, expected: RegExp][] = [
+    [{ ADIT_URL: 'http://127.0.0.1:1' }, /Missing ADIT_EDGE_KEY \(credential .+`\)\. Without/],
+    [{ ADIT_EDGE_KEY: 'x' }, /Missing ADIT_URL \(URL of the control plane\)\. Without/],
+    [{}, /Missing ADIT_URL \(.+\) and ADIT_EDGE_KEY \(.+\)\. Without/],
+  ]
+  for (const [env, expected] of cases) {
+    const { code, stderr } = await run(t, ['edge'], env)
+    assert.equal(code, 2)
+    assert.match(stderr, expected)
+  }
 })
 
 test('admin commands do not create a database: the path may be mistyped', async (t) => {

@@ -55,7 +55,7 @@ for (const engine of engines)
     assert.match((await adit('user', 'list')).stdout, /disabled \d{4}/)
     const late = await adit('user', 'reset', 'ann@example.com')
     assert.equal(late.code, 1)
-    assert.match(late.stderr, /Enable the account with "adit admin user restore" first/)
+    assert.match(late.stderr, /Enable the account with `adit admin user restore` first/)
     await json('user', 'restore', 'ann@example.com')
     assert.equal((await signIn(ann, 'ann@example.com')).status, 200)
     const { entries } = (await ann.get('/workspaces/acme/audit')).json

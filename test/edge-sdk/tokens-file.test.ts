@@ -118,7 +118,7 @@ test('a file that is invalid or missing at the start cannot be opened', (t) => {
   assert.throws(
     open,
     (error: Error) =>
-      error instanceof TokensFileError && /Create it with "adit tokens-file add"/.test(error.message),
+      error instanceof TokensFileError && /Create it with `adit tokens-file add`/.test(error.message),
   )
   mkdirSync(file)
   assert.throws(open, /Cannot read the tokens file .+: not a regular file/)
@@ -170,7 +170,7 @@ test('an edit follows a symbolic link and keeps the permissions of the file', as
 test('errors of the commands name the remedy', async (t) => {
   const { file, command, add } = setUp(t)
   const cases: [args: string[], code: number, message: RegExp][] = [
-    [['list'], 1, /Tokens file .+ not found\. Create it with "adit tokens-file add"\./],
+    [['list'], 1, /Tokens file .+ not found\. Create it with `adit tokens-file add`\./],
     [['remove', 'tok_x'], 1, /No key tok_x in .+\. Run `adit tokens-file list`/],
     [['add', 'Not A Slug'], 2, /workspace must be lower-case letters/],
     [['add', 'acme', '--label', 'x'.repeat(81)], 2, /label must be text of at most 80/],

@@ -74,19 +74,19 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
   assert.deepEqual(await rejection({ key: `${key.slice(0, -1)}!`, name: 'app' }), [
     4,
     'unauthorized',
-    `The edge at ${edge.url} rejected the tunnel: Unknown API key. Check that it was copied completely. ` +
+    `The edge at ${edge.url} rejected the tunnel: unknown API key. Check that it was copied completely. ` +
       'The API key is from ADIT_API_KEY; set it to a valid key, or unset it to use a profile.',
   ])
   assert.deepEqual(await rejection({ key: await newKey(plane, 'later'), name: 'app' }), [
     1,
     'not_provisioned',
-    `The edge at ${edge.url} rejected the tunnel: The workspace "later" is not provisioned for tunnels. The operator ` +
-      'provisions it with "adit admin workspace provision later".',
+    `The edge at ${edge.url} rejected the tunnel: the workspace "later" is not provisioned for tunnels. The operator ` +
+      'provisions it with `adit admin workspace provision later`.',
   ])
   assert.deepEqual(await rejection({ key, name: 'taken' }), [
     1,
     'name_taken',
-    `The edge at ${edge.url} rejected the tunnel: A tunnel is already open at taken.acme.localhost. Choose another name.`,
+    `The edge at ${edge.url} rejected the tunnel: a tunnel is already open at taken.acme.localhost. Choose another name.`,
   ])
   for (const name of ['app.other', 'App', 'app-', 'a'.repeat(64)])
     assert.deepEqual((await rejection({ key, name })).slice(0, 2), [2, 'usage'], name)

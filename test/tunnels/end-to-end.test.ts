@@ -234,7 +234,7 @@ for (const [by, revoke] of Object.entries(revocations))
     assert.ok(took < 1_000, `${took} ms`)
     const { code, stderr } = await tunnel.ended
     assert.equal(code, 4)
-    assert.match(stderr, /revoked/)
+    assert.match(stderr, /closed the tunnel: this API key was revoked\. Use another key\./)
     assert.equal((await fetchHost(edge, other.host)).status, 200)
   })
 

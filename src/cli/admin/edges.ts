@@ -20,7 +20,7 @@ export async function list(io: Io): Promise<void> {
       CREATED: (edge) => io.time(edge.createdAt),
       STATE: (edge) => printState(edge, io),
     },
-    empty: 'No edges. Create one with: adit admin edge create edge-1',
+    empty: 'No edges. Create one with `adit admin edge create edge-1`.',
     shrink: ['NAME', 'STATE'],
   })
 }

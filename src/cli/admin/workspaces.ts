@@ -37,7 +37,7 @@ export async function list(io: Io): Promise<void> {
         CREATED: (one) => io.time(one.createdAt),
         'TUNNEL DOMAIN': (one) => one.tunnelBase,
       },
-      empty: 'No workspaces. Create one with: adit admin workspace create default --provisioned',
+      empty: 'No workspaces. Create one with `adit admin workspace create default --provisioned`.',
       shrink: ['NAME', 'TUNNEL DOMAIN'],
     }),
   )

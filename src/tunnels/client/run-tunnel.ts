@@ -94,12 +94,16 @@ async function open({ edge, key, signal }: TunnelOptions, request: OpenRequest):
   }
   const message =
     body?.message && response.status !== 404
-      ? `The edge at ${edge} rejected the tunnel: ${body.message}`
+      ? `The edge at ${edge} ${request.secret ? 'closed' : 'rejected'} the tunnel: ${lowerFirst(body.message)}`
       : `${edge} is not an Adit edge (HTTP ${response.status}). Check --edge.`
   // Retried: a proxy in front of the edge responds with 5xx while the edge restarts.
   if (response.status >= 500) throw new Error(message)
   throw new TunnelRejected(body?.error ?? 'no_edge', message)
 }
+
+/** For a sentence after a colon; an acronym stays as it is. */
+const lowerFirst = (sentence: string) =>
+  sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())
 
 const isOpened = (body: Partial<OpenedJson> | undefined): body is OpenedJson =>
   typeof body?.id === 'string' &&

@@ -28,7 +28,7 @@ export interface AdmissionOptions {
 
 const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
-  revoked: 'This API key was revoked. Ask for another one.',
+  revoked: 'This API key was revoked. Use another key.',
 }
 
 export function createAdmission({ verifier, registry, meter }: AdmissionOptions) {
@@ -57,7 +57,7 @@ export function createAdmission({ verifier, registry, meter }: AdmissionOptions)
         403,
         'not_provisioned',
         `The workspace "${workspace.slug}" is not provisioned for tunnels. The operator provisions it with ` +
-          `"adit admin workspace provision ${workspace.slug}".`,
+          `\`adit admin workspace provision ${workspace.slug}\`.`,
       )
     const limit = registry.limitReached(workspace.slug)
     if (limit) return reject(429, 'too_many_tunnels', limit)
