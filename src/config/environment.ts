@@ -39,8 +39,10 @@ export function profilesPath(environment: NodeJS.ProcessEnv = process.env): stri
 /** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
 export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
 
-/** How to call this program in printed commands: started by npm or npx in a clone, it is not on the PATH. */
-export const commandName = (): string =>
-  ['start', 'npx'].includes(process.env.npm_lifecycle_event ?? '') ? 'npx --no-install adit' : 'adit'
+/** How to call this program in printed commands: started by npm in a clone, it is not on the PATH. */
+export function commandName(): string {
+  const { npm_lifecycle_event: script, npm_command: command } = process.env
+  return script === 'start' || command === 'exec' ? 'npx --no-install adit' : 'adit'
+}
 
 export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'
