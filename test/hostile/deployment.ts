@@ -14,6 +14,9 @@ import {
 } from '../support/tunnels.ts'
 import { openBrowser, PASSWORD } from '../support/users.ts'
 
+/** Garbage is collected early, so that memory which stays is a leak. */
+const HEAP_LIMIT = { NODE_OPTIONS: '--max-old-space-size=160' }
+
 export interface Deployment {
   plane: Plane
   edge: Edge
@@ -23,9 +26,9 @@ export interface Deployment {
 }
 
 export async function deploy(t: Test): Promise<Deployment> {
-  const plane = await startPlane(t, 'acme', 'other')
+  const plane = await startPlane(t, ['acme', 'other'], HEAP_LIMIT)
   const key = await newKey(plane, 'acme')
-  const edge = await startTunnelEdge(t, { plane, env: { ADIT_LOG_LEVEL: 'warn' } })
+  const edge = await startTunnelEdge(t, { plane, env: { ADIT_LOG_LEVEL: 'warn', ...HEAP_LIMIT } })
   const { port } = await startLocal(t)
   const tunnel = await openTunnel(t, { edge, key, port, name: 'app' })
   const credentials = {

@@ -12,7 +12,7 @@ const IDLE_MAX = 10
 
 /** An edge process with an open tunnel, and its three surfaces. */
 async function start(t: TestContext) {
-  const plane = await startPlane(t, 'acme')
+  const plane = await startPlane(t, ['acme'])
   const key = await newKey(plane, 'acme')
   const edge = await startTunnelEdge(t, { plane })
   const local = await startLocal(t)

@@ -18,12 +18,17 @@ export interface Plane extends RunningProcess {
   restart(): Promise<Plane>
 }
 
-/** A control plane with a workspace for each name. */
-export async function startPlane(t: Test, ...slugs: string[]): Promise<Plane> {
+/** A control plane with a workspace for each slug. */
+export async function startPlane(
+  t: Test,
+  slugs: readonly string[] = [],
+  settings: Record<string, string> = {},
+): Promise<Plane> {
   const env = {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_PORT: String(await freePort()),
     ADIT_LOG_LEVEL: 'warn',
+    ...settings,
   }
   async function admin(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await run(t, ['admin', ...args], env)

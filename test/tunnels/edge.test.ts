@@ -60,7 +60,7 @@ test('with a tokens file tunnels open, carry traffic, and close when their key i
 })
 
 test('rejections have a reason: unknown key, unprovisioned workspace, taken or invalid name', async (t) => {
-  const plane = await startPlane(t, 'acme')
+  const plane = await startPlane(t, ['acme'])
   await plane.admin('workspace', 'create', 'later')
   const edge = await startTunnelEdge(t, { plane })
   const { port } = await startLocal(t)

@@ -55,7 +55,7 @@ async function transfer(
 const sum = <T>(items: T[], of: (item: T) => number) => items.reduce((total, item) => total + of(item), 0)
 
 test('two edges and four tunnels of two workspaces: usage equals what the edges counted exactly, and the transferred bytes up to headers', async (t) => {
-  const plane = await startPlane(t, 'acme', 'beta')
+  const plane = await startPlane(t, ['acme', 'beta'])
   const local = await startLocal(t)
   const edges = [await startTunnelEdge(t, { plane }), await startTunnelEdge(t, { plane })] as const
   const keys = { acme: await newKey(plane, 'acme'), beta: await newKey(plane, 'beta') }
@@ -144,7 +144,7 @@ async function download(edge: Pick<Edge, 'port'>, host: string, onBytes: (bytes:
 }
 
 test('edge and control plane are killed during transfers and restarted: spooled usage is counted exactly once', async (t) => {
-  const plane = await startPlane(t, 'acme')
+  const plane = await startPlane(t, ['acme'])
   const local = await startLocal(t)
   const key = await newKey(plane, 'acme')
   let edge = await startTunnelEdge(t, { plane })
@@ -212,7 +212,7 @@ const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unkno
 
 for (const [by, revoke] of Object.entries(revocations))
   test(`a key revoked by ${by}: its tunnels and their connections are closed within a second, and the tunnel client gets the reason`, async (t) => {
-    const plane = await startPlane(t, 'acme')
+    const plane = await startPlane(t, ['acme'])
     const local = await startLocal(t)
     const edge = await startTunnelEdge(t, { plane })
     const key = await newKey(plane, 'acme')
