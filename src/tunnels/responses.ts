@@ -41,6 +41,8 @@ export function sendRawError(socket: Duplex, status: number, message: string): v
 
 export const closeGracefully = (socket: Duplex) => new GracefulClose(socket, CLOSE).start()
 
+export const discardInput = (socket: Duplex) => new GracefulClose(socket, CLOSE).discardInput()
+
 export interface Target {
   readonly host: string
   readonly path: string

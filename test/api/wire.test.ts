@@ -90,6 +90,45 @@ test('a request smuggled behind two Content-Lengths is not processed', async (t)
   assert.equal((await call('GET', '/workspace')).status, 200)
 })
 
+test('nothing after a request for an upgrade is interpreted, and the connection closes after its response', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
+  const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
+  const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Type: application/json\r\n'
+  const requests = {
+    'without a body': `GET /api/v1/usage HTTP/1.1\r\n${auth}${upgrade}\r\n`,
+    'with a body': `POST /api/v1/tokens HTTP/1.1\r\n${auth}${upgrade}Content-Length: 2\r\n\r\n{}`,
+    'with a chunked body': `POST /api/v1/tokens HTTP/1.1\r\n${auth}${upgrade}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    'without an operation': `POST /nope HTTP/1.1\r\n${auth}${upgrade}Content-Length: 2\r\n\r\n{}`,
+  }
+  const unfinished = `GET /nope HTTP/1.1\r\n${auth}X-A: `
+  const after: Record<string, [string, string]> = {
+    'a request in the same packet': [get, ''],
+    'a request in the next packet': ['', create],
+    'a header value, continued by what looks like a request': [unfinished, create],
+    'a malformed request': ['', 'nonsense\r\n\r\n'],
+    CONNECT: ['', 'CONNECT adit:443 HTTP/1.1\r\nHost: adit\r\n\r\n'],
+  }
+  for (const [what, request] of Object.entries(requests))
+    for (const [follower, [rest, next]] of Object.entries(after)) {
+      const before = (await call('GET', '/tokens')).json.tokens.length
+      const socket = connectRaw(url)
+      socket.write(get + request + rest)
+      await socket.receives('HTTP/1.1 ')
+      socket.write(next)
+      const received = await socket.response
+      const method = request.split(' ', 1)[0] as string
+      const { responses, rest: more } = parseResponses(Buffer.from(received), ['GET', method])
+      const status = method === 'GET' ? 200 : what === 'without an operation' ? 404 : 201
+      const label = `${what}, then ${follower}: ${received}`
+      assert.deepEqual([responses.map((one) => one.status), more.length], [[200, status], 0], label)
+      assert.match(received.slice(received.lastIndexOf('HTTP/1.1 ')), /^connection: close\r$/im, label)
+      const created = (await call('GET', '/tokens')).json.tokens.length - before
+      assert.equal(created, status === 201 ? 1 : 0, label)
+    }
+})
+
 test('a request followed by a malformed one gets its response, then the malformed one 400', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
   const request = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`

@@ -131,6 +131,39 @@ test('an upgrade waits for the requests before it', async (t) => {
   client.destroy()
 })
 
+test('nothing after an upgrade that is not performed is interpreted, and the connection closes', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const headers = `Host: ${host}\r\nConnection: Upgrade\r\n`
+  const requests = {
+    'with a body': `POST /first HTTP/1.1\r\n${headers}Upgrade: x\r\nContent-Length: 2\r\n\r\n{}`,
+    'with a chunked body': `POST /first HTTP/1.1\r\n${headers}Upgrade: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+    'to h2c': `GET /first HTTP/1.1\r\n${headers}Upgrade: h2c\r\n\r\n`,
+    'to the edge': HEALTH.replace('\r\n\r\n', '\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'),
+  }
+  const unfinished = `GET /nope HTTP/1.1\r\nHost: ${host}\r\nX-A: `
+  const after: Record<string, [string, string]> = {
+    'a request in the same packet': [get(host, '/smuggled'), ''],
+    'a request in the next packet': ['', get(host, '/smuggled')],
+    'a header value, continued by what looks like a request': [unfinished, get(host, '/smuggled')],
+    'an upgrade in the next packet': ['', upgrade(host)],
+    'a malformed request': ['', 'nonsense\r\n\r\n'],
+    CONNECT: ['', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'],
+  }
+  for (const [what, request] of Object.entries(requests))
+    for (const [follower, [rest, next]] of Object.entries(after)) {
+      const client = open(edge, get(host, '/before') + request + rest)
+      await once(client, 'data')
+      client.write(next)
+      await closed(client)
+      const label = `${what}, then ${follower}: ${client.received}`
+      assert.deepEqual(statuses(client.received), ['200', '200'], label)
+      const last = client.received.slice(client.received.lastIndexOf('HTTP/1.1 '))
+      assert.match(last, /^connection: close\r$/im, label)
+    }
+  assert.deepEqual([...new Set(local.requests.map(({ url }) => url))], ['/before', '/first'])
+})
+
 test('a request never gets two responses', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })

@@ -26,6 +26,8 @@ const FAULTS: Record<ClientError, Fault> = {
 
 export function createGuardedServer(handlers: RequestHandlers): Http.Server {
   const { log } = handlers
+  const connections = new WeakMap<Socket, Connection>()
+  const connectionOf = (socket: Socket) => connections.get(socket) as Connection
   const server = http.createServer({
     // Skips the stream of a request without a body.
     optimizeEmptyRequests: true,
@@ -38,17 +40,20 @@ export function createGuardedServer(handlers: RequestHandlers): Http.Server {
     requireHostHeader: false,
     // Two Authorization headers become one that is not a valid key, instead of the first one winning.
     joinDuplicateHeaders: true,
+    // Upgrades are ignored, but Node discards what it has read after a request that asks for one.
+    shouldUpgradeCallback: (request) => {
+      connectionOf(request.socket).closeAfter(request)
+      return false
+    },
   })
   server.timeout = IDLE_TIMEOUT_MS
 
-  const connections = new WeakMap<Socket, Connection>()
-  const connectionOf = (socket: Socket) => connections.get(socket) as Connection
   const onRequest: Http.RequestListener = (request, response) =>
     connectionOf(request.socket).onRequest(request, response)
 
   server.on('connection', (socket) => connections.set(socket, new Connection(socket, handlers)))
   server.on('request', onRequest)
-  // Unknown expectations are ignored. So are upgrades, because there is no listener for them.
+  // Unknown expectations are ignored.
   server.on('checkExpectation', onRequest)
   server.on('connect', (request, stream) => {
     // If a body follows, the stream is not the socket, and emits its own errors.

@@ -37,6 +37,8 @@ export class Connection {
   /** Requests without a complete response: the first is in progress, the others wait. */
   readonly #queue: QueuedRequest[] = []
   #latest: IncomingMessage | undefined
+  /** The connection closes after the response to it, and nothing that follows it is interpreted. */
+  #last: IncomingMessage | undefined
   /** Input is discarded, and the connection closes after the responses to complete requests. */
   #isRejected = false
   /** Sent after those responses. */
@@ -55,7 +57,17 @@ export class Connection {
     socket.destroySoon = () => this.#close()
   }
 
+  /** To be called before `onRequest`. */
+  closeAfter(request: IncomingMessage): void {
+    this.#last ??= request
+  }
+
   onRequest(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#last === request) response.shouldKeepAlive = false
+    else if (this.#last) {
+      this.#gracefulClose.discardInput()
+      return
+    }
     this.#latest = request
     this.#queue.push({ request, response })
     if (this.#queue.length === 1) this.#handleNext()
@@ -71,7 +83,7 @@ export class Connection {
   reject(fault: Fault): void {
     if (this.#isRejected) return
     this.#isRejected = true
-    this.#fault = fault
+    if (!this.#last?.complete) this.#fault = fault
     this.#gracefulClose.discardInput()
     // Node removes its own listener when it emits `connect`; a response in progress would hang.
     this.#socket.on('drain', () => this.#queue[0]?.response.emit('drain'))

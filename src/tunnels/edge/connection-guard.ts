@@ -4,8 +4,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
-import { hasBody } from '../proxy.ts'
-import { closeGracefully, sendError, sendRawError } from '../responses.ts'
+import { hasBody, mayUpgrade } from '../proxy.ts'
+import { closeGracefully, discardInput, sendError, sendRawError } from '../responses.ts'
 import { type ClientAddresses, ClientLimit } from './client-address.ts'
 
 /** Per connection, including the request in progress; the connection is closed if there are more. */
@@ -34,6 +34,8 @@ export interface ConnectionGuardOptions {
 export interface ConnectionGuard {
   /** The number of connections with a request in progress. */
   busyCount(): number
+  /** For Node's `shouldUpgradeCallback`. */
+  shouldUpgrade(request: IncomingMessage): boolean
 }
 
 export function attachConnectionGuard(
@@ -74,7 +76,15 @@ export function attachConnectionGuard(
     if (clientError) connections.get(socket)?.reject(...ERRORS[clientError])
     else socket.destroy()
   })
-  return { busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length }
+  return {
+    busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length,
+    shouldUpgrade(request) {
+      if (mayUpgrade(request)) return true
+      // Node discards what it has read after such a request.
+      connections.get(request.socket)?.closeAfter(request)
+      return false
+    },
+  }
 }
 
 /** Whether the edge waits for the client. Unread body bytes mean that the local server is slow. */
@@ -93,6 +103,8 @@ export class Connection {
   readonly #queue: QueuedRequest[] = []
   #releaseClientSlot: (() => void) | undefined
   #latest: IncomingMessage | undefined
+  /** The connection closes after the response to it, and nothing that follows it is interpreted. */
+  #last: IncomingMessage | undefined
   #isRejected = false
 
   constructor(socket: Socket, releaseClientSlot: () => void) {
@@ -120,8 +132,19 @@ export class Connection {
     this.#releaseClientSlot = undefined
   }
 
+  /** To be called before the request is queued. */
+  closeAfter(request: IncomingMessage): void {
+    this.#last ??= request
+  }
+
   enqueue(queued: QueuedRequest): void {
     if (this.#isRejected || this.socket.destroyed) return
+    if (this.#last && this.#last !== queued.request) {
+      this.#isRejected = true
+      discardInput(this.socket)
+      return
+    }
+    if (this.#last && queued.response) queued.response.shouldKeepAlive = false
     this.#latest = queued.request ?? this.#latest
     const { bytesRead } = this.socket
     this.#queue.push({ ...queued, queuedAtByte: bytesRead })
@@ -138,6 +161,10 @@ export class Connection {
   reject(status: number, message: string): void {
     if (this.#isRejected) return
     this.#isRejected = true
+    if (this.#last?.complete) {
+      discardInput(this.socket)
+      return
+    }
     const errorResponse = { run: () => sendRawError(this.socket, status, message) }
     const last = this.#queue.at(-1)
     if (this.#latest === undefined || this.#latest.complete) {

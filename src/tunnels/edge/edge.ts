@@ -10,7 +10,12 @@ import { mayUpgrade } from '../proxy.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from '../responses.ts'
 import { createAdmission } from './admission.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
-import { attachConnectionGuard, type Connection, type ConnectionGuardOptions } from './connection-guard.ts'
+import {
+  attachConnectionGuard,
+  type Connection,
+  type ConnectionGuard,
+  type ConnectionGuardOptions,
+} from './connection-guard.ts'
 import { type ControlApi, createControlApi } from './control-api.ts'
 import { createIngress, type Ingress } from './ingress.ts'
 import { createRegistry, type Registry, type RegistryOptions } from './registry.ts'
@@ -59,7 +64,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     // TCP keep-alive detects clients that are gone, also while nothing is sent.
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
-    shouldUpgradeCallback: mayUpgrade,
+    shouldUpgradeCallback: (request) => guard.shouldUpgrade(request),
     // Rejected by our own handler, in order: Node would respond before the requests ahead of it.
     requireHostHeader: false,
   })
@@ -78,7 +83,10 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
   })
-  const guard = attachConnectionGuard(server, { clients, ...createRouter(controlApi, ingress) })
+  const guard: ConnectionGuard = attachConnectionGuard(server, {
+    clients,
+    ...createRouter(controlApi, ingress),
+  })
 
   try {
     await new Promise<void>((resolve, reject) => {
