@@ -1,13 +1,16 @@
 // Access matrix of the edge API: every operation with every kind of caller.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { engines } from '../support/databases.ts'
 import { createResponseValidator } from '../support/openapi.ts'
+import { connectRaw } from '../support/raw.ts'
 import { addEdge, operator, serve } from '../support/server.ts'
+import { counter } from '../support/usage.ts'
 
 const bodies: Record<string, string> = {
   'keys.verify': '{"key":"adit_x"}',
@@ -64,7 +67,47 @@ for (const engine of engines) {
     assert.equal(status, 401)
     assert.match(json.message, /revoked/)
   })
+
+  test(`${engine}: a request that is completed after the revocation of its edge is rejected`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    // The second response is rendered by the response cache.
+    for (let turn = 0; turn < 2; turn++) assert.equal((await edge.verify(server.key.token)).status, 200)
+    const report = { epoch: 'late', counters: [counter({ day: today(), requests: 7 })] }
+    const login = { version: '0.1.0', op: 'Login', content: { metas: { token: server.key.token } } }
+    const requests: Record<string, unknown> = {
+      '/edge/v1/keys/verify': { key: server.key.token },
+      '/edge/v1/usage': report,
+      [`/edge/frp/${edge.token}`]: login,
+      [`/edge/sish/${edge.token}`]: { password: server.key.token, user: 'acme' },
+    }
+    const begun = Object.entries(requests).flatMap(([path, body]) =>
+      [0, 5].map((sent) => {
+        const json = JSON.stringify(body)
+        const socket = connectRaw(server.url)
+        socket.write(
+          `POST ${path} HTTP/1.1\r\nHost: adit\r\nConnection: keep-alive\r\nContent-Type: application/json\r\n` +
+            `Authorization: Bearer ${edge.token}\r\nContent-Length: ${json.length}\r\n\r\n${json.slice(0, sent)}`,
+        )
+        return { path, socket, rest: json.slice(sent) }
+      }),
+    )
+    await sleep(200)
+    await revokeEdge(server.services, operator, edge.id)
+    for (const { path, socket, rest } of begun) {
+      socket.write(rest)
+      // frp reads the verdict from the body.
+      await socket.receives(path.startsWith('/edge/frp') ? '"reject":true' : 'HTTP/1.1 401 ')
+      socket.close()
+    }
+    const { series } = (await server.call('GET', '/usage?days=1')).json
+    assert.equal(series[0]?.bytes ?? 0, 0)
+    const stored = await server.services.store.db.selectFrom('usage_counters').selectAll().execute()
+    assert.deepEqual(stored, [])
+  })
 }
+
+const today = () => new Date().toISOString().slice(0, 10)
 
 test('an unknown path of the edge API is 404 in JSON', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })

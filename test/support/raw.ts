@@ -43,6 +43,7 @@ export function connectRaw(url: string) {
     write: (bytes: string) => socket.write(bytes),
     /** Waits until the server has sent this. */
     receives: (text: string) => until(`it sends ${text}`, () => received.includes(text)),
+    close: () => socket.destroy(),
     response: once(socket, 'close').then(() => received),
   }
 }

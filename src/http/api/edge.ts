@@ -91,6 +91,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
         authenticateClient: () => authenticateKey(request, own === undefined ? undefined : bearer),
       }))
     },
+    reauthenticate: (request) => authenticateEdge(request, (request.caller as EdgeCaller).credential),
   })
 }
 

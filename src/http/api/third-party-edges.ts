@@ -32,7 +32,7 @@ export function registerThirdPartyEdges(
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
   const workspaceOf = async (id: string) => describeWorkspace(await directory.getWorkspace(id))
 
-  /** Runs before the body is read. */
+  /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
   const authenticate = async (request: FastifyRequest) => {
     const { credential } = request.params as { credential: string }
     request.caller = await thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
@@ -45,6 +45,7 @@ export function registerThirdPartyEdges(
     url: '/edge/frp/:credential',
     config: { takesBody: true },
     onRequest: authenticate,
+    preValidation: authenticate,
     errorHandler: (error, request, reply) => {
       const { code, message } = faultFor(error, request)
       const reason =
@@ -65,6 +66,7 @@ export function registerThirdPartyEdges(
     url: '/edge/sish/:credential',
     config: { takesBody: true },
     onRequest: authenticate,
+    preValidation: authenticate,
     handler: async (request) => {
       checkSshLogin(request.body)
       const { password, user } = request.body as Type.Static<typeof SshLogin>

@@ -39,6 +39,11 @@ export interface OperationsOptions<C extends Callers> {
   baseUrl: string | undefined
   /** Returns the caller, or throws. Called before the input is read. */
   authenticate: (request: FastifyRequest, reply: FastifyReply, access: Access) => MaybePromise<C[Access]>
+  /**
+   * Throws if the caller was revoked while its body arrived. Called for operations that may have a body; not
+   * needed if their handlers authorize in the writing transaction.
+   */
+  reauthenticate?: (request: FastifyRequest) => MaybePromise<unknown>
 }
 
 interface Result {
@@ -56,7 +61,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
-  { prefix, baseUrl, authenticate }: OperationsOptions<C>,
+  { prefix, baseUrl, authenticate, reauthenticate }: OperationsOptions<C>,
 ): void {
   // A proxy may remove it from requests; links need it.
   const path = basePath(baseUrl)
@@ -87,6 +92,15 @@ export function registerOperations<C extends Callers, const O extends readonly O
         request.caller = caller
         done()
       },
+      ...(reauthenticate &&
+        operation.access !== 'anyone' &&
+        method !== 'GET' && {
+          preValidation: (request, _reply, done) => {
+            const result = reauthenticate(request)
+            if (result instanceof Promise) return result
+            done()
+          },
+        }),
       handler: (request, reply) => {
         const input = read(request)
         const finish = (result: Result) => {

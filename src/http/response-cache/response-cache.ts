@@ -164,8 +164,9 @@ export class ResponseCache {
     if (!caller) return false
     request.once('data', (chunk: Buffer) => {
       const isWhole = chunk.length === Number(request.headers['content-length'])
-      // Still eligible? The server may have begun to stop.
-      const isEligible = isWhole && this.#clientIp(request) !== undefined
+      // Checked again: meanwhile the server may have begun to stop, or the caller may have been revoked.
+      const isEligible =
+        isWhole && this.#clientIp(request) !== undefined && cacheable.authenticate(secret) !== undefined
       const body = isEligible ? cacheable.render(chunk.toString('latin1')) : undefined
       if (body !== undefined) {
         const bytes = Buffer.byteLength(body)
