@@ -1,4 +1,4 @@
-// Sends e-mail through the configured SMTP server. The library is loaded when the first e-mail is sent.
+// Sends email through the configured SMTP server. The library is loaded when the first email is sent.
 
 export interface Email {
   to: string

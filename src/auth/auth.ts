@@ -191,7 +191,7 @@ export function createAuth(settings: AuthSettings) {
         request(() => auth.api.verifyTOTP({ body: { code }, headers: headersOf(browser), asResponse: true }))
       const response = await withTransaction(db, call)
       if (!response || !(await consumeCode(db, services, userId, code)))
-        throw new Fault('forbidden', { message: 'Incorrect code. Enter the next one.' })
+        throw new Fault('forbidden', { message: 'Incorrect code. Wait for the next code and enter that.' })
       return response.cookies
     },
 
@@ -218,5 +218,5 @@ class CodeReused extends Error {
 
 const wrongCode = () =>
   new Fault('unauthorized', {
-    message: 'This code is incorrect, already used or expired. Enter the next one, or sign in again.',
+    message: 'This code is incorrect, already used or expired. Wait for the next code, or sign in again.',
   })

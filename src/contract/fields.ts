@@ -80,9 +80,9 @@ const EMAIL_CHARS_MAX = 254
 export const Email = Type.String({
   maxLength: EMAIL_CHARS_MAX,
   pattern: EMAIL,
-  description: 'E-mail address, case-insensitive.',
+  description: 'Email address, case-insensitive.',
   examples: ['ann@example.com'],
-  ...rule('must be an e-mail address, such as ann@example.com'),
+  ...rule('must be an email address, such as ann@example.com'),
 })
 
 const emailPattern = new RegExp(EMAIL)

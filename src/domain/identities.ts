@@ -1,4 +1,4 @@
-// Maps identities of an identity provider to accounts. Accounts are linked by issuer and subject; an e-mail
+// Maps identities of an identity provider to accounts. Accounts are linked by issuer and subject; an email
 // address alone does not match, because addresses are reassigned and not every provider verifies them.
 import { cleanText } from '../contract/text.ts'
 import { findUserByIdentity, hasIdentity, insertIdentity } from '../store/identities.ts'

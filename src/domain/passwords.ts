@@ -1,4 +1,4 @@
-// Rejects common passwords, and the e-mail address as password.
+// Rejects common passwords, and the email address as password.
 import { lazily } from '../lazily.ts'
 import { invalid } from './fault.ts'
 
@@ -14,5 +14,5 @@ export async function requireGoodPassword(password: string, email: string): Prom
   if ((await loadCommonPasswords()).has(given))
     throw invalid('/body/password', 'must not be a common password')
   if (given === email || given === email.split('@')[0])
-    throw invalid('/body/password', 'must not be your e-mail address')
+    throw invalid('/body/password', 'must not be your email address')
 }

@@ -9,7 +9,7 @@ import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 
-export const WRONG_CREDENTIALS = 'Incorrect e-mail address or password.'
+export const WRONG_CREDENTIALS = 'Incorrect email address or password.'
 
 /** Per user; the oldest are deleted first. */
 const SESSIONS_MAX = 50

@@ -75,7 +75,7 @@ function openExisting(path: string): DatabaseSync {
 
 async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackupResult> {
   const draft = `${file}.${process.pid}.part`
-  // Readable by its owner only from the start: it contains hashes and e-mail addresses.
+  // Readable by its owner only from the start: it contains hashes and email addresses.
   const written = openSync(draft, 'wx', 0o600)
   try {
     const asOf = options.clock()

@@ -36,7 +36,7 @@ export async function hasUsers(db: Db): Promise<boolean> {
   return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Sorted by e-mail address. */
+/** Sorted by email address. */
 export function listUsers(db: Db, { after, limit }: Page): Promise<UserRow[]> {
   const query = db.selectFrom('users').selectAll().orderBy('email').limit(limit)
   return (after === undefined ? query : query.where('email', '>', after)).execute()

@@ -77,7 +77,7 @@ for (const engine of engines)
       [
         ['user', 'create', 'x', '--workspace', 'acme', '--role', 'admin'],
         2,
-        /email must be an e-mail address/,
+        /email must be an email address/,
       ],
       [
         ['user', 'create', 'x@example.com', '--workspace', 'acme', '--role', 'king'],

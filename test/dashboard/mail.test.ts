@@ -1,4 +1,4 @@
-// E-mails, sent through a real mail server.
+// Emails, sent through a real mail server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -108,7 +108,7 @@ test('without a mail server there is no reset by mail; an unreachable one is rep
     role: 'member',
   })
   assert.equal(status, 503)
-  assert.match(json.message, /e-mail could not be sent/)
+  assert.match(json.message, /email could not be sent/)
 })
 
 test('an invitation contains no sender text that mail programs turn into a link', async (t) => {

@@ -85,7 +85,7 @@ for (const engine of engines) {
     assert.equal((await ann.get('/session')).status, 401)
     const again = await signIn(openBrowser(server.url), ann.email)
     assert.equal(again.status, 401)
-    assert.match(again.json.message, /^Incorrect e-mail address or password/)
+    assert.match(again.json.message, /^Incorrect email address or password/)
     await setDisabled(server.services, operator, ann.email, false)
     assert.equal((await ann.get('/session')).status, 401, 'an earlier session stays ended')
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 200)
@@ -203,7 +203,7 @@ test('failed attempts are limited per network too, also for codes and account co
   assert.equal(statuses.filter((status) => status === 429).length, 1)
 })
 
-test('e-mail addresses are case-insensitive', async (t) => {
+test('email addresses are case-insensitive', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { email } = await addMember(server, 'Ann', 'owner')
   const spellings = [email, email.toUpperCase(), 'Ann@Example.com', 'aNN@example.com', 'ann@EXAMPLE.com']

@@ -66,6 +66,11 @@ test('two-factor authentication is turned on in a dialog that fits the screen or
   const box = await turnOn.boundingBox()
   assert.ok(box && box.y + box.height <= DESKTOP.height, 'the button is below the screen')
   await checkPage(page, 'account-two-factor', '1280-light')
+  await dialog.getByLabel('Code', { exact: true }).fill('000000')
+  await turnOn.click()
+  await dialog.getByText('Incorrect code. Wait for the next code and enter that.').waitFor()
+  const afterError = await turnOn.boundingBox()
+  assert.ok(afterError && afterError.y + afterError.height <= DESKTOP.height, 'the error hides the button')
 
   await page.setViewportSize({ width: 360, height: 640 })
   await checkPage(page, 'account-two-factor', '360-light')

@@ -46,21 +46,21 @@ test('the audit log describes every sign-in action, on desktop and phone', async
     await page.getByText('linked their account').waitFor()
     const text = (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
     for (const entry of [
-      'Failed sign-in as Ann Example (not linked to the identity provider) from 127.0.0.1',
-      'Ann Example signed in with the identity provider from 127.0.0.1',
+      'Failed sign-in as Ann Example (not linked to the identity provider) · 127.0.0.1',
+      'Ann Example signed in with the identity provider · 127.0.0.1',
       'Ann Example linked their account to the identity provider',
       'Ann changed their name',
       'Ann changed their password',
       'Ann turned off two-factor authentication',
       'Ann signed out',
       'Ann signed in with a password and a recovery code',
-      'Ann signed in with a password and a code from 127.0.0.1',
-      'Failed sign-in as Ann (wrong code) from 127.0.0.1',
+      'Ann signed in with a password and a code · 127.0.0.1',
+      'Failed sign-in as Ann (wrong code) · 127.0.0.1',
       'Ann turned on two-factor authentication',
       'Ann started setting up two-factor authentication',
       'Ann failed to confirm their identity (wrong password)',
-      'Failed sign-in as Ann (wrong password, 3 times) from 127.0.0.1',
-      'Ann signed in with a password from 127.0.0.1',
+      'Failed sign-in as Ann (wrong password, 3 times) · 127.0.0.1',
+      'Ann signed in with a password · 127.0.0.1',
     ])
       assert.ok(text.includes(entry), `"${entry}" is missing in: ${text}`)
     assert.doesNotMatch(text, /(person|user|member)\.[a-z]/, 'an action without a description')

@@ -34,6 +34,7 @@ for (const variant of ['A', 'B'] as const)
     await field(page, 'Password').fill(PASSWORD)
     assert.ok(!page.url().includes('#'), 'the token is removed from the address bar')
     await button(page, 'Create account').click()
+    await toast(page, 'Account created.').waitFor()
     await page.getByRole('heading', { level: 1, name: 'Default' }).waitFor()
     await page.getByText('default.localhost').first().waitFor()
 

@@ -35,6 +35,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
   assert.equal(await page.getByText(exampleUrl).count(), 2, 'in the details and in the last step')
   const commands = await page.locator('pre').allInnerTexts()
   assert.deepEqual(commands, [
+    "alias adit='npx --no-install adit'",
     `export ADIT_EDGE_KEY=$(adit admin edge create edge-1)\nADIT_URL=${server.url} adit edge`,
     `adit login --url ${server.url}`,
     'adit tunnel 3000 --name my-app',
@@ -57,10 +58,10 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.getByText('Edge fra-1 is registered').waitFor()
 
   const home = createFolder(t)
-  const login = (commands[1] ?? '').split(' ').slice(1)
+  const login = (commands[2] ?? '').split(' ').slice(1)
   const { code, stderr } = await run(t, login, { HOME: home, XDG_CONFIG_HOME: home }, token)
   assert.equal(code, 0, stderr)
-  await waitForTick(page, 'Sign in with the CLI')
+  await waitForTick(page, 'Use the key')
 
   await fillWithUsage(server.services, workspace.id, 1, () => {})
   await waitForTick(page, 'Open a tunnel')
@@ -68,6 +69,10 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.getByRole('heading', { name: 'Last 30 days' }).waitFor()
   await page.emulateMedia({ colorScheme: 'light' })
   await checkPage(page, 'get-started-done', '1280-light')
+  await page.reload()
+  await page.getByRole('heading', { name: 'Open a tunnel' }).waitFor()
+  assert.equal(await page.getByText('Get started').count(), 0)
+  assert.deepEqual(await page.locator('pre').allInnerTexts(), ['adit tunnel 3000 --name my-app'])
   assert.deepEqual(errors, [])
 })
 

@@ -102,7 +102,7 @@ test('an invitation link creates an account once, and says so when it is opened 
   const { page } = await openPage(context)
   await page.goto(link)
   await page.getByRole('heading', { level: 1, name: 'Join Acme' }).waitFor()
-  await page.getByText('You have been invited as admin, with the address bob@example.com.').waitFor()
+  await page.getByText('You are invited as an admin. You will sign in with bob@example.com.').waitFor()
   await checkPage(page, 'link-join', '1280-light')
   await field(page, 'Name').fill('Bob')
   await field(page, 'Password').fill(PASSWORD)

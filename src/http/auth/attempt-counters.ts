@@ -4,7 +4,7 @@
 // Nothing is evicted, so a flood of names cannot reset a count, and a flood of one kind does not affect other
 // kinds. A name that was never counted is limited by mistake only if both of its cells are full. With n
 // attempts of one kind within a window, each under a different name, a cell holds n / 131,072 on average. For
-// the lowest limit, 3 e-mails to an address, this affects one name in 10^13 after the 1,280 requests that one
+// the lowest limit, 3 emails to an address, this affects one name in 10^13 after the 1,280 requests that one
 // IPv6 /32 is allowed, one in 70,000 after 40,000 requests, and one in 170 after 128,000, which takes 6,400
 // IPv4 addresses. A limit of 10 is then reached for less than one in 10^13.
 //

@@ -1,7 +1,7 @@
 // Dialog that enables two-factor authentication: password, secret and recovery codes, first code.
 import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
@@ -67,6 +67,11 @@ function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
       onDone()
     },
   })
+  // The error makes the dialog taller than a small screen.
+  const actionsRef = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    if (confirm.error) actionsRef.current?.scrollIntoView({ block: 'end' })
+  }, [confirm.error])
   const submit = (event: FormEvent) => {
     event.preventDefault()
     confirm.mutate()
@@ -90,7 +95,7 @@ function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
             onChange={(event) => setCode(event.currentTarget.value)}
           />
           <ErrorAlert error={confirm.error} />
-          <Group justify="flex-end">
+          <Group ref={actionsRef} justify="flex-end">
             <Button variant="default" onClick={onCancel}>
               Cancel
             </Button>

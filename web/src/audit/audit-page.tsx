@@ -52,7 +52,7 @@ function EntryRow({ entry }: { entry: Entry }) {
           {actor && <strong>{actor}</strong>} {verb} {object && <strong>{object}</strong>} {suffix}{' '}
           {entry.address && (
             <Text span c="dimmed">
-              from {entry.address}
+              · {entry.address}
             </Text>
           )}
         </Text>

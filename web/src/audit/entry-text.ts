@@ -118,7 +118,7 @@ function withInvitedRole(text: EntryText): EntryText {
 }
 
 function actorName({ kind, id, name }: Entry['actor']): string {
-  if (kind === 'operator') return operatorName(name || id)
+  if (kind === 'operator') return operatorName(name || id).replace(/^t/, 'T')
   if (kind === 'key') return `API key ${name ? `“${name}”` : id}`
   return name || id
 }

@@ -5,6 +5,7 @@ import { CopyBlock, CopyTextButton } from '../components/copy.tsx'
 import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
 import { curlCommand, loginCommand } from '../overview/commands.ts'
+import { AliasHint } from '../overview/get-started.tsx'
 
 interface CreatedKeyDialogProps {
   created: Output<'keys.create'> | null
@@ -43,6 +44,7 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
           <Group>
             <CopyTextButton text={created.token} name="Copy key" />
           </Group>
+          <AliasHint />
           <div>
             <Text size="sm" fw={600} mb={4}>
               Sign in with the CLI, and paste the key when prompted

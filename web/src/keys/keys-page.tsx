@@ -85,7 +85,7 @@ function KeysCreatedByKeysNote() {
   return (
     <Text size="sm" c="dimmed" maw={640}>
       API keys can create and revoke other keys. Keys created with a key stay active when it is revoked: if a
-      key has leaked, check the Created column and revoke those keys as well.
+      key has leaked, check which keys it created and revoke those as well.
     </Text>
   )
 }

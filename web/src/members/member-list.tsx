@@ -1,4 +1,4 @@
-import { Badge, Button, Group, Paper, Select, Stack, Text, Title } from '@mantine/core'
+import { Badge, Button, Group, Paper, Select, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { call } from '../api.ts'
@@ -53,10 +53,7 @@ export function MemberList({ members }: { members: Member[] }) {
   }, [members, reset])
   return (
     <Paper>
-      <Title order={2} size="h5" px="lg" pt="lg">
-        Members
-      </Title>
-      <ul className={classes.list}>
+      <ul className={classes.list} aria-label="Members">
         {members.map((member) => (
           <MemberRow
             key={member.id}

@@ -1,6 +1,9 @@
 // Shell commands shown in the dashboard, with the URL of this server and the values of the workspace.
 import { serverUrl } from '../paths.ts'
 
+/** In a clone `adit` is not on the PATH. */
+export const aliasCommand = "alias adit='npx --no-install adit'"
+
 /** Without a key: `adit login` prompts for it, so that it does not end up in the shell history. */
 export const loginCommand = `adit login --url ${serverUrl}`
 

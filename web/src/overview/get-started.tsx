@@ -8,7 +8,7 @@ import { CheckIcon } from '../icons.tsx'
 import { docsUrl } from '../paths.ts'
 import { keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { edgeCommands, LOCAL_PORT, loginCommand, tunnelCommand, tunnelUrl } from './commands.ts'
+import { aliasCommand, edgeCommands, LOCAL_PORT, loginCommand, tunnelCommand, tunnelUrl } from './commands.ts'
 
 const REFRESH_MS = 5_000
 
@@ -34,7 +34,7 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
     { title: 'Create an API key', isDone: keys.length > 0, content: <KeyStep /> },
     { title: 'Run an edge', isDone: edgeName !== null, content: <EdgeStep name={edgeName} /> },
     {
-      title: 'Sign in with the CLI',
+      title: 'Use the key',
       isDone: keys.some(({ lastUsedAt }) => lastUsedAt !== null),
       content: <LoginStep />,
     },
@@ -54,6 +54,7 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
               : `Open your first tunnel. ${done} of ${steps.length} steps done.`}
           </Text>
         </div>
+        <AliasHint />
         <Timeline active={-1} bulletSize={26} lineWidth={2}>
           {steps.map(({ title, isDone, content }, index) => (
             <Timeline.Item
@@ -77,6 +78,18 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
         </Timeline>
       </Stack>
     </Paper>
+  )
+}
+
+/** Shown above the first command. */
+export function AliasHint() {
+  return (
+    <div>
+      <Text size="sm" mb={4}>
+        In a clone of the repository, first run:
+      </Text>
+      <CopyBlock text={aliasCommand} name="Copy alias command" />
+    </div>
   )
 }
 
@@ -124,8 +137,8 @@ function LoginStep() {
   return (
     <>
       <Text size="sm">
-        Run this on the machine that the tunnel should lead to, and paste the API key when prompted. To use
-        the key without the CLI, see the{' '}
+        Sign in on the machine that the tunnel should lead to, and paste the API key when prompted. To use the
+        key without the CLI, see the{' '}
         <Anchor href={docsUrl} underline="always">
           API reference
         </Anchor>
@@ -141,8 +154,8 @@ function TunnelStep({ exampleHost }: { exampleHost: string }) {
     <>
       <Text size="sm">
         This makes the local server on port {LOCAL_PORT} available at{' '}
-        <span className="mono">{tunnelUrl(exampleHost)}</span>. Usage appears here about a minute after the
-        first request.
+        <span className="mono">{tunnelUrl(exampleHost)}</span>. Usage appears here within seconds of the first
+        request.
       </Text>
       <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
     </>

@@ -3,7 +3,7 @@ import { Badge, Code, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } f
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
 import type { Output } from '../api.ts'
-import { CopyIconButton } from '../components/copy.tsx'
+import { CopyBlock, CopyIconButton } from '../components/copy.tsx'
 import { Page } from '../components/page.tsx'
 import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
@@ -12,7 +12,7 @@ import { formatDay } from '../format.ts'
 import { usageQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TrafficChart } from '../usage/charts.tsx'
-import { provisionCommand, tunnelUrl } from './commands.ts'
+import { LOCAL_PORT, loginCommand, provisionCommand, tunnelCommand, tunnelUrl } from './commands.ts'
 import { GetStarted } from './get-started.tsx'
 import { Totals } from './totals.tsx'
 
@@ -45,13 +45,27 @@ function Activity({ usage, exampleHost }: { usage: Output<'usage.read'>; example
   useEffect(() => {
     if (!hasTraffic) setWasEmpty(true)
   }, [hasTraffic])
+  const showsSteps = !hasTraffic || wasEmpty
   return (
     <>
-      {(!hasTraffic || wasEmpty) && exampleHost && (
-        <GetStarted exampleHost={exampleHost} hasTraffic={hasTraffic} />
-      )}
+      {showsSteps && exampleHost && <GetStarted exampleHost={exampleHost} hasTraffic={hasTraffic} />}
       {hasTraffic && <RecentUsage usage={usage} />}
+      {!showsSteps && <OpenTunnelHint />}
     </>
+  )
+}
+
+function OpenTunnelHint() {
+  return (
+    <Paper p="lg">
+      <Title order={2} size="h5">
+        Open a tunnel
+      </Title>
+      <Text size="sm" c="dimmed" mb="xs">
+        To the local server on port {LOCAL_PORT}, after <Code className="mono">{loginCommand}</Code>:
+      </Text>
+      <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
+    </Paper>
   )
 }
 
@@ -100,7 +114,7 @@ function Provisioning({ workspace: { provisioned, slug } }: { workspace: Workspa
   return (
     <Group gap="xs">
       <Badge color={provisioned ? 'green' : 'amber'} size="lg">
-        {provisioned ? 'Provisioned' : 'Not provisioned'}
+        {provisioned ? 'Ready' : 'Not ready'}
       </Badge>
       <Text size="sm" c="dimmed" flex="1 1 260px">
         {provisioned ? (

@@ -6,7 +6,6 @@ import { useLocation } from 'wouter'
 import { call, type Input, type Output } from '../api.ts'
 import { fieldError } from '../api-error.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
-import { roleNames } from '../components/role-badge.tsx'
 import { showToast } from '../components/toast.tsx'
 import { allowSignedOut, queryClient } from '../queries.ts'
 import type { Session } from '../session.tsx'
@@ -29,7 +28,7 @@ export function AcceptLink({ token, link, user }: AcceptLinkProps) {
   const finish = () => {
     queryClient.clear()
     navigate(link.workspace ? `/w/${link.workspace.slug}` : '/', { replace: true })
-    showToast(link.purpose === 'reset' ? 'Password changed.' : `You joined ${link.workspace?.name}.`)
+    showToast(doneMessage(link, step))
   }
   const use = useMutation({
     mutationFn: (credentials: Omit<Input<'links.use'>, 'link'>) =>
@@ -83,21 +82,28 @@ export function AcceptLink({ token, link, user }: AcceptLinkProps) {
   )
 }
 
-function headingFor({ purpose, email, role, step, workspace }: LinkDetails): {
-  title: string
-  description: string
-} {
+/** Only the setup link of a new server is for an owner without naming an address. */
+const isSetup = ({ purpose, email, role }: LinkDetails) => purpose !== 'reset' && !email && role === 'owner'
+
+function doneMessage(link: LinkDetails, step: Step): string {
+  if (link.purpose === 'reset') return 'Password changed.'
+  return isSetup(link) && step === 'choose' ? 'Account created.' : `You joined ${link.workspace?.name}.`
+}
+
+const roleWithArticle = { member: 'a member', admin: 'an admin', owner: 'an owner' } as const
+
+function headingFor(link: LinkDetails): { title: string; description: string } {
+  const { purpose, email, role, step, workspace } = link
   if (purpose === 'reset' || !workspace)
     return { title: 'Set a new password', description: email ? `For the account ${email}.` : '' }
-  // Only the setup link of a new server is for an owner without naming an address.
-  if (!email && role === 'owner')
+  if (isSetup(link))
     return {
       title: 'Create the owner account',
       description: `The owner has full access to the workspace ${workspace.name} and invites its members.`,
     }
   const title = `Join ${workspace.name}`
-  const invited = `You have been invited${role ? ` as ${roleNames[role].toLowerCase()}` : ''}`
-  if (!email) return { title, description: `${invited}.` }
-  if (step !== 'sign_in') return { title, description: `${invited}, with the address ${email}.` }
-  return { title, description: `${invited}. Sign in to your account ${email} to continue.` }
+  const invited = `You are invited${role ? ` as ${roleWithArticle[role]}` : ''}.`
+  if (!email || step === 'accept') return { title, description: invited }
+  if (step === 'choose') return { title, description: `${invited} You will sign in with ${email}.` }
+  return { title, description: `${invited} Sign in to your account ${email} to continue.` }
 }

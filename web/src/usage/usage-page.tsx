@@ -113,7 +113,7 @@ function NoUsage({ days, lastSeen }: { days: string; lastSeen: string | null }) 
         </Button>
       }
     >
-      Requests and bytes appear here about a minute after the first request to a tunnel of this workspace.
+      Requests and bytes appear here within seconds of the first request to a tunnel of this workspace.
     </EmptyState>
   )
 }

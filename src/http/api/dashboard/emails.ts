@@ -1,8 +1,8 @@
-// The text of the e-mails that the dashboard sends.
+// The text of the emails that the dashboard sends.
 import { cleanText } from '../../../contract/text.ts'
 import type { Email } from '../../../mail.ts'
 
-/** The subject contains no text that users chose: the e-mail is sent in the name of this server. */
+/** The subject contains no text that users chose: the email is sent in the name of this server. */
 export const invitationEmail = (
   to: string,
   { inviter, workspace, link }: { inviter: string; workspace: string; link: string },
@@ -21,7 +21,7 @@ To accept the invitation, open this link:
 ${link}
 
 The link works once and expires in 24 hours.
-If you did not expect this invitation, you can ignore this e-mail.
+If you did not expect this invitation, you can ignore this email.
 `,
 })
 
@@ -36,7 +36,7 @@ To choose a new password, open this link:
 ${link}
 
 The link works once and expires in 24 hours.
-If you did not request this, you can ignore this e-mail. Your password stays the same.
+If you did not request this, you can ignore this email. Your password stays the same.
 `,
 })
 

@@ -25,7 +25,7 @@ export const memberHandlers = ({
     const email = invitationEmail(invitation.email, { inviter: ctx.actor.name, workspace, link })
     await sendMail(email).catch((cause) => {
       throw new Fault('unavailable', {
-        message: 'The invitation e-mail could not be sent. Try again when the mail server is available.',
+        message: 'The invitation email could not be sent. Try again when the mail server is available.',
         retryAfterS: MAIL_RETRY_AFTER_S,
         cause,
       })

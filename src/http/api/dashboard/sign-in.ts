@@ -46,12 +46,12 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
     },
     'sign-in.request-reset': async ({ browser }, { email }) => {
       if (!sendMail) throw new Fault('not_found')
-      // Counted for unknown addresses too. The daily limit is in the database and skips the e-mail silently:
+      // Counted for unknown addresses too. The daily limit is in the database and skips the email silently:
       // an error would reveal that the address has an account.
       throttle.consume(perMail(email, browser.address))
       // Not awaited: the response time would reveal whether the address has an account.
       void mailResetLink(email).catch((error) =>
-        log.error({ err: error }, 'failed to send password reset e-mail'),
+        log.error({ err: error }, 'failed to send password reset email'),
       )
       return { asked: true as const }
     },
