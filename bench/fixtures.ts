@@ -78,8 +78,8 @@ export function createFixtures(progress: (text: string) => void): Fixtures {
         const path = join(folder, `${name}.db`)
         const seeded = createOnce()
         progress(`seeding SQLite: ${name}`)
-        // Any command migrates the schema.
-        await runAdit(`sqlite:${path}`, ['admin', 'workspace', 'list'])
+        // Creates the schema.
+        await runAdit(`sqlite:${path}`, ['admin', 'migrate'])
         seedSqlite(path, plan, seeded)
         return `sqlite:${path}`
       }),
@@ -90,7 +90,7 @@ export function createFixtures(progress: (text: string) => void): Fixtures {
         cluster ??= startCluster()
         const { url } = await cluster
         await withClient(`${url}/postgres`, (client) => client.query(`create database ${name}`))
-        await runAdit(`${url}/${name}`, ['admin', 'workspace', 'list'])
+        await runAdit(`${url}/${name}`, ['admin', 'migrate'])
         await seedPostgres(`${url}/${name}`, plan, seeded)
         return `${url}/${name}`
       }),

@@ -160,15 +160,14 @@ export class ResponseCache {
   ): boolean {
     const { request, response } = exchange
     const head = this.#heads.get(cacheable.id)
-    const caller = head && cacheable.authenticate(secret)
-    if (!caller) return false
+    if (!head) return false
     request.once('data', (chunk: Buffer) => {
       const isWhole = chunk.length === Number(request.headers['content-length'])
-      // Checked again: meanwhile the server may have begun to stop, or the caller may have been revoked.
-      const isEligible =
-        isWhole && this.#clientIp(request) !== undefined && cacheable.authenticate(secret) !== undefined
-      const body = isEligible ? cacheable.render(chunk.toString('latin1')) : undefined
-      if (body !== undefined) {
+      // Only now: before the body arrived, the server may have begun to stop, or the caller may have been revoked.
+      const isEligible = isWhole && this.#clientIp(request) !== undefined
+      const caller = isEligible ? cacheable.authenticate(secret) : undefined
+      const body = caller && cacheable.render(chunk.toString('latin1'))
+      if (caller && body !== undefined) {
         const bytes = Buffer.byteLength(body)
         this.#send(exchange, { head, body, bytes, encoding: 'utf8' }, caller.id)
         return
