@@ -4,10 +4,10 @@ import type { Target } from '../store/store.ts'
 
 export { DistributeError }
 
-export async function distribute(database: Target, onTable: (table: string) => void) {
+export async function distribute(database: Target, onProgress: (step: string) => void) {
   if (database.engine === 'sqlite')
     throw new DistributeError(
       'SQLite cannot be distributed. Set ADIT_DATABASE_URL to a PostgreSQL server with the citus extension.',
     )
-  return placeTables(database.url, onTable)
+  return placeTables(database.url, onProgress)
 }

@@ -1,41 +1,50 @@
-// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace; all others are small
-// and become reference tables, replicated to every worker.
+// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace and colocated. All others
+// are plain tables on the coordinator, so that reading and writing them needs no worker.
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { isConflict } from './db-errors.ts'
 import type { Tables } from './tables.ts'
 
-export type Placement = 'distributed' | 'reference'
+export type Placement = 'distributed' | 'local'
 
-/** In this order: a reference table may only have foreign keys to tables that are placed already. */
 export const placements: Readonly<Record<keyof Tables, Placement>> = {
-  schema_version: 'reference',
-  workspaces: 'reference',
-  users: 'reference',
-  api_keys: 'reference',
-  edges: 'reference',
-  audit_log: 'reference',
-  idempotent_answers: 'reference',
-  identities: 'reference',
-  sessions: 'reference',
-  verifications: 'reference',
-  two_factors: 'reference',
-  used_codes: 'reference',
-  members: 'reference',
-  links: 'reference',
-  key_feed_head: 'reference',
-  key_feed: 'reference',
-  nodes: 'reference',
+  schema_version: 'local',
+  workspaces: 'local',
+  users: 'local',
+  api_keys: 'local',
+  edges: 'local',
+  audit_log: 'local',
+  idempotent_answers: 'local',
+  identities: 'local',
+  sessions: 'local',
+  verifications: 'local',
+  two_factors: 'local',
+  used_codes: 'local',
+  members: 'local',
+  links: 'local',
+  key_feed_head: 'local',
+  key_feed: 'local',
+  nodes: 'local',
   usage_counters: 'distributed',
   usage_minutes: 'distributed',
   usage_days: 'distributed',
 }
 
-/** All usage rows of a workspace are colocated, so a report touches one worker. */
+/** All usage rows of a workspace are colocated, so that merging them touches one shard of each table. */
 const DISTRIBUTION_COLUMN = 'workspace_id'
-const COLOCATED_WITH = 'usage_counters'
+export const COLOCATED_WITH = 'usage_counters'
 
 const CONNECT_TIMEOUT_MS = 3_000
-/** Without a statement timeout: the time to move a table depends on its rows. */
-const LOCK_TIMEOUT_MS = 10_000
+/**
+ * Requests queue behind a lock that this command waits for. Shorter than PostgreSQL's deadlock timeout, so in a
+ * deadlock with a request this command gives way.
+ */
+const LOCK_TIMEOUT_MS = 800
+const LOCK_NOT_AVAILABLE = '55P03'
+const ATTEMPTS_MAX = 100
+const RETRY_MS = 500
+/** Up to this many rows, copying under a lock takes less than a second. */
+const ROWS_UNDER_LOCK_MAX = 100_000
 
 export interface TablePlacement {
   table: string
@@ -49,16 +58,16 @@ export class DistributeError extends Error {
   override name = 'DistributeError'
 }
 
-/** A table in the metadata of Citus. By default, those that reference a reference table are `local`. */
+/** A table in the metadata of Citus. `local`: a table with foreign keys to reference tables, for example. */
 interface CitusTable {
   table: string
-  kind: Placement | 'local'
+  kind: 'distributed' | 'reference' | 'local'
   column: string | null
   group: number
 }
 
-/** Each table in its own transaction, so that an interrupted run can be repeated. */
-export async function distribute(url: string, onTable: (table: string) => void): Promise<TablePlacement[]> {
+/** Each step is a transaction of its own, so that an interrupted run can be repeated. */
+export async function distribute(url: string, onProgress: (step: string) => void): Promise<TablePlacement[]> {
   // Not from the pool, whose statement timeout is too short.
   const client = new pg.Client({
     connectionString: url,
@@ -72,19 +81,23 @@ export async function distribute(url: string, onTable: (table: string) => void):
   await client.connect()
   try {
     await requireCitus(client)
-    const existing = await readCitusTables(client)
-    const placed: TablePlacement[] = []
-    for (const [table, placement] of Object.entries(placements)) {
-      onTable(table)
-      const changed = !isPlaced(table, placement, existing)
-      if (changed) await place(client, table, placement)
-      placed.push({ table, placement, changed })
-    }
-    return placed
+    const changed = new Set<string>()
+    for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
+    for (const table of tablesOf('distributed')) await shard({ client, table, onProgress, changed })
+    // Copied tables have no statistics.
+    if (changed.size > 0) await client.query(`analyze ${[...changed].join(', ')}`)
+    return Object.entries(placements).map(([table, placement]) => ({
+      table,
+      placement,
+      changed: changed.has(table),
+    }))
   } finally {
     await client.end()
   }
 }
+
+const tablesOf = (placement: Placement) =>
+  Object.keys(placements).filter((table) => placements[table as keyof Tables] === placement)
 
 async function requireCitus(client: pg.Client): Promise<void> {
   const { rows } = await client.query(
@@ -116,33 +129,109 @@ async function readCitusTables(client: pg.Client): Promise<Map<string, CitusTabl
   return new Map(rows.map((row) => [row.table, row]))
 }
 
-function isPlaced(table: string, placement: Placement, existing: Map<string, CitusTable>): boolean {
-  const found = existing.get(table)
-  if (!found || found.kind === 'local') return false
-  const isDifferent =
-    found.kind !== placement ||
-    (placement === 'distributed' &&
-      (found.column !== DISTRIBUTION_COLUMN || found.group !== existing.get(COLOCATED_WITH)?.group))
-  if (isDifferent)
-    throw new DistributeError(
-      `${table} is already placed differently (${found.kind}${found.column ? ` by ${found.column}` : ''}). ` +
-        `Undo that with "select undistribute_table('${table}')", then retry.`,
-    )
-  return true
+interface Step {
+  client: pg.Client
+  table: string
+  onProgress: (step: string) => void
+  changed: Set<string>
 }
 
-async function place(client: pg.Client, table: string, placement: Placement): Promise<void> {
-  try {
-    if (placement === 'reference') await client.query('select create_reference_table($1::regclass)', [table])
-    else
-      await client.query('select create_distributed_table($1::regclass, $2, colocate_with => $3)', [
+/** Undoes the placement of a table, and of those it is connected with by foreign keys: Citus requires that. */
+async function keepLocal(step: Step): Promise<void> {
+  const { client, table, onProgress, changed } = step
+  if (!(await readCitusTables(client)).has(table)) return
+  const connected = await readConnected(client, table)
+  const others = connected.length - 1
+  onProgress(`copying ${table}${others > 0 ? ` and ${others} connected tables` : ''} to the coordinator`)
+  await retryLocks(step, async () => {
+    await client.query('begin')
+    try {
+      // All locks before anything is copied, so that a lock timeout wastes no work.
+      await client.query(`lock table ${connected.join(', ')} in access exclusive mode`)
+      await client.query('select undistribute_table($1::regclass, cascade_via_foreign_keys => true)', [table])
+      await client.query('commit')
+    } catch (error) {
+      await client.query('rollback').catch(() => {})
+      throw error
+    }
+  })
+  for (const each of connected) changed.add(each)
+}
+
+/** The table and those connected with it by foreign keys, directly or not. */
+async function readConnected(client: pg.Client, table: string): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `with recursive connected (oid) as (
+       select $1::regclass::oid
+       union
+       select case when c.conrelid = connected.oid then c.confrelid else c.conrelid end
+       from connected join pg_constraint as c on connected.oid in (c.conrelid, c.confrelid)
+       where c.contype = 'f'
+     )
+     select oid::regclass::text as name from connected order by name`,
+    [table],
+  )
+  return rows.map(({ name }) => name)
+}
+
+async function shard(step: Step): Promise<void> {
+  const { client, table, onProgress, changed } = step
+  if (!isSharded(table, await readCitusTables(client))) {
+    const concurrently = await copiesConcurrently(client, table)
+    onProgress(`distributing ${table}${concurrently ? ' while it is written to' : ''}`)
+    const call = concurrently ? 'create_distributed_table_concurrently' : 'create_distributed_table'
+    await retryLocks(step, () =>
+      client.query(`select ${call}($1::regclass, $2, colocate_with => $3)`, [
         table,
         DISTRIBUTION_COLUMN,
         table === COLOCATED_WITH ? 'none' : COLOCATED_WITH,
-      ])
-  } catch (error) {
-    const { message, detail, hint } = error as pg.DatabaseError
-    const reason = [message, detail, hint].filter(Boolean).join(' ')
-    throw new DistributeError(`Could not distribute ${table}: ${reason} (The tables before it are done.)`)
+      ]),
+    )
+    changed.add(table)
   }
+  // The coordinator keeps the copied rows, invisibly, until they are truncated.
+  const { rows } = await client.query('select pg_relation_size($1::regclass) > 0 as "hasRows"', [table])
+  if (rows[0]?.hasRows)
+    await retryLocks(step, () =>
+      client.query('select truncate_local_data_after_distributing_table($1::regclass)', [table]),
+    )
+}
+
+function isSharded(table: string, existing: Map<string, CitusTable>): boolean {
+  const found = existing.get(table)
+  if (!found || found.kind === 'local') return false
+  if (found.column === DISTRIBUTION_COLUMN && found.group === existing.get(COLOCATED_WITH)?.group) return true
+  throw new DistributeError(
+    `${table} is already placed differently (${found.kind}${found.column ? ` by ${found.column}` : ''}). ` +
+      `Undo that with "select undistribute_table('${table}')", then retry.`,
+  )
+}
+
+/**
+ * Whether the rows are copied without blocking writes. That takes logical replication, and several seconds even
+ * for an empty table.
+ */
+async function copiesConcurrently(client: pg.Client, table: string): Promise<boolean> {
+  const { rows } = await client.query(
+    `select current_setting('wal_level') = 'logical' and count(*) > ${ROWS_UNDER_LOCK_MAX} as concurrently
+     from (select from ${table} limit ${ROWS_UNDER_LOCK_MAX + 1}) as counted`,
+  )
+  return rows[0]?.concurrently
+}
+
+async function retryLocks({ table, onProgress }: Step, work: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      await work()
+      return
+    } catch (error) {
+      const { code, message, detail, hint } = error as pg.DatabaseError
+      const isLocked = code === LOCK_NOT_AVAILABLE || isConflict(error)
+      if (!isLocked || attempt === ATTEMPTS_MAX) {
+        const reason = [message, detail, hint].filter(Boolean).join(' ')
+        throw new DistributeError(`Could not place ${table}: ${reason} (Completed steps are kept.)`)
+      }
+      onProgress(`${table} is in use: attempt ${attempt + 1}`)
+      await sleep(RETRY_MS * (0.5 + Math.random()))
+    }
 }

@@ -1,4 +1,5 @@
 // Classifies database errors: unavailable, connection lost, conflict to retry.
+import { isWorkerError } from './citus-errors.ts'
 import { storageFaultOf } from './storage-fault.ts'
 
 /** PostgreSQL SQLSTATE codes; two characters stand for the whole class. */
@@ -18,6 +19,8 @@ const POSTGRES_UNAVAILABLE = [
   '40001', // serialization failure after the last attempt
   '40P01', // deadlock
 ]
+/** Of a Citus worker: its connection closed without a response, or its commit failed. */
+const INTERNAL_ERROR = 'XX000'
 const SOCKET_LOST = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -64,12 +67,14 @@ export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError
   if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
+  if (isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code?.startsWith(state)))
+    return true
   return isConnectionLost(error) || POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
 }
 
 /** Whether the connection that threw this is unusable. */
 export function isConnectionLost(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
+  if (!(error instanceof Error) || isWorkerError(error)) return false
   if (error instanceof AggregateError) return error.errors.some(isConnectionLost)
   const { code, message } = error as DatabaseError
   if (code === undefined) return DRIVER_LOST.test(message)

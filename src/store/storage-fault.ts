@@ -1,4 +1,5 @@
 // Storage faults of the database: disk full, read-only, I/O errors, corruption.
+import { isWorkerError } from './citus-errors.ts'
 
 export type StorageFaultKind = 'full' | 'read_only' | 'io' | 'corrupt' | 'not_a_database'
 
@@ -51,10 +52,13 @@ export class StorageFault extends Error {
   }
 }
 
-/** The storage fault behind a driver's error; undefined for any other error. */
+/**
+ * The storage fault behind a driver's error; undefined for any other error, and for the disk of a worker, which
+ * concerns only the usage that it stores.
+ */
 export function storageFaultOf(error: unknown): StorageFault | undefined {
   if (error instanceof StorageFault) return error
-  if (!(error instanceof Error)) return undefined
+  if (!(error instanceof Error) || isWorkerError(error)) return undefined
   const { errcode, code = '' } = error as { errcode?: number; code?: string }
   const kind = errcode === undefined ? POSTGRES_KINDS[code] : SQLITE_KINDS[errcode & 0xff]
   return kind && new StorageFault(kind, error)

@@ -4,10 +4,13 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
+import { createCitusSchema, createDistributedSchema } from './citus.ts'
 import { atEnd, type Test } from './cleanup.ts'
 
-export const engines = ['sqlite', 'postgres'] as const
-export type Engine = (typeof engines)[number]
+export type Engine = 'sqlite' | 'postgres'
+/** In `npm run test:citus` a PostgreSQL database is one of the cluster. */
+const onCitus = process.env.TEST_CITUS_URL !== undefined
+export const engines: readonly Engine[] = onCitus ? ['postgres'] : ['sqlite', 'postgres']
 
 /** Environment variables in which the global setup passes the migrated databases to the tests. */
 export const TEMPLATES = { sqlite: 'TEST_SQLITE_TEMPLATE', postgres: 'TEST_POSTGRES_TEMPLATE' } as const
@@ -19,11 +22,13 @@ export const SECRET = 'only-for-tests-0123456789abcdefghijklmn'
 
 /** An empty database. Returns the value for ADIT_DATABASE_URL. */
 export async function createDatabase(t: Test, engine: Engine): Promise<string> {
-  return engine === 'sqlite' ? sqliteUrl(createFolder(t)) : createPostgresDatabase(t)
+  if (engine === 'sqlite') return sqliteUrl(createFolder(t))
+  return onCitus ? createCitusSchema(t) : createPostgresDatabase(t)
 }
 
 /** A copy of the database that the global setup migrated: quicker than running every migration again. */
 export async function createMigratedDatabase(t: Test, engine: Engine): Promise<string> {
+  if (onCitus && engine === 'postgres') return createDistributedSchema(t)
   const template = process.env[TEMPLATES[engine]]
   if (!template) throw new Error(MISSING_SETUP)
   if (engine === 'postgres') return createPostgresDatabase(t, template)

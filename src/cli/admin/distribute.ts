@@ -6,7 +6,7 @@ import { openAndAct } from './with-services.ts'
 
 const PLACEMENTS = {
   distributed: 'sharded by workspace',
-  reference: 'reference table',
+  local: 'coordinator',
 } as const
 
 export async function distribute(io: Io): Promise<void> {
@@ -14,7 +14,7 @@ export async function distribute(io: Io): Promise<void> {
   try {
     // Migrates the schema first, so that new tables are placed too.
     if (database.engine === 'postgres') await openAndAct(async () => {})
-    const placed = await placeTables(database, (name) => io.progress(`placing ${name}`))
+    const placed = await placeTables(database, (step) => io.progress(step))
     io.progress('')
     await io.list([placed], {
       columns: {

@@ -209,9 +209,9 @@ const database: readonly Command[] = [
       group,
       summary: 'distribute usage tables over a Citus cluster',
       details:
-        'Needs PostgreSQL with Citus. Shards the usage tables by workspace; all other tables become ' +
-        'reference tables. Run it again after an upgrade, which may add tables. Writes to a table wait ' +
-        'while its rows move. See docs/operations/citus.md.',
+        'Needs PostgreSQL with Citus. Shards the usage tables by workspace; all other tables stay on the ' +
+        'coordinator. Nodes may serve meanwhile. Run it again after an upgrade, which may add tables, or ' +
+        'after an interruption. See docs/operations/citus.md.',
     },
     async (_input, io) => (await import('../admin/distribute.ts')).distribute(io),
   ),

@@ -1,0 +1,16 @@
+// Errors of Citus workers, as the coordinator reports them.
+
+/** Added to the context of every error that a worker returned. */
+const CONTEXT = /while executing command on /
+/** Errors of the coordinator itself about a worker. Most have the code of an internal error. */
+const MESSAGE = new RegExp(
+  '^(connection to the remote node|connection establishment for node|' +
+    'could not establish any connections to the node|could not commit transaction for shard|' +
+    'failure on connection marked as essential|failed to prepare transaction)',
+)
+
+/** Only a statement failed: the connection to the coordinator and its storage are not affected. */
+export function isWorkerError(error: unknown): boolean {
+  const { message = '', where = '' } = error as { message?: string; where?: string }
+  return CONTEXT.test(where) || MESSAGE.test(message)
+}

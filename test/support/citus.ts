@@ -1,0 +1,66 @@
+// Databases on a real Citus cluster, for `npm run test:citus`. Each is a schema of the database ADIT_CITUS_URL:
+// a second database would need an administrator's connection to every worker.
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { readConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { openServices } from '../../src/services.ts'
+import { distribute } from '../../src/store/citus.ts'
+import { atEnd, type Test } from './cleanup.ts'
+
+const MIGRATE_TIMEOUT_MS = 30_000
+/** Fewer than the default, so that creating tables takes less time. */
+const SHARDS = 4
+
+export const coordinatorUrl = (): string => process.env.TEST_CITUS_URL as string
+
+/** An empty schema. Returns the value for ADIT_DATABASE_URL. */
+export async function createCitusSchema(t: Test): Promise<string> {
+  const name = `adit_test_${randomBytes(6).toString('hex')}`
+  await onCoordinator(`create schema ${name}`)
+  atEnd(t, () => dropSchema(name))
+  const url = new URL(coordinatorUrl())
+  // pg decodes %20, but not the + that `searchParams` writes for a space.
+  url.search = `options=-c%20search_path=${name}%20-c%20citus.shard_count=${SHARDS}`
+  return url.href
+}
+
+/** With the schema of this version, distributed. */
+export async function createDistributedSchema(t: Test): Promise<string> {
+  const url = await createCitusSchema(t)
+  await migrateTo(url)
+  await distribute(url, () => {})
+  return url
+}
+
+export async function migrateTo(url: string): Promise<void> {
+  const config = readConfig({ ADIT_DATABASE_URL: url, ADIT_SECRET: 'x'.repeat(32) })
+  const { store } = await openServices(config, createLog('silent'), MIGRATE_TIMEOUT_MS)
+  await store.close()
+}
+
+/** Sessions that a test left behind must not block it. */
+const dropSchema = (name: string) =>
+  onCoordinator(`set lock_timeout = '20s'; drop schema if exists ${name} cascade`)
+
+/** Drops tables, not the schema `public`: the extension is in it. */
+export async function emptyDatabase(url: string): Promise<void> {
+  const schemas = await query(url, "select nspname from pg_namespace where nspname like 'adit\\_test\\_%'")
+  for (const { nspname } of schemas) await query(url, `drop schema ${nspname} cascade`)
+  const tables = await query(url, "select tablename from pg_tables where schemaname = 'public'")
+  if (tables.length === 0) return
+  await query(url, `drop table ${tables.map(({ tablename }) => `public.${tablename}`).join(', ')} cascade`)
+}
+
+export const onCoordinator = (statement: string) => query(coordinatorUrl(), statement)
+
+// biome-ignore lint/suspicious/noExplicitAny: rows of every shape
+export async function query(url: string, statement: string, values?: unknown[]): Promise<any[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query(statement, values)).rows
+  } finally {
+    await client.end()
+  }
+}
