@@ -19,10 +19,13 @@ export class ControlPlaneError extends Error {
   override name = 'ControlPlaneError'
   /** HTTP status of the response; undefined if there was none. */
   readonly status: number | undefined
+  /** Seconds to wait before retrying, if the response says so. */
+  readonly retryAfterS: number | undefined
 
-  constructor(message: string, status?: number, cause?: unknown) {
+  constructor(message: string, status?: number, cause?: unknown, retryAfterS?: number) {
     super(message, { cause })
     this.status = status
+    this.retryAfterS = retryAfterS
   }
 }
 
@@ -56,7 +59,8 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
       throw new ControlPlaneError(`${base?.origin} cannot be reached: ${reasonOf(error)}.`, undefined, error)
     }
     if (response.ok) return response
-    throw new ControlPlaneError(await errorMessage(response), response.status)
+    const message = await errorMessage(response)
+    throw new ControlPlaneError(message, response.status, undefined, retryAfterOf(response))
   }
 
   async function post<T>(
@@ -92,6 +96,12 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
       return serverEvents(response.body as AsyncIterable<Uint8Array>)
     },
   }
+}
+
+/** Only the form with seconds; Adit does not send dates. */
+function retryAfterOf({ headers }: Response): number | undefined {
+  const value = headers.get('retry-after')
+  return value !== null && /^\d{1,9}$/.test(value) ? Number(value) : undefined
 }
 
 async function errorMessage(response: Response): Promise<string> {

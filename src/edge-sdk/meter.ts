@@ -1,10 +1,11 @@
 // The usage meter of an edge. It counts in memory, spools unreported usage to disk every second, and reports
-// it every few seconds. Totals are cumulative within an epoch, so a report that is repeated, late or lost
-// never counts twice.
+// it every few seconds, or as rarely as the control plane asks. Totals are cumulative within an epoch, so a
+// report that is repeated, late or lost never counts twice.
 import { randomUUID } from 'node:crypto'
 import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
 import { createNoticeOnce } from './notice-once.ts'
 import { remainderOf } from './rejected-items.ts'
+import { reportDelayMs, USUAL_WAIT_S } from './report-delay.ts'
 import { safeCallback } from './safe-callback.ts'
 import { openSpool, type SpoolFile } from './spool.ts'
 import type { Batch } from './usage-batches.ts'
@@ -27,7 +28,7 @@ export interface MeterOptions {
   folder: string
   /** Called with a line for the log when usage cannot be spooled or reported, or is rejected. */
   onNotice?: (line: string) => void
-  /** Interval between reports; 5,000 by default. */
+  /** Interval between reports while the control plane does not ask for a longer one; 5,000 by default. */
   reportEveryMs?: number
   /** Limit of unreported items (totals and minutes per workspace); 50,000 by default. */
   itemsMax?: number
@@ -46,6 +47,8 @@ export async function startMeter(
   const counters = createUsageCounters(run, clock, itemsMax)
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
+  /** Seconds that the control plane asked to wait. */
+  let waitS = USUAL_WAIT_S
 
   /**
    * Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is
@@ -72,12 +75,20 @@ export async function startMeter(
   async function report(): Promise<void> {
     const refused: Receipt['refused'] = []
     const failures: unknown[] = []
+    const waits: number[] = []
     let sent = 0
     const send = async (one: Report) => {
       sent += 1
-      const receipt = await controlPlane.report(one)
-      refused.push(...receipt.refused)
-      return receipt
+      try {
+        const receipt = await controlPlane.report(one)
+        refused.push(...receipt.refused)
+        waits.push(Number(receipt.nextReportInS) || USUAL_WAIT_S)
+        return receipt
+      } catch (error) {
+        if (error instanceof ControlPlaneError && error.retryAfterS !== undefined)
+          waits.push(error.retryAfterS)
+        throw error
+      }
     }
     const batches = await spoolUnsent()
     for (const { report, acknowledge } of batches)
@@ -88,7 +99,9 @@ export async function startMeter(
     } catch (error) {
       failures.push(error)
     }
-    notices.update({ sent, refused, failures, lost: counters.lost() })
+    // An unreachable control plane asks for nothing, and may still be as busy as it was.
+    if (sent === 0 || waits.length > 0) waitS = Math.max(USUAL_WAIT_S, ...waits)
+    notices.update({ sent, refused, failures, lost: counters.lost(), waits })
   }
 
   let reporting: Promise<void> | undefined
@@ -100,9 +113,14 @@ export async function startMeter(
     return reporting
   }
 
-  const timers = [setInterval(spoolUnsent, SPOOL_INTERVAL_MS), setInterval(reportOnce, reportEveryMs)]
-  for (const timer of timers) timer.unref()
-  void reportOnce()
+  const spoolTimer = setInterval(spoolUnsent, SPOOL_INTERVAL_MS).unref()
+  let reportTimer: NodeJS.Timeout | undefined
+  let isStopped = false
+  async function reportRepeatedly(): Promise<void> {
+    await reportOnce()
+    if (!isStopped) reportTimer = setTimeout(reportRepeatedly, reportDelayMs(reportEveryMs, waitS)).unref()
+  }
+  void reportRepeatedly()
 
   return {
     opened: counters.opened,
@@ -110,7 +128,9 @@ export async function startMeter(
     refused: counters.refused,
     transferred: counters.transferred,
     async stop() {
-      for (const timer of timers) clearInterval(timer)
+      isStopped = true
+      clearInterval(spoolTimer)
+      clearTimeout(reportTimer)
       await spoolUnsent()
       const lastReport = (async () => {
         await reporting
@@ -145,6 +165,8 @@ interface ReportResult {
   failures: unknown[]
   /** How many times usage was not counted, since the start. */
   lost: number
+  /** Seconds that the responses asked to wait. */
+  waits: number[]
 }
 
 function createNotices(onNotice: (line: string) => void, folder: string) {
@@ -152,10 +174,11 @@ function createNotices(onNotice: (line: string) => void, folder: string) {
   const outage = createNoticeOnce(onNotice, 'Reporting usage again.')
   const rejection = createNoticeOnce(onNotice, 'The control plane accepts all usage again.')
   const limit = createNoticeOnce(onNotice, 'Counting all usage again.')
+  const slowed = createNoticeOnce(onNotice, 'The control plane accepts reports at the usual interval again.')
   let lostBefore = 0
   return {
     disk,
-    update({ sent, refused, failures, lost }: ReportResult) {
+    update({ sent, refused, failures, lost, waits }: ReportResult) {
       const [failure] = failures
       if (failure === undefined) outage.end()
       else outage.begin(`Failed to report usage, kept in ${folder}: ${(failure as Error).message}`)
@@ -166,6 +189,11 @@ function createNotices(onNotice: (line: string) => void, folder: string) {
         limit.begin('Too much unreported usage: usage of further workspaces is not counted.')
       else limit.end()
       lostBefore = lost
+      if (waits.some((seconds) => seconds >= 2 * USUAL_WAIT_S))
+        slowed.begin(
+          'The control plane is busy: usage is reported less often, and shown up to 5 minutes late.',
+        )
+      else if (waits.length > 0) slowed.end()
     },
   }
 }

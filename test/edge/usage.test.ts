@@ -26,7 +26,8 @@ for (const engine of engines) {
         tunnels: [{ workspace: 'acme', minute: '2026-03-01T10:02:00.000Z', open: 3 }],
       })
       assert.equal(status, 200)
-      assert.deepEqual(json, { accepted: 2, refused: [] })
+      assert.partialDeepStrictEqual(json, { accepted: 2, refused: [] })
+      assert.ok(json.nextReportInS >= 5 && json.nextReportInS <= 300)
       const usage = (await server.call('GET', '/usage?days=1')).json
       const day = '2026-03-01T00:00:00.000Z'
       assert.deepEqual(
@@ -72,7 +73,7 @@ for (const engine of engines) {
         { workspace: 'acme', minute: '2026-01-24T23:59:00.000Z', open: 9 },
       ],
     })
-    assert.deepEqual(json, {
+    assert.partialDeepStrictEqual(json, {
       accepted: 4,
       refused: [
         { list: 'counters', index: 0, reason: 'unknown_workspace' },
@@ -132,7 +133,7 @@ for (const engine of engines) {
       counters: Array(2500).fill(valid),
       tunnels: Array(2500).fill(tunnels),
     })
-    assert.deepEqual(most.json, { accepted: 5000, refused: [] })
+    assert.partialDeepStrictEqual(most.json, { accepted: 5000, refused: [] })
     assert.equal((await server.call('GET', '/usage')).json.totalBytes, 7)
   })
 

@@ -13,6 +13,7 @@ import {
   type ValidKey,
 } from '../../directory/directory.ts'
 import type { Services } from '../../domain/context.ts'
+import { createReportPacing, paceReport } from '../../domain/report-pacing.ts'
 import { ingestReport } from '../../domain/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
@@ -45,6 +46,14 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
   })
+  const pacing = createReportPacing({
+    onSlowed: (nextReportInS) =>
+      server.log.warn(
+        { nextReportInS },
+        'merging usage takes over half of the time; edges report less often',
+      ),
+    onRecovered: () => server.log.info('edges report usage at the default interval again'),
+  })
   const document = describeEdgeApi(baseUrl)
   const describeVerdict = (
     verdict: ValidKey | InvalidCredential,
@@ -74,7 +83,9 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
         }),
       ),
     'usage.report': ({ actor }, report) =>
-      ingestReport(services, directory.findWorkspaceIds, actor.id, report),
+      paceReport(pacing, actor.id, report, () =>
+        ingestReport(services, directory.findWorkspaceIds, actor.id, report),
+      ),
     'description.read': () => document,
   }
 

@@ -1,0 +1,151 @@
+// Back-pressure on usage reports: how many seconds an edge should wait before its next report, so that
+// merging takes at most a share of a node's time. Each node decides for itself, from what it measures.
+import { REPORT_INTERVAL_MAX_S, REPORT_INTERVAL_S } from '../contract/reports.ts'
+import { createLruCache } from '../directory/lru-cache.ts'
+import { Fault, faultOf } from './fault.ts'
+
+/** Share of the time that may be spent merging. */
+export const MERGE_SHARE = 0.5
+/** Averages cover this many seconds, or three intervals if that is longer, so that every edge is included. */
+const WINDOW_MIN_S = 30
+const WINDOW_INTERVALS = 3
+/** Edges whose period is known. For an unknown one the default is assumed. */
+const EDGES_MAX = 100_000
+
+/** Sums that decay exponentially; only their ratios have a meaning. */
+export interface PacingState {
+  /** Time of the last update, in seconds. */
+  at: number
+  elapsedS: number
+  /** Time during which at least one report was being merged or waited for that. */
+  busyS: number
+  mergedItems: number
+  /** Items that arrived, each times the period of its edge: the seconds since the edge's last report. */
+  arrivedItemSeconds: number
+}
+
+/** As if the node had been idle for the shortest window, so that the first report alone decides little. */
+export const initialPacing = (at: number): PacingState => ({
+  at,
+  elapsedS: WINDOW_MIN_S,
+  busyS: 0,
+  mergedItems: 0,
+  arrivedItemSeconds: 0,
+})
+
+/** The state at a later time; `isBusy` says whether reports were being merged since the last update. */
+export function advance(state: PacingState, at: number, isBusy: boolean): PacingState {
+  const windowS = Math.max(WINDOW_MIN_S, WINDOW_INTERVALS * intervalOf(state))
+  const kept = Math.exp(-Math.max(0, at - state.at) / windowS)
+  const passedS = windowS * (1 - kept)
+  return {
+    at: Math.max(at, state.at),
+    elapsedS: state.elapsedS * kept + passedS,
+    busyS: state.busyS * kept + (isBusy ? passedS : 0),
+    mergedItems: state.mergedItems * kept,
+    arrivedItemSeconds: state.arrivedItemSeconds * kept,
+  }
+}
+
+/**
+ * An edge with a period of T seconds contributes T times its items once in T seconds, so the mean of that is
+ * the number of items that all edges send in one round, whatever they were asked for before. The interval
+ * depends on that number and on the time per item, not on its own last value; so it does not oscillate,
+ * although edges obey it late.
+ */
+export function intervalOf({ elapsedS, busyS, mergedItems, arrivedItemSeconds }: PacingState): number {
+  if (mergedItems === 0) return REPORT_INTERVAL_S
+  const itemsPerRound = arrivedItemSeconds / elapsedS
+  const seconds = (itemsPerRound * busyS) / mergedItems / MERGE_SHARE
+  return Math.min(Math.max(Math.ceil(seconds), REPORT_INTERVAL_S), REPORT_INTERVAL_MAX_S)
+}
+
+export interface ReportPacing {
+  /**
+   * To be called when a report arrives. Returns the function to be called when it was merged, or rejected
+   * because too much is waiting, which returns the seconds until the edge's next report.
+   */
+  start(edgeId: string, items: number): (outcome: 'merged' | 'rejected') => number
+}
+
+export interface PacingOptions {
+  /** Called when edges are asked to wait for at least twice the default, and when they no longer are. */
+  onSlowed?: (intervalS: number) => void
+  onRecovered?: () => void
+  /** A monotonic clock in milliseconds. */
+  now?: () => number
+}
+
+export function createReportPacing({
+  onSlowed,
+  onRecovered,
+  now = () => performance.now(),
+}: PacingOptions = {}): ReportPacing {
+  /** Of each edge, the seconds from its last report to the next one that it was asked for. */
+  const periods = createLruCache<number>(EDGES_MAX)
+  let state = initialPacing(now() / 1000)
+  let inProgress = 0
+  let isSlowed = false
+
+  function update(change: (state: PacingState) => Partial<PacingState>): void {
+    const current = advance(state, now() / 1000, inProgress > 0)
+    state = { ...current, ...change(current) }
+  }
+
+  function nextInterval(): number {
+    const interval = intervalOf(state)
+    if (!isSlowed && interval >= 2 * REPORT_INTERVAL_S) {
+      isSlowed = true
+      onSlowed?.(interval)
+    } else if (isSlowed && interval === REPORT_INTERVAL_S) {
+      isSlowed = false
+      onRecovered?.()
+    }
+    return interval
+  }
+
+  return {
+    start(edgeId, items) {
+      const periodS = periods.get(edgeId) ?? REPORT_INTERVAL_S
+      update(({ arrivedItemSeconds }) => ({ arrivedItemSeconds: arrivedItemSeconds + items * periodS }))
+      inProgress += 1
+      const startedAt = state.at
+      return (outcome) => {
+        // If nothing else is being merged, the node is not overloaded: a rejection then has another cause.
+        const isOverload = outcome === 'rejected' && inProgress > 1
+        update(({ mergedItems }) => ({ mergedItems: mergedItems + (isOverload ? 0 : items) }))
+        inProgress -= 1
+        const interval = nextInterval()
+        periods.set(edgeId, interval + state.at - startedAt)
+        return interval
+      }
+    },
+  }
+}
+
+interface ReportLists {
+  counters?: unknown[]
+  tunnels?: unknown[]
+}
+
+/** Adds `nextReportInS` to the receipt of a report, or Retry-After to the fault if the failure is temporary. */
+export async function paceReport<R extends object>(
+  pacing: ReportPacing,
+  edgeId: string,
+  { counters = [], tunnels = [] }: ReportLists,
+  ingest: () => Promise<R>,
+): Promise<R & { nextReportInS: number }> {
+  const finish = pacing.start(edgeId, counters.length + tunnels.length)
+  try {
+    const receipt = await ingest()
+    return { ...receipt, nextReportInS: finish('merged') }
+  } catch (error) {
+    const fault = faultOf(error)
+    // Only an overloaded node rejects by itself; a merge that fails has taken its time like any other.
+    const isOverload = error instanceof Fault && error.code === 'unavailable'
+    const interval = finish(isOverload ? 'rejected' : 'merged')
+    if (fault.code !== 'unavailable') throw fault
+    const { message, cause, isLogged, retryAfterS = 0 } = fault
+    throw new Fault(fault.code, { message, cause, isLogged, retryAfterS: Math.max(retryAfterS, interval) })
+  }
+}
