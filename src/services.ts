@@ -10,6 +10,8 @@ import { errorMessage, StartupError } from './startup-error.ts'
 import { migrate, SchemaTooNew } from './store/migrate.ts'
 import { StorageFault } from './store/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/store.ts'
+import { mergeReports } from './store/usage.ts'
+import { createUsageMerger } from './store/usage-merger.ts'
 
 const WARN_INTERVAL_MS = 5_000
 
@@ -31,12 +33,23 @@ export async function openServices(config: Config, log: Logger, timeoutMs: numbe
     await store?.close()
     throw new StartupError('database', explain(config.database, error), error)
   }
+  return servicesOn(store, config)
+}
+
+function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbps }: Config): Services {
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
-  const ids = createIds(clock, random)
-  const { tunnelDomain, keysPerWorkspace, usageLinkGbps } = config
   const edgeDayMax = dailyMaxOf(usageLinkGbps)
-  return { store, clock, random, ids, tunnelDomain, keysPerWorkspace, edgeDayMax, afterChange: () => {} }
+  return {
+    store,
+    clock,
+    random,
+    ids: createIds(clock, random),
+    tunnelDomain,
+    keysPerWorkspace,
+    mergeUsage: createUsageMerger((reports) => mergeReports(store, reports, edgeDayMax)),
+    afterChange: () => {},
+  }
 }
 
 function warnWhileWaiting(log: Logger, timeoutMs: number) {

@@ -1,7 +1,11 @@
 // Units of time. All times are UTC milliseconds since 1970.
 
 export const MINUTE_MS = 60_000
-export const DAY_MS = 24 * 60 * MINUTE_MS
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
 
 /** Start of the UTC day. */
 export const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
+
+/** Start of the UTC hour. */
+export const startOfHour = (ms: number): number => ms - (ms % HOUR_MS)

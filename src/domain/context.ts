@@ -1,7 +1,7 @@
 // The input of domain functions: the services they use and, if they act for a caller, who that is.
 import type { PropagationServices } from '../directory/propagation.ts'
 import type { Role } from '../store/members.ts'
-import type { Totals } from '../store/usage-limits.ts'
+import type { MergeUsage } from '../store/usage-merger.ts'
 import type { Ids } from './ids.ts'
 
 /** Time, randomness and the cost of passwords are injected, so that tests can control them. */
@@ -10,8 +10,7 @@ export interface Services extends PropagationServices {
   /** Replaces better-auth's scrypt. */
   passwordHasher?: PasswordHasher
   tunnelDomain: string
-  /** Maximum that one edge may add to one workspace's day. */
-  edgeDayMax: Totals
+  mergeUsage: MergeUsage
   /** Maximum number of active keys. */
   keysPerWorkspace: number
 }

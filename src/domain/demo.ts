@@ -1,6 +1,4 @@
 // Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts.
-
-import { mergeReport } from '../store/usage.ts'
 import { DAY_MS, MINUTE_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { lastDays } from './date-range.ts'
@@ -22,7 +20,7 @@ export async function fillWithUsage(
   for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
     const part = window.slice(start, start + DAYS_PER_REPORT)
     const figures = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
-    await mergeReport(services.store, {
+    await services.mergeUsage({
       edgeId: DEMO_EDGE,
       epoch: DEMO_EPOCH,
       counters: figures.map(({ open: _open, busiest: _busiest, ...counter }) => ({

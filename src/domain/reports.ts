@@ -1,9 +1,7 @@
 // Ingestion of usage reports: validates times, resolves workspaces, and merges the accepted items.
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
-import { mergeReport } from '../store/usage.ts'
-import type { Totals } from '../store/usage-limits.ts'
-import type { Counter, Day, TunnelMinute } from '../store/usage-report.ts'
+import { type Counter, dayKey, type Totals, type TunnelMinute } from '../store/usage-report.ts'
 import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
 import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
@@ -69,7 +67,7 @@ export async function ingestReport(
     counters: accept('counters', parsedCounters),
     tunnels: accept('tunnels', parsedTunnels),
   }
-  const rejected = await mergeReport(services.store, report, services.edgeDayMax)
+  const rejected = await services.mergeUsage(report)
   const reasons = new Map(rejected.map((one) => [dayKey(one), one.reason]))
   for (const item of report.counters) {
     const reason = reasons.get(dayKey(item))
@@ -78,8 +76,6 @@ export async function ingestReport(
   refused.sort((a, b) => (a.list < b.list ? -1 : a.list > b.list ? 1 : a.index - b.index))
   return { accepted: counters.length + tunnels.length - refused.length, refused }
 }
-
-const dayKey = ({ workspaceId, day }: Day) => `${day} ${workspaceId}`
 
 interface Timed {
   workspace: string

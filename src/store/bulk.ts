@@ -1,32 +1,131 @@
-// Statements over many input rows, available as the table `input`. Built by hand: compiling thousands of
-// values with the query builder takes longer than writing them.
+// Statements over many rows. Built by hand: compiling thousands of values with the query builder takes longer
+// than writing them.
 import { CompiledQuery, PostgresAdapter } from 'kysely'
-import type { Db } from './store.ts'
+import type { Db, Tx } from './store.ts'
+import type { Tables } from './tables.ts'
 
 type Value = string | number | bigint | null
-type Row = readonly Value[]
+export type Row = readonly Value[]
 
 /** Column names and types, in the order of the values. */
-type Columns = Readonly<Record<string, 'text' | 'bigint'>>
+export type Columns = Readonly<Record<string, 'text' | 'bigint'>>
 
 /** Small enough to stay in the page cache between statements, and to cache the prepared statements. */
 const BATCH_ROWS = 100
+/** In no number and no encoded hour, so values are joined with it. */
+const SEPARATOR = ','
 
 /** PostgreSQL takes all rows in one batch; SQLite limits the parameters of a statement. */
-export function* batches<T>(db: Db, items: readonly T[]): Generator<readonly T[]> {
+function* batches<T>(db: Db, items: readonly T[]): Generator<readonly T[]> {
   const size = isPostgres(db) ? items.length : BATCH_ROWS
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
+/** Runs the statement once for each batch, with the rows as the table `input`. */
 export async function executeBulk<R>(
   db: Db,
   columns: Columns,
   rows: readonly Row[],
   statement: string,
 ): Promise<R[]> {
-  const { source, parameters } = isPostgres(db) ? asArrays(columns, rows) : asValues(columns, rows)
-  const text = `with input (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
-  return (await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as R[]
+  const results: R[][] = []
+  for (const batch of batches(db, rows)) {
+    const { source, parameters } = isPostgres(db) ? asArrays(columns, batch) : asValues(columns, batch)
+    const text = `with input (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
+    results.push((await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as R[])
+  }
+  return results.flat()
+}
+
+/** Inserts in the order of the rows, which must be the same in all transactions: conflicting rows are locked. */
+export const insertBulk = (
+  db: Tx,
+  table: keyof Tables,
+  columns: Columns,
+  rows: readonly Row[],
+  onConflict: string,
+) =>
+  executeBulk(
+    db,
+    columns,
+    rows,
+    `insert into ${table} (${Object.keys(columns).join(', ')}) select * from input where true ${onConflict}`,
+  )
+
+export const deleteBulk = (db: Tx, table: keyof Tables, columns: Columns, rows: readonly Row[]) =>
+  executeBulk(
+    db,
+    columns,
+    rows,
+    `delete from ${table} where (${Object.keys(columns).join(', ')}) in (select * from input)`,
+  )
+
+/**
+ * Reads columns of the rows with these keys, and locks them in the order of the keys. Returns the values as
+ * text, aligned with the keys; undefined if there is no such row. Reads only those rows, by the primary key.
+ */
+export async function lockBulk(
+  db: Tx,
+  table: keyof Tables,
+  key: Columns,
+  keys: readonly Row[],
+  values: readonly string[],
+): Promise<(string[] | undefined)[]> {
+  if (keys.length === 0) return []
+  const isRow = Object.keys(key)
+    .map((column) => `stored.${column} = input.${column}`)
+    .join(' and ')
+  return isPostgres(db)
+    ? lockOnPostgres(db, table, { key, keys, values, isRow })
+    : readOnSqlite(db, table, { key, keys, values, isRow })
+}
+
+interface LockInput {
+  key: Columns
+  keys: readonly Row[]
+  values: readonly string[]
+  /** Condition that joins a stored row and its key. */
+  isRow: string
+}
+
+/**
+ * The lateral subquery looks up one key after the other; a join may scan the table. All values of a column
+ * are returned as one text: that is much cheaper than a row for each key.
+ */
+async function lockOnPostgres(db: Tx, table: string, { key, keys, values, isRow }: LockInput) {
+  const { unnest, parameters } = asArrays(key, keys)
+  const lists = ['position', ...values].map(
+    (column) => `string_agg(coalesce(cast(${column} as text), ''), '${SEPARATOR}') as ${column}`,
+  )
+  const text = `select ${lists.join(', ')} from (
+    select input.position, stored.*
+    from ${unnest} with ordinality as input (${Object.keys(key).join(', ')}, position)
+    cross join lateral (
+      select ${values.join(', ')} from ${table} as stored where ${isRow} for update
+    ) as stored
+  ) as found`
+  const [row] = (await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as Record<string, string>[]
+  const found: (string[] | undefined)[] = Array(keys.length).fill(undefined)
+  if (!row?.position) return found
+  const columns = values.map((column) => (row[column] as string).split(SEPARATOR))
+  for (const [index, position] of row.position.split(SEPARATOR).entries())
+    found[Number(position) - 1] = columns.map((column) => column[index] as string)
+  return found
+}
+
+/** A transaction on SQLite is the only writer, so nothing needs a lock. */
+async function readOnSqlite(db: Tx, table: string, { key, keys, values, isRow }: LockInput) {
+  const found: (string[] | undefined)[] = Array(keys.length).fill(undefined)
+  const columns = values.map((column) => `coalesce(cast(stored.${column} as text), '') as ${column}`)
+  const rows = await executeBulk<Record<string, string>>(
+    db,
+    { ...key, position: 'bigint' },
+    keys.map((row, index) => [...row, index]),
+    `select input.position as position, ${columns.join(', ')}
+     from input cross join ${table} as stored on ${isRow}`,
+  )
+  for (const row of rows) found[Number(row.position)] = values.map((column) => row[column] as string)
+  return found
 }
 
 const isPostgres = (db: Db) => db.getExecutor().adapter instanceof PostgresAdapter
@@ -35,8 +134,10 @@ const isPostgres = (db: Db) => db.getExecutor().adapter instanceof PostgresAdapt
 function asArrays(columns: Columns, rows: readonly Row[]) {
   const types = Object.values(columns)
   const arrays = types.map((type, index) => `cast($${index + 1} as ${type}[])`)
+  const unnest = `unnest(${arrays.join(', ')})`
   return {
-    source: `select * from unnest(${arrays.join(', ')})`,
+    unnest,
+    source: `select * from ${unnest}`,
     parameters: types.map((_, index) => rows.map((row) => row[index])),
   }
 }

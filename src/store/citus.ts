@@ -27,6 +27,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   nodes: 'local',
   usage_counters: 'distributed',
   usage_minutes: 'distributed',
+  usage_hours: 'distributed',
   usage_days: 'distributed',
 }
 

@@ -39,6 +39,8 @@ const DRIVER_LOST = new RegExp(
 
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6
+/** The type of a value is not that of the column: a sum of more than 63 bits is a floating-point number. */
+const SQLITE_CONSTRAINT_DATATYPE = 3091
 
 interface DatabaseError extends Error {
   code?: string
@@ -62,8 +64,14 @@ export class DatabaseUnreachable extends Error {
   }
 }
 
+/** The database cannot keep up, so the work was not queued. */
+export class Overloaded extends Error {
+  override name = 'Overloaded'
+}
+
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof DatabaseUnreachable || storageFaultOf(error)) return true
+  if (error instanceof DatabaseUnreachable || error instanceof Overloaded || storageFaultOf(error))
+    return true
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError
   if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
@@ -96,4 +104,10 @@ export function isRace(error: unknown): boolean {
 export function isBusy(error: unknown): boolean {
   const { errcode } = error as DatabaseError
   return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY
+}
+
+/** A value or a sum exceeds 63 bits; the driver of SQLite rejects such a parameter itself. */
+export function isOutOfRange(error: unknown): boolean {
+  const { code, errcode } = error as DatabaseError
+  return code === '22003' || code === 'ERR_INVALID_ARG_VALUE' || errcode === SQLITE_CONSTRAINT_DATATYPE
 }

@@ -1,7 +1,7 @@
 // SQL of API keys.
 import type { Selectable } from 'kysely'
 import type { KeyState } from '../credentials/key-state.ts'
-import { batches, executeBulk } from './bulk.ts'
+import { executeBulk } from './bulk.ts'
 import { inState, stateColumns, stateOf } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -102,5 +102,5 @@ export async function lockKey(db: Tx, workspaceId: string, id: string): Promise<
 export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {
   const update = `update api_keys set last_used_at = input.at from input
     where api_keys.id = input.id and (api_keys.last_used_at is null or api_keys.last_used_at < input.at)`
-  for (const part of batches(db, uses)) await executeBulk(db, { id: 'text', at: 'bigint' }, part, update)
+  await executeBulk(db, { id: 'text', at: 'bigint' }, uses, update)
 }

@@ -9,6 +9,7 @@ import { nodes } from './migrations/0004-nodes.ts'
 import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import { activeRows } from './migrations/0006-active-rows.ts'
 import { auditDetails } from './migrations/0007-audit-details.ts'
+import { usageHours } from './migrations/0008-usage-hours.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -23,6 +24,7 @@ const migrations: readonly Migration[] = [
   usageByArrival,
   activeRows,
   auditDetails,
+  usageHours,
 ]
 
 /**

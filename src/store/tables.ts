@@ -180,11 +180,21 @@ export interface Tables {
     events: Counter
     last_seen: number | null
   }
+  /** Written by earlier versions; its rows are converted to `usage_hours`. */
   usage_minutes: {
     workspace_id: string
     minute: number
     edge_id: string
     open: number
+  }
+  usage_hours: {
+    workspace_id: string
+    /** Start of the UTC hour. */
+    hour: number
+    /** Empty for the total of all edges. */
+    edge_id: string
+    /** The peaks of the minutes, encoded by `usage-hours.ts`. */
+    open: string
   }
   usage_days: {
     workspace_id: string

@@ -1,15 +1,25 @@
-// A usage report, and its normalization before it is merged: one item per row, sorted.
-import { startOfDay } from '../time.ts'
+// A usage report, and its preparation for merging: one item for each row.
+import { startOfHour } from '../time.ts'
 
-/** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
-export interface Counter {
+export interface Day {
   workspaceId: string
   /** Start of the UTC day. */
   day: number
+}
+
+export interface Totals {
   requests: bigint
   bytesIn: bigint
   bytesOut: bigint
   events: bigint
+}
+
+export const noUsage: Totals = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n }
+
+export const figures = ['requests', 'bytesIn', 'bytesOut', 'events'] as const
+
+/** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
+export interface Counter extends Day, Totals {
   /** Time of the last traffic, within that day. */
   lastSeen: number | null
 }
@@ -29,66 +39,85 @@ export interface ParsedReport {
   tunnels: readonly TunnelMinute[]
 }
 
-export interface Day {
-  workspaceId: string
-  day: number
+/** A row of `usage_counters`. */
+export interface CounterRow extends Counter {
+  edgeId: string
+  epoch: string
+  /** Identifies the row, and sorts the rows. */
+  key: string
 }
+
+/** A row of `usage_hours`. */
+export interface HourKey {
+  workspaceId: string
+  /** Start of the UTC hour. */
+  hour: number
+  edgeId: string
+}
+
+export interface TunnelHour extends HourKey {
+  /** By minute of the hour; 0 where nothing was reported. */
+  open: number[]
+}
+
+/** Ids, epochs and numbers contain no space. */
+export const dayKey = ({ workspaceId, day }: Day) => `${workspaceId} ${day}`
+export const edgeDayKey = (row: Day & { edgeId: string }) => `${row.workspaceId} ${row.day} ${row.edgeId}`
+export const hourKey = ({ workspaceId, hour, edgeId }: HourKey) => `${hour} ${workspaceId} ${edgeId}`
 
 /**
- * Merges duplicates and sorts: a statement must not touch a row twice, and locking rows in one order prevents
- * deadlocks. Counters that are all zero change no total and are dropped.
+ * The counters of a report as rows. Duplicates are merged, so that a row is accepted or rejected as a whole.
+ * Counters that are all zero change no total and are dropped.
  */
-export function normalizeReport({ counters, tunnels }: ParsedReport) {
-  const merged = {
-    counters: mergeDuplicates(counters, counterKey, greatestCounter).filter(isNotZero),
-    tunnels: mergeDuplicates(tunnels, minuteKey, greatestMinute),
+export function counterRowsOf({ edgeId, epoch, counters }: ParsedReport): CounterRow[] {
+  const rows = new Map<string, CounterRow>()
+  for (const counter of counters) {
+    if (isZero(counter)) continue
+    const row = counterRowOf(edgeId, epoch, counter)
+    const duplicate = rows.get(row.key)
+    rows.set(row.key, duplicate ? { ...row, ...maxOf(duplicate, row) } : row)
   }
-  return { ...merged, days: touchedDays(merged.counters, merged.tunnels) }
+  return [...rows.values()]
 }
 
-function touchedDays(counters: readonly Counter[], tunnels: readonly TunnelMinute[]): Day[] {
-  const days = new Map<string, Day>()
-  for (const { workspaceId, day } of counters) days.set(`${day} ${workspaceId}`, { workspaceId, day })
-  for (const { workspaceId, minute } of tunnels) {
-    const day = startOfDay(minute)
-    days.set(`${day} ${workspaceId}`, { workspaceId, day })
-  }
-  return [...days.values()].sort((a, b) => compare(a.workspaceId, b.workspaceId) || a.day - b.day)
+export function counterRowOf(edgeId: string, epoch: string, counter: Counter): CounterRow {
+  const { workspaceId, day, requests, bytesIn, bytesOut, events, lastSeen } = counter
+  const key = `${workspaceId} ${day} ${edgeId} ${epoch}`
+  return { workspaceId, day, edgeId, epoch, key, requests, bytesIn, bytesOut, events, lastSeen }
 }
 
-const isNotZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: Counter) =>
-  requests > 0n || bytesIn > 0n || bytesOut > 0n || events > 0n || lastSeen !== null
+/** The open tunnels of some reports by hour. Hours without any are dropped. */
+export function hoursOf(reports: readonly ParsedReport[]): TunnelHour[] {
+  const hours = new Map<string, TunnelHour>()
+  for (const { edgeId, tunnels } of reports)
+    for (const { workspaceId, minute, open } of tunnels) {
+      if (open === 0) continue
+      const hour = startOfHour(minute)
+      const key = hourKey({ workspaceId, hour, edgeId })
+      const reported = hours.get(key) ?? { workspaceId, hour, edgeId, open: Array<number>(60).fill(0) }
+      hours.set(key, reported)
+      const slot = new Date(minute).getUTCMinutes()
+      reported.open[slot] = greatest(reported.open[slot] as number, open)
+    }
+  return [...hours.values()]
+}
 
-const counterKey = (counter: Counter) => `${counter.workspaceId} ${counter.day}`
-const minuteKey = (tunnels: TunnelMinute) => `${tunnels.workspaceId} ${tunnels.minute}`
+const isZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: Counter) =>
+  requests === 0n && bytesIn === 0n && bytesOut === 0n && events === 0n && lastSeen === null
 
-const greatestCounter = (a: Counter, b: Counter): Counter => ({
-  workspaceId: a.workspaceId,
-  day: a.day,
+type Figures = Omit<Counter, keyof Day>
+
+export const maxOf = (a: Figures, b: Figures): Figures => ({
   requests: greatest(a.requests, b.requests),
   bytesIn: greatest(a.bytesIn, b.bytesIn),
   bytesOut: greatest(a.bytesOut, b.bytesOut),
   events: greatest(a.events, b.events),
-  lastSeen:
-    a.lastSeen === null || b.lastSeen === null
-      ? (a.lastSeen ?? b.lastSeen)
-      : greatest(a.lastSeen, b.lastSeen),
+  lastSeen: latest(a.lastSeen, b.lastSeen),
 })
+
+export const latest = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? (a ?? b) : greatest(a, b)
 
 function greatest<T extends number | bigint>(a: T, b: T): T {
   return a < b ? b : a
 }
-
-const greatestMinute = (a: TunnelMinute, b: TunnelMinute): TunnelMinute => (a.open >= b.open ? a : b)
-
-function mergeDuplicates<T>(items: readonly T[], keyOf: (item: T) => string, merge: (a: T, b: T) => T): T[] {
-  const merged = new Map<string, T>()
-  for (const item of items) {
-    const key = keyOf(item)
-    const duplicate = merged.get(key)
-    merged.set(key, duplicate === undefined ? item : merge(duplicate, item))
-  }
-  return [...merged].sort(([a], [b]) => compare(a, b)).map(([, item]) => item)
-}
-
-const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)

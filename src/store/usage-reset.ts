@@ -1,8 +1,19 @@
 // The usage counters of a day by edge and epoch, and their removal by the operator.
-import { type RawBuilder, sql } from 'kysely'
-import { DAY_MS } from '../time.ts'
+import { sql } from 'kysely'
+import { DAY_MS, HOUR_MS } from '../time.ts'
 import { asText, type Db, type Tx } from './store.ts'
-import type { Day } from './usage-report.ts'
+import { decodeHour, subtractHours } from './usage-hours.ts'
+import { difference, sum } from './usage-merge.ts'
+import { counterRowOf, type Day, type HourKey, hourKey, noUsage, type TunnelHour } from './usage-report.ts'
+import {
+  deleteCounters,
+  deleteHours,
+  lockCounters,
+  lockDays,
+  lockHours,
+  totalsOf,
+  writeHours,
+} from './usage-rows.ts'
 
 /** Largest first. */
 export const listCounters = (db: Db, { workspaceId, day }: Day, limit: number) =>
@@ -33,43 +44,121 @@ export interface RemovedRows {
   minutes: number
 }
 
-/** Deletes the usage of a day, of all edges or one; undefined if there is none. */
-export async function resetDay(
-  db: Tx,
-  { workspaceId, day }: Day,
-  edgeId: string | undefined,
-): Promise<RemovedRows | undefined> {
-  const ofDay = sql`workspace_id = ${workspaceId} and day = ${day}`
-  const inDay = sql`workspace_id = ${workspaceId} and minute >= ${day} and minute < ${day + DAY_MS}`
-  const ofEdge = edgeId === undefined ? sql`` : sql`and edge_id = ${edgeId}`
-  // First, because reports lock the day's row before any other.
-  const locked =
-    edgeId === undefined
-      ? await count(db, sql`delete from usage_days where ${ofDay}`)
-      : await count(db, sql`update usage_days set day = day where ${ofDay}`)
-  if (locked === 0) return undefined
-  const counters = await count(db, sql`delete from usage_counters where ${ofDay} ${ofEdge}`)
-  const minutes = await count(db, sql`delete from usage_minutes where ${inDay} ${ofEdge}`)
-  if (edgeId === undefined) return { counters, minutes }
-  // Only if rows were removed: the counters of an old day may have been deleted to save space, and its sums
-  // must stay.
-  if (counters > 0) {
-    const sums = ['requests', 'bytes_in', 'bytes_out', 'events'].map(
-      (column) =>
-        sql`${sql.ref(column)} =
-          coalesce((select sum(${sql.ref(column)}) from usage_counters where ${ofDay}), 0)`,
-    )
-    const lastSeen = sql`last_seen = (select max(last_seen) from usage_counters where ${ofDay})`
-    await count(db, sql`update usage_days set ${sql.join([...sums, lastSeen])} where ${ofDay}`)
+/**
+ * Deletes the usage of a day, of all edges or one; undefined if there is none. Locks in the order of reports:
+ * the rows of edges, the totals of hours, the day. What a report adds meanwhile is kept.
+ */
+export async function resetDay(db: Tx, day: Day, edgeId?: string): Promise<RemovedRows | undefined> {
+  const counters = [...(await lockCounters(db, await listRows(db, day, edgeId))).values()]
+  const { hours, totals } = await lockHoursOf(db, day, edgeId)
+  const [sums] = (await lockDays(db, [day])).values()
+  if (!sums) return undefined
+  await deleteCounters(db, counters)
+  await deleteHours(db, hours)
+  const left = subtractHours(totals, hours)
+  await writeHours(db, left.filter(isOpen))
+  await deleteHours(
+    db,
+    left.filter((hour) => !isOpen(hour)),
+  )
+  const minutes = countMinutes(hours) + (await deleteMinutes(db, day, edgeId))
+  const rest = await readRest(db, day)
+  const ofDay = sql`workspace_id = ${day.workspaceId} and day = ${day.day}`
+  if (edgeId === undefined && rest.isEmpty) {
+    await sql`delete from usage_days where ${ofDay}`.execute(db)
+    return { counters: counters.length, minutes }
   }
-  if (minutes > 0) {
-    const open = sql`select sum(open) as open from usage_minutes where ${inDay} group by minute`
-    const peak = sql`coalesce((select max(open) from (${open}) as minutes), 0)`
-    await count(db, sql`update usage_days set peak_tunnels = ${peak} where ${ofDay}`)
+  // The counters of an old day may have been deleted to save space, and its totals must stay.
+  if (counters.length > 0) {
+    const now = edgeId === undefined ? rest.sums : difference(sums, counters.reduce(sum, noUsage))
+    await sql`update usage_days set requests = ${now.requests}, bytes_in = ${now.bytesIn},
+      bytes_out = ${now.bytesOut}, events = ${now.events}, last_seen = ${rest.lastSeen}
+      where ${ofDay}`.execute(db)
   }
-  return counters + minutes > 0 ? { counters, minutes } : undefined
+  if (minutes > 0)
+    await sql`update usage_days set peak_tunnels = ${await readPeak(db, day)} where ${ofDay}`.execute(db)
+  return counters.length + minutes > 0 ? { counters: counters.length, minutes } : undefined
 }
 
-/** Runs a statement and returns the number of affected rows. */
-const count = async (db: Tx, statement: RawBuilder<unknown>): Promise<number> =>
-  Number((await statement.execute(db)).numAffectedRows ?? 0)
+const isOpen = ({ open }: TunnelHour) => open.some((peak) => peak > 0)
+
+async function listRows(db: Tx, { workspaceId, day }: Day, edgeId: string | undefined) {
+  const ofDay = db
+    .selectFrom('usage_counters')
+    .select(['edge_id', 'epoch'])
+    .where('workspace_id', '=', workspaceId)
+    .where('day', '=', day)
+  const rows = await (edgeId === undefined ? ofDay : ofDay.where('edge_id', '=', edgeId)).execute()
+  return rows
+    .map((row) => counterRowOf(row.edge_id, row.epoch, { workspaceId, day, ...noUsage, lastSeen: null }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+/** The rows of the edges, and the totals of the day's hours. */
+async function lockHoursOf(db: Tx, day: Day, edgeId: string | undefined) {
+  const keys = (await readHours(db, day)).sort((a, b) => (hourKey(a) < hourKey(b) ? -1 : 1))
+  const lock = async (rows: readonly TunnelHour[]): Promise<TunnelHour[]> => {
+    const stored = await lockHours(db, rows)
+    return rows.flatMap((row) => {
+      const open = stored.get(hourKey(row))
+      return open ? [{ ...row, open }] : []
+    })
+  }
+  const isRemoved = (row: HourKey) => row.edgeId !== '' && (edgeId === undefined || row.edgeId === edgeId)
+  const hours = await lock(keys.filter(isRemoved))
+  return { hours, totals: await lock(keys.filter((row) => row.edgeId === '')) }
+}
+
+async function readHours(db: Tx, { workspaceId, day }: Day): Promise<TunnelHour[]> {
+  const hours = Array.from({ length: DAY_MS / HOUR_MS }, (_, index) => day + index * HOUR_MS)
+  const rows = await db
+    .selectFrom('usage_hours')
+    .select(['hour', 'edge_id', 'open'])
+    .where('workspace_id', '=', workspaceId)
+    .where('hour', 'in', hours)
+    .execute()
+  return rows.map((row) => ({ workspaceId, hour: row.hour, edgeId: row.edge_id, open: decodeHour(row.open) }))
+}
+
+/** Rows that a version before the hours wrote, and that are not converted yet. */
+const minutesOf = ({ workspaceId, day }: Day) =>
+  sql`usage_minutes where workspace_id = ${workspaceId} and minute >= ${day} and minute < ${day + DAY_MS}`
+
+async function deleteMinutes(db: Tx, day: Day, edgeId: string | undefined): Promise<number> {
+  const ofEdge = edgeId === undefined ? sql`` : sql`and edge_id = ${edgeId}`
+  const { numAffectedRows } = await sql`delete from ${minutesOf(day)} ${ofEdge}`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
+async function readPeak(db: Tx, day: Day): Promise<number> {
+  const totals = (await readHours(db, day)).filter(({ edgeId }) => edgeId === '')
+  const { rows } = await sql<{ open: number }>`
+    select sum(open) as open from ${minutesOf(day)} group by minute`.execute(db)
+  return Math.max(0, ...totals.flatMap(({ open }) => open), ...rows.map(({ open }) => Number(open)))
+}
+
+/** Counters that are left, such as those of a report that was committed meanwhile. */
+async function readRest(db: Tx, { workspaceId, day }: Day) {
+  const rest = await db
+    .selectFrom('usage_counters')
+    .select((row) => [
+      sql<string>`cast(coalesce(sum(requests), 0) as text)`.as('requests'),
+      sql<string>`cast(coalesce(sum(bytes_in), 0) as text)`.as('bytesIn'),
+      sql<string>`cast(coalesce(sum(bytes_out), 0) as text)`.as('bytesOut'),
+      sql<string>`cast(coalesce(sum(events), 0) as text)`.as('events'),
+      row.fn.max('last_seen').as('lastSeen'),
+      row.fn.countAll<number>().as('rows'),
+    ])
+    .where('workspace_id', '=', workspaceId)
+    .where('day', '=', day)
+    .executeTakeFirstOrThrow()
+  const { requests, bytesIn, bytesOut, events, lastSeen } = rest
+  return {
+    isEmpty: Number(rest.rows) === 0,
+    sums: totalsOf([requests, bytesIn, bytesOut, events]),
+    lastSeen,
+  }
+}
+
+const countMinutes = (hours: readonly TunnelHour[]) =>
+  hours.reduce((count, { open }) => count + open.filter((peak) => peak > 0).length, 0)

@@ -1,18 +1,35 @@
 // Usage, merged idempotently. Edges send running totals, and a counter is the maximum of the stored and the
-// reported value: repeated, late or reordered reports change nothing, and the next report makes up for a lost
-// one. The roll-up of a day is written from the counters in the same transaction, so reads are cheap.
-
-import { DAY_MS } from '../time.ts'
-import { batches, executeBulk } from './bulk.ts'
+// reported value. A day's total changes by the difference, in the same transaction, so reads are cheap.
+//
+// Locks are taken in this order: an edge's own rows first, which only its own reports touch, then the shared
+// rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
+// that transactions cannot deadlock.
+import { isOutOfRange } from './db-errors.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
-import { applyLimits, NO_LIMIT, type RejectedCounter, type Totals } from './usage-limits.ts'
+import { addHours, mergeHours } from './usage-hours.ts'
+import { NO_LIMIT, type RejectedCounter } from './usage-limits.ts'
+import { mergeCounters, needsEdgeSum } from './usage-merge.ts'
 import {
-  type Counter,
-  type Day,
-  normalizeReport,
+  type CounterRow,
+  counterRowsOf,
+  type HourKey,
+  hourKey,
+  hoursOf,
   type ParsedReport,
-  type TunnelMinute,
+  type Totals,
+  type TunnelHour,
 } from './usage-report.ts'
+import {
+  addToDays,
+  insertMissing,
+  lockCounters,
+  lockDays,
+  lockEdges,
+  lockHours,
+  readEdgeDays,
+  writeCounters,
+  writeHours,
+} from './usage-rows.ts'
 
 export interface DayUsage {
   day: number
@@ -23,32 +40,105 @@ export interface DayUsage {
   peakTunnels: number
 }
 
-/** Commits the counters within the limits; returns the days of rejected counters, with the reason. */
-export async function mergeReport(
-  store: Store,
-  report: ParsedReport,
-  edgeMax: Totals = NO_LIMIT,
-): Promise<RejectedCounter[]> {
-  const { counters, tunnels, days } = normalizeReport(report)
-  if (days.length === 0) return []
-  return store.transaction(async (db) => {
-    const rejected: RejectedCounter[] = []
-    // On SQLite there is only one writer.
-    if (store.engine === 'postgres') await lockDays(db, days)
-    for (const part of batches(db, counters)) {
-      const { accepted, ...limited } = await applyLimits(db, report, part, edgeMax)
-      rejected.push(...limited.rejected)
-      if (accepted.length === 0) continue
-      await mergeCounters(db, report, accepted)
-      await rollUpCounters(db, accepted)
-    }
-    for (const part of batches(db, tunnels)) {
-      await mergeMinutes(db, report.edgeId, part)
-      await rollUpPeaks(db, part)
-    }
-    return rejected
-  })
+const ATTEMPTS_MAX = 10
+
+/** Thrown to leave the transaction: rows are inserted by one of their own, then the merge is repeated. */
+class RowsMissing extends Error {
+  readonly counters: readonly CounterRow[]
+  readonly hours: readonly HourKey[]
+
+  constructor(counters: readonly CounterRow[], hours: readonly HourKey[]) {
+    super('Usage rows must be inserted first.')
+    this.counters = counters
+    this.hours = hours
+  }
 }
+
+/**
+ * Merges reports of any edges in one transaction. Commits the counters within the limits; returns for each
+ * report the days of its rejected counters, with the reason.
+ */
+export async function mergeReports(
+  store: Store,
+  reports: readonly ParsedReport[],
+  edgeMax: Totals = NO_LIMIT,
+): Promise<RejectedCounter[][]> {
+  const counters = reports.map(counterRowsOf)
+  const group: Group = {
+    reported: counters.flat(),
+    hours: hoursOf(reports).sort((a, b) => compare(hourKey(a), hourKey(b))),
+    edgeMax,
+    checksDays: false,
+    insertsDirectly: store.engine === 'sqlite',
+  }
+  if (group.reported.length + group.hours.length === 0) return reports.map(() => [])
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const rejected = await store.transaction((db) => mergeGroup(db, group))
+      return counters.map((rows) =>
+        rows.flatMap((row) => {
+          const reason = rejected.get(row)
+          return reason ? [{ workspaceId: row.workspaceId, day: row.day, reason }] : []
+        }),
+      )
+    } catch (error) {
+      if (attempt === ATTEMPTS_MAX) throw error
+      if (error instanceof RowsMissing) await store.transaction((db) => insertMissing(db, error))
+      else if (isOutOfRange(error)) group.checksDays = true
+      else throw error
+    }
+  }
+}
+
+interface Group {
+  reported: readonly CounterRow[]
+  hours: readonly TunnelHour[]
+  edgeMax: Totals
+  /** After an overflow: read the days' totals and reject what does not fit. */
+  checksDays: boolean
+  /**
+   * On PostgreSQL, missing rows are inserted by a transaction of their own: one that holds locks and waits for
+   * an insert could deadlock.
+   */
+  insertsDirectly: boolean
+}
+
+async function mergeGroup(db: Tx, { reported, hours, edgeMax, checksDays, insertsDirectly }: Group) {
+  const toCheck = reported.filter((row) => needsEdgeSum(row, edgeMax))
+  if (toCheck.length > 0 && !insertsDirectly) await lockEdges(db, toCheck)
+  const sorted = sortedRows(reported)
+  const stored = await lockCounters(db, sorted)
+  const storedHours = await lockHours(db, hours)
+  const missing = sorted.filter((row) => !stored.has(row.key))
+  const edges = await readEdgeDays(db, [...toCheck, ...missing])
+  const daySums = checksDays ? { daySums: await lockDays(db, sorted) } : {}
+  const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, edgeMax, ...daySums })
+  if (!insertsDirectly) {
+    const missingHours = hours.filter((hour) => !storedHours.has(hourKey(hour)))
+    const missingCounters = missing.filter((row) => rows.has(row.key))
+    if (missingCounters.length + missingHours.length > 0) throw new RowsMissing(missingCounters, missingHours)
+  }
+  await writeCounters(db, sortedRows([...rows.values()]))
+  const merged = mergeHours(storedHours, hours)
+  await writeHours(db, merged.rows)
+  const totals = await lockHours(db, merged.deltas)
+  const missingTotals = merged.deltas.filter((hour) => !totals.has(hourKey(hour)))
+  if (missingTotals.length > 0 && !insertsDirectly) throw new RowsMissing([], missingTotals)
+  await writeHours(db, addHours(totals, merged.deltas, deltas))
+  await addToDays(
+    db,
+    [...deltas].sort(([a], [b]) => compare(a, b)).map(([, delta]) => delta),
+  )
+  return rejected
+}
+
+/** One for each key, in the order in which rows are locked. */
+function sortedRows(rows: readonly CounterRow[]): CounterRow[] {
+  const byKey = new Map(rows.map((row) => [row.key, row]))
+  return [...byKey.values()].sort((a, b) => compare(a.key, b.key))
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 export async function readDays(db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> {
   const rows = await db
@@ -88,93 +178,3 @@ export async function findLastSeen(db: Db, workspaceId: string): Promise<number 
     .executeTakeFirst()
   return row?.last_seen ?? null
 }
-
-/**
- * Locks the rows by an upsert without change, including new ones, also when distributed. All reports lock in
- * the same order, so they cannot deadlock.
- */
-const lockDays = (db: Tx, days: readonly Day[]) =>
-  executeBulk(
-    db,
-    { workspace_id: 'text', day: 'bigint' },
-    days.map(({ workspaceId, day }) => [workspaceId, day]),
-    `insert into usage_days (workspace_id, day) select workspace_id, day from input where true
-     on conflict (workspace_id, day) do update set day = excluded.day`,
-  )
-
-const greatest = (table: string, column: string) => {
-  const [stored, reported] = [`${table}.${column}`, `excluded.${column}`]
-  const isGreater = `${reported} > ${stored} or ${stored} is null`
-  return `${column} = case when ${isGreater} then ${reported} else ${stored} end`
-}
-
-const counted = ['requests', 'bytes_in', 'bytes_out', 'events']
-
-const mergeCounters = (db: Tx, { edgeId, epoch }: ParsedReport, counters: readonly Counter[]) =>
-  executeBulk(
-    db,
-    {
-      workspace_id: 'text',
-      day: 'bigint',
-      edge_id: 'text',
-      epoch: 'text',
-      requests: 'bigint',
-      bytes_in: 'bigint',
-      bytes_out: 'bigint',
-      events: 'bigint',
-      last_seen: 'bigint',
-    },
-    counters.map(({ workspaceId, day, requests, bytesIn, bytesOut, events, lastSeen }) => [
-      workspaceId,
-      day,
-      edgeId,
-      epoch,
-      requests,
-      bytesIn,
-      bytesOut,
-      events,
-      lastSeen,
-    ]),
-    `insert into usage_counters (workspace_id, day, edge_id, epoch, ${counted.join(', ')}, last_seen)
-     select * from input where true
-     on conflict (workspace_id, day, edge_id, epoch) do update set
-       ${[...counted, 'last_seen'].map((column) => greatest('usage_counters', column)).join(', ')}`,
-  )
-
-const mergeMinutes = (db: Tx, edgeId: string, tunnels: readonly TunnelMinute[]) =>
-  executeBulk(
-    db,
-    { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
-    tunnels.map(({ workspaceId, minute, open }) => [workspaceId, minute, edgeId, open]),
-    `insert into usage_minutes (workspace_id, minute, edge_id, open) select * from input where true
-     on conflict (workspace_id, minute, edge_id) do update set ${greatest('usage_minutes', 'open')}`,
-  )
-
-const rollUpCounters = (db: Tx, days: readonly Day[]) =>
-  executeBulk(
-    db,
-    { workspace_id: 'text', day: 'bigint' },
-    days.map(({ workspaceId, day }) => [workspaceId, day]),
-    `insert into usage_days (workspace_id, day, ${counted.join(', ')}, last_seen)
-     select c.workspace_id, c.day, ${counted.map((column) => `sum(c.${column})`).join(', ')}, max(c.last_seen)
-     from input join usage_counters as c on c.workspace_id = input.workspace_id and c.day = input.day
-     group by c.workspace_id, c.day
-     on conflict (workspace_id, day) do update set
-       ${[...counted, 'last_seen'].map((column) => `${column} = excluded.${column}`).join(', ')}`,
-  )
-
-/** A minute's sum over all edges never decreases, so only the reported minutes can raise the day's peak. */
-const rollUpPeaks = (db: Tx, tunnels: readonly TunnelMinute[]) =>
-  executeBulk(
-    db,
-    { workspace_id: 'text', minute: 'bigint' },
-    tunnels.map(({ workspaceId, minute }) => [workspaceId, minute]),
-    `insert into usage_days (workspace_id, day, peak_tunnels)
-     select workspace_id, day, max(open) from (
-       select m.workspace_id, m.minute - m.minute % ${DAY_MS} as day, sum(m.open) as open
-       from input join usage_minutes as m on m.workspace_id = input.workspace_id and m.minute = input.minute
-       group by m.workspace_id, m.minute
-     ) as minutes
-     group by workspace_id, day
-     on conflict (workspace_id, day) do update set ${greatest('usage_days', 'peak_tunnels')}`,
-  )

@@ -1,6 +1,6 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
-import { batches, executeBulk } from './bulk.ts'
+import { executeBulk } from './bulk.ts'
 import type { Page } from './keys.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -24,20 +24,13 @@ export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow 
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
 
 /** Omits slugs that do not exist. */
-export async function findWorkspaceIds(db: Db, slugs: readonly string[]) {
-  const found: { slug: string; id: string }[] = []
-  const select = 'select w.slug, w.id from input join workspaces as w on w.slug = input.slug'
-  for (const part of batches(db, slugs))
-    found.push(
-      ...(await executeBulk<{ slug: string; id: string }>(
-        db,
-        { slug: 'text' },
-        part.map((slug) => [slug]),
-        select,
-      )),
-    )
-  return found
-}
+export const findWorkspaceIds = (db: Db, slugs: readonly string[]) =>
+  executeBulk<{ slug: string; id: string }>(
+    db,
+    { slug: 'text' },
+    slugs.map((slug) => [slug]),
+    'select w.slug, w.id from input join workspaces as w on w.slug = input.slug',
+  )
 
 /** Until the transaction ends. An update that changes nothing locks the row on every engine. */
 export async function lockWorkspace(db: Tx, id: string): Promise<void> {

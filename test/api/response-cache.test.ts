@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
-import { mergeReport } from '../../src/store/usage.ts'
 import { DAY_MS, startOfDay } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { startServing } from '../support/process.ts'
@@ -16,6 +15,7 @@ import {
   type TestServer,
 } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { mergeReport } from '../support/usage.ts'
 
 /** Distinguishes hits from misses: the cache and Fastify have different prefixes of request ids. */
 const sourceOf = ({ headers }: TestResponse) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')

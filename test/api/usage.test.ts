@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mergeReport } from '../../src/store/usage.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { addWorkspace, serve, type TestServer } from '../support/server.ts'
+import { mergeReport } from '../support/usage.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const TODAY = Date.parse('2026-03-01T00:00:00.000Z')

@@ -6,11 +6,11 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { AditError, createClient, type Fault } from '../../src/client/index.ts'
 import { revoke } from '../../src/domain/keys.ts'
-import { mergeReport } from '../../src/store/usage.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { operator, serve } from '../support/server.ts'
+import { mergeReport } from '../support/usage.ts'
 
 const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
   try {

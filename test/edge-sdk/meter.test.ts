@@ -8,7 +8,6 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resetUsage } from '../../src/domain/usage-reset.ts'
 import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge-sdk/index.ts'
-import { mergeReport } from '../../src/store/usage.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder, createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
@@ -16,6 +15,7 @@ import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { mergeReport } from '../support/usage.ts'
 
 async function setUp(
   t: Test,
@@ -453,8 +453,12 @@ test('a tunnel that stays open counts in every minute, without calls to the mete
     now += 60_000
   }
   await meter.stop()
-  const minutes = await server.services.store.db.selectFrom('usage_minutes').select('minute').execute()
-  assert.equal(minutes.length, 4)
+  const hours = await server.services.store.db.selectFrom('usage_hours').select('open').execute()
+  assert.deepEqual(
+    hours.map(({ open }) => open),
+    ['1*4', '1*4'],
+    'the edge and the total',
+  )
 })
 
 test('counting stays fast at the limit', async (t) => {

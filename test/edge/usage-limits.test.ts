@@ -2,10 +2,9 @@
 // report.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mergeReport } from '../../src/store/usage.ts'
 import { engines } from '../support/databases.ts'
 import { addEdge, addWorkspace, serve, type TestServer } from '../support/server.ts'
-import { counter } from '../support/usage.ts'
+import { counter, mergeReport } from '../support/usage.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
@@ -41,11 +40,12 @@ for (const engine of engines) {
     const edge = await addEdge(server)
     const send = async (epoch: string, given: object) =>
       (await edge.report({ epoch, counters: [counter(given)] })).json.refused
-    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - 10 }), [])
-    assert.deepEqual(await send('b', { bytesIn: 11 }), [tooLarge(0)])
-    assert.deepEqual(await send('b', { bytesIn: 10 }), [])
-    assert.deepEqual(await send('b', { bytesIn: 10 }), [], 'a repeated report changes nothing')
-    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - 9 }), [tooLarge(0)])
+    const part = BYTES_MAX / 50
+    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - part }), [])
+    assert.deepEqual(await send('b', { bytesIn: part + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('b', { bytesIn: part }), [])
+    assert.deepEqual(await send('b', { bytesIn: part }), [], 'a repeated report changes nothing')
+    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - part + 1 }), [tooLarge(0)])
     assert.deepEqual(await send('c', { requests: REQUESTS_MAX + 1 }), [tooLarge(0)])
     assert.deepEqual(await send('c', { events: REQUESTS_MAX + 1 }), [tooLarge(0)])
     assert.deepEqual(await send('c', { bytesOut: BYTES_MAX }), [], 'each figure has a limit of its own')
@@ -54,6 +54,9 @@ for (const engine of engines) {
     const { json } = await honest.report({ epoch: 'a', counters: [counter({ bytesIn: 5 })] })
     assert.partialDeepStrictEqual(json, { accepted: 1, refused: [] })
     assert.equal(await totalOf(server), 2 * BYTES_MAX + 5)
+    const unchecked = BYTES_MAX / 100
+    assert.deepEqual(await send('d', { bytesIn: unchecked + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('d', { bytesIn: unchecked }), [], 'a hundredth is accepted in any case')
   })
 
   test(`${engine}: concurrently reported epochs do not exceed the limit together`, async (t) => {

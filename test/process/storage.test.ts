@@ -183,7 +183,7 @@ test('postgres: on a full disk the node is not ready, serves reads, and recovers
   await admin.query(`create tablespace ${name} location '${folder}'`)
   const client = new pg.Client(url)
   await client.connect()
-  for (const table of ['usage_counters', 'usage_minutes', 'verifications']) {
+  for (const table of ['usage_counters', 'usage_hours', 'verifications']) {
     await client.query(`alter table ${table} set tablespace ${name}`)
     await client.query(`alter index ${table}_pkey set tablespace ${name}`)
   }

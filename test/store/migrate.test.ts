@@ -180,7 +180,7 @@ test('sqlite: the migration of the usage tables keeps every row', async (t) => {
   const made = after.prepare("select name from sqlite_master where sql like '%usage%' order by name").all()
   assert.deepEqual(
     made.map(({ name }) => name),
-    ['usage_counters', 'usage_days', 'usage_minutes'],
+    ['usage_counters', 'usage_days', 'usage_hours', 'usage_minutes'],
   )
   after.close()
 })

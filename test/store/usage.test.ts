@@ -3,12 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Store } from '../../src/store/store.ts'
-import { findLastSeen, mergeReport, readDays } from '../../src/store/usage.ts'
+import { findLastSeen, readDays } from '../../src/store/usage.ts'
 import type { Counter, ParsedReport } from '../../src/store/usage-report.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { openTestServices } from '../support/server.ts'
+import { mergeReport } from '../support/usage.ts'
 
 const DAY = Date.parse('2026-03-01T00:00:00.000Z')
 const MINUTE = 60_000

@@ -1,4 +1,8 @@
 // Usage reports, as edges send them.
+import type { Store } from '../../src/store/store.ts'
+import { mergeReports } from '../../src/store/usage.ts'
+import type { RejectedCounter } from '../../src/store/usage-limits.ts'
+import type { ParsedReport } from '../../src/store/usage-report.ts'
 
 /** A counter of the default workspace, with zeros for what is not given. */
 export const counter = (given: object) => ({
@@ -10,3 +14,7 @@ export const counter = (given: object) => ({
   events: 0,
   ...given,
 })
+
+/** Merges a report without the limit of an edge. */
+export const mergeReport = async (store: Store, report: ParsedReport) =>
+  (await mergeReports(store, [report]))[0] as RejectedCounter[]

@@ -1,0 +1,35 @@
+// Converts the tunnel minutes that earlier versions wrote, one row each, to rows by hour.
+import { deleteBulk } from './bulk.ts'
+import type { Store } from './store.ts'
+import { mergeReports } from './usage.ts'
+import type { TunnelMinute } from './usage-report.ts'
+
+/**
+ * Merges up to `limit` rows of `usage_minutes` as if they were reported now, deletes them, and returns how
+ * many there were. It can be interrupted anywhere and repeated, while nodes of this and the previous version
+ * are serving: merging is idempotent, and a row that has changed meanwhile is not deleted.
+ */
+export async function convertMinutes(store: Store, limit: number): Promise<number> {
+  const rows = await store.db
+    .selectFrom('usage_minutes')
+    .select(['workspace_id as workspaceId', 'minute', 'edge_id as edgeId', 'open'])
+    .orderBy('workspace_id')
+    .orderBy('minute')
+    .orderBy('edge_id')
+    .limit(limit)
+    .execute()
+  if (rows.length === 0) return 0
+  const byEdge = new Map<string, TunnelMinute[]>()
+  for (const { edgeId, ...minute } of rows) byEdge.set(edgeId, [...(byEdge.get(edgeId) ?? []), minute])
+  const reports = [...byEdge].map(([edgeId, tunnels]) => ({ edgeId, epoch: '', counters: [], tunnels }))
+  await mergeReports(store, reports)
+  await store.transaction((db) =>
+    deleteBulk(
+      db,
+      'usage_minutes',
+      { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
+      rows.map(({ workspaceId, minute, edgeId, open }) => [workspaceId, minute, edgeId, open]),
+    ),
+  )
+  return rows.length
+}

@@ -1,0 +1,133 @@
+// Merges reported counters with the stored rows. Pure: the statements are in usage.ts. A counter is the
+// maximum of the stored and the reported value, and a day's total changes by the difference. So the cost
+// depends on the report only, and a repeated, late or reordered report changes nothing.
+import { EPOCHS_MAX, exceeds, INT64_MAX, type RejectedCounter, uncheckedMaxOf } from './usage-limits.ts'
+import {
+  type CounterRow,
+  type Day,
+  dayKey,
+  edgeDayKey,
+  figures,
+  latest,
+  maxOf,
+  noUsage,
+  type Totals,
+} from './usage-report.ts'
+
+/** What a merge adds to a day's row. */
+export interface DayDelta extends Day, Totals {
+  lastSeen: number | null
+  /** Peak of the minutes that changed; 0 if none did. */
+  peakTunnels: number
+}
+
+/** All epochs of an edge in a workspace's day. */
+export interface EdgeDay {
+  epochs: number
+  sums: Totals
+}
+
+export interface MergeInput {
+  /** Rows of the reported counters, by key. */
+  stored: ReadonlyMap<string, CounterRow>
+  /** In order of arrival; several may belong to one row. */
+  reported: readonly CounterRow[]
+  /** By edge and day: those with counters that have no row yet, or whose sum must be checked. */
+  edges: ReadonlyMap<string, EdgeDay>
+  /** Maximum of an edge in a day. */
+  edgeMax: Totals
+  /** Totals by day. If given, counters that would exceed 63 bits are rejected. */
+  daySums?: ReadonlyMap<string, Totals>
+}
+
+export interface MergeResult {
+  /** Changed rows, by key. */
+  rows: Map<string, CounterRow>
+  /** By day. */
+  deltas: Map<string, DayDelta>
+  rejected: Map<CounterRow, RejectedCounter['reason']>
+}
+
+export function mergeCounters({ stored, reported, edges, edgeMax, daySums }: MergeInput): MergeResult {
+  const uncheckedMax = uncheckedMaxOf(edgeMax)
+  const rows = new Map<string, CounterRow>()
+  const deltas = new Map<string, DayDelta>()
+  const rejected: MergeResult['rejected'] = new Map()
+  /** Added by this merge. */
+  const edgesNow = new Map<string, EdgeDay>()
+  const edgeOf = (row: CounterRow): EdgeDay => edgesNow.get(edgeDayKey(row)) ?? noEpochs
+
+  function fits(row: CounterRow, added: Totals): boolean {
+    const day = dayKey(row)
+    return figures.every((figure) => {
+      if (added[figure] === 0n) return true
+      if (row[figure] > uncheckedMax[figure]) {
+        const sum = (edges.get(edgeDayKey(row))?.sums[figure] ?? 0n) + edgeOf(row).sums[figure]
+        if (sum + added[figure] > edgeMax[figure]) return false
+      }
+      if (!daySums) return true
+      const sum = (daySums.get(day)?.[figure] ?? 0n) + (deltas.get(day)?.[figure] ?? 0n)
+      return sum + added[figure] <= INT64_MAX
+    })
+  }
+
+  for (const row of reported) {
+    const before = rows.get(row.key) ?? stored.get(row.key)
+    const after = before ? maxOf(before, row) : row
+    const added = before ? difference(after, before) : row
+    if (!before && (edges.get(edgeDayKey(row))?.epochs ?? 0) + edgeOf(row).epochs >= EPOCHS_MAX)
+      rejected.set(row, 'too_many_epochs')
+    else if (!fits(row, added)) rejected.set(row, 'too_large')
+    else if (!before || isChange(after, before, added)) {
+      rows.set(row.key, { ...row, ...after })
+      addToDay(deltas, row, added)
+      const { epochs, sums } = edgeOf(row)
+      edgesNow.set(edgeDayKey(row), { epochs: before ? epochs : epochs + 1, sums: sum(sums, added) })
+    }
+  }
+  return { rows, deltas, rejected }
+}
+
+const noEpochs: EdgeDay = { epochs: 0, sums: noUsage }
+
+/** Whether the other epochs of the edge must be read to check its limit. */
+export const needsEdgeSum = (row: CounterRow, edgeMax: Totals) => exceeds(row, uncheckedMaxOf(edgeMax))
+
+export const sum = (a: Totals, b: Totals): Totals => ({
+  requests: a.requests + b.requests,
+  bytesIn: a.bytesIn + b.bytesIn,
+  bytesOut: a.bytesOut + b.bytesOut,
+  events: a.events + b.events,
+})
+
+export const difference = (after: Totals, before: Totals): Totals => ({
+  requests: after.requests - before.requests,
+  bytesIn: after.bytesIn - before.bytesIn,
+  bytesOut: after.bytesOut - before.bytesOut,
+  events: after.events - before.events,
+})
+
+const isChange = (
+  after: { lastSeen: number | null },
+  before: { lastSeen: number | null },
+  { requests, bytesIn, bytesOut, events }: Totals,
+) => requests > 0n || bytesIn > 0n || bytesOut > 0n || events > 0n || after.lastSeen !== before.lastSeen
+
+function addToDay(deltas: Map<string, DayDelta>, row: CounterRow, added: Totals): void {
+  const key = dayKey(row)
+  const delta = deltas.get(key) ?? emptyDelta(row)
+  delta.requests += added.requests
+  delta.bytesIn += added.bytesIn
+  delta.bytesOut += added.bytesOut
+  delta.events += added.events
+  delta.lastSeen = latest(delta.lastSeen, row.lastSeen)
+  deltas.set(key, delta)
+}
+
+export const emptyDelta = ({ workspaceId, day }: Day): DayDelta => ({
+  workspaceId,
+  day,
+  ...noUsage,
+  lastSeen: null,
+  peakTunnels: 0,
+})

@@ -1,0 +1,69 @@
+// Group commit of usage reports: those that arrive while a merge is running are merged together by the next
+// transaction. So a burst of small reports costs few commits, and two merges of a node never wait for each
+// other's locks.
+import { isUnavailable, Overloaded } from './db-errors.ts'
+import type { RejectedCounter } from './usage-limits.ts'
+import type { ParsedReport } from './usage-report.ts'
+
+/** Items of one transaction; a single report may have as many. */
+const GROUP_ITEMS_MAX = 5_000
+/** Items that wait, in total: some seconds of work. Beyond, reports are rejected with 503. */
+const QUEUE_ITEMS_MAX = 100_000
+
+type Merge = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
+
+interface Waiting {
+  report: ParsedReport
+  items: number
+  resolve: (rejected: RejectedCounter[]) => void
+  reject: (error: unknown) => void
+}
+
+/** Merges one report, and returns after its commit. */
+export type MergeUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
+
+export function createUsageMerger(merge: Merge): MergeUsage {
+  const queue: Waiting[] = []
+  let queuedItems = 0
+  let isRunning = false
+
+  function takeGroup(): Waiting[] {
+    let count = 0
+    let items = 0
+    for (const each of queue) {
+      if (count > 0 && items + each.items > GROUP_ITEMS_MAX) break
+      count += 1
+      items += each.items
+    }
+    queuedItems -= items
+    return queue.splice(0, count)
+  }
+
+  async function run(): Promise<void> {
+    isRunning = true
+    while (queue.length > 0) await mergeGroup(takeGroup())
+    isRunning = false
+  }
+
+  async function mergeGroup(group: readonly Waiting[]): Promise<void> {
+    try {
+      const rejected = await merge(group.map(({ report }) => report))
+      for (const [index, { resolve }] of group.entries()) resolve(rejected[index] as RejectedCounter[])
+    } catch (error) {
+      // An unexpected error may be caused by one report, which must not fail the others.
+      if (group.length > 1 && !isUnavailable(error)) for (const each of group) await mergeGroup([each])
+      else for (const { reject } of group) reject(error)
+    }
+  }
+
+  return (report) => {
+    const items = report.counters.length + report.tunnels.length
+    const { promise, resolve, reject } = Promise.withResolvers<RejectedCounter[]>()
+    if (queuedItems + items > QUEUE_ITEMS_MAX)
+      return Promise.reject(new Overloaded('Too many usage reports.'))
+    queue.push({ report, items, resolve, reject })
+    queuedItems += items
+    if (!isRunning) void run()
+    return promise
+  }
+}

@@ -1,0 +1,200 @@
+// The statements of the usage tables, each over many rows. All are restricted to given workspaces.
+import { sql } from 'kysely'
+import { type Columns, deleteBulk, executeBulk, insertBulk, lockBulk } from './bulk.ts'
+import type { Tx } from './store.ts'
+import { decodeHour, encodeHour, totalOf } from './usage-hours.ts'
+import type { DayDelta, EdgeDay } from './usage-merge.ts'
+import {
+  type CounterRow,
+  type Day,
+  dayKey,
+  edgeDayKey,
+  type HourKey,
+  hourKey,
+  type Totals,
+  type TunnelHour,
+} from './usage-report.ts'
+
+const dayColumns = { workspace_id: 'text', day: 'bigint' } as const
+const counterColumns = { ...dayColumns, edge_id: 'text', epoch: 'text' } as const
+const hourColumns = { workspace_id: 'text', hour: 'bigint', edge_id: 'text' } as const
+const sumColumns = { requests: 'bigint', bytes_in: 'bigint', bytes_out: 'bigint', events: 'bigint' } as const
+const sums = Object.keys(sumColumns)
+
+export async function lockCounters(db: Tx, rows: readonly CounterRow[]): Promise<Map<string, CounterRow>> {
+  const keys = rows.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch])
+  const found = await lockBulk(db, 'usage_counters', counterColumns, keys, [...sums, 'last_seen'])
+  const stored = new Map<string, CounterRow>()
+  for (const [index, values] of found.entries()) {
+    const row = rows[index] as CounterRow
+    if (values) stored.set(row.key, { ...row, ...totalsOf(values), lastSeen: timeOf(values[4]) })
+  }
+  return stored
+}
+
+/** The peaks by hour and edge. */
+export async function lockHours(db: Tx, hours: readonly HourKey[]): Promise<Map<string, number[]>> {
+  const keys = hours.map((row) => [row.workspaceId, row.hour, row.edgeId])
+  const found = await lockBulk(db, 'usage_hours', hourColumns, keys, ['open'])
+  return new Map(
+    found.flatMap((values, index) =>
+      values ? [[hourKey(hours[index] as HourKey), decodeHour(values[0] as string)]] : [],
+    ),
+  )
+}
+
+/** The days' totals. Locked, so that no other transaction adds to them. */
+export async function lockDays(db: Tx, days: readonly Day[]): Promise<Map<string, Totals>> {
+  const unique = [...new Map(days.map((day) => [dayKey(day), day])).values()]
+  const keys = unique.map(({ workspaceId, day }) => [workspaceId, day])
+  const found = await lockBulk(db, 'usage_days', dayColumns, keys, sums)
+  return new Map(
+    found.flatMap((values, index) => (values ? [[dayKey(unique[index] as Day), totalsOf(values)]] : [])),
+  )
+}
+
+/**
+ * Only one transaction at a time may check the sum of an edge: the epochs that another one adds are not
+ * visible yet.
+ */
+export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<void> {
+  const edges = [...new Set(rows.map(({ edgeId }) => edgeId))].sort()
+  await sql`select pg_advisory_xact_lock(hashtextextended(edge, 0))
+    from unnest(cast(${edges} as text[])) as edge`.execute(db)
+}
+
+/** Number and sums of an edge's epochs in a day, by edge and day. */
+export async function readEdgeDays(db: Tx, rows: readonly CounterRow[]): Promise<Map<string, EdgeDay>> {
+  const unique = [...new Map(rows.map((row) => [edgeDayKey(row), row])).values()]
+  const found = await executeBulk<Record<string, string>>(
+    db,
+    { ...dayColumns, edge_id: 'text' },
+    unique.map(({ workspaceId, day, edgeId }) => [workspaceId, day, edgeId]),
+    `select c.workspace_id || ' ' || cast(c.day as text) || ' ' || c.edge_id as key, count(*) as epochs,
+       ${sums.map((column) => `cast(sum(c.${column}) as text) as ${column}`).join(', ')}
+     from input cross join usage_counters as c
+     where c.workspace_id = input.workspace_id and c.day = input.day and c.edge_id = input.edge_id
+     group by c.workspace_id, c.day, c.edge_id`,
+  )
+  return new Map(
+    found.map((row) => [
+      row.key as string,
+      { epochs: Number(row.epochs), sums: totalsOf(sums.map((column) => row[column] as string)) },
+    ]),
+  )
+}
+
+/** Inserts rows without usage. Losing them is harmless, so the commit does not wait for the disk. */
+export async function insertMissing(
+  db: Tx,
+  { counters, hours }: { counters: readonly CounterRow[]; hours: readonly HourKey[] },
+): Promise<void> {
+  await sql`set local synchronous_commit = off`.execute(db)
+  await insertBulk(
+    db,
+    'usage_counters',
+    { ...counterColumns, ...sumColumns },
+    counters.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch, 0, 0, 0, 0]),
+    'on conflict do nothing',
+  )
+  const rows = new Map([...hours, ...hours.map(totalOf)].map((row) => [hourKey(row), row]))
+  await insertBulk(
+    db,
+    'usage_hours',
+    { ...hourColumns, open: 'text' },
+    [...rows]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, row]) => [row.workspaceId, row.hour, row.edgeId, '']),
+    'on conflict do nothing',
+  )
+}
+
+export const writeCounters = (db: Tx, rows: readonly CounterRow[]) =>
+  insertBulk(
+    db,
+    'usage_counters',
+    { ...counterColumns, ...sumColumns, last_seen: 'bigint' },
+    rows.map((row) => [
+      row.workspaceId,
+      row.day,
+      row.edgeId,
+      row.epoch,
+      row.requests,
+      row.bytesIn,
+      row.bytesOut,
+      row.events,
+      row.lastSeen,
+    ]),
+    onConflict(counterColumns, [...sums, 'last_seen'].map(replace)),
+  )
+
+export const deleteCounters = (db: Tx, rows: readonly CounterRow[]) =>
+  deleteBulk(
+    db,
+    'usage_counters',
+    counterColumns,
+    rows.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch]),
+  )
+
+export const deleteHours = (db: Tx, rows: readonly HourKey[]) =>
+  deleteBulk(
+    db,
+    'usage_hours',
+    hourColumns,
+    rows.map((row) => [row.workspaceId, row.hour, row.edgeId]),
+  )
+
+export const writeHours = (db: Tx, rows: readonly TunnelHour[]) =>
+  insertBulk(
+    db,
+    'usage_hours',
+    { ...hourColumns, open: 'text' },
+    rows.map((row) => [row.workspaceId, row.hour, row.edgeId, encodeHour(row.open)]),
+    onConflict(hourColumns, [replace('open')]),
+  )
+
+export const addToDays = (db: Tx, deltas: readonly DayDelta[]) =>
+  insertBulk(
+    db,
+    'usage_days',
+    { ...dayColumns, ...sumColumns, peak_tunnels: 'bigint', last_seen: 'bigint' },
+    deltas.map((delta) => [
+      delta.workspaceId,
+      delta.day,
+      delta.requests,
+      delta.bytesIn,
+      delta.bytesOut,
+      delta.events,
+      delta.peakTunnels,
+      delta.lastSeen,
+    ]),
+    onConflict(dayColumns, [
+      ...sums.map((column) => `${column} = usage_days.${column} + excluded.${column}`),
+      ...['peak_tunnels', 'last_seen'].map(raise),
+    ]),
+  )
+
+const onConflict = (key: Columns, changes: readonly string[]) =>
+  `on conflict (${Object.keys(key).join(', ')}) do update set ${changes.join(', ')}`
+
+const replace = (column: string) => `${column} = excluded.${column}`
+
+/** A null is less than any value. */
+const raise = (column: string) => {
+  const [stored, added] = [`usage_days.${column}`, `excluded.${column}`]
+  return `${column} = case when ${added} > ${stored} or ${stored} is null then ${added} else ${stored} end`
+}
+
+export const totalsOf = ([
+  requests = '0',
+  bytesIn = '0',
+  bytesOut = '0',
+  events = '0',
+]: readonly string[]): Totals => ({
+  requests: BigInt(requests),
+  bytesIn: BigInt(bytesIn),
+  bytesOut: BigInt(bytesOut),
+  events: BigInt(events),
+})
+
+const timeOf = (text: string | undefined): number | null => (text ? Number(text) : null)
