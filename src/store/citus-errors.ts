@@ -14,3 +14,7 @@ export function isWorkerError(error: unknown): boolean {
   const { message = '', where = '' } = error as { message?: string; where?: string }
   return CONTEXT.test(where) || MESSAGE.test(message)
 }
+
+/** A shard was moved or split after the statement was planned. A retry finds its new place. */
+export const isShardMoved = (error: unknown): boolean =>
+  /^could not find valid entry for shard /.test((error as { message?: string }).message ?? '')

@@ -31,9 +31,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   usage_days: 'distributed',
 }
 
-/** All usage rows of a workspace are colocated, so that merging them touches one shard of each table. */
 const DISTRIBUTION_COLUMN = 'workspace_id'
-export const COLOCATED_WITH = 'usage_counters'
 
 const CONNECT_TIMEOUT_MS = 3_000
 /**
@@ -42,6 +40,8 @@ const CONNECT_TIMEOUT_MS = 3_000
  */
 const LOCK_TIMEOUT_MS = 800
 const LOCK_NOT_AVAILABLE = '55P03'
+/** By a command that was killed: its session on the server takes some seconds to notice. */
+const IN_PROGRESS = /^another create_distributed_table_concurrently operation is in progress/
 const ATTEMPTS_MAX = 100
 const RETRY_MS = 500
 /** Up to this many rows, copying under a lock takes less than a second. */
@@ -82,6 +82,8 @@ export async function distribute(url: string, onProgress: (step: string) => void
   await client.connect()
   try {
     await requireCitus(client)
+    // If this process is killed, the server stops too. Not every platform has the setting.
+    await client.query('set client_connection_check_interval = 500').catch(() => {})
     const changed = new Set<string>()
     for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
     for (const table of tablesOf('distributed')) await shard({ client, table, onProgress, changed })
@@ -177,7 +179,9 @@ async function readConnected(client: pg.Client, table: string): Promise<string[]
 
 async function shard(step: Step): Promise<void> {
   const { client, table, onProgress, changed } = step
-  if (!isSharded(table, await readCitusTables(client))) {
+  const existing = await readCitusTables(client)
+  const colocated = findSharded(existing)
+  if (!isSharded(table, existing, colocated)) {
     const concurrently = await copiesConcurrently(client, table)
     onProgress(`distributing ${table}${concurrently ? ' while it is written to' : ''}`)
     const call = concurrently ? 'create_distributed_table_concurrently' : 'create_distributed_table'
@@ -185,7 +189,7 @@ async function shard(step: Step): Promise<void> {
       client.query(`select ${call}($1::regclass, $2, colocate_with => $3)`, [
         table,
         DISTRIBUTION_COLUMN,
-        table === COLOCATED_WITH ? 'none' : COLOCATED_WITH,
+        colocated?.table ?? 'none',
       ]),
     )
     changed.add(table)
@@ -198,10 +202,19 @@ async function shard(step: Step): Promise<void> {
     )
 }
 
-function isSharded(table: string, existing: Map<string, CitusTable>): boolean {
+/**
+ * The first usage table that is sharded. The others are colocated with it, so that all usage rows of a workspace
+ * are on one worker.
+ */
+const findSharded = (existing: Map<string, CitusTable>) =>
+  tablesOf('distributed')
+    .map((table) => existing.get(table))
+    .find((found) => found?.column === DISTRIBUTION_COLUMN)
+
+function isSharded(table: string, existing: Map<string, CitusTable>, colocated?: CitusTable): boolean {
   const found = existing.get(table)
   if (!found || found.kind === 'local') return false
-  if (found.column === DISTRIBUTION_COLUMN && found.group === existing.get(COLOCATED_WITH)?.group) return true
+  if (found.column === DISTRIBUTION_COLUMN && found.group === colocated?.group) return true
   throw new DistributeError(
     `${table} is already placed differently (${found.kind}${found.column ? ` by ${found.column}` : ''}). ` +
       `Undo that with "select undistribute_table('${table}')", then retry.`,
@@ -227,7 +240,7 @@ async function retryLocks({ table, onProgress }: Step, work: () => Promise<unkno
       return
     } catch (error) {
       const { code, message, detail, hint } = error as pg.DatabaseError
-      const isLocked = code === LOCK_NOT_AVAILABLE || isConflict(error)
+      const isLocked = code === LOCK_NOT_AVAILABLE || isConflict(error) || IN_PROGRESS.test(message)
       if (!isLocked || attempt === ATTEMPTS_MAX) {
         const reason = [message, detail, hint].filter(Boolean).join(' ')
         throw new DistributeError(`Could not place ${table}: ${reason} (Completed steps are kept.)`)

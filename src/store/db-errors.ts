@@ -1,5 +1,5 @@
 // Classifies database errors: unavailable, connection lost, conflict to retry.
-import { isWorkerError } from './citus-errors.ts'
+import { isShardMoved, isWorkerError } from './citus-errors.ts'
 import { storageFaultOf } from './storage-fault.ts'
 
 /** PostgreSQL SQLSTATE codes; two characters stand for the whole class. */
@@ -77,7 +77,11 @@ export function isUnavailable(error: unknown): boolean {
   if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
   if (isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code?.startsWith(state)))
     return true
-  return isConnectionLost(error) || POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
+  return (
+    isConnectionLost(error) ||
+    isShardMoved(error) ||
+    POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
+  )
 }
 
 /** Whether the connection that threw this is unusable. */
@@ -89,10 +93,10 @@ export function isConnectionLost(error: unknown): boolean {
   return SOCKET_LOST.has(code) || POSTGRES_LOST.some((state) => code.startsWith(state))
 }
 
-/** Serialization failure or deadlock: the transaction was rolled back and can be retried. */
+/** Serialization failure, deadlock or moved shard: the transaction was rolled back and can be retried. */
 export function isConflict(error: unknown): boolean {
   const { code } = error as DatabaseError
-  return code === '40001' || code === '40P01'
+  return code === '40001' || code === '40P01' || isShardMoved(error)
 }
 
 /** Two processes created the same table: PostgreSQL reports that to the slower one with several codes. */
