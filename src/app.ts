@@ -11,6 +11,7 @@ import { startChangeFollower } from './directory/change-follower.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startLastUsedTracker } from './directory/last-used.ts'
 import type { Services } from './domain/context.ts'
+import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
 import { registerDashboardApi } from './http/api/dashboard/index.ts'
@@ -76,7 +77,9 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     announceStop()
     // Ends the change streams, which the drain would otherwise wait for.
     closing.abort()
+    const idle = node.maintenance.stop()
     await drain(server)
+    await idle
     await node.follower.deregister()
     const { lost } = await node.lastUsed.stop()
     if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
@@ -114,7 +117,16 @@ async function startNode(config: Config, opened: Services, log: Logger) {
     log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )
   const directory = createDirectory({ store, follower, lastUsed, keysMax: config.keysInMemory })
-  return { services, follower, lastUsed, directory }
+  const maintenance = startMaintenance(services, {
+    id: identity.id,
+    settings: { auditDays: config.auditRetentionDays },
+    events: {
+      onDeleted: (rows) => log.info({ rows }, 'deleted rows past their retention'),
+      onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'maintenance failed; will retry'),
+      onRecovery: () => log.info('maintenance recovered'),
+    },
+  })
+  return { services, follower, lastUsed, directory, maintenance }
 }
 
 interface ApiServerOptions {

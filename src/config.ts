@@ -33,6 +33,8 @@ export interface Config {
   readonly mail: { url: string; from: string } | undefined
   /** How long to keep serving after a shutdown was requested. */
   readonly stopDelayS: number
+  /** Undefined: the audit log is kept. */
+  readonly auditRetentionDays: number | undefined
   readonly logLevel: string
 }
 
@@ -97,6 +99,11 @@ export const settings = {
   ),
   ADIT_SMTP_URL: setting('mail server: smtp://user:password@host:port', '', readSmtpUrl),
   ADIT_MAIL_FROM: setting('sender of mail, e.g. Adit <adit@example.com>', '', (text) => text || undefined),
+  ADIT_AUDIT_RETENTION_DAYS: setting(
+    'days after which audit log entries are deleted; empty to keep them',
+    '',
+    (text) => (text === '' ? undefined : readInteger(text, 1, 36_500)),
+  ),
   ADIT_STOP_DELAY: setting(
     'seconds to keep serving after SIGTERM, while /readyz already returns 503',
     '0',
@@ -152,6 +159,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
+    auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS', settings.ADIT_AUDIT_RETENTION_DAYS),
     stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }

@@ -87,6 +87,8 @@ export function authOptions({ services, secret, baseUrl, onProblem }: AuthSettin
       modelName: 'verifications',
       fields: snake('expiresAt', 'createdAt', 'updatedAt'),
       storeIdentifier: 'hashed',
+      // The maintenance job deletes expired rows.
+      disableCleanup: true,
     },
     // Attempts are limited by http/auth before better-auth is called.
     rateLimit: { enabled: false },

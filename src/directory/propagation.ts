@@ -1,19 +1,13 @@
 // The writer's half of the protocol: publishes a change in the transaction that makes it, and waits until no
 // node uses a cache that predates it.
-import {
-  appendChange,
-  type Change,
-  deleteChangesBefore,
-  type Position,
-  readHead,
-} from '../store/change-log.ts'
+import { appendChange, type Change, type Position, readHead } from '../store/change-log.ts'
 import { deleteNodesBehind, findLeaseBehind } from '../store/nodes.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { DAY_MS } from '../time.ts'
 import { LEASE_MS } from './lease.ts'
 
-/** A node or edge that was disconnected for longer drops its whole cache. */
-const RETENTION_MS = DAY_MS
+/** How long entries are kept. A node or edge that was disconnected for longer drops its whole cache. */
+export const CHANGES_KEPT_MS = DAY_MS
 /** Allowance for monotonic clocks that run at different rates. */
 const DRIFT_MS = 50
 const POLL_MIN_MS = 2
@@ -43,10 +37,8 @@ export async function publishChange(
   { clock, random }: PropagationServices,
   { kind, subjectId, hash = '' }: KeyChange,
 ): Promise<Position> {
-  const now = clock()
-  await deleteChangesBefore(db, now - RETENTION_MS)
   const checksum = Buffer.from(random(CHECKSUM_BYTES)).toString('hex')
-  return appendChange(db, { kind, subjectId, hash, at: now, checksum })
+  return appendChange(db, { kind, subjectId, hash, at: clock(), checksum })
 }
 
 /**

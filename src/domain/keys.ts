@@ -42,7 +42,8 @@ export interface IdempotencyInput {
 /** A longer list is streamed in slices. */
 const PAGE_ROWS_MAX = 1_000
 
-const IDEMPOTENCY_MS = DAY_MS
+/** How long a response is repeated; then the same Idempotency-Key creates another key. */
+export const IDEMPOTENCY_MS = DAY_MS
 
 const checkLabel: Checker<string> = checker(Label, 'label')
 

@@ -12,7 +12,7 @@ import { Fault } from './fault.ts'
  * The lifetime of a link: at the limit the latest link is still valid, and no workspace has more of them
  * open.
  */
-const WINDOW_MS = DAY_MS
+export const LINK_WINDOW_MS = DAY_MS
 
 const PER_WORKSPACE = 100
 const PER_INVITER = 50
@@ -31,7 +31,7 @@ export async function requireInvitationAllowed(
   { clock }: Services,
   { workspaceId, inviterId, email }: { workspaceId: string; inviterId: string; email: string },
 ): Promise<void> {
-  const since = clock() - WINDOW_MS
+  const since = clock() - LINK_WINDOW_MS
   await lockUser(db, inviterId)
   await lockRecentLinksTo(db, email, since)
   const ofWorkspace = { workspace_id: workspaceId }
@@ -63,7 +63,7 @@ export async function isResetAllowed(
   user: { id: string; email: string },
 ): Promise<boolean> {
   await lockUser(db, user.id)
-  const since = clock() - WINDOW_MS
+  const since = clock() - LINK_WINDOW_MS
   const limit = {
     purpose: 'reset',
     of: { email: user.email },

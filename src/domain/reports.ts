@@ -7,7 +7,7 @@ import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
 
 /** Reports for older days are rejected, so that their counters can be deleted. */
-const DAYS_BACK_MAX = 35
+export const DAYS_BACK_MAX = 35
 /** Tolerated clock skew. */
 const AHEAD_MAX_MS = 5 * MINUTE_MS
 

@@ -22,9 +22,9 @@ export interface SignIn {
   address: string
 }
 
-/** Runs in the transaction that created the session. Also deletes expired sessions. */
+/** Runs in the transaction that created the session. */
 export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
-  await dropSessionsBeyond(db, user.id, SESSIONS_MAX, services.clock())
+  await dropSessionsBeyond(db, user.id, SESSIONS_MAX)
   const { id, name } = user
   const actor: UserActor = { kind: 'person', id, name, address: signIn.address }
   await writeUserAudit(db, services, {

@@ -23,8 +23,7 @@ export const isSamePosition = (a: Position, b: Position): boolean =>
 
 /** A node that is further behind drops its cache instead, which costs less. */
 const CATCH_UP_MAX = 10_000
-/** More than one per new entry, so that the log shrinks when changes become rarer. */
-const DELETE_BATCH = 10
+const COUNTED_MAX = 100_000
 
 const changeColumns = [
   'number as sequence',
@@ -71,16 +70,29 @@ export async function lockHead(db: Tx): Promise<void> {
     .execute()
 }
 
-/** Deletes from the start of the log only, so that clock differences between nodes cannot leave a gap. */
-export async function deleteChangesBefore(db: Tx, before: number): Promise<void> {
-  const oldest = await db
-    .selectFrom('key_feed')
-    .select(['number', 'at'])
-    .orderBy('number')
-    .limit(DELETE_BATCH)
-    .execute()
+/**
+ * Deletes from the start of the log only, so that clock differences between nodes cannot leave a gap. Looks
+ * at the `size` oldest entries. Returns how many it deleted.
+ */
+export async function deleteChangesBefore(db: Tx, before: number, size: number): Promise<number> {
+  const oldest = await readOldest(db, size)
   const last = oldest.findLast(({ at }) => at < before)
-  if (last) await db.deleteFrom('key_feed').where('number', '<=', last.number).execute()
+  if (!last) return 0
+  const { numDeletedRows } = await db
+    .deleteFrom('key_feed')
+    .where('number', '<=', last.number)
+    .executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
+const readOldest = (db: Db, size: number) =>
+  db.selectFrom('key_feed').select(['number', 'at']).orderBy('number').limit(size).execute()
+
+/** How many entries would be deleted, up to a limit, and the time of the oldest. */
+export async function countChangesBefore(db: Db, before: number) {
+  const oldest = await readOldest(db, COUNTED_MAX)
+  const rows = oldest.findLastIndex(({ at }) => at < before) + 1
+  return { rows, oldest: rows === 0 ? null : (oldest[0]?.at ?? null) }
 }
 
 /** The changes after one position up to another; undefined if some are missing or there are too many. */

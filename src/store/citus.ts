@@ -25,6 +25,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   key_feed_head: 'local',
   key_feed: 'local',
   nodes: 'local',
+  maintenance: 'local',
   usage_counters: 'distributed',
   usage_minutes: 'distributed',
   usage_hours: 'distributed',

@@ -99,6 +99,9 @@ export function isConflict(error: unknown): boolean {
   return code === '40001' || code === '40P01' || isShardMoved(error)
 }
 
+/** A statement exceeded its timeout. */
+export const isCanceled = (error: unknown): boolean => (error as DatabaseError).code === '57014'
+
 /** Two processes created the same table: PostgreSQL reports that to the slower one with several codes. */
 export function isRace(error: unknown): boolean {
   const { code } = error as DatabaseError

@@ -10,6 +10,7 @@ import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
 import { activeRows } from './migrations/0006-active-rows.ts'
 import { auditDetails } from './migrations/0007-audit-details.ts'
 import { usageHours } from './migrations/0008-usage-hours.ts'
+import { retention } from './migrations/0009-retention.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -25,6 +26,7 @@ const migrations: readonly Migration[] = [
   activeRows,
   auditDetails,
   usageHours,
+  retention,
 ]
 
 /**

@@ -1,5 +1,5 @@
 // Sessions, and used two-factor codes.
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -42,10 +42,8 @@ export async function deleteSessions(db: Tx, userId: string, except?: string): P
   await query.execute()
 }
 
-/** Deletes expired sessions of all users, and those of one user beyond the newest `most`. */
-export async function dropSessionsBeyond(db: Tx, userId: string, most: number, now: number): Promise<void> {
-  await db.deleteFrom('sessions').where('expires_at', '<=', now).execute()
-  await db.deleteFrom('verifications').where('expires_at', '<=', now).execute()
+/** Deletes the sessions of a user beyond the newest `most`. */
+export async function dropSessionsBeyond(db: Tx, userId: string, most: number): Promise<void> {
   const beyond = await db
     .selectFrom('sessions')
     .select('id')
@@ -67,7 +65,12 @@ export async function dropSessionsBeyond(db: Tx, userId: string, most: number, n
 
 /** Deletes pending two-factor challenges; better-auth stores them with the user's id as value. */
 export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
-  await db.deleteFrom('verifications').where('value', '=', userId).execute()
+  await db
+    .deleteFrom('verifications')
+    // The index has the start of the value only.
+    .where(sql<string>`substr(value, 1, 64)`, '=', userId)
+    .where('value', '=', userId)
+    .execute()
 }
 
 /** Returns false if the user has used the code before. Deletes codes older than `deleteBefore`. */

@@ -169,6 +169,17 @@ export interface Tables {
     started_at: number
     heard_at: number
   }
+  /** One row: see store/maintenance.ts. */
+  maintenance: {
+    id: number
+    /** The node that runs the job; empty between runs. */
+    owner: string
+    /** When the lease expires, or the next run is due. */
+    due_at: number
+    usage_floor: number
+    usage_floor_at: number
+    usage_cursor: string | null
+  }
   usage_counters: {
     workspace_id: string
     day: number

@@ -4,6 +4,7 @@ import { readConfig } from '../../config.ts'
 import { BackupError, backUp } from '../../domain/backup.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
+import { abortOnSignal } from './abort-on-signal.ts'
 
 export async function backup(given: string, io: Io): Promise<void> {
   const { database, secret } = readConfig()
@@ -27,18 +28,6 @@ export async function backup(given: string, io: Io): Promise<void> {
   const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
   if (secret === undefined && existsSync(secretFile))
     io.info(`Not included: ${secretFile}, which encrypts two-factor secrets. Keep a copy of it elsewhere.`)
-}
-
-/** Ctrl-C cancels the copy, and the incomplete file is removed. */
-function abortOnSignal() {
-  const controller = new AbortController()
-  const abort = () => controller.abort()
-  const signals = ['SIGINT', 'SIGTERM'] as const
-  for (const name of signals) process.on(name, abort)
-  const release = () => {
-    for (const name of signals) process.off(name, abort)
-  }
-  return { signal: controller.signal, release }
 }
 
 function toCommandError(error: unknown, signal: AbortSignal): CommandError {

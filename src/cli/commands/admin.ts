@@ -205,6 +205,20 @@ const database: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin retention',
+      group,
+      summary: 'delete rows past their retention now, or show them',
+      details:
+        'Running servers do this by themselves every 5 minutes. Deletes expired sessions, verifications, ' +
+        'links and idempotent responses, used codes, change log entries, usage counters of days that edges ' +
+        'can no longer report, and audit log entries as ADIT_AUDIT_RETENTION_DAYS says. Daily totals of ' +
+        'usage are never deleted. See docs/operations/retention.md.',
+      options: { 'dry-run': { summary: 'only show what would be deleted' } },
+    },
+    async (input, io) => (await import('../admin/retention.ts')).retention(input, io),
+  ),
+  command(
+    {
       name: 'admin distribute',
       group,
       summary: 'distribute usage tables over a Citus cluster',

@@ -1,0 +1,51 @@
+import { readConfig } from '../../config.ts'
+import { type Deleted, previewNow, runNow } from '../../domain/maintenance.ts'
+import { CommandError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { abortOnSignal } from './abort-on-signal.ts'
+import { withServices } from './with-services.ts'
+
+export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, io: Io): Promise<void> {
+  const settings = { auditDays: readConfig().auditRetentionDays }
+  if (!dryRun) return deleteNow(settings, io)
+  const previews = await withServices((services) => previewNow(services, settings))
+  await io.list([previews], {
+    columns: {
+      TABLE: ({ table }) => table,
+      ROWS: ({ rows }) => String(rows),
+      OLDEST: ({ oldest }) => (oldest === null ? '' : io.time(oldest)),
+    },
+    empty: 'No tables.',
+  })
+  if (settings.auditDays === undefined) io.info('audit_log is kept: ADIT_AUDIT_RETENTION_DAYS is not set.')
+}
+
+async function deleteNow(settings: { auditDays: number | undefined }, io: Io): Promise<void> {
+  const deleted: Deleted = {}
+  const { signal, release } = abortOnSignal()
+  let owner: string | undefined
+  try {
+    owner = await withServices((services) =>
+      runNow(services, {
+        settings,
+        signal,
+        onDeleted(table, rows) {
+          deleted[table] = (deleted[table] ?? 0) + rows
+          io.progress(`${table}: ${deleted[table]} rows deleted`)
+        },
+        onWait: (ms) => io.progress(`waiting ${ms / 1000} s for reports in progress`),
+      }),
+    )
+  } finally {
+    io.progress('')
+    release()
+  }
+  if (owner !== undefined)
+    throw new CommandError('busy', `The server ${owner} is deleting now. See its log, or retry later.`)
+  const rows = Object.entries(deleted).map(([table, rows]) => ({ table, rows }))
+  await io.list([rows], {
+    columns: { TABLE: ({ table }) => table, DELETED: ({ rows }) => String(rows) },
+    empty: 'No tables.',
+  })
+  if (signal.aborted) throw new CommandError('canceled', 'Canceled. The rows listed above are deleted.')
+}

@@ -1,0 +1,130 @@
+// The row of the maintenance job: which node runs it, when the next run is due, and how far usage counters
+// have been deleted. Its times are from the database's clock, so that the lease does not depend on the clocks
+// of nodes. Two owners at the same time would do no harm: every deletion can be repeated.
+import { type RawBuilder, sql } from 'kysely'
+import type { Db, Store, Tx } from './store.ts'
+
+/** No statement of the job may run longer; PostgreSQL cancels it. */
+const STATEMENT_MAX_MS = 200
+
+const databaseNow: Record<Store['engine'], RawBuilder<number>> = {
+  sqlite: sql`cast(unixepoch('subsec') * 1000 as integer)`,
+  postgres: sql`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
+}
+
+const stateColumns = [
+  'usage_floor as usageFloor',
+  'usage_floor_at as usageFloorAt',
+  'usage_cursor as usageCursor',
+] as const
+
+export interface MaintenanceState {
+  /** The database's clock. */
+  now: number
+  /** Reports cannot add counters of earlier days, because those days' counters are deleted. */
+  usageFloor: number
+  /** When the floor was raised. */
+  usageFloorAt: number
+  /** The last workspace whose usage before the floor is deleted; null if that is true for all. */
+  usageCursor: string | null
+}
+
+/** A short transaction that does not wait for the disk: a lost deletion is repeated by a later run. */
+export const inMaintenanceTransaction = <T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> =>
+  store.transaction(async (db) => {
+    if (store.engine === 'postgres')
+      await sql`select set_config('statement_timeout', ${String(STATEMENT_MAX_MS)}, true),
+        set_config('synchronous_commit', 'off', true)`.execute(db)
+    return work(db)
+  })
+
+/**
+ * Takes the lease if a run is due or its owner has not renewed it; undefined otherwise. With `now`, it takes
+ * the lease unless another owner is running.
+ */
+export async function takeLease(
+  store: Store,
+  { owner, leaseMs, now: runsNow }: { owner: string; leaseMs: number; now?: boolean },
+): Promise<MaintenanceState | undefined> {
+  const now = databaseNow[store.engine]
+  const isDue = runsNow ? sql<boolean>`(due_at <= ${now} or owner = '')` : sql<boolean>`due_at <= ${now}`
+  // Read first: an update would lock the SQLite file, and most of the time nothing is due.
+  const due = await store.db
+    .selectFrom('maintenance')
+    .select('id')
+    .where('id', '=', 1)
+    .where(isDue)
+    .executeTakeFirst()
+  if (!due) return undefined
+  return inMaintenanceTransaction(store, (db) =>
+    db
+      .updateTable('maintenance')
+      .set({ owner, due_at: sql`${now} + ${sql.lit(leaseMs)}` })
+      .where('id', '=', 1)
+      .where(isDue)
+      .returning([...stateColumns, now.as('now')])
+      .executeTakeFirst(),
+  )
+}
+
+export interface LeaseUpdate {
+  owner: string
+  /** How long the lease is valid, or how long to wait until the next run is due. */
+  dueInMs: number
+  /** Ends the lease. */
+  release?: boolean
+  /** Progress of the deletion of usage; undefined leaves it. */
+  usageCursor?: string | null | undefined
+}
+
+/** Renews or releases the lease. Returns false if another owner has it. */
+export async function updateLease(
+  store: Store,
+  { owner, dueInMs, release = false, usageCursor }: LeaseUpdate,
+): Promise<boolean> {
+  const { numUpdatedRows } = await inMaintenanceTransaction(store, (db) =>
+    db
+      .updateTable('maintenance')
+      .set({
+        due_at: sql`${databaseNow[store.engine]} + ${sql.lit(dueInMs)}`,
+        ...(release && { owner: '' }),
+        ...(usageCursor !== undefined && { usage_cursor: usageCursor }),
+      })
+      .where('id', '=', 1)
+      .where('owner', '=', owner)
+      .executeTakeFirst(),
+  )
+  return numUpdatedRows === 1n
+}
+
+/** Raises the floor and starts a new pass over the workspaces. It is never lowered. */
+export async function raiseUsageFloor(store: Store, floor: number): Promise<void> {
+  await store.transaction((db) =>
+    db
+      .updateTable('maintenance')
+      .set({ usage_floor: floor, usage_floor_at: databaseNow[store.engine], usage_cursor: '' })
+      .where('id', '=', 1)
+      .where('usage_floor', '<', floor)
+      .execute(),
+  )
+}
+
+/**
+ * The day before which counters are deleted. A transaction that inserts counters must read it first: a
+ * counter that was deleted would be counted a second time.
+ */
+export async function readUsageFloor(db: Db): Promise<number> {
+  const { usage_floor } = await db
+    .selectFrom('maintenance')
+    .select('usage_floor')
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
+  return usage_floor
+}
+
+export const readMaintenance = (store: Store) =>
+  store.db
+    .selectFrom('maintenance')
+    .select([...stateColumns, 'owner', databaseNow[store.engine].as('now')])
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()

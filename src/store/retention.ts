@@ -1,0 +1,113 @@
+// SQL that finds and deletes rows past their retention, in batches of a given size.
+import { sql } from 'kysely'
+import type { Db, Store, Tx } from './store.ts'
+
+interface Expiry {
+  /** The indexed column that decides. */
+  by: string
+  /** The rest of a unique order, so that a batch has an exact end. */
+  ties: readonly string[]
+  /** The column with the row's time. */
+  time: string
+}
+
+const expiring = {
+  sessions: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
+  verifications: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
+  links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
+  used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
+  idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  // Ids sort by time, so the primary key is enough.
+  audit_log: { by: 'id', ties: [], time: 'at' },
+} as const satisfies Record<string, Expiry>
+
+export type ExpiringTable = keyof typeof expiring
+
+const usage = { usage_counters: 'day', usage_minutes: 'minute' } as const
+
+export type UsageTable = keyof typeof usage
+export const usageTables = Object.keys(usage) as UsageTable[]
+
+/** What identifies a row for the time of a statement. */
+const rowId: Record<Store['engine'], string> = { sqlite: 'rowid', postgres: 'ctid' }
+
+export interface Expired {
+  rows: number
+  oldest: number | null
+}
+
+/** Deletes the oldest rows before the limit, at most `size`. Returns how many. */
+export async function deleteExpired(
+  db: Tx,
+  table: ExpiringTable,
+  before: number | string,
+  size: number,
+): Promise<number> {
+  const { by, ties } = expiring[table] as Expiry
+  const order = [by, ...ties]
+  const columns = sql.join(order.map((column) => sql.ref(column)))
+  const isExpired = sql`${sql.ref(by)} < ${before}`
+  // The end is a value, not a subquery with a limit: such a statement could delete different rows on each
+  // machine that has a copy of the table.
+  const { rows } = await sql<Record<string, string | number>>`
+    select ${columns} from ${sql.table(table)} where ${isExpired}
+    order by ${columns} limit 1 offset ${size - 1}`.execute(db)
+  const [last] = rows
+  const within = last
+    ? sql`${sql.ref(by)} <= ${last[by]} and (${columns}) <= (${sql.join(order.map((column) => last[column]))})`
+    : isExpired
+  const { numAffectedRows } = await sql`delete from ${sql.table(table)} where ${within}`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
+export async function countExpired(db: Db, table: ExpiringTable, before: number | string): Promise<Expired> {
+  const { by, time } = expiring[table]
+  const { rows } = await sql<Expired>`
+    select count(*) as rows, min(${sql.ref(time)}) as oldest from ${sql.table(table)}
+    where ${sql.ref(by)} < ${before}`.execute(db)
+  return rows[0] as Expired
+}
+
+interface UsageBatch {
+  table: UsageTable
+  /** On a distributed database, all of one shard. */
+  workspaceIds: readonly string[]
+  before: number
+}
+
+/** Uses the primary key, which begins with the workspace and the time; no index is needed. */
+export async function deleteUsage(
+  db: Tx,
+  engine: Store['engine'],
+  { table, workspaceIds, before }: UsageBatch,
+  size: number,
+): Promise<number> {
+  const id = sql.ref(rowId[engine])
+  const among = sql`workspace_id in (${sql.join(workspaceIds)})`
+  const oldest = sql`select ${id} from ${sql.table(table)}
+    where ${among} and ${sql.ref(usage[table])} < ${before} limit ${size}`
+  const isOldest = engine === 'postgres' ? sql`${id} = any(array(${oldest}))` : sql`${id} in (${oldest})`
+  const { numAffectedRows } = await sql`
+    delete from ${sql.table(table)} where ${among} and ${isOldest}`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
+export async function countUsage(db: Db, { table, workspaceIds, before }: UsageBatch): Promise<Expired> {
+  const time = sql.ref(usage[table])
+  const { rows } = await sql<Expired>`
+    select count(*) as rows, min(${time}) as oldest from ${sql.table(table)}
+    where workspace_id in (${sql.join(workspaceIds)}) and ${time} < ${before}`.execute(db)
+  return rows[0] as Expired
+}
+
+/** In the order of their ids. */
+export async function listWorkspaceIds(db: Db, after: string, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('workspaces')
+    .select('id')
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ id }) => id)
+}
