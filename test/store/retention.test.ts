@@ -206,7 +206,7 @@ for (const engine of engines) {
       }),
     )
     await until('it has failed', () => events.includes('failure'))
-    assert.deepEqual(deleted, [{ sessions: 1 }], 'what was deleted before the failure is logged')
+    assert.deepEqual([...deleted], [{ sessions: 1 }], 'what was deleted before the failure is logged')
     await rename('elsewhere', 'verifications')
     await raiseFloorEarlier(services)
     await store.transaction((db) => db.updateTable('maintenance').set({ due_at: 0 }).execute())

@@ -1,0 +1,423 @@
+// No query scans a table that grows with traffic, users or time. The queries are recorded at the drivers while
+// every function of the modules below is called once, and then explained on tables with thousands of rows.
+import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { storeAdapter } from '../../src/auth/adapter.ts'
+import * as audit from '../../src/store/audit.ts'
+import * as changeLog from '../../src/store/change-log.ts'
+import * as idempotency from '../../src/store/idempotency.ts'
+import * as keys from '../../src/store/keys.ts'
+import * as links from '../../src/store/links.ts'
+import * as retention from '../../src/store/retention.ts'
+import * as sessions from '../../src/store/sessions.ts'
+import type { Store, Tx } from '../../src/store/store.ts'
+import * as usage from '../../src/store/usage.ts'
+import * as usageReset from '../../src/store/usage-reset.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { openTestServices } from '../support/server.ts'
+
+/** Enough that reading a page of an index costs less than scanning the table. */
+const ROWS = 5_000
+const DAY = 86_400_000
+const NOW = 100 * DAY
+
+/** Row i of each table; workspaces and users have 10 rows each. */
+const tables: Record<string, Record<string, string>> = {
+  users: {
+    id: `'u' || i`,
+    name: `'n'`,
+    email: `i || '@x'`,
+    email_verified: '1',
+    created_at: '1',
+    updated_at: '1',
+  },
+  workspaces: { id: `'w' || i`, slug: `'w' || i`, name: `'n'`, created_at: '1' },
+  api_keys: {
+    id: `'k' || i`,
+    workspace_id: `'w' || (i / 10 + 1)`,
+    label: `'l'`,
+    hash: `'h' || i`,
+    created_at: 'i',
+  },
+  sessions: {
+    id: `'s' || i`,
+    user_id: `'u' || (i / 10 + 1)`,
+    token: `'t' || i`,
+    created_at: 'i',
+    updated_at: 'i',
+    expires_at: 'i',
+  },
+  verifications: {
+    id: `'v' || i`,
+    identifier: `'i' || i`,
+    value: `'u' || i`,
+    created_at: 'i',
+    updated_at: 'i',
+    expires_at: 'i',
+  },
+  used_codes: { user_id: `'u' || (i / 10 + 1)`, hash: `'h' || i`, at: 'i' },
+  links: {
+    id: `'l' || i`,
+    hash: `'h' || i`,
+    purpose: `case when i % 2 = 0 then 'join' else 'reset' end`,
+    email: `(i / 10) || '@x'`,
+    proves_email: '0',
+    workspace_id: `case when i % 2 = 0 then 'w' || (i / 10 + 1) end`,
+    created_by: `'x'`,
+    creator_id: `'u' || (i / 10)`,
+    created_at: 'i',
+    expires_at: 'i',
+    ended_at: `case when i % 3 = 0 then i end`,
+  },
+  audit_log: {
+    id: `'aud_' || (10000 + i)`,
+    workspace_id: `case when i % 50 > 0 then 'w' || (i / 10 + 1) end`,
+    at: 'i',
+    actor_kind: `'key'`,
+    actor_id: `'k' || i`,
+    action: `'key.created'`,
+    subject_id: `'k' || i`,
+    detail: `'x'`,
+  },
+  idempotent_answers: { workspace_id: `'w' || (i / 10 + 1)`, id: `'a' || i`, sealed: `'x'`, created_at: 'i' },
+  key_feed: {
+    number: 'i',
+    kind: `'key'`,
+    subject_id: `'k'`,
+    hash: `'h'`,
+    at: 'i',
+    mark: `'m'`,
+    before: `'m'`,
+  },
+  usage_counters: {
+    workspace_id: `'w' || (i / 10 + 1)`,
+    day: `i % 10 * ${DAY}`,
+    edge_id: `'e' || (i % 3)`,
+    epoch: `'p'`,
+    requests: '1',
+    bytes_in: '1',
+    bytes_out: '1',
+    events: '1',
+  },
+  usage_minutes: { workspace_id: `'w' || (i / 10 + 1)`, minute: 'i * 60000', edge_id: `'e'`, open: '1' },
+  usage_days: { workspace_id: `'w' || (i / 10 + 1)`, day: `i % 10 * ${DAY}`, last_seen: '1' },
+}
+
+async function fill(store: Store): Promise<void> {
+  await store.transaction(async (db) => {
+    for (const [table, columns] of Object.entries(tables))
+      await sql
+        .raw(
+          `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${ROWS})
+           insert into ${table} (${Object.keys(columns).join(', ')})
+           select ${Object.values(columns).join(', ')} from n`,
+        )
+        .execute(db)
+    await db.updateTable('key_feed_head').set({ number: ROWS, mark: 'm' }).execute()
+    await sql.raw('analyze').execute(db)
+  })
+}
+
+interface Recorded {
+  text: string
+  values: unknown[]
+}
+
+/** Records what reaches the drivers. */
+function recordQueries(t: Test): Recorded[] {
+  const recorded: Recorded[] = []
+  const { query } = pg.Client.prototype
+  const { prepare } = DatabaseSync.prototype
+  pg.Client.prototype.query = function (this: pg.Client, ...args: [unknown, unknown]) {
+    const [text, values] = args
+    if (typeof text === 'string') recorded.push({ text, values: Array.isArray(values) ? values : [] })
+    return Reflect.apply(query, this, args)
+  } as never
+  DatabaseSync.prototype.prepare = function (text: string) {
+    recorded.push({ text, values: [] })
+    return prepare.call(this, text)
+  }
+  atEnd(t, () => {
+    pg.Client.prototype.query = query
+    DatabaseSync.prototype.prepare = prepare
+  })
+  return recorded
+}
+
+const isQuery = ({ text }: Recorded) => /^\s*(with|select|insert|update|delete)\b/i.test(text)
+/** In the order of the primary key, and only the first rows. */
+const isBounded = ({ text }: Recorded) => /from "key_feed" order by "number" (desc )?limit/.test(text)
+
+interface PlanNode {
+  'Node Type': string
+  'Relation Name'?: string
+  Plans?: PlanNode[]
+}
+
+function scannedBy(node: PlanNode): string[] {
+  const own = node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []
+  return [...own, ...(node.Plans ?? []).flatMap(scannedBy)]
+}
+
+async function scansOnPostgres(url: string, queries: Recorded[]): Promise<string[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const found: string[] = []
+  for (const { text, values } of queries) {
+    const { rows } = await client.query(`explain (format json) ${text}`, values)
+    const scanned = scannedBy(rows[0]['QUERY PLAN'][0].Plan).filter((table) => table in tables)
+    if (scanned.length > 0) found.push(`${scanned.join(', ')}: ${text}`)
+  }
+  await client.end()
+  return found
+}
+
+function scansOnSqlite(path: string, queries: Recorded[]): string[] {
+  const database = new DatabaseSync(path)
+  const found: string[] = []
+  for (const { text } of queries) {
+    const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
+    const scans = plan
+      .map(({ detail }) => detail)
+      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\(|input)/.test(detail))
+    for (const scan of scans) {
+      const [, name = ''] = /^SCAN (\S+)/.exec(scan) ?? []
+      if (!SMALL.has(name)) found.push(`${scan}: ${text}`)
+    }
+  }
+  database.close()
+  return found
+}
+
+/** Tables that do not grow with traffic, and results of subqueries. */
+const SMALL = new Set(['nodes', 'edges', 'head', 'key_feed_head', 'maintenance', 'active', 'minutes', 'CONSTANT'])
+
+type Calls = Record<string, (db: Tx, store: Store) => unknown>
+
+const page = { limit: 10 }
+const ws = 'w7'
+const position = { sequence: 4_000, checksum: 'm' }
+const link = (db: Tx) => db.selectFrom('links').selectAll().where('hash', '=', 'h8').executeTakeFirstOrThrow()
+const entry = (db: Tx) =>
+  db.selectFrom('audit_log').selectAll().where('id', '=', 'aud_10007').executeTakeFirstOrThrow()
+const usageBatch = { workspaceIds: ['w1', 'w2', 'w3'], before: 3 * DAY }
+
+/** A call of every function that runs a query. */
+const calls: [module: object, calls: Calls][] = [
+  [
+    audit,
+    {
+      insertAudit: async (db) => audit.insertAudit(db, [{ ...(await entry(db)), id: 'aud_new' }]),
+      countRepetition: async (db) => {
+        await audit.countRepetition(db, await entry(db), 'aud_14990')
+        await audit.countRepetition(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
+      },
+      listAudit: async (db) => {
+        await audit.listAudit(db, ws, page)
+        await audit.listAudit(db, ws, { ...page, after: 'aud_1' }, { actions: ['x'], exceptAbout: 'u1' })
+      },
+    },
+  ],
+  [
+    changeLog,
+    {
+      appendChange: (db) =>
+        changeLog.appendChange(db, { kind: 'key', subjectId: '', hash: '', checksum: '', at: NOW }),
+      lockHead: changeLog.lockHead,
+      deleteChangesBefore: (db) => changeLog.deleteChangesBefore(db, 100, 200),
+      countChangesBefore: (db) => changeLog.countChangesBefore(db, 100),
+      readChanges: (db) => changeLog.readChanges(db, position, { sequence: 4_100, checksum: 'm' }),
+      readLatest: (db) => changeLog.readLatest(db, position, 10),
+      readHead: changeLog.readHead,
+      readPosition: (db) => changeLog.readPosition(db, 'node'),
+    },
+  ],
+  [
+    idempotency,
+    {
+      storeResponse: (db) => idempotency.storeResponse(db, ws, { id: 'a', encrypted: '', createdAt: NOW }),
+      deleteResponsesBefore: (db) => idempotency.deleteResponsesBefore(db, ws, 100),
+    },
+  ],
+  [
+    keys,
+    {
+      insertKey: async (db) => {
+        const key = await keys.findKeyByHash(db, 'h1')
+        if (key) await keys.insertKey(db, { ...key, id: 'k', hash: 'h' })
+      },
+      findKeyByHash: (db) => keys.findKeyByHash(db, 'h1'),
+      findKeyById: (db) => keys.findKeyById(db, 'k1'),
+      listKeys: async (db) => {
+        await keys.listKeys(db, ws, page)
+        await keys.listKeys(db, ws, { ...page, after: 'k1', state: 'active' })
+        await keys.listKeys(db, ws, { ...page, state: 'revoked' })
+      },
+      listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
+      countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
+      revokeKey: (db) => keys.revokeKey(db, ws, 'k1', NOW),
+      lockKey: (db) => keys.lockKey(db, ws, 'k1'),
+      updateLastUsed: (db) => keys.updateLastUsed(db, [['k1', NOW]]),
+    },
+  ],
+  [
+    links,
+    {
+      insertLink: async (db) => links.insertLink(db, { ...(await link(db)), id: 'l', hash: 'h' }),
+      findLink: (db) => links.findLink(db, 'h1', 0),
+      endLink: (db) => links.endLink(db, 'h1', 0),
+      listInvitations: (db) => links.listInvitations(db, ws, 0),
+      listOpenInvitationsTo: (db) => links.listOpenInvitationsTo(db, '1@x', 0),
+      revokeInvitation: (db) => links.revokeInvitation(db, ws, 'l1', 0),
+      endInvitationsBy: (db) => links.endInvitationsBy(db, ws, 'u1', 0),
+      endSetUpLinks: (db) => links.endSetUpLinks(db, ws, 0),
+      endLinksFor: async (db) => {
+        await links.endLinksFor(db, '1@x', 'join', ws, 0)
+        await links.endLinksFor(db, '1@x', 'reset', null, 0)
+      },
+      recentLinkTimes: async (db) => {
+        const most = { since: 100, most: 10 }
+        for (const whose of [{ workspace_id: ws }, { creator_id: 'u1' }, { workspace_id: ws, email: '1@x' }])
+          await links.recentLinkTimes(db, { purpose: 'join', of: whose, ...most })
+        await links.recentLinkTimes(db, { purpose: 'reset', of: { email: '1@x' }, ...most })
+      },
+      lockRecentLinksTo: (db) => links.lockRecentLinksTo(db, '1@x', 0),
+    },
+  ],
+  [
+    sessions,
+    {
+      listSessions: (db) => sessions.listSessions(db, 'u1', 0),
+      lockSession: (db) => sessions.lockSession(db, 'u1', 's1'),
+      deleteSession: (db) => sessions.deleteSession(db, 'u1', 's1'),
+      deleteSessions: (db) => sessions.deleteSessions(db, 'u1', 's1'),
+      dropSessionsBeyond: (db) => sessions.dropSessionsBeyond(db, 'u2', 1),
+      deleteChallenges: (db) => sessions.deleteChallenges(db, 'u1'),
+      useCode: (db) => sessions.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
+    },
+  ],
+  [
+    retention,
+    {
+      deleteExpired: async (db) => {
+        for (const table of [
+          'sessions',
+          'verifications',
+          'links',
+          'used_codes',
+          'idempotent_answers',
+        ] as const)
+          for (const before of [40, NOW]) await retention.deleteExpired(db, table, before, 20)
+        for (const before of ['aud_10040', 'b']) await retention.deleteExpired(db, 'audit_log', before, 20)
+      },
+      // Counts what will be deleted, so it may read all of it.
+      countExpired: (db) => retention.countExpired(db, 'sessions', 100),
+      deleteUsage: async (db, { engine }) => {
+        for (const table of retention.usageTables)
+          await retention.deleteUsage(db, engine, { table, ...usageBatch }, 20)
+      },
+      countUsage: (db) => retention.countUsage(db, { table: 'usage_counters', ...usageBatch }),
+      listWorkspaceIds: (db) => retention.listWorkspaceIds(db, 'w1', 10),
+    },
+  ],
+  [
+    usageReset,
+    {
+      listCounters: (db) => usageReset.listCounters(db, { workspaceId: ws, day: DAY }, 10),
+      resetDay: async (db) => {
+        await usageReset.resetDay(db, { workspaceId: ws, day: DAY }, 'e1')
+        await usageReset.resetDay(db, { workspaceId: ws, day: DAY }, undefined)
+      },
+    },
+  ],
+]
+
+const report = {
+  edgeId: 'e1',
+  epoch: 'p2',
+  counters: ['w1', 'w2', 'w3'].map((workspaceId) => ({
+    workspaceId,
+    day: 2 * DAY,
+    requests: 1n,
+    bytesIn: 1n,
+    bytesOut: 1n,
+    events: 1n,
+    lastSeen: 2 * DAY,
+  })),
+  tunnels: ['w1', 'w2', 'w3'].map((workspaceId) => ({ workspaceId, minute: 2 * DAY, open: 2 })),
+}
+
+async function useUsage(store: Store): Promise<void> {
+  await usage.mergeReport(store, report)
+  await usage.readDays(store.db, ws, 0, NOW)
+  await usage.findLastSeen(store.db, ws)
+}
+
+/** As better-auth calls it. */
+async function useAdapter(store: Store): Promise<void> {
+  const fields = {
+    userId: 'user_id',
+    expiresAt: 'expires_at',
+    updatedAt: 'updated_at',
+    createdAt: 'created_at',
+  }
+  const adapter = storeAdapter(store)({
+    session: { modelName: 'sessions', fields },
+    verification: { modelName: 'verifications', fields },
+  })
+  const token = [{ field: 'token', value: 't' }]
+  const identifier = [{ field: 'identifier', value: 'i' }]
+  await adapter.findOne({ model: 'session', where: token })
+  await adapter.findMany({ model: 'session', where: [{ field: 'userId', value: 'u1' }] })
+  await adapter.update({ model: 'session', where: token, update: { expiresAt: new Date() } })
+  await adapter.deleteMany({ model: 'session', where: token })
+  await adapter.findMany({ model: 'verification', where: identifier })
+  await adapter.delete({ model: 'verification', where: identifier })
+  await adapter.consumeOne({ model: 'verification', where: identifier })
+}
+
+const names = (module: object) =>
+  Object.entries(module)
+    .filter(([, value]) => typeof value === 'function')
+    .map(([name]) => name)
+
+/** Exported functions without a query. */
+const PURE = ['isSamePosition']
+
+test('every function of these modules is called by the test below', () => {
+  for (const [module, called] of calls)
+    assert.deepEqual(
+      Object.keys(called).toSorted(),
+      names(module)
+        .filter((name) => !PURE.includes(name))
+        .toSorted(),
+    )
+})
+
+for (const engine of engines) {
+  test(`${engine}: no query scans a table that grows with traffic, users or time`, async (t) => {
+    const recorded = recordQueries(t)
+    const { services, database } = await openTestServices(t, engine)
+    const { store } = services
+    atEnd(t, () => store.close())
+    await fill(store)
+    recorded.length = 0
+    await useUsage(store)
+    await useAdapter(store)
+    for (const [, functions] of calls)
+      for (const call of Object.values(functions)) await store.transaction(async (db) => call(db, store))
+    const queries = [...new Map(recorded.map((each) => [each.text, each])).values()].filter(
+      (each) => isQuery(each) && !isBounded(each),
+    )
+    assert.ok(queries.length > 60, `recorded only ${queries.length} queries`)
+    const scans =
+      engine === 'postgres'
+        ? await scansOnPostgres(database, queries)
+        : scansOnSqlite(database.slice('sqlite:'.length), queries)
+    assert.deepEqual(scans, [])
+  })
+}
