@@ -177,7 +177,7 @@ test('sqlite: the migration of the usage tables keeps every row', async (t) => {
   const after = new DatabaseSync(path)
   assert.deepEqual(all(after), had)
   assert.equal(had.flat().length, 5)
-  const made = after.prepare("select name from sqlite_master where sql like '%usage%' order by name").all()
+  const made = after.prepare("select name from sqlite_master where name like 'usage%' order by name").all()
   assert.deepEqual(
     made.map(({ name }) => name),
     ['usage_counters', 'usage_days', 'usage_hours', 'usage_minutes'],
