@@ -1,7 +1,10 @@
-// Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts.
-import { DAY_MS, MINUTE_MS } from '../time.ts'
+// Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts. Days that
+// are closed for reports get a total only, because the server deletes their counters.
+import { insertDays } from '../store/usage-rows.ts'
+import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
 import type { Services } from './context.ts'
 import { lastDays } from './date-range.ts'
+import { DAYS_BACK_MAX } from './reports.ts'
 
 const DAYS_PER_REPORT = 30
 
@@ -20,18 +23,27 @@ export async function fillWithUsage(
   for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
     const part = window.slice(start, start + DAYS_PER_REPORT)
     const figures = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
-    await services.mergeUsage({
-      edgeId: DEMO_EDGE,
-      epoch: DEMO_EPOCH,
-      counters: figures.map(({ open: _open, busiest: _busiest, ...counter }) => ({
-        workspaceId,
-        ...counter,
-      })),
-      tunnels: figures.map(({ busiest, open }) => ({ workspaceId, minute: busiest, open })),
-    })
+    const isOpen = ({ day }: { day: number }) => day >= startOfDay(now) - DAYS_BACK_MAX * DAY_MS
+    await services.mergeUsage(reportOf(workspaceId, figures.filter(isOpen)))
+    const closed = figures.filter((figure) => !isOpen(figure))
+    await services.store.transaction((db) =>
+      insertDays(
+        db,
+        closed.map(({ open, ...figure }) => ({ workspaceId, ...figure, peakTunnels: open })),
+      ),
+    )
     onProgress(start + part.length)
   }
 }
+
+type Figures = ReturnType<typeof generateDay>
+
+const reportOf = (workspaceId: string, figures: readonly Figures[]) => ({
+  edgeId: DEMO_EDGE,
+  epoch: DEMO_EPOCH,
+  counters: figures.map(({ open: _open, busiest: _busiest, ...counter }) => ({ workspaceId, ...counter })),
+  tunnels: figures.map(({ busiest, open }) => ({ workspaceId, minute: busiest, open })),
+})
 
 function generateDay(day: number, progress: number, now: number) {
   const random = seededRandom(day / DAY_MS)

@@ -114,7 +114,6 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<bool
   let renewedAt = performance.now()
   const run = {
     services,
-    settings,
     state,
     usageCursor: state.usageCursor,
     onDeleted,
@@ -129,7 +128,7 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<bool
   }
   let dueInMs = 0
   try {
-    if (await deletePastRetention(run)) dueInMs = RUN_INTERVAL_MS
+    if (await deletePastRetention(run, settings)) dueInMs = RUN_INTERVAL_MS
   } catch (error) {
     dueInMs = POLL_INTERVAL_MS
     throw error
@@ -155,5 +154,9 @@ export async function runNow(services: Services, options: Omit<RunOptions, 'id' 
 export async function previewNow(services: Services, settings: RetentionSettings) {
   const state: MaintenanceState = await readMaintenance(services.store)
   const previews = await previewRetention(services, settings, state)
-  return previews.map(({ table, rows, oldest }) => ({ table, rows, oldest: isoOrNull(oldest) }))
+  return Object.entries(previews).map(([table, { rows, oldest }]) => ({
+    table,
+    rows,
+    oldest: isoOrNull(oldest),
+  }))
 }

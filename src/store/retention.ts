@@ -17,16 +17,16 @@ const expiring = {
   links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
   idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  // The primary key begins with the hour.
+  usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'], time: 'hour' },
   // Ids sort by time, so the primary key is enough.
   audit_log: { by: 'id', ties: [], time: 'at' },
 } as const satisfies Record<string, Expiry>
 
 export type ExpiringTable = keyof typeof expiring
 
-const usage = { usage_counters: 'day', usage_minutes: 'minute' } as const
-
-export type UsageTable = keyof typeof usage
-export const usageTables = Object.keys(usage) as UsageTable[]
+/** Usage tables, with the column of the time. */
+const usage = { usage_counters: 'day', usage_minutes: 'minute', usage_hours: 'hour' } as const
 
 /** What identifies a row for the time of a statement. */
 const rowId: Record<Store['engine'], string> = { sqlite: 'rowid', postgres: 'ctid' }
@@ -69,13 +69,13 @@ export async function countExpired(db: Db, table: ExpiringTable, before: number 
 }
 
 interface UsageBatch {
-  table: UsageTable
-  /** On a distributed database, all of one shard. */
+  table: keyof typeof usage
+  /** If the table is distributed, all of one shard. */
   workspaceIds: readonly string[]
   before: number
 }
 
-/** Uses the primary key, which begins with the workspace and the time; no index is needed. */
+/** Deletes rows of some workspaces, at most `size`, along the primary key. Not for hours on SQLite. */
 export async function deleteUsage(
   db: Tx,
   engine: Store['engine'],
@@ -99,6 +99,17 @@ export async function countUsage(db: Db, { table, workspaceIds, before }: UsageB
     where workspace_id in (${sql.join(workspaceIds)}) and ${time} < ${before}`.execute(db)
   return rows[0] as Expired
 }
+
+/** The oldest hours, and their workspaces. */
+export const listOldHours = (db: Db, before: number, limit: number) =>
+  db
+    .selectFrom('usage_hours')
+    .select(['hour', 'workspace_id as workspaceId'])
+    .where('hour', '<', before)
+    .orderBy('hour')
+    .orderBy('workspace_id')
+    .limit(limit)
+    .execute()
 
 /** In the order of their ids. */
 export async function listWorkspaceIds(db: Db, after: string, limit: number): Promise<string[]> {

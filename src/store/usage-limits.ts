@@ -17,7 +17,7 @@ export const NO_LIMIT: Totals = {
 export const EPOCHS_MAX = 100
 
 export interface RejectedCounter extends Day {
-  reason: 'too_large' | 'too_many_epochs'
+  reason: 'too_large' | 'too_many_epochs' | 'too_old'
 }
 
 /**

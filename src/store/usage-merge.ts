@@ -34,6 +34,8 @@ export interface MergeInput {
   reported: readonly CounterRow[]
   /** By edge and day: those with counters that have no row yet, or whose sum must be checked. */
   edges: ReadonlyMap<string, EdgeDay>
+  /** Counters of earlier days are deleted: a new one would be counted a second time. */
+  floor?: number
   /** Maximum of an edge in a day. */
   edgeMax: Totals
   /** Totals by day. If given, counters that would exceed 63 bits are rejected. */
@@ -48,7 +50,14 @@ export interface MergeResult {
   rejected: Map<CounterRow, RejectedCounter['reason']>
 }
 
-export function mergeCounters({ stored, reported, edges, edgeMax, daySums }: MergeInput): MergeResult {
+export function mergeCounters({
+  stored,
+  reported,
+  edges,
+  floor = 0,
+  edgeMax,
+  daySums,
+}: MergeInput): MergeResult {
   const uncheckedMax = uncheckedMaxOf(edgeMax)
   const rows = new Map<string, CounterRow>()
   const deltas = new Map<string, DayDelta>()
@@ -75,7 +84,8 @@ export function mergeCounters({ stored, reported, edges, edgeMax, daySums }: Mer
     const before = rows.get(row.key) ?? stored.get(row.key)
     const after = before ? maxOf(before, row) : row
     const added = before ? difference(after, before) : row
-    if (!before && (edges.get(edgeDayKey(row))?.epochs ?? 0) + edgeOf(row).epochs >= EPOCHS_MAX)
+    if (!before && row.day < floor) rejected.set(row, 'too_old')
+    else if (!before && (edges.get(edgeDayKey(row))?.epochs ?? 0) + edgeOf(row).epochs >= EPOCHS_MAX)
       rejected.set(row, 'too_many_epochs')
     else if (!fits(row, added)) rejected.set(row, 'too_large')
     else if (!before || isChange(after, before, added)) {

@@ -1,6 +1,7 @@
 // The statements of the usage tables, each over many rows. All are restricted to given workspaces.
 import { sql } from 'kysely'
 import { type Columns, deleteBulk, executeBulk, insertBulk, lockBulk } from './bulk.ts'
+import { readUsageFloor } from './maintenance.ts'
 import type { Tx } from './store.ts'
 import { decodeHour, encodeHour, totalOf } from './usage-hours.ts'
 import type { DayDelta, EdgeDay } from './usage-merge.ts'
@@ -90,11 +91,15 @@ export async function insertMissing(
   { counters, hours }: { counters: readonly CounterRow[]; hours: readonly HourKey[] },
 ): Promise<void> {
   await sql`set local synchronous_commit = off`.execute(db)
+  // Again, because the floor may have been raised since the merge read it.
+  const floor = await readUsageFloor(db)
   await insertBulk(
     db,
     'usage_counters',
     { ...counterColumns, ...sumColumns },
-    counters.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch, 0, 0, 0, 0]),
+    counters
+      .filter(({ day }) => day >= floor)
+      .map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch, 0, 0, 0, 0]),
     'on conflict do nothing',
   )
   const rows = new Map([...hours, ...hours.map(totalOf)].map((row) => [hourKey(row), row]))
@@ -157,22 +162,35 @@ export const addToDays = (db: Tx, deltas: readonly DayDelta[]) =>
   insertBulk(
     db,
     'usage_days',
-    { ...dayColumns, ...sumColumns, peak_tunnels: 'bigint', last_seen: 'bigint' },
-    deltas.map((delta) => [
-      delta.workspaceId,
-      delta.day,
-      delta.requests,
-      delta.bytesIn,
-      delta.bytesOut,
-      delta.events,
-      delta.peakTunnels,
-      delta.lastSeen,
-    ]),
+    dayRowColumns,
+    deltas.map(dayRowOf),
     onConflict(dayColumns, [
       ...sums.map((column) => `${column} = usage_days.${column} + excluded.${column}`),
       ...['peak_tunnels', 'last_seen'].map(raise),
     ]),
   )
+
+/** For days without counters. A day that exists is left. */
+export const insertDays = (db: Tx, days: readonly DayDelta[]) =>
+  insertBulk(db, 'usage_days', dayRowColumns, days.map(dayRowOf), 'on conflict do nothing')
+
+const dayRowColumns = {
+  ...dayColumns,
+  ...sumColumns,
+  peak_tunnels: 'bigint',
+  last_seen: 'bigint',
+} as const
+
+const dayRowOf = (delta: DayDelta) => [
+  delta.workspaceId,
+  delta.day,
+  delta.requests,
+  delta.bytesIn,
+  delta.bytesOut,
+  delta.events,
+  delta.peakTunnels,
+  delta.lastSeen,
+]
 
 const onConflict = (key: Columns, changes: readonly string[]) =>
   `on conflict (${Object.keys(key).join(', ')}) do update set ${changes.join(', ')}`

@@ -5,6 +5,7 @@
 // rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
 // that transactions cannot deadlock.
 import { isOutOfRange } from './db-errors.ts'
+import { readUsageFloor } from './maintenance.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
 import { addHours, mergeHours } from './usage-hours.ts'
 import { NO_LIMIT, type RejectedCounter } from './usage-limits.ts'
@@ -111,8 +112,9 @@ async function mergeGroup(db: Tx, { reported, hours, edgeMax, checksDays, insert
   const storedHours = await lockHours(db, hours)
   const missing = sorted.filter((row) => !stored.has(row.key))
   const edges = await readEdgeDays(db, [...toCheck, ...missing])
+  const floor = missing.length > 0 ? await readUsageFloor(db) : 0
   const daySums = checksDays ? { daySums: await lockDays(db, sorted) } : {}
-  const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, edgeMax, ...daySums })
+  const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, floor, edgeMax, ...daySums })
   if (!insertsDirectly) {
     const missingHours = hours.filter((hour) => !storedHours.has(hourKey(hour)))
     const missingCounters = missing.filter((row) => rows.has(row.key))

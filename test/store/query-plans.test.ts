@@ -15,10 +15,12 @@ import * as retention from '../../src/store/retention.ts'
 import * as sessions from '../../src/store/sessions.ts'
 import type { Store, Tx } from '../../src/store/store.ts'
 import * as usage from '../../src/store/usage.ts'
+import { convertMinutes } from '../../src/store/usage-conversion.ts'
 import * as usageReset from '../../src/store/usage-reset.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestServices } from '../support/server.ts'
+import { mergeReport } from '../support/usage.ts'
 
 /** Enough that reading a page of an index costs less than scanning the table. */
 const ROWS = 5_000
@@ -104,6 +106,12 @@ const tables: Record<string, Record<string, string>> = {
     events: '1',
   },
   usage_minutes: { workspace_id: `'w' || (i / 10 + 1)`, minute: 'i * 60000', edge_id: `'e'`, open: '1' },
+  usage_hours: {
+    workspace_id: `'w' || (i / 10 + 1)`,
+    hour: 'cast(i / 5 as bigint) * 3600000',
+    edge_id: `'e' || i`,
+    open: `'1'`,
+  },
   usage_days: { workspace_id: `'w' || (i / 10 + 1)`, day: `i % 10 * ${DAY}`, last_seen: '1' },
 }
 
@@ -150,7 +158,8 @@ function recordQueries(t: Test): Recorded[] {
 
 const isQuery = ({ text }: Recorded) => /^\s*(with|select|insert|update|delete)\b/i.test(text)
 /** In the order of the primary key, and only the first rows. */
-const isBounded = ({ text }: Recorded) => /from "key_feed" order by "number" (desc )?limit/.test(text)
+const isBounded = ({ text }: Recorded) =>
+  /from "(key_feed" order by "number|usage_minutes" order by "workspace_id", "minute)"/.test(text)
 
 interface PlanNode {
   'Node Type': string
@@ -194,7 +203,16 @@ function scansOnSqlite(path: string, queries: Recorded[]): string[] {
 }
 
 /** Tables that do not grow with traffic, and results of subqueries. */
-const SMALL = new Set(['nodes', 'edges', 'head', 'key_feed_head', 'maintenance', 'active', 'minutes', 'CONSTANT'])
+const SMALL = new Set([
+  'nodes',
+  'edges',
+  'head',
+  'key_feed_head',
+  'maintenance',
+  'active',
+  'minutes',
+  'CONSTANT',
+])
 
 type Calls = Record<string, (db: Tx, store: Store) => unknown>
 
@@ -312,15 +330,18 @@ const calls: [module: object, calls: Calls][] = [
           'idempotent_answers',
         ] as const)
           for (const before of [40, NOW]) await retention.deleteExpired(db, table, before, 20)
+        for (const before of [3_600_000 * 40, NOW])
+          await retention.deleteExpired(db, 'usage_hours', before, 20)
         for (const before of ['aud_10040', 'b']) await retention.deleteExpired(db, 'audit_log', before, 20)
       },
       // Counts what will be deleted, so it may read all of it.
       countExpired: (db) => retention.countExpired(db, 'sessions', 100),
       deleteUsage: async (db, { engine }) => {
-        for (const table of retention.usageTables)
+        for (const table of ['usage_counters', 'usage_minutes'] as const)
           await retention.deleteUsage(db, engine, { table, ...usageBatch }, 20)
       },
       countUsage: (db) => retention.countUsage(db, { table: 'usage_counters', ...usageBatch }),
+      listOldHours: (db) => retention.listOldHours(db, 100, 10),
       listWorkspaceIds: (db) => retention.listWorkspaceIds(db, 'w1', 10),
     },
   ],
@@ -352,7 +373,8 @@ const report = {
 }
 
 async function useUsage(store: Store): Promise<void> {
-  await usage.mergeReport(store, report)
+  await mergeReport(store, report)
+  await convertMinutes(store, 10)
   await usage.readDays(store.db, ws, 0, NOW)
   await usage.findLastSeen(store.db, ws)
 }

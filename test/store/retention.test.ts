@@ -4,15 +4,17 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import type { Services } from '../../src/domain/context.ts'
+import { nextBatchSize } from '../../src/domain/deletion-batches.ts'
 import { firstIdSince } from '../../src/domain/ids.ts'
 import { type Deleted, runNow, startMaintenance } from '../../src/domain/maintenance.ts'
-import { nextBatchSize } from '../../src/domain/retention.ts'
 import { takeLease, updateLease } from '../../src/store/maintenance.ts'
+import { readDays } from '../../src/store/usage.ts'
 import { DAY_MS, startOfDay } from '../../src/time.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { openTestServices } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { mergeReport } from '../support/usage.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -77,6 +79,7 @@ async function fill({ store, clock }: Services) {
     await insert('usage_counters', { workspace_id: 'ws_1', day, edge_id: 'e', epoch: 'p', ...zero })
     await insert('usage_days', { workspace_id: 'ws_1', day, ...zero, peak_tunnels: 3 })
     await insert('usage_minutes', { workspace_id: 'ws_1', minute: day, edge_id: 'e', open: 3 })
+    await insert('usage_hours', { workspace_id: 'ws_1', hour: day, edge_id: 'f', open: '3' })
   }
   for (const daysAgo of [1, 100, 400]) {
     const at = now - daysAgo * DAY_MS
@@ -129,6 +132,7 @@ for (const engine of engines) {
       key_feed: 5,
       usage_counters: 2,
       usage_minutes: 2,
+      usage_hours: 2,
     })
     assert.deepEqual(await column(services, 'sessions', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'verifications', 'id'), ['kept'])
@@ -138,7 +142,8 @@ for (const engine of engines) {
     assert.deepEqual(await column(services, 'key_feed', 'number'), [6])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)
-    assert.deepEqual(await column(services, 'usage_minutes', 'minute'), kept)
+    assert.deepEqual(await column(services, 'usage_minutes', 'minute'), [], 'converted to hours')
+    assert.deepEqual([...new Set(await column(services, 'usage_hours', 'hour'))], kept)
     assert.equal((await column(services, 'usage_days', 'day')).length, 5)
     assert.equal((await column(services, 'audit_log', 'id')).length, 3, 'the audit log is kept by default')
     assert.deepEqual(await run(services, 101), { audit_log: 1 })
@@ -159,6 +164,35 @@ for (const engine of engines) {
       )
     })
     assert.deepEqual(await run(services), { verifications: 3000 })
+  })
+
+  test(`${engine}: a report for a counter that was deleted is rejected, whatever the clock of the node`, async (t) => {
+    const services = await open(t, engine)
+    const { store, clock } = services
+    await fill(services)
+    const day = startOfDay(clock()) - 50 * DAY_MS
+    const figures = { bytesIn: 5n, bytesOut: 0n, events: 0n, lastSeen: null }
+    const report = (requests: bigint, epoch: string) => ({
+      edgeId: 'e',
+      epoch,
+      counters: [{ workspaceId: 'ws_1', day, requests, ...figures }],
+      tunnels: [{ workspaceId: 'ws_1', minute: day, open: 2 }],
+    })
+    const total = async () => {
+      const [row] = await readDays(store.db, 'ws_1', day, day)
+      return [row?.requests, row?.peakTunnels]
+    }
+    // A node whose clock is far behind merges them; the times were checked before.
+    assert.deepEqual(await mergeReport(store, report(7n, 'p1')), [])
+    await raiseFloorEarlier(services)
+    assert.deepEqual(await mergeReport(store, report(8n, 'p1')), [], 'a counter that exists stays exact')
+    assert.deepEqual(await total(), [8n, 2])
+    await run(services)
+    for (const epoch of ['p1', 'p2'])
+      assert.deepEqual(await mergeReport(store, report(9n, epoch)), [
+        { workspaceId: 'ws_1', day, reason: 'too_old' },
+      ])
+    assert.deepEqual(await total(), [8n, 2])
   })
 
   test(`${engine}: one node at a time has the lease; it is taken over when it expires, and free when released`, async (t) => {

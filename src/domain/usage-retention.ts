@@ -1,0 +1,130 @@
+// Deletion of usage that is closed for reports. The totals of days stay.
+import { raiseUsageFloor } from '../store/maintenance.ts'
+import {
+  countExpired,
+  countUsage,
+  deleteExpired,
+  deleteUsage,
+  type Expired,
+  listOldHours,
+  listWorkspaceIds,
+} from '../store/retention.ts'
+import { groupByShard, isDistributed } from '../store/shards.ts'
+import type { Db } from '../store/store.ts'
+import { convertMinutes } from '../store/usage-conversion.ts'
+import { DAY_MS, startOfDay } from '../time.ts'
+import { BATCH_MAX, deleteInBatches, pauseAfter, type Run } from './deletion-batches.ts'
+import { DAYS_BACK_MAX } from './reports.ts'
+
+/** The margin covers nodes of an earlier version, which do not know the floor (see `deleteOldCounters`). */
+const DAYS_KEPT = DAYS_BACK_MAX + 5
+/**
+ * From raising the floor until counters are deleted: longer than a transaction that read the old floor can
+ * last. On SQLite there is only one writer, so such a transaction has ended.
+ */
+const FLOOR_GRACE_MS = { sqlite: 0, postgres: 60_000 }
+const WORKSPACES_PER_BATCH = 100
+const MINUTES_PER_BATCH = 500
+
+/** Usage of days before this one is deleted. */
+const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
+
+/** Returns false if the run was stopped before the end. */
+export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {
+  const before = oldestDay(now)
+  const areDistributed = await isDistributed(run.services.store)
+  return (
+    (await deleteOldHours(run, before, areDistributed)) &&
+    (await deleteOldCounters(run, before, areDistributed)) &&
+    (await convertAllMinutes(run))
+  )
+}
+
+/**
+ * A report that comes after its counter was deleted would insert the counter again and add it to the day's
+ * total, which has it already. This order prevents that, whatever the clock of the node that gets the report:
+ * first the floor is raised, then all transactions that have read the old one end, then the rows before the
+ * floor are deleted. A transaction that inserts a counter reads the floor.
+ */
+async function deleteOldCounters(run: Run, oldest: number, areDistributed: boolean): Promise<boolean> {
+  const { services, state } = run
+  const { store } = services
+  let waitMs = state.usageFloorAt + FLOOR_GRACE_MS[store.engine] - state.now
+  if (oldest > state.usageFloor) {
+    await raiseUsageFloor(store, oldest)
+    run.usageCursor = ''
+    waitMs = FLOOR_GRACE_MS[store.engine]
+  }
+  if (run.usageCursor === null) return true
+  if (!(await wait(run, waitMs))) return false
+  const before = Math.max(oldest, state.usageFloor)
+  for (;;) {
+    const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
+    for (const group of areDistributed ? await groupByShard(store, workspaceIds) : [workspaceIds])
+      for (const table of ['usage_counters', 'usage_minutes'] as const)
+        if (!(await deleteUsageOf(run, { table, workspaceIds: group, before }))) return false
+    run.usageCursor = workspaceIds.at(-1) ?? null
+    if (run.usageCursor === null) return true
+  }
+}
+
+const deleteUsageOf = async (run: Run, batch: Parameters<typeof deleteUsage>[2]) =>
+  batch.workspaceIds.length === 0 ||
+  deleteInBatches(run, batch.table, (db, size) => deleteUsage(db, run.services.store.engine, batch, size))
+
+/**
+ * Hours need no floor: one that is inserted again has at most the tunnels it had, and the day's peak is never
+ * lowered.
+ */
+async function deleteOldHours(run: Run, before: number, areDistributed: boolean): Promise<boolean> {
+  const { store } = run.services
+  if (!areDistributed)
+    return deleteInBatches(run, 'usage_hours', (db, size) => deleteExpired(db, 'usage_hours', before, size))
+  for (;;) {
+    const oldest = await listOldHours(store.db, before, BATCH_MAX)
+    const last = oldest.at(-1)
+    if (!last) return true
+    const workspaceIds = [...new Set(oldest.map((row) => row.workspaceId))]
+    for (const group of await groupByShard(store, workspaceIds)) {
+      const batch = { table: 'usage_hours', workspaceIds: group, before: last.hour + 1 } as const
+      if (!(await deleteUsageOf(run, batch))) return false
+    }
+  }
+}
+
+/** The tunnel minutes that earlier versions wrote. */
+async function convertAllMinutes(run: Run): Promise<boolean> {
+  while (await run.proceed()) {
+    const startedAt = performance.now()
+    if ((await convertMinutes(run.services.store, MINUTES_PER_BATCH)) === 0) return true
+    await pauseAfter(run, performance.now() - startedAt)
+  }
+  return false
+}
+
+async function wait(run: Run, ms: number): Promise<boolean> {
+  if (ms > 0) run.onWait(ms)
+  for (let left = ms; left > 0; left -= 1_000) {
+    if (!(await run.proceed())) return false
+    await run.sleep(Math.min(left, 1_000))
+  }
+  return true
+}
+
+/** What `deleteOldUsage` would delete now. */
+export async function countOldUsage(db: Db, now: number, floor: number) {
+  const before = Math.max(oldestDay(now), floor)
+  const counted: Record<string, Expired> = {}
+  for (const table of ['usage_counters', 'usage_minutes'] as const) {
+    const found: Expired = { rows: 0, oldest: null }
+    let workspaceIds = await listWorkspaceIds(db, '', WORKSPACES_PER_BATCH)
+    while (workspaceIds.length > 0) {
+      const { rows, oldest } = await countUsage(db, { table, workspaceIds, before })
+      found.rows += rows
+      if (oldest !== null) found.oldest = Math.min(oldest, found.oldest ?? oldest)
+      workspaceIds = await listWorkspaceIds(db, workspaceIds.at(-1) as string, WORKSPACES_PER_BATCH)
+    }
+    counted[table] = found
+  }
+  return { ...counted, usage_hours: await countExpired(db, 'usage_hours', oldestDay(now)) }
+}
