@@ -1,17 +1,11 @@
 // The API reference, in a real browser without internet access.
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type Chromium, openBrowser } from '../support/browser.ts'
-import { root } from '../support/process.ts'
 import { serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
-
-const screenshots = join(root, 'screenshots')
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+import { findViolations, saveScreenshot } from './harness.ts'
 
 interface View {
   variant: 'A' | 'B'
@@ -21,8 +15,6 @@ interface View {
 
 const views: View[] = [
   { variant: 'A', width: 1280, colorScheme: 'light' },
-  { variant: 'A', width: 1280, colorScheme: 'dark' },
-  { variant: 'A', width: 360, colorScheme: 'light' },
   { variant: 'A', width: 360, colorScheme: 'dark' },
   { variant: 'B', width: 360, colorScheme: 'light' },
 ]
@@ -50,16 +42,8 @@ async function openDocs(browser: Chromium, url: string, { width, colorScheme }: 
 }
 
 async function assertAccessible(page: Page, exceptRules: string[] = []): Promise<void> {
-  await page.evaluate(axe)
-  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
-    violations: { id: string; nodes: { html: string }[] }[]
-  }
-  const counted = found.violations.filter(({ id }) => !exceptRules.includes(id))
-  const violations = counted.map(({ id, nodes }) => ({
-    id,
-    first: nodes[0]?.html,
-    of: nodes.length,
-  }))
+  const counted = (await findViolations(page)).filter(({ id }) => !exceptRules.includes(id))
+  const violations = counted.map(({ id, nodes }) => ({ id, first: nodes[0]?.html, of: nodes.length }))
   assert.deepEqual(violations, [])
 }
 
@@ -86,20 +70,19 @@ for (const view of views) {
   test(`${name}: lists the operations, is accessible, sends requests and contacts no other server`, async (t) => {
     const browser = await openBrowser(t)
     if (!browser) return t.skip('no Chromium: install one to run this test')
-    mkdirSync(screenshots, { recursive: true })
     const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
     const { page, close } = await openDocs(browser, url, view)
     assert.equal(await page.locator(`body.${colorScheme}-mode`).count(), 1)
     await scrollThrough(page, variant === 'A' ? 6 : 4)
     await assertFits(page, width)
     await assertAccessible(page)
-    await page.screenshot({ path: join(screenshots, `${name}.png`) })
+    await saveScreenshot(page, name)
 
     await page.getByPlaceholder('Token').first().fill(key.token)
     await page.getByRole('button', { name: /^Test Request.*\/workspace/ }).click()
     await page.getByRole('button', { name: /^Send/ }).first().click()
     await page.getByText('"acme"').first().waitFor()
-    await page.screenshot({ path: join(screenshots, `${name}-response.png`) })
+    await saveScreenshot(page, `${name}-response`)
     // The dialog has a main element of its own, and axe looks behind dialogs too.
     await assertAccessible(page, ['landmark-no-duplicate-main'])
     await close()

@@ -9,7 +9,7 @@ import { createFolder } from '../support/databases.ts'
 import { run } from '../support/process.ts'
 import { addEdge, addWorkspace, serve } from '../support/server.ts'
 import { addMember } from '../support/users.ts'
-import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE, signInAs } from './harness.ts'
+import { checkEveryView, checkPage, DESKTOP, NO_BROWSER, openPage, signInAs } from './harness.ts'
 
 /** The checklist polls every five seconds. */
 const TICK_TIMEOUT_MS = 15_000
@@ -40,16 +40,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
     `adit login --url ${server.url}`,
     'adit tunnel 3000 --name my-app',
   ])
-  for (const [viewport, view] of [
-    [DESKTOP, '1280'],
-    [PHONE, '360'],
-  ] as const)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.setViewportSize(viewport)
-      await page.emulateMedia({ colorScheme })
-      await checkPage(page, 'get-started', `${view}-${colorScheme}`)
-    }
-  await page.setViewportSize(DESKTOP)
+  await checkEveryView(page, 'get-started')
 
   const { token } = (await ann.post('/workspaces/fresh/keys', { label: 'laptop' })).json
   await waitForTick(page, 'Create an API key')
@@ -67,7 +58,6 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await waitForTick(page, 'Open a tunnel')
   await page.getByText('All done: your first tunnel has traffic.').waitFor()
   await page.getByRole('heading', { name: 'Last 30 days' }).waitFor()
-  await page.emulateMedia({ colorScheme: 'light' })
   await checkPage(page, 'get-started-done', '1280-light')
   await page.reload()
   await page.getByRole('heading', { name: 'Open a tunnel' }).waitFor()

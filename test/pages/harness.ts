@@ -47,27 +47,68 @@ export async function goTo(page: Page, name: string): Promise<void> {
   await page.getByRole('heading', { level: 1, name }).waitFor()
 }
 
-/** No horizontal overflow, no serious accessibility violation, and a screenshot to look at. */
-export async function checkPage(page: Page, name: string, view: string): Promise<void> {
-  // Waits, because components that depend on the viewport's width render a moment after it changes. The policy of the page
-  // does not allow waitForFunction.
+/**
+ * The page on desktop and phone, in both color schemes. It is loaded once: it adapts to the viewport and the scheme
+ * as it does for a user who changes them.
+ */
+export async function checkEveryView(page: Page, name: string): Promise<void> {
+  for (const viewport of [DESKTOP, PHONE]) {
+    await page.setViewportSize(viewport)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      // With reduced motion, colors do not change gradually.
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await until(`the page is ${colorScheme}`, () =>
+        page.evaluate(`document.documentElement.dataset.mantineColorScheme === '${colorScheme}'`),
+      )
+      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+      // Between the schemes only colors differ.
+      const rules = colorScheme === 'dark' ? ['color-contrast'] : undefined
+      await checkPage(page, name, `${viewport.width}-${colorScheme}`, rules)
+    }
+  }
+  await page.setViewportSize(DESKTOP)
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: null })
+}
+
+/** No horizontal overflow, no serious violation of the accessibility rules, and a screenshot if wanted. */
+export async function checkPage(page: Page, name: string, view: string, rules?: string[]): Promise<void> {
+  // Waits, because components that depend on the viewport's width render a moment after it changes. The policy
+  // of the page does not allow waitForFunction.
   await until(
     `${name} fits the width of ${view}`,
     () => page.evaluate('document.documentElement.scrollWidth <= window.innerWidth'),
     2_000,
   )
-  // Evaluated by the debugger, so that the Content-Security-Policy stays in force.
-  await page.evaluate(axe)
-  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
-    violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[]
-  }
-  const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  const serious = (await findViolations(page, rules)).filter(
+    ({ impact }) => impact === 'serious' || impact === 'critical',
+  )
   assert.deepEqual(
     serious.map(({ id, nodes }) => `${name} ${view}: ${id} ${nodes[0]?.html} ${nodes[0]?.failureSummary}`),
     [],
   )
+  await saveScreenshot(page, `dashboard-${name}-${view}`, { fullPage: true })
+}
+
+interface Violation {
+  id: string
+  impact: string
+  nodes: { html: string; failureSummary: string }[]
+}
+
+/** All rules of axe, or some. */
+export async function findViolations(page: Page, rules?: string[]): Promise<Violation[]> {
+  // Evaluated by the debugger, so that the Content-Security-Policy stays in force.
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe)
+  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) })
+  const found = (await page.evaluate(`axe.run(document, ${options})`)) as { violations: Violation[] }
+  return found.violations
+}
+
+/** Only on request, because encoding the images takes as long as the tests. */
+export async function saveScreenshot(page: Page, name: string, options: { fullPage?: boolean } = {}) {
+  if (!process.env.SCREENSHOTS) return
   mkdirSync(screenshots, { recursive: true })
-  await page.screenshot({ path: join(screenshots, `dashboard-${name}-${view}.png`), fullPage: true })
+  await page.screenshot({ path: join(screenshots, `${name}.png`), ...options })
 }
 
 /** An owner of a workspace with members, keys, an invitation and a year of usage, and of an empty workspace. */

@@ -1,8 +1,9 @@
-// A database for each test, on either engine, removed when the test ends.
+// A database for each test, on either engine.
 import { randomBytes } from 'node:crypto'
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import pg from 'pg'
 import { createCitusSchema, createDistributedSchema } from './citus.ts'
 import { atEnd, type Test } from './cleanup.ts'
@@ -31,21 +32,114 @@ export async function createMigratedDatabase(t: Test, engine: Engine): Promise<s
   if (onCitus && engine === 'postgres') return createDistributedSchema(t)
   const template = process.env[TEMPLATES[engine]]
   if (!template) throw new Error(MISSING_SETUP)
-  if (engine === 'postgres') return createPostgresDatabase(t, template)
+  if (engine === 'postgres') return takeMigratedDatabase(t, template)
   const folder = createFolder(t)
   copyFileSync(join(template, SQLITE_FILE), join(folder, SQLITE_FILE))
   return sqliteUrl(folder)
 }
 
-async function createPostgresDatabase(t: Test, template = 'template1'): Promise<string> {
+async function createPostgresDatabase(t: Test): Promise<string> {
+  const name = await createOnServer('template1')
+  atEnd(t, () => drop(name))
+  return urlOf(name)
+}
+
+/** Not in use by a test, in the state of the template. */
+const available: string[] = []
+let initial: Promise<Content> | undefined
+
+/** Schema and rows of a database that was just copied from the template. */
+interface Content {
+  schema: string
+  rows: Map<string, unknown[]>
+}
+
+/**
+ * Tests of a file reuse databases: creating and dropping one costs PostgreSQL more CPU than many a test. One whose
+ * schema was changed is not reused.
+ */
+async function takeMigratedDatabase(t: Test, template: string): Promise<string> {
+  const name = available.pop() ?? (await createOnServer(template))
+  initial ??= withClient(name, readContent)
+  const content = await initial
+  atEnd(t, async () => {
+    if (await withClient(name, (client) => restore(client, content))) available.push(name)
+    else await drop(name)
+  })
+  return urlOf(name)
+}
+
+after(async () => {
+  for (const name of available) await drop(name)
+})
+
+async function readContent(client: pg.Client): Promise<Content> {
+  const { rows: tables } = await client.query<{ name: string }>(
+    "select quote_ident(relname) as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace",
+  )
+  const rows = new Map<string, unknown[]>()
+  for (const { name } of tables) {
+    const found = await client.query<{ row: unknown }>(`select to_json(t) as row from ${name} as t`)
+    rows.set(
+      name,
+      found.rows.map(({ row }) => row),
+    )
+  }
+  return { schema: await schemaOf(client), rows }
+}
+
+/** False if the schema was changed. */
+async function restore(client: pg.Client, { schema, rows }: Content): Promise<boolean> {
+  if ((await schemaOf(client)) !== schema) return false
+  await client.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid()`,
+  )
+  await client.query(`truncate ${[...rows.keys()].join(', ')}`)
+  for (const [table, ofTable] of rows)
+    for (const row of ofTable)
+      await client.query(`insert into ${table} select * from json_populate_record(null::${table}, $1)`, [row])
+  return true
+}
+
+/** Tables, indexes and columns. */
+async function schemaOf(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ schema: string }>(
+    `select string_agg(relname || ' ' || attname || ' ' || atttypid, ',' order by relname, attnum) as schema
+     from pg_class join pg_attribute on attrelid = pg_class.oid
+     where relnamespace = 'public'::regnamespace and attnum > 0`,
+  )
+  return rows[0]?.schema ?? ''
+}
+
+function postgresServer(): string {
   const server = process.env.TEST_POSTGRES_URL
   if (!server) throw new Error(MISSING_SETUP)
+  return server
+}
+
+async function createOnServer(template: string): Promise<string> {
   const name = `adit_test_${randomBytes(8).toString('hex')}`
-  await onServer(server, `create database ${name} template ${template}`)
-  atEnd(t, () => onServer(server, `drop database if exists ${name} with (force)`))
-  const url = new URL(server)
-  url.pathname = `/${name}`
+  await onServer(postgresServer(), `create database ${name} template ${template}`)
+  return name
+}
+
+function urlOf(database: string): string {
+  const url = new URL(postgresServer())
+  url.pathname = `/${database}`
   return url.href
+}
+
+const drop = (name: string) => onServer(postgresServer(), `drop database if exists ${name} with (force)`)
+
+async function withClient<T>(database: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(urlOf(database))
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
 }
 
 export function createFolder(t: Test): string {

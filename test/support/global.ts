@@ -1,7 +1,7 @@
 // Before all tests: one PostgreSQL for the whole run, unless ADIT_DATABASE_URL names one to use, and a
 // migrated database on each engine for the tests to copy.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readConfig } from '../../src/config.ts'
@@ -11,6 +11,10 @@ import { onServer, SECRET, sqliteUrl, TEMPLATES } from './databases.ts'
 import { type Cluster, createCluster } from './postgres.ts'
 
 const MIGRATE_TIMEOUT_MS = 30_000
+/** Nothing here outlives the run, so nothing has to reach the disk; and no table lives long enough to vacuum. */
+const SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off', 'jit=off']
+const MEMORY_FOLDER = '/dev/shm'
+const MEMORY_MIN_BYTES = 4 * 1024 ** 3
 const postgresTemplate = `adit_template_${process.pid}`
 let sqliteTemplate: string
 let cluster: Cluster | undefined
@@ -19,12 +23,12 @@ export async function globalSetup(): Promise<void> {
   const { env } = process
   // Test files share compiled sources instead of each compiling them again.
   env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../../node_modules/.cache/adit/test', import.meta.url))
+  env.TMPDIR ??= memoryFolder()
   const given = env.ADIT_DATABASE_URL
   delete env.ADIT_DATABASE_URL
   if (given?.startsWith('postgres')) env.TEST_POSTGRES_URL = given
   else {
-    // Nothing here outlives the run, so nothing has to reach the disk.
-    cluster = await createCluster(['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'])
+    cluster = await createCluster(SETTINGS)
     await cluster.start()
     env.TEST_POSTGRES_URL = `${cluster.url}/postgres`
   }
@@ -42,6 +46,13 @@ export async function globalTeardown(): Promise<void> {
   rmSync(sqliteTemplate, { recursive: true, force: true })
   if (cluster) await cluster.remove()
   else await onServer(process.env.TEST_POSTGRES_URL as string, `drop database if exists ${postgresTemplate}`)
+}
+
+/** Databases of tests are in memory where there is enough: a commit to SQLite waits for the disk. */
+function memoryFolder(): string {
+  if (!existsSync(MEMORY_FOLDER) || freemem() < MEMORY_MIN_BYTES) return tmpdir()
+  const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
+  return bavail * bsize < MEMORY_MIN_BYTES ? tmpdir() : MEMORY_FOLDER
 }
 
 async function migrated(database: string): Promise<void> {
