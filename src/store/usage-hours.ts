@@ -1,7 +1,7 @@
 // Open tunnels by hour: 60 peaks of minutes in one row. Pure: the statements are in usage.ts.
 import { startOfDay } from '../time.ts'
-import { type DayDelta, emptyDelta } from './usage-merge.ts'
-import { dayKey, type HourKey, hourKey, type TunnelHour } from './usage-report.ts'
+import { type DayDelta, deltaOf } from './usage-merge.ts'
+import { dayKey, type HourKey, hourKey, noUsage, type TunnelHour } from './usage-report.ts'
 
 const MINUTES = 60
 
@@ -19,13 +19,14 @@ export function encodeHour(open: readonly number[]): string {
 }
 
 export function decodeHour(text: string): number[] {
-  const open = Array<number>(MINUTES).fill(0)
-  let minute = 0
-  for (const run of text === '' ? [] : text.split(' ')) {
-    const [peak, times = 1] = run.split('*').map(Number) as [number, number?]
-    open.fill(peak, minute, minute + times)
-    minute += times
-  }
+  const open: number[] = []
+  if (text !== '')
+    for (const run of text.split(' ')) {
+      const star = run.indexOf('*')
+      const peak = Number(star < 0 ? run : run.slice(0, star))
+      for (let times = star < 0 ? 1 : Number(run.slice(star + 1)); times > 0; times--) open.push(peak)
+    }
+  while (open.length < MINUTES) open.push(0)
   return open
 }
 
@@ -67,7 +68,7 @@ export function addHours(
   return deltas.map((delta) => {
     const open = sum(delta.open, stored.get(hourKey(delta)) ?? [])
     const day = { workspaceId: delta.workspaceId, day: startOfDay(delta.hour) }
-    const dayDelta = days.get(dayKey(day)) ?? emptyDelta(day)
+    const dayDelta = days.get(dayKey(day)) ?? deltaOf(day, noUsage, null)
     const changed = open.filter((_, minute) => (delta.open[minute] as number) > 0)
     dayDelta.peakTunnels = Math.max(dayDelta.peakTunnels, ...changed)
     days.set(dayKey(day), dayDelta)

@@ -62,35 +62,40 @@ export function mergeCounters({
   const rows = new Map<string, CounterRow>()
   const deltas = new Map<string, DayDelta>()
   const rejected: MergeResult['rejected'] = new Map()
-  /** Added by this merge. */
-  const edgesNow = new Map<string, EdgeDay>()
+  const edgesNow = new Map(edges)
+  const tracksEdges = reported.some((row) => !stored.has(row.key) || exceeds(row, uncheckedMax))
   const edgeOf = (row: CounterRow): EdgeDay => edgesNow.get(edgeDayKey(row)) ?? noEpochs
 
-  function fits(row: CounterRow, added: Totals): boolean {
-    const day = dayKey(row)
-    return figures.every((figure) => {
-      if (added[figure] === 0n) return true
-      if (row[figure] > uncheckedMax[figure]) {
-        const sum = (edges.get(edgeDayKey(row))?.sums[figure] ?? 0n) + edgeOf(row).sums[figure]
-        if (sum + added[figure] > edgeMax[figure]) return false
-      }
-      if (!daySums) return true
-      const sum = (daySums.get(day)?.[figure] ?? 0n) + (deltas.get(day)?.[figure] ?? 0n)
-      return sum + added[figure] <= INT64_MAX
-    })
+  const fitsEdge = (row: CounterRow, added: Totals) =>
+    !exceeds(row, uncheckedMax) ||
+    figures.every(
+      (figure) =>
+        added[figure] === 0n ||
+        row[figure] <= uncheckedMax[figure] ||
+        edgeOf(row).sums[figure] + added[figure] <= edgeMax[figure],
+    )
+
+  function fitsDay(key: string, added: Totals): boolean {
+    if (!daySums) return true
+    const stored = daySums.get(key) ?? noUsage
+    const delta = deltas.get(key) ?? noUsage
+    return figures.every((figure) => stored[figure] + delta[figure] + added[figure] <= INT64_MAX)
   }
 
   for (const row of reported) {
     const before = rows.get(row.key) ?? stored.get(row.key)
     const after = before ? maxOf(before, row) : row
     const added = before ? difference(after, before) : row
+    const day = dayKey(row)
     if (!before && row.day < floor) rejected.set(row, 'too_old')
-    else if (!before && (edges.get(edgeDayKey(row))?.epochs ?? 0) + edgeOf(row).epochs >= EPOCHS_MAX)
-      rejected.set(row, 'too_many_epochs')
-    else if (!fits(row, added)) rejected.set(row, 'too_large')
+    else if (!before && edgeOf(row).epochs >= EPOCHS_MAX) rejected.set(row, 'too_many_epochs')
+    else if (!fitsEdge(row, added) || !fitsDay(day, added)) rejected.set(row, 'too_large')
     else if (!before || isChange(after, before, added)) {
-      rows.set(row.key, { ...row, ...after })
-      addToDay(deltas, row, added)
+      rows.set(row.key, after)
+      const delta = deltas.get(day)
+      if (delta) addToDelta(delta, added, row.lastSeen)
+      else deltas.set(day, deltaOf(row, added, row.lastSeen))
+      if (!tracksEdges) continue
       const { epochs, sums } = edgeOf(row)
       edgesNow.set(edgeDayKey(row), { epochs: before ? epochs : epochs + 1, sums: sum(sums, added) })
     }
@@ -123,21 +128,16 @@ const isChange = (
   { requests, bytesIn, bytesOut, events }: Totals,
 ) => requests > 0n || bytesIn > 0n || bytesOut > 0n || events > 0n || after.lastSeen !== before.lastSeen
 
-function addToDay(deltas: Map<string, DayDelta>, row: CounterRow, added: Totals): void {
-  const key = dayKey(row)
-  const delta = deltas.get(key) ?? emptyDelta(row)
+function addToDelta(delta: DayDelta, added: Totals, lastSeen: number | null): void {
   delta.requests += added.requests
   delta.bytesIn += added.bytesIn
   delta.bytesOut += added.bytesOut
   delta.events += added.events
-  delta.lastSeen = latest(delta.lastSeen, row.lastSeen)
-  deltas.set(key, delta)
+  delta.lastSeen = latest(delta.lastSeen, lastSeen)
 }
 
-export const emptyDelta = ({ workspaceId, day }: Day): DayDelta => ({
-  workspaceId,
-  day,
-  ...noUsage,
-  lastSeen: null,
-  peakTunnels: 0,
-})
+export const deltaOf = (
+  { workspaceId, day }: Day,
+  { requests, bytesIn, bytesOut, events }: Totals,
+  lastSeen: number | null,
+): DayDelta => ({ workspaceId, day, requests, bytesIn, bytesOut, events, lastSeen, peakTunnels: 0 })

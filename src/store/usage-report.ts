@@ -75,7 +75,7 @@ export function counterRowsOf({ edgeId, epoch, counters }: ParsedReport): Counte
     if (isZero(counter)) continue
     const row = counterRowOf(edgeId, epoch, counter)
     const duplicate = rows.get(row.key)
-    rows.set(row.key, duplicate ? { ...row, ...maxOf(duplicate, row) } : row)
+    rows.set(row.key, duplicate ? maxOf(duplicate, row) : row)
   }
   return [...rows.values()]
 }
@@ -105,9 +105,13 @@ export function hoursOf(reports: readonly ParsedReport[]): TunnelHour[] {
 const isZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: Counter) =>
   requests === 0n && bytesIn === 0n && bytesOut === 0n && events === 0n && lastSeen === null
 
-type Figures = Omit<Counter, keyof Day>
-
-export const maxOf = (a: Figures, b: Figures): Figures => ({
+/** Of two counters of the same row. */
+export const maxOf = (a: CounterRow, b: CounterRow): CounterRow => ({
+  workspaceId: a.workspaceId,
+  day: a.day,
+  edgeId: a.edgeId,
+  epoch: a.epoch,
+  key: a.key,
   requests: greatest(a.requests, b.requests),
   bytesIn: greatest(a.bytesIn, b.bytesIn),
   bytesOut: greatest(a.bytesOut, b.bytesOut),

@@ -143,8 +143,8 @@ async function readRest(db: Tx, { workspaceId, day }: Day) {
     .selectFrom('usage_counters')
     .select((row) => [
       sql<string>`cast(coalesce(sum(requests), 0) as text)`.as('requests'),
-      sql<string>`cast(coalesce(sum(bytes_in), 0) as text)`.as('bytesIn'),
-      sql<string>`cast(coalesce(sum(bytes_out), 0) as text)`.as('bytesOut'),
+      sql<string>`cast(coalesce(sum(bytes_in), 0) as text)`.as('bytes_in'),
+      sql<string>`cast(coalesce(sum(bytes_out), 0) as text)`.as('bytes_out'),
       sql<string>`cast(coalesce(sum(events), 0) as text)`.as('events'),
       row.fn.max('last_seen').as('lastSeen'),
       row.fn.countAll<number>().as('rows'),
@@ -152,12 +152,7 @@ async function readRest(db: Tx, { workspaceId, day }: Day) {
     .where('workspace_id', '=', workspaceId)
     .where('day', '=', day)
     .executeTakeFirstOrThrow()
-  const { requests, bytesIn, bytesOut, events, lastSeen } = rest
-  return {
-    isEmpty: Number(rest.rows) === 0,
-    sums: totalsOf([requests, bytesIn, bytesOut, events]),
-    lastSeen,
-  }
+  return { isEmpty: Number(rest.rows) === 0, sums: totalsOf(rest), lastSeen: rest.lastSeen }
 }
 
 const countMinutes = (hours: readonly TunnelHour[]) =>

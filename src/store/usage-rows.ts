@@ -26,9 +26,11 @@ export async function lockCounters(db: Tx, rows: readonly CounterRow[]): Promise
   const keys = rows.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch])
   const found = await lockBulk(db, 'usage_counters', counterColumns, keys, [...sums, 'last_seen'])
   const stored = new Map<string, CounterRow>()
-  for (const [index, values] of found.entries()) {
-    const row = rows[index] as CounterRow
-    if (values) stored.set(row.key, { ...row, ...totalsOf(values), lastSeen: timeOf(values[4]) })
+  for (const [index, { workspaceId, day, edgeId, epoch, key }] of rows.entries()) {
+    if (found[0]?.[index] === undefined) continue
+    const { requests, bytesIn, bytesOut, events } = totalsAt(found, index)
+    const lastSeen = Number(found[4]?.[index]) || null
+    stored.set(key, { workspaceId, day, edgeId, epoch, key, requests, bytesIn, bytesOut, events, lastSeen })
   }
   return stored
 }
@@ -36,12 +38,11 @@ export async function lockCounters(db: Tx, rows: readonly CounterRow[]): Promise
 /** The peaks by hour and edge. */
 export async function lockHours(db: Tx, hours: readonly HourKey[]): Promise<Map<string, number[]>> {
   const keys = hours.map((row) => [row.workspaceId, row.hour, row.edgeId])
-  const found = await lockBulk(db, 'usage_hours', hourColumns, keys, ['open'])
-  return new Map(
-    found.flatMap((values, index) =>
-      values ? [[hourKey(hours[index] as HourKey), decodeHour(values[0] as string)]] : [],
-    ),
-  )
+  const [open = []] = await lockBulk(db, 'usage_hours', hourColumns, keys, ['open'])
+  const stored = new Map<string, number[]>()
+  for (const [index, text] of open.entries())
+    if (text !== undefined) stored.set(hourKey(hours[index] as HourKey), decodeHour(text))
+  return stored
 }
 
 /** The days' totals. Locked, so that no other transaction adds to them. */
@@ -49,9 +50,10 @@ export async function lockDays(db: Tx, days: readonly Day[]): Promise<Map<string
   const unique = [...new Map(days.map((day) => [dayKey(day), day])).values()]
   const keys = unique.map(({ workspaceId, day }) => [workspaceId, day])
   const found = await lockBulk(db, 'usage_days', dayColumns, keys, sums)
-  return new Map(
-    found.flatMap((values, index) => (values ? [[dayKey(unique[index] as Day), totalsOf(values)]] : [])),
-  )
+  const stored = new Map<string, Totals>()
+  for (const [index, day] of unique.entries())
+    if (found[0]?.[index] !== undefined) stored.set(dayKey(day), totalsAt(found, index))
+  return stored
 }
 
 /**
@@ -67,7 +69,7 @@ export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<vo
 /** Number and sums of an edge's epochs in a day, by edge and day. */
 export async function readEdgeDays(db: Tx, rows: readonly CounterRow[]): Promise<Map<string, EdgeDay>> {
   const unique = [...new Map(rows.map((row) => [edgeDayKey(row), row])).values()]
-  const found = await executeBulk<Record<string, string>>(
+  const found = await executeBulk<SumRow & Record<'key' | 'epochs', string>>(
     db,
     { ...dayColumns, edge_id: 'text' },
     unique.map(({ workspaceId, day, edgeId }) => [workspaceId, day, edgeId]),
@@ -77,12 +79,7 @@ export async function readEdgeDays(db: Tx, rows: readonly CounterRow[]): Promise
      where c.workspace_id = input.workspace_id and c.day = input.day and c.edge_id = input.edge_id
      group by c.workspace_id, c.day, c.edge_id`,
   )
-  return new Map(
-    found.map((row) => [
-      row.key as string,
-      { epochs: Number(row.epochs), sums: totalsOf(sums.map((column) => row[column] as string)) },
-    ]),
-  )
+  return new Map(found.map((row) => [row.key, { epochs: Number(row.epochs), sums: totalsOf(row) }]))
 }
 
 /** Inserts rows without usage. Losing them is harmless, so the commit does not wait for the disk. */
@@ -203,16 +200,20 @@ const raise = (column: string) => {
   return `${column} = case when ${added} > ${stored} or ${stored} is null then ${added} else ${stored} end`
 }
 
-export const totalsOf = ([
-  requests = '0',
-  bytesIn = '0',
-  bytesOut = '0',
-  events = '0',
-]: readonly string[]): Totals => ({
-  requests: BigInt(requests),
-  bytesIn: BigInt(bytesIn),
-  bytesOut: BigInt(bytesOut),
-  events: BigInt(events),
+/** Sums as text. */
+export type SumRow = Record<keyof typeof sumColumns, string>
+
+export const totalsOf = (row: SumRow): Totals => ({
+  requests: BigInt(row.requests),
+  bytesIn: BigInt(row.bytes_in),
+  bytesOut: BigInt(row.bytes_out),
+  events: BigInt(row.events),
 })
 
-const timeOf = (text: string | undefined): number | null => (text ? Number(text) : null)
+/** The first four columns, in the order of `sums`. */
+const totalsAt = (columns: readonly (readonly (string | undefined)[])[], index: number): Totals => ({
+  requests: BigInt(columns[0]?.[index] ?? 0),
+  bytesIn: BigInt(columns[1]?.[index] ?? 0),
+  bytesOut: BigInt(columns[2]?.[index] ?? 0),
+  events: BigInt(columns[3]?.[index] ?? 0),
+})

@@ -65,14 +65,16 @@ export async function mergeReports(
   edgeMax: Totals = NO_LIMIT,
 ): Promise<RejectedCounter[][]> {
   const counters = reports.map(counterRowsOf)
+  const reported = counters.flat()
   const group: Group = {
-    reported: counters.flat(),
+    reported,
+    sorted: sortedRows(reported),
     hours: hoursOf(reports).sort((a, b) => compare(hourKey(a), hourKey(b))),
     edgeMax,
     checksDays: false,
     insertsDirectly: store.engine === 'sqlite',
   }
-  if (group.reported.length + group.hours.length === 0) return reports.map(() => [])
+  if (reported.length + group.hours.length === 0) return reports.map(() => [])
   for (let attempt = 1; ; attempt++) {
     try {
       const rejected = await store.transaction((db) => mergeGroup(db, group))
@@ -92,7 +94,10 @@ export async function mergeReports(
 }
 
 interface Group {
+  /** In order of arrival. */
   reported: readonly CounterRow[]
+  /** One for each key, in the order in which rows are locked. */
+  sorted: readonly CounterRow[]
   hours: readonly TunnelHour[]
   edgeMax: Totals
   /** After an overflow: read the days' totals and reject what does not fit. */
@@ -104,10 +109,10 @@ interface Group {
   insertsDirectly: boolean
 }
 
-async function mergeGroup(db: Tx, { reported, hours, edgeMax, checksDays, insertsDirectly }: Group) {
+async function mergeGroup(db: Tx, group: Group) {
+  const { reported, sorted, hours, edgeMax, checksDays, insertsDirectly } = group
   const toCheck = reported.filter((row) => needsEdgeSum(row, edgeMax))
   if (toCheck.length > 0 && !insertsDirectly) await lockEdges(db, toCheck)
-  const sorted = sortedRows(reported)
   const stored = await lockCounters(db, sorted)
   const storedHours = await lockHours(db, hours)
   const missing = sorted.filter((row) => !stored.has(row.key))
@@ -120,7 +125,10 @@ async function mergeGroup(db: Tx, { reported, hours, edgeMax, checksDays, insert
     const missingCounters = missing.filter((row) => rows.has(row.key))
     if (missingCounters.length + missingHours.length > 0) throw new RowsMissing(missingCounters, missingHours)
   }
-  await writeCounters(db, sortedRows([...rows.values()]))
+  await writeCounters(
+    db,
+    sorted.flatMap(({ key }) => rows.get(key) ?? []),
+  )
   const merged = mergeHours(storedHours, hours)
   await writeHours(db, merged.rows)
   const totals = await lockHours(db, merged.deltas)
@@ -134,7 +142,6 @@ async function mergeGroup(db: Tx, { reported, hours, edgeMax, checksDays, insert
   return rejected
 }
 
-/** One for each key, in the order in which rows are locked. */
 function sortedRows(rows: readonly CounterRow[]): CounterRow[] {
   const byKey = new Map(rows.map((row) => [row.key, row]))
   return [...byKey.values()].sort((a, b) => compare(a.key, b.key))
