@@ -105,9 +105,6 @@ export function mergeCounters({
 
 const noEpochs: EdgeDay = { epochs: 0, sums: noUsage }
 
-/** Whether the other epochs of the edge must be read to check its limit. */
-export const needsEdgeSum = (row: CounterRow, edgeMax: Totals) => exceeds(row, uncheckedMaxOf(edgeMax))
-
 export const sum = (a: Totals, b: Totals): Totals => ({
   requests: a.requests + b.requests,
   bytesIn: a.bytesIn + b.bytesIn,

@@ -8,8 +8,8 @@ import { isOutOfRange } from './db-errors.ts'
 import { readUsageFloor } from './maintenance.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
 import { addHours, mergeHours } from './usage-hours.ts'
-import { NO_LIMIT, type RejectedCounter } from './usage-limits.ts'
-import { mergeCounters, needsEdgeSum } from './usage-merge.ts'
+import { exceeds, NO_LIMIT, type RejectedCounter, uncheckedMaxOf } from './usage-limits.ts'
+import { mergeCounters } from './usage-merge.ts'
 import {
   type CounterRow,
   counterRowsOf,
@@ -111,7 +111,8 @@ interface Group {
 
 async function mergeGroup(db: Tx, group: Group) {
   const { reported, sorted, hours, edgeMax, checksDays, insertsDirectly } = group
-  const toCheck = reported.filter((row) => needsEdgeSum(row, edgeMax))
+  const uncheckedMax = uncheckedMaxOf(edgeMax)
+  const toCheck = reported.filter((row) => exceeds(row, uncheckedMax))
   if (toCheck.length > 0 && !insertsDirectly) await lockEdges(db, toCheck)
   const stored = await lockCounters(db, sorted)
   const storedHours = await lockHours(db, hours)
