@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
 import { assertNoViolations } from './run.ts'
 
-const SECONDS = 10
+const SECONDS = 6
 
 test('three nodes on PostgreSQL keep every guarantee while nodes, links and database fail', async (t) => {
   await assertNoViolations(t, await deployOnPostgres(t, 3), { seconds: SECONDS })

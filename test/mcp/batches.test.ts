@@ -18,7 +18,7 @@ const PER_KEY_MAX = 4
 const PER_WORKSPACE_MAX = 8
 const RESPONSE_BYTES_MAX = 3 * 1024 * 1024
 const GROWTH_MAX_BYTES = 400 * 1024 * 1024
-const LOAD_MS = 3_000
+const LOAD_MS = 1_500
 
 /** The tool with the largest result. */
 const listCall = (id: number) => callMessage(id, 'list_api_keys', { limit: 1_000 })

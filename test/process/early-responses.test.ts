@@ -9,7 +9,7 @@ import { startServing } from '../support/process.ts'
 import { sendRaw } from '../support/raw.ts'
 import { until } from '../support/until.ts'
 
-const ROUNDS = 25
+const ROUNDS = 12
 const CONCURRENT = 4
 const UNKNOWN_KEY = `adit_${'x'.repeat(49)}`
 
