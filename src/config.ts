@@ -25,7 +25,7 @@ export interface Config {
   /** The fastest link of any edge: more usage than it can carry in a day is rejected. */
   readonly usageLinkGbps: number
   readonly keysPerWorkspace: number
-  /** Signs sessions and encrypts two-factor secrets; undefined means a file beside the database. */
+  /** Signs sessions and encrypts two-factor secrets; undefined means a file next to the database. */
   readonly secret: string | undefined
   readonly trustedProxies: readonly string[]
   /** OpenID Connect identity provider for single sign-on. */
@@ -74,7 +74,7 @@ export const settings = {
     readInteger(text, 1, 1_000_000),
   ),
   ADIT_SECRET: setting(
-    'signs sessions, the same on every node; required with PostgreSQL, else generated beside the database',
+    'signs sessions, the same on every node; required with PostgreSQL, else generated next to the database',
     '',
     (text) => {
       if (text !== '' && text.length < 32) throw new Error('must have at least 32 random characters')

@@ -15,7 +15,7 @@ export function requireSecret({ secret, database }: Config): void {
     )
 }
 
-/** ADIT_SECRET; or, with SQLite, the file beside the database, which is created at the first start. */
+/** ADIT_SECRET; or, with SQLite, the file next to the database, which is created at the first start. */
 export function sessionSecret(config: Config): string {
   requireSecret(config)
   if (config.secret !== undefined) return config.secret

@@ -60,7 +60,7 @@ export const verifyKey = operation({
   response: {
     status: 200,
     description: 'Whether the key is valid.',
-    schema: Type.Union([ValidKey, InvalidKey], { title: 'KeyVerdict' }),
+    schema: Type.Union([ValidKey, InvalidKey], { title: 'VerifyResult' }),
     example: {
       valid: true,
       keyId: exampleKeyId,

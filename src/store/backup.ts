@@ -127,13 +127,13 @@ function schemaOf(database: DatabaseSync): number {
 function finish(draft: string, schema: number): void {
   const copied = new DatabaseSync(draft)
   try {
-    // A single file without a -wal file beside it; the server re-enables WAL mode.
+    // A single file without a -wal file next to it; the server re-enables WAL mode.
     copied.exec('pragma journal_mode = delete')
     resetChangeLog(copied)
     const found = copied.prepare('pragma integrity_check(1)').get() ?? {}
-    const [verdict] = Object.values(found)
-    if (verdict !== 'ok')
-      throw new BackupError(`The copy failed the integrity check; the database may be damaged: ${verdict}`)
+    const [result] = Object.values(found)
+    if (result !== 'ok')
+      throw new BackupError(`The copy failed the integrity check; the database may be damaged: ${result}`)
     if (schemaOf(copied) !== schema)
       throw new BackupError('The copy has a different schema version than the database.')
   } finally {

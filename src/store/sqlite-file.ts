@@ -3,7 +3,7 @@
 import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Creates the file readable by its owner only; SQLite gives the files beside it the same mode. */
+/** Creates the file readable by its owner only; SQLite gives the files next to it the same mode. */
 export function prepareFile(path: string): void {
   createDirectory(dirname(path))
   const found = statSync(path, { throwIfNoEntry: false })

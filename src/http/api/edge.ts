@@ -55,19 +55,19 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
     onRecovered: () => server.log.info('edges report usage at the default interval again'),
   })
   const document = describeEdgeApi(baseUrl)
-  const describeVerdict = (
-    verdict: ValidKey | InvalidCredential,
+  const describeResult = (
+    result: ValidKey | InvalidCredential,
   ): MaybePromise<Static<typeof verifyKey.response.schema>> =>
-    verdict.valid
-      ? thenMaybe(directory.getWorkspace(verdict.workspaceId), (row) => ({
+    result.valid
+      ? thenMaybe(directory.getWorkspace(result.workspaceId), (row) => ({
           valid: true as const,
-          keyId: verdict.keyId,
+          keyId: result.keyId,
           workspace: describeWorkspace(row),
         }))
-      : { valid: false as const, reason: verdict.reason === 'malformed' ? 'unknown' : verdict.reason }
+      : { valid: false as const, reason: result.reason === 'malformed' ? 'unknown' : result.reason }
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
-    'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeVerdict),
+    'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeResult),
     'requests.authorize': async ({ authenticateClient }) => {
       const { keyId, workspaceId } = await authenticateClient()
       const { slug } = await directory.getWorkspace(workspaceId)

@@ -60,9 +60,9 @@ async function authorize(
   const { token } = asObject(login.metas)
   if (typeof token !== 'string' || token === '' || token.length > KEY_CHARS_MAX)
     return rejected('Missing API key. Set metadatas.token = "adit_…" in frpc.toml.')
-  const verdict = await verifyKey(token)
-  if (!verdict.valid) return rejected(keyMessages[verdict.reason])
-  const workspace = await describeWorkspace(verdict.workspaceId)
+  const result = await verifyKey(token)
+  if (!result.valid) return rejected(keyMessages[result.reason])
+  const workspace = await describeWorkspace(result.workspaceId)
   return workspace.provisioned
     ? decide(workspace)
     : rejected(`The workspace "${workspace.slug}" is not provisioned yet.`)

@@ -97,6 +97,6 @@ export const describePublic = (variant: Variant, baseUrl = '') =>
     operations: variants[variant],
   })
 
-function requireValid(verdict: ValidKey | InvalidCredential): void {
-  if (!verdict.valid) throw new Fault('unauthorized', { message: keyMessages[verdict.reason] })
+function requireValid(result: ValidKey | InvalidCredential): void {
+  if (!result.valid) throw new Fault('unauthorized', { message: keyMessages[result.reason] })
 }

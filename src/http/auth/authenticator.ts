@@ -29,7 +29,7 @@ export const edgeMessages: RejectionMessages = {
   revoked: 'This edge credential was revoked. Ask the operator for a new one.',
 }
 
-/** Returns the verdict on a valid secret; rejects, logs and counts all others. */
+/** Returns the result for a valid secret; rejects, logs and counts all others. */
 export function createAuthenticator<G extends { valid: true }>(
   verify: (secret: string) => MaybePromise<G | InvalidCredential>,
   messages: RejectionMessages,
@@ -44,6 +44,6 @@ export function createAuthenticator<G extends { valid: true }>(
 
   return (request: FastifyRequest, secret: string | undefined): MaybePromise<G> => {
     if (secret === undefined) return reject(request, 'missing')
-    return thenMaybe(verify(secret), (verdict) => (verdict.valid ? verdict : reject(request, verdict.reason)))
+    return thenMaybe(verify(secret), (result) => (result.valid ? result : reject(request, result.reason)))
   }
 }

@@ -126,14 +126,14 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
  * meanwhile.
  */
 async function reverify(registry: Registry, verifier: Verifier): Promise<void> {
-  const verdicts = await Promise.all(
+  const results = await Promise.all(
     registry.holders().map(async ({ key, keyId }) => {
       const result = await verifier.verify(key).catch(() => undefined)
       if (result?.valid === false) registry.closeOfKey(keyId, 'revoked')
       return result
     }),
   )
-  if (verdicts.includes(undefined)) setTimeout(() => reverify(registry, verifier), REVERIFY_DELAY_MS).unref()
+  if (results.includes(undefined)) setTimeout(() => reverify(registry, verifier), REVERIFY_DELAY_MS).unref()
 }
 
 function createRouter(
