@@ -11,7 +11,7 @@ import { migrate, SchemaTooNew } from './store/migrate.ts'
 import { StorageFault } from './store/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/store.ts'
 import { mergeReports } from './store/usage.ts'
-import { createUsageMerger } from './store/usage-merger.ts'
+import { createUsageLanes } from './store/usage-lanes.ts'
 
 const WARN_INTERVAL_MS = 5_000
 
@@ -47,7 +47,7 @@ function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbp
     ids: createIds(clock, random),
     tunnelDomain,
     keysPerWorkspace,
-    mergeUsage: createUsageMerger((reports) => mergeReports(store, reports, edgeDayMax)),
+    mergeUsage: createUsageLanes(store.usageShards, (reports) => mergeReports(store, reports, edgeDayMax)),
     afterChange: () => {},
   }
 }

@@ -1,6 +1,7 @@
 // Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from
 // them.
 import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
+import { onShardOf } from '../store/usage-shards.ts'
 import type { Context } from './context.ts'
 import { lastDays } from './date-range.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
@@ -11,10 +12,13 @@ const noUsage: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n
 
 export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
   const window = lastDays(days, ctx.clock())
-  const [rows, lastSeen] = await Promise.all([
-    readDays(ctx.store.db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
-    findLastSeen(ctx.store.db, ctx.workspaceId),
-  ])
+  const { db, usageShards } = ctx.store
+  const [rows, lastSeen] = await onShardOf(usageShards, ctx.workspaceId, () =>
+    Promise.all([
+      readDays(db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
+      findLastSeen(db, ctx.workspaceId),
+    ]),
+  )
   const byDay = new Map(rows.map((row) => [row.day, row]))
   const total = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
   const series = window.map((day) => {

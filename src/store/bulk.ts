@@ -30,34 +30,100 @@ export async function executeBulk<R>(
 ): Promise<R[]> {
   const results: R[][] = []
   for (const batch of batches(db, rows)) {
-    const { source, parameters } = isPostgres(db) ? asArrays(columns, batch) : asValues(columns, batch)
+    const { source, parameters } = isPostgres(db)
+      ? asArrays(columns, batch)
+      : asValues(columns, batch, () => '?')
     const text = `with input (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
     results.push((await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as R[])
   }
   return results.flat()
 }
 
-/** Inserts in the order of the rows, which must be the same in all transactions: conflicting rows are locked. */
-export const insertBulk = (
+/**
+ * Restricts a statement on PostgreSQL to the workspaces of the input, whose first column they are. On Citus the
+ * statement is then sent to their shard only. The collation keeps the planner from using the condition to
+ * search the index: it would do so once for each workspace and row.
+ */
+export const inWorkspaces = (db: Db, table: string) =>
+  isPostgres(db) ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
+
+/**
+ * Inserts rows that may exist. Their order must be the same in all transactions. One parameter for each value:
+ * on Citus, rows of an array would first be collected on the coordinator.
+ */
+export async function insertBulk(
   db: Tx,
   table: keyof Tables,
   columns: Columns,
   rows: readonly Row[],
-  onConflict: string,
-) =>
-  executeBulk(
-    db,
-    columns,
-    rows,
-    `insert into ${table} (${Object.keys(columns).join(', ')}) select * from input where true ${onConflict}`,
-  )
+  onConflict = 'do nothing',
+): Promise<void> {
+  const insert = `insert into ${table} (${Object.keys(columns).join(', ')})`
+  for (const batch of batches(db, rows)) {
+    const { source, parameters } = asValues(columns, batch, isPostgres(db) ? numbered : () => '?')
+    await db.executeQuery(CompiledQuery.raw(`${insert} ${source} on conflict ${onConflict}`, parameters))
+  }
+}
+
+const numbered = (index: number) => `$${index + 1}`
+
+export interface Written {
+  key: Columns
+  values: Columns
+  /** The new value of a column; without one it is replaced. */
+  changes?: Readonly<Record<string, (stored: string, input: string) => string>>
+}
+
+/**
+ * Changes rows in the given order, which must be the same in all transactions, and returns how many there were.
+ * On SQLite, rows that do not exist are inserted. On PostgreSQL they are left out, and the rows are selected
+ * from the table itself: so Citus executes the whole statement on their shard, and each row is found by the
+ * primary key. An UPDATE would lock rows in the order of its plan.
+ */
+export async function writeBulk(
+  db: Tx,
+  table: keyof Tables,
+  { key, values, changes = {} }: Written,
+  rows: readonly Row[],
+): Promise<number> {
+  if (rows.length === 0) return 0
+  const columns = { ...key, ...values }
+  const set = Object.keys(values).map((column) => {
+    const [stored, input] = [`${table}.${column}`, `excluded.${column}`]
+    return `${column} = ${changes[column]?.(stored, input) ?? input}`
+  })
+  const onConflict = `(${Object.keys(key).join(', ')}) do update set ${set.join(', ')}`
+  if (!isPostgres(db)) {
+    await insertBulk(db, table, columns, rows, onConflict)
+    return rows.length
+  }
+  const { unnest, parameters } = asArrays(columns, rows)
+  const names = Object.keys(columns).join(', ')
+  const selected = [
+    ...Object.keys(key).map((column) => `found.${column}`),
+    ...Object.keys(values).map((column) => `input.${column}`),
+  ]
+  const text = `insert into ${table} (${names})
+    select ${selected.join(', ')} from ${unnest} as input (${names}) cross join lateral (
+      select * from ${table} as stored where ${matches(key)} ${inWorkspaces(db, 'stored')} offset 0
+    ) as found where true
+    on conflict ${onConflict}`
+  return Number((await db.executeQuery(CompiledQuery.raw(text, parameters))).numAffectedRows)
+}
+
+/** Condition that joins a stored row and its input. */
+const matches = (key: Columns) =>
+  Object.keys(key)
+    .map((column) => `stored.${column} = input.${column}`)
+    .join(' and ')
 
 export const deleteBulk = (db: Tx, table: keyof Tables, columns: Columns, rows: readonly Row[]) =>
   executeBulk(
     db,
     columns,
     rows,
-    `delete from ${table} where (${Object.keys(columns).join(', ')}) in (select * from input)`,
+    `delete from ${table} where (${Object.keys(columns).join(', ')}) in (select * from input)
+     ${inWorkspaces(db, table)}`,
   )
 
 /**
@@ -73,27 +139,22 @@ export async function lockBulk(
   columns: readonly string[],
 ): Promise<(string | undefined)[][]> {
   if (keys.length === 0) return columns.map(() => [])
-  const isRow = Object.keys(key)
-    .map((column) => `stored.${column} = input.${column}`)
-    .join(' and ')
   return isPostgres(db)
-    ? lockOnPostgres(db, table, { key, keys, columns, isRow })
-    : readOnSqlite(db, table, { key, keys, columns, isRow })
+    ? lockOnPostgres(db, table, { key, keys, columns })
+    : readOnSqlite(db, table, { key, keys, columns })
 }
 
 interface LockInput {
   key: Columns
   keys: readonly Row[]
   columns: readonly string[]
-  /** Condition that joins a stored row and its key. */
-  isRow: string
 }
 
 /**
  * The lateral subquery looks up one key after the other; a join may scan the table. All values of a column
  * are returned as one text: that is much cheaper than a row for each key.
  */
-async function lockOnPostgres(db: Tx, table: string, { key, keys, columns, isRow }: LockInput) {
+async function lockOnPostgres(db: Tx, table: string, { key, keys, columns }: LockInput) {
   const { unnest, parameters } = asArrays(key, keys)
   const lists = ['position', ...columns].map(
     (column) => `string_agg(coalesce(cast(${column} as text), ''), '${SEPARATOR}') as ${column}`,
@@ -102,7 +163,8 @@ async function lockOnPostgres(db: Tx, table: string, { key, keys, columns, isRow
     select input.position, stored.*
     from ${unnest} with ordinality as input (${Object.keys(key).join(', ')}, position)
     cross join lateral (
-      select ${columns.join(', ')} from ${table} as stored where ${isRow} for update
+      select ${columns.join(', ')} from ${table} as stored
+      where ${matches(key)} ${inWorkspaces(db, 'stored')} for update
     ) as stored
   ) as found`
   const [row] = (await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as Record<string, string>[]
@@ -118,13 +180,13 @@ async function lockOnPostgres(db: Tx, table: string, { key, keys, columns, isRow
 }
 
 /** A transaction on SQLite is the only writer, so nothing needs a lock. */
-async function readOnSqlite(db: Tx, table: string, { key, keys, columns, isRow }: LockInput) {
+async function readOnSqlite(db: Tx, table: string, { key, keys, columns }: LockInput) {
   const values = columns.map((column) => `cast(stored.${column} as text) as ${column}`)
   const rows = await executeBulk<Record<string, string | null>>(
     db,
     key,
     keys,
-    `select ${values.join(', ')} from input left join ${table} as stored on ${isRow}`,
+    `select ${values.join(', ')} from input left join ${table} as stored on ${matches(key)}`,
   )
   return columns.map((column) => rows.map((row) => row[column] ?? undefined))
 }
@@ -157,9 +219,14 @@ function arrayLiteral(type: Columns[string], rows: readonly Row[], column: numbe
 const quote = (text: string) => `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
 
 /** One parameter per value. */
-function asValues(columns: Columns, rows: readonly Row[]) {
-  const row = `(${Object.keys(columns).fill('?').join(', ')})`
+function asValues(columns: Columns, rows: readonly Row[], placeholder: (index: number) => string) {
+  const width = Object.keys(columns).length
+  const tuples: string[] = []
   const parameters: Value[] = []
-  for (const values of rows) parameters.push(...values)
-  return { source: `values ${Array(rows.length).fill(row).join(', ')}`, parameters }
+  for (const values of rows) {
+    const start = parameters.length
+    tuples.push(`(${Array.from({ length: width }, (_, column) => placeholder(start + column)).join(', ')})`)
+    parameters.push(...values)
+  }
+  return { source: `values ${tuples.join(', ')}`, parameters }
 }

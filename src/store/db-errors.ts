@@ -84,6 +84,15 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
+/** A worker of Citus cannot be reached, or its commit failed. */
+export function isWorkerLost(error: unknown): boolean {
+  const { code = '' } = error as DatabaseError
+  return isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code.startsWith(state))
+}
+
+/** On Citus, a statement that must run on one shard involves several: they were distributed or split. */
+export const isMultiShard = (error: unknown): boolean => (error as DatabaseError).code === '0A000'
+
 /** Whether the connection that threw this is unusable. */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || isWorkerError(error)) return false

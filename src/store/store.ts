@@ -9,6 +9,7 @@ import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
+import { createUsageShards, type UsageShards, unsharded } from './usage-shards.ts'
 import { probeWrites } from './write-probe.ts'
 
 /** For reads, inside a transaction or outside. */
@@ -31,6 +32,7 @@ export interface Store extends Connection {
   readonly engine: 'sqlite' | 'postgres'
   /** A separate connection with short timeouts, for work that must not queue behind requests. */
   readonly controlConnection: Connection
+  readonly usageShards: UsageShards
   /** Wakes the processes that listen with `onNotify`. A no-op on SQLite. */
   notify(): Promise<void>
   onNotify(listener: () => void): void
@@ -83,6 +85,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     ...main,
     engine: target.engine,
     controlConnection: control,
+    usageShards: target.engine === 'sqlite' ? unsharded : createUsageShards(main.db),
     async notify() {
       if (engine.notifyStatement) await sql.raw(engine.notifyStatement).execute(main.db)
     },

@@ -1,6 +1,6 @@
 // The statements of the usage tables, each over many rows. All are restricted to given workspaces.
 import { sql } from 'kysely'
-import { type Columns, deleteBulk, executeBulk, insertBulk, lockBulk } from './bulk.ts'
+import { deleteBulk, executeBulk, insertBulk, inWorkspaces, lockBulk, writeBulk } from './bulk.ts'
 import { readUsageFloor } from './maintenance.ts'
 import type { Tx } from './store.ts'
 import { decodeHour, encodeHour, totalOf } from './usage-hours.ts'
@@ -77,45 +77,61 @@ export async function readEdgeDays(db: Tx, rows: readonly CounterRow[]): Promise
        ${sums.map((column) => `cast(sum(c.${column}) as text) as ${column}`).join(', ')}
      from input cross join usage_counters as c
      where c.workspace_id = input.workspace_id and c.day = input.day and c.edge_id = input.edge_id
+       ${inWorkspaces(db, 'c')}
      group by c.workspace_id, c.day, c.edge_id`,
   )
   return new Map(found.map((row) => [row.key, { epochs: Number(row.epochs), sums: totalsOf(row) }]))
 }
 
+/** Rows of a merge that do not exist yet. */
+export interface MissingRows {
+  counters: readonly CounterRow[]
+  hours: readonly HourKey[]
+  days: readonly Day[]
+}
+
 /** Inserts rows without usage. Losing them is harmless, so the commit does not wait for the disk. */
-export async function insertMissing(
-  db: Tx,
-  { counters, hours }: { counters: readonly CounterRow[]; hours: readonly HourKey[] },
-): Promise<void> {
+export async function insertMissing(db: Tx, { counters, hours, days }: MissingRows): Promise<void> {
   await sql`set local synchronous_commit = off`.execute(db)
   // Again, because the floor may have been raised since the merge read it.
   const floor = await readUsageFloor(db)
+  const allowed = counters.filter(({ day }) => day >= floor)
   await insertBulk(
     db,
     'usage_counters',
     { ...counterColumns, ...sumColumns },
-    counters
-      .filter(({ day }) => day >= floor)
-      .map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch, 0, 0, 0, 0]),
-    'on conflict do nothing',
+    allowed.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch, 0, 0, 0, 0]),
   )
-  const rows = new Map([...hours, ...hours.map(totalOf)].map((row) => [hourKey(row), row]))
   await insertBulk(
     db,
     'usage_hours',
     { ...hourColumns, open: 'text' },
-    [...rows]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, row]) => [row.workspaceId, row.hour, row.edgeId, '']),
-    'on conflict do nothing',
+    sortedBy(hourKey, [...hours, ...hours.map(totalOf)]).map((row) => [
+      row.workspaceId,
+      row.hour,
+      row.edgeId,
+      '',
+    ]),
+  )
+  await insertBulk(
+    db,
+    'usage_days',
+    dayColumns,
+    sortedBy(dayKey, [...allowed, ...days]).map(({ workspaceId, day }) => [workspaceId, day]),
   )
 }
 
+/** One for each key, in the order of the keys. */
+const sortedBy = <T>(keyOf: (row: T) => string, rows: readonly T[]): T[] =>
+  [...new Map(rows.map((row) => [keyOf(row), row]))]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, row]) => row)
+
 export const writeCounters = (db: Tx, rows: readonly CounterRow[]) =>
-  insertBulk(
+  writeBulk(
     db,
     'usage_counters',
-    { ...counterColumns, ...sumColumns, last_seen: 'bigint' },
+    { key: counterColumns, values: { ...sumColumns, last_seen: 'bigint' } },
     rows.map((row) => [
       row.workspaceId,
       row.day,
@@ -127,7 +143,6 @@ export const writeCounters = (db: Tx, rows: readonly CounterRow[]) =>
       row.events,
       row.lastSeen,
     ]),
-    onConflict(counterColumns, [...sums, 'last_seen'].map(replace)),
   )
 
 export const deleteCounters = (db: Tx, rows: readonly CounterRow[]) =>
@@ -147,36 +162,35 @@ export const deleteHours = (db: Tx, rows: readonly HourKey[]) =>
   )
 
 export const writeHours = (db: Tx, rows: readonly TunnelHour[]) =>
-  insertBulk(
+  writeBulk(
     db,
     'usage_hours',
-    { ...hourColumns, open: 'text' },
+    { key: hourColumns, values: { open: 'text' } },
     rows.map((row) => [row.workspaceId, row.hour, row.edgeId, encodeHour(row.open)]),
-    onConflict(hourColumns, [replace('open')]),
   )
 
-export const addToDays = (db: Tx, deltas: readonly DayDelta[]) =>
-  insertBulk(
+/** Returns the number of days that exist. */
+export const addToDays = (db: Tx, deltas: readonly DayDelta[]): Promise<number> =>
+  writeBulk(
     db,
     'usage_days',
-    dayRowColumns,
+    {
+      key: dayColumns,
+      values: dayValues,
+      changes: {
+        ...Object.fromEntries(sums.map((column) => [column, (stored, added) => `${stored} + ${added}`])),
+        peak_tunnels: greatest,
+        last_seen: greatest,
+      },
+    },
     deltas.map(dayRowOf),
-    onConflict(dayColumns, [
-      ...sums.map((column) => `${column} = usage_days.${column} + excluded.${column}`),
-      ...['peak_tunnels', 'last_seen'].map(raise),
-    ]),
   )
 
 /** For days without counters. A day that exists is left. */
 export const insertDays = (db: Tx, days: readonly DayDelta[]) =>
-  insertBulk(db, 'usage_days', dayRowColumns, days.map(dayRowOf), 'on conflict do nothing')
+  insertBulk(db, 'usage_days', { ...dayColumns, ...dayValues }, days.map(dayRowOf))
 
-const dayRowColumns = {
-  ...dayColumns,
-  ...sumColumns,
-  peak_tunnels: 'bigint',
-  last_seen: 'bigint',
-} as const
+const dayValues = { ...sumColumns, peak_tunnels: 'bigint', last_seen: 'bigint' } as const
 
 const dayRowOf = (delta: DayDelta) => [
   delta.workspaceId,
@@ -189,16 +203,9 @@ const dayRowOf = (delta: DayDelta) => [
   delta.lastSeen,
 ]
 
-const onConflict = (key: Columns, changes: readonly string[]) =>
-  `on conflict (${Object.keys(key).join(', ')}) do update set ${changes.join(', ')}`
-
-const replace = (column: string) => `${column} = excluded.${column}`
-
 /** A null is less than any value. */
-const raise = (column: string) => {
-  const [stored, added] = [`usage_days.${column}`, `excluded.${column}`]
-  return `${column} = case when ${added} > ${stored} or ${stored} is null then ${added} else ${stored} end`
-}
+const greatest = (stored: string, added: string) =>
+  `case when ${added} > ${stored} or ${stored} is null then ${added} else ${stored} end`
 
 /** Sums as text. */
 export type SumRow = Record<keyof typeof sumColumns, string>

@@ -4,7 +4,7 @@
 // Locks are taken in this order: an edge's own rows first, which only its own reports touch, then the shared
 // rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
 // that transactions cannot deadlock.
-import { isOutOfRange } from './db-errors.ts'
+import { isMultiShard, isOutOfRange } from './db-errors.ts'
 import { readUsageFloor } from './maintenance.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
 import { addHours, mergeHours } from './usage-hours.ts'
@@ -13,7 +13,6 @@ import { mergeCounters } from './usage-merge.ts'
 import {
   type CounterRow,
   counterRowsOf,
-  type HourKey,
   hourKey,
   hoursOf,
   type ParsedReport,
@@ -27,10 +26,12 @@ import {
   lockDays,
   lockEdges,
   lockHours,
+  type MissingRows,
   readEdgeDays,
   writeCounters,
   writeHours,
 } from './usage-rows.ts'
+import { splitByShard } from './usage-shards.ts'
 
 export interface DayUsage {
   day: number
@@ -45,24 +46,43 @@ const ATTEMPTS_MAX = 10
 
 /** Thrown to leave the transaction: rows are inserted by one of their own, then the merge is repeated. */
 class RowsMissing extends Error {
-  readonly counters: readonly CounterRow[]
-  readonly hours: readonly HourKey[]
+  readonly rows: MissingRows
 
-  constructor(counters: readonly CounterRow[], hours: readonly HourKey[]) {
+  constructor(rows: Partial<MissingRows>) {
     super('Usage rows must be inserted first.')
-    this.counters = counters
-    this.hours = hours
+    this.rows = { counters: [], hours: [], days: [], ...rows }
   }
 }
 
 /**
- * Merges reports of any edges in one transaction. Commits the counters within the limits; returns for each
- * report the days of its rejected counters, with the reason.
+ * Merges reports of any edges, in one transaction if they belong to one shard. Commits the counters within the
+ * limits; returns for each report the days of its rejected counters, with the reason.
  */
 export async function mergeReports(
   store: Store,
   reports: readonly ParsedReport[],
   edgeMax: Totals = NO_LIMIT,
+): Promise<RejectedCounter[][]> {
+  try {
+    return await mergeShard(store, reports, edgeMax)
+  } catch (error) {
+    if (!isMultiShard(error)) throw error
+    store.usageShards.invalidate()
+    const rejected: RejectedCounter[][] = []
+    for (const report of reports) {
+      const parts = await splitByShard(store.usageShards, report)
+      const ofParts: RejectedCounter[][] = []
+      for (const part of parts) ofParts.push(...(await mergeShard(store, [part.report], edgeMax)))
+      rejected.push(ofParts.flat())
+    }
+    return rejected
+  }
+}
+
+async function mergeShard(
+  store: Store,
+  reports: readonly ParsedReport[],
+  edgeMax: Totals,
 ): Promise<RejectedCounter[][]> {
   const counters = reports.map(counterRowsOf)
   const reported = counters.flat()
@@ -86,7 +106,7 @@ export async function mergeReports(
       )
     } catch (error) {
       if (attempt === ATTEMPTS_MAX) throw error
-      if (error instanceof RowsMissing) await store.transaction((db) => insertMissing(db, error))
+      if (error instanceof RowsMissing) await store.transaction((db) => insertMissing(db, error.rows))
       else if (isOutOfRange(error)) group.checksDays = true
       else throw error
     }
@@ -122,9 +142,11 @@ async function mergeGroup(db: Tx, group: Group) {
   const daySums = checksDays ? { daySums: await lockDays(db, sorted) } : {}
   const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, floor, edgeMax, ...daySums })
   if (!insertsDirectly) {
-    const missingHours = hours.filter((hour) => !storedHours.has(hourKey(hour)))
-    const missingCounters = missing.filter((row) => rows.has(row.key))
-    if (missingCounters.length + missingHours.length > 0) throw new RowsMissing(missingCounters, missingHours)
+    const absent = {
+      hours: hours.filter((hour) => !storedHours.has(hourKey(hour))),
+      counters: missing.filter((row) => rows.has(row.key)),
+    }
+    if (absent.hours.length + absent.counters.length > 0) throw new RowsMissing(absent)
   }
   await writeCounters(
     db,
@@ -134,12 +156,10 @@ async function mergeGroup(db: Tx, group: Group) {
   await writeHours(db, merged.rows)
   const totals = await lockHours(db, merged.deltas)
   const missingTotals = merged.deltas.filter((hour) => !totals.has(hourKey(hour)))
-  if (missingTotals.length > 0 && !insertsDirectly) throw new RowsMissing([], missingTotals)
+  if (missingTotals.length > 0 && !insertsDirectly) throw new RowsMissing({ hours: missingTotals })
   await writeHours(db, addHours(totals, merged.deltas, deltas))
-  await addToDays(
-    db,
-    [...deltas].sort(([a], [b]) => compare(a, b)).map(([, delta]) => delta),
-  )
+  const days = [...deltas].sort(([a], [b]) => compare(a, b)).map(([, delta]) => delta)
+  if ((await addToDays(db, days)) < days.length) throw new RowsMissing({ days })
   return rejected
 }
 

@@ -192,7 +192,7 @@ function scansOnSqlite(path: string, queries: Recorded[]): string[] {
     const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
     const scans = plan
       .map(({ detail }) => detail)
-      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\(|input)/.test(detail))
+      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input)/.test(detail))
     for (const scan of scans) {
       const [, name = ''] = /^SCAN (\S+)/.exec(scan) ?? []
       if (!SMALL.has(name)) found.push(`${scan}: ${text}`)

@@ -21,7 +21,9 @@ export async function createCitusSchema(t: Test): Promise<string> {
   atEnd(t, () => dropSchema(name))
   const url = new URL(coordinatorUrl())
   // pg decodes %20, but not the + that `searchParams` writes for a space.
-  url.search = `options=-c%20search_path=${name}%20-c%20citus.shard_count=${SHARDS}`
+  const settings = { search_path: name, 'citus.shard_count': SHARDS, 'citus.enable_stat_counters': 'on' }
+  const options = Object.entries(settings).map(([setting, value]) => `-c%20${setting}=${value}`)
+  url.search = `options=${options.join('%20')}`
   return url.href
 }
 
@@ -64,3 +66,14 @@ export async function query(url: string, statement: string, values?: unknown[]):
     await client.end()
   }
 }
+
+/** Shard and worker of the usage of some workspaces. */
+export const shardsOf = (url: string, workspaceIds: string[]): Promise<{ shard: string; worker: number }[]> =>
+  query(
+    url,
+    `select shard, nodeport as worker
+     from unnest($1::text[]) with ordinality as given (id, position)
+     cross join get_shard_id_for_distribution_column('usage_counters', id) as shard
+     join pg_dist_shard_placement on shardid = shard order by position`,
+    [workspaceIds],
+  )

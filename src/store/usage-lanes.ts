@@ -1,0 +1,27 @@
+// Merges reports in one lane for each shard, in parallel. A report is acknowledged after the last commit. If a
+// shard fails, the others stay committed: merging is idempotent, and the edge sends the report again.
+import type { RejectedCounter } from './usage-limits.ts'
+import { createUsageMerger, type MergeUsage } from './usage-merger.ts'
+import { splitByShard, type UsageShard, type UsageShards } from './usage-shards.ts'
+
+type Merge = Parameters<typeof createUsageMerger>[0]
+
+export function createUsageLanes(shards: UsageShards, merge: Merge): MergeUsage {
+  const lanes = new Map<string, MergeUsage>()
+  function laneOf(shard: UsageShard): MergeUsage {
+    const lane =
+      lanes.get(shard.id) ?? createUsageMerger((reports) => shards.run(shard, () => merge(reports)))
+    lanes.set(shard.id, lane)
+    return lane
+  }
+  return async (report) => {
+    const parts = await splitByShard(shards, report)
+    const results = await Promise.allSettled(parts.map((part) => laneOf(part.shard)(part.report)))
+    const rejected: RejectedCounter[][] = []
+    for (const result of results) {
+      if (result.status === 'rejected') throw result.reason
+      rejected.push(result.value)
+    }
+    return rejected.flat()
+  }
+}

@@ -1,0 +1,122 @@
+// Where the usage of a workspace is stored: on Citus in a shard of a worker, elsewhere in one place. Reports are
+// split by shard, so that each transaction involves one worker, and shards do not wait for each other.
+import { type QueryExecutorProvider, sql } from 'kysely'
+import type { ParsedReport } from './usage-report.ts'
+import { createWorkerGate } from './worker-gate.ts'
+
+export interface UsageShard {
+  /** '' without Citus. */
+  id: string
+  /** Group of the worker in Citus' metadata. */
+  worker: string
+}
+
+export interface UsageShards {
+  /** By workspace. */
+  find(workspaceIds: Iterable<string>): Promise<ReadonlyMap<string, UsageShard>>
+  /** After an error that shows that the cached shards are outdated. */
+  invalidate(): void
+  /** Runs work on a shard. Rejects immediately while its worker fails. */
+  run<T>(shard: UsageShard, work: () => Promise<T>): Promise<T>
+}
+
+const UNSHARDED: UsageShard = { id: '', worker: '' }
+/** Shards are rarely split, and tables are distributed once; an outdated shard costs a failed transaction. */
+const CACHE_MS = 60_000
+const CACHED_MAX = 200_000
+
+export const unsharded: UsageShards = {
+  find: async (workspaceIds) => new Map([...workspaceIds].map((id) => [id, UNSHARDED])),
+  invalidate() {},
+  run: (_shard, work) => work(),
+}
+
+/** For PostgreSQL, with Citus or without. */
+export function createUsageShards(db: QueryExecutorProvider): UsageShards {
+  const gate = createWorkerGate()
+  const cached = new Map<string, UsageShard>()
+  let isSharded: Promise<boolean> | undefined
+  let readAt = Number.NEGATIVE_INFINITY
+
+  function invalidate(): void {
+    cached.clear()
+    isSharded = undefined
+    readAt = performance.now()
+  }
+
+  return {
+    invalidate,
+    run: ({ worker }, work) => gate(worker, work),
+    async find(workspaceIds) {
+      if (performance.now() - readAt > CACHE_MS || cached.size > CACHED_MAX) invalidate()
+      isSharded ??= readIsSharded(db)
+      const read = isSharded
+      try {
+        if (!(await read)) return unsharded.find(workspaceIds)
+      } catch (error) {
+        if (isSharded === read) isSharded = undefined
+        throw error
+      }
+      const ids = [...workspaceIds]
+      const missing = ids.filter((id) => !cached.has(id))
+      if (missing.length > 0) for (const [id, shard] of await readShards(db, missing)) cached.set(id, shard)
+      return new Map(ids.map((id) => [id, cached.get(id) ?? UNSHARDED]))
+    },
+  }
+}
+
+async function readIsSharded(db: QueryExecutorProvider): Promise<boolean> {
+  const { rows: tables } = await sql<{ found: boolean }>`
+    select to_regclass('pg_catalog.pg_dist_partition') is not null as found`.execute(db)
+  if (!tables[0]?.found) return false
+  const { rows } = await sql<{ found: boolean }>`
+    select exists (
+      select from pg_dist_partition where logicalrelid = 'usage_counters'::regclass and partkey is not null
+    ) as found`.execute(db)
+  return rows[0]?.found === true
+}
+
+/** Computed by the coordinator from its metadata. */
+async function readShards(
+  db: QueryExecutorProvider,
+  workspaceIds: readonly string[],
+): Promise<[string, UsageShard][]> {
+  const { rows } = await sql<{ workspace: string; shard: string; worker: string }>`
+    select located.workspace, located.shard::text as shard, placement.groupid::text as worker
+    from (
+      select workspace, get_shard_id_for_distribution_column('usage_counters', workspace) as shard
+      from unnest(cast(${workspaceIds} as text[])) as workspace
+    ) as located
+    join pg_dist_placement as placement on placement.shardid = located.shard`.execute(db)
+  return rows.map(({ workspace, shard, worker }) => [workspace, { id: shard, worker }])
+}
+
+/** Runs work on the usage of one workspace. */
+export async function onShardOf<T>(
+  shards: UsageShards,
+  workspaceId: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const found = await shards.find([workspaceId])
+  return shards.run(found.get(workspaceId) ?? UNSHARDED, work)
+}
+
+export interface ShardPart {
+  shard: UsageShard
+  report: ParsedReport
+}
+
+/** The parts of a report, one for each shard. */
+export async function splitByShard(shards: UsageShards, report: ParsedReport): Promise<ShardPart[]> {
+  const items = [...report.counters, ...report.tunnels]
+  const found = await shards.find(new Set(items.map(({ workspaceId }) => workspaceId)))
+  const all = new Map([...found.values()].map((shard) => [shard.id, shard]))
+  if (all.size <= 1) return [...all.values()].map((shard) => ({ shard, report }))
+  const idOf = (item: { workspaceId: string }) => found.get(item.workspaceId)?.id as string
+  const counters = Map.groupBy(report.counters, idOf)
+  const tunnels = Map.groupBy(report.tunnels, idOf)
+  return [...all].map(([id, shard]) => ({
+    shard,
+    report: { ...report, counters: counters.get(id) ?? [], tunnels: tunnels.get(id) ?? [] },
+  }))
+}
