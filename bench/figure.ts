@@ -12,6 +12,8 @@ export interface Figure {
   other: string
   unit: string
   target?: Target
+  /** Why it cannot be measured here, if it cannot. */
+  skipReason?(): string | undefined
   measure(fixtures: Fixtures): Promise<Measured>
 }
 

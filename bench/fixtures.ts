@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { type Cluster, createCluster } from '../test/support/postgres.ts'
 import { type Load, startLoad } from './load.ts'
 import { type Baseline, runAdit, type Served, startAdit, startBaseline } from './processes.ts'
-import { createKeys, type SeededKeys } from './seed/keys.ts'
+import { type CitusSchemas, createCitusSchemas, dropCitusSchemas } from './seed/citus.ts'
+import { createKeys, SEEDED_KEYS, type SeededKeys } from './seed/keys.ts'
 import type { Plan } from './seed/plan.ts'
 import { seedPostgres, withClient } from './seed/postgres.ts'
 import { seedSqlite } from './seed/sqlite.ts'
@@ -20,6 +21,8 @@ export interface Fixtures {
   /** The value for ADIT_DATABASE_URL. */
   sqlite(name: string, plan: Plan): Promise<string>
   postgres(name: string, plan: Plan): Promise<string>
+  /** Two schemas of a database on a Citus coordinator, one of them distributed. */
+  citus(url: string, plan: Plan): Promise<CitusSchemas>
   adit(database: string): Promise<Served>
   baseline(name: string, settings: unknown): Promise<Baseline>
   progress(text: string): void
@@ -28,19 +31,20 @@ export interface Fixtures {
   close(): Promise<void>
 }
 
-export function createFixtures(progress: (text: string) => void): Fixtures {
+export function createFixtures(progress: (text: string) => void, keyCount = SEEDED_KEYS): Fixtures {
   const folder = mkdtempSync(join(tmpdir(), 'adit-bench-'))
   const load = startLoad()
   const databases = new Map<string, Promise<string>>()
   const servers = new Set<Served>()
   let cluster: Promise<Cluster> | undefined
+  let citusUrl: string | undefined
   let keys: SeededKeys | undefined
   let logs = 0
   let isClosed = false
 
   const createOnce = () => {
     if (!keys) progress('creating keys')
-    keys ??= createKeys(join(folder, 'keys.txt'))
+    keys ??= createKeys(join(folder, 'keys.txt'), keyCount)
     return keys
   }
   const startCluster = async () => {
@@ -94,6 +98,18 @@ export function createFixtures(progress: (text: string) => void): Fixtures {
         await seedPostgres(`${url}/${name}`, plan, seeded)
         return `${url}/${name}`
       }),
+    async citus(url, plan) {
+      citusUrl = url
+      const seeded = createOnce()
+      const schemas = await createCitusSchemas(url)
+      for (const [name, database] of Object.entries(schemas)) {
+        progress(`seeding Citus: ${name}`)
+        await runAdit(database, ['admin', 'migrate'])
+        if (name === 'distributed') await runAdit(database, ['admin', 'distribute'])
+        await seedPostgres(database, plan, seeded)
+      }
+      return schemas
+    },
     adit(database) {
       progress('measuring')
       return keep(startAdit(database, join(folder, `log-${++logs}`)))
@@ -104,6 +120,7 @@ export function createFixtures(progress: (text: string) => void): Fixtures {
       isClosed = true
       load.stop()
       await clear()
+      if (citusUrl) await dropCitusSchemas(citusUrl)
       await (await cluster?.catch(() => undefined))?.remove()
       rmSync(folder, { recursive: true, force: true })
     },

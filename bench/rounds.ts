@@ -22,15 +22,26 @@ export interface Measured {
   note?: string
 }
 
-export const ROUNDS = 5
-export const ROUND_S = 1
-/** Longer, because the code is compiled then. */
-export const WARM_UP_S = 2
+export interface Timing {
+  rounds: number
+  roundS: number
+  /** Longer, because the code is compiled then. */
+  warmUpS: number
+  /** Requests of a round, instead of a duration. */
+  requests?: number
+}
 
-export const secondsOf = (round: number) => (round < 0 ? WARM_UP_S : ROUND_S)
+/** Of the whole run. The test of the bench shortens it. */
+export const timing: Timing = { rounds: 5, roundS: 1, warmUpS: 2 }
+
+export const secondsOf = (round: number) => (round < 0 ? timing.warmUpS : timing.roundS)
+
+/** How long a round sends requests. */
+export const untilOf = (round: number) =>
+  timing.requests ? { amount: timing.requests } : { seconds: secondsOf(round) }
 
 /** The samples of each scenario, by round. */
-export async function alternate(scenarios: Scenario[], rounds = ROUNDS): Promise<Sample[][]> {
+export async function alternate(scenarios: Scenario[], rounds = timing.rounds): Promise<Sample[][]> {
   const samples: Sample[][] = scenarios.map(() => [])
   for (let round = -1; round < rounds; round += 1) {
     const order = scenarios.map((_, index) => index)
@@ -43,7 +54,7 @@ export async function alternate(scenarios: Scenario[], rounds = ROUNDS): Promise
   return samples
 }
 
-export async function compare(ours: Scenario, other: Scenario, rounds = ROUNDS): Promise<Measured> {
+export async function compare(ours: Scenario, other: Scenario, rounds = timing.rounds): Promise<Measured> {
   const [a = [], b = []] = await alternate([ours, other], rounds)
   return measuredOf(a, b)
 }

@@ -38,6 +38,12 @@ const isNamed =
   ({ name }: Figure) =>
     name === selector || name.startsWith(`${selector}_`)
 
+function isSkipped({ name, skipReason }: Figure): boolean {
+  const reason = skipReason?.()
+  if (reason) progress(`${name} is skipped: ${reason}`)
+  return reason !== undefined
+}
+
 function listed(): string {
   const width = Math.max(...figures.map(({ name }) => name.length))
   return figures
@@ -86,7 +92,9 @@ async function main(): Promise<number> {
     return 2
   }
   const chosen = figures.filter(
-    (figure) => positionals.length === 0 || positionals.some((selector) => isNamed(selector)(figure)),
+    (figure) =>
+      (positionals.length === 0 || positionals.some((selector) => isNamed(selector)(figure))) &&
+      !isSkipped(figure),
   )
   const [load = 0] = loadavg()
   if (load > QUIET_LOAD)
@@ -106,7 +114,7 @@ async function main(): Promise<number> {
   await measureAll(fixtures, chosen, results).finally(() => fixtures.close())
   print(results)
   // Only after a complete run: the table compares results of one machine at one time.
-  if (results.length === figures.length && !values['no-write']) {
+  if (positionals.length === 0 && results.length === chosen.length && !values['no-write']) {
     writeDocument(results)
     if (isWhole(results)) writeChart(results)
   }

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import type { Fixtures } from './fixtures.ts'
 import type { Job, RequestSpec } from './load/jobs.ts'
 import type { Served } from './processes.ts'
-import { type Scenario, secondsOf } from './rounds.ts'
+import { type Scenario, untilOf } from './rounds.ts'
 import * as plans from './seed/plan.ts'
 
 export const CONNECTIONS = 32
@@ -40,7 +40,7 @@ export async function getting(
         url: served.url,
         connections,
         draw: { kind: 'requests', requests: [spec], each: 'all' },
-        until: { seconds: secondsOf(round) },
+        until: untilOf(round),
         expect,
       },
       served.pid,
@@ -75,7 +75,7 @@ function verifyJob(
     url: served.url,
     connections: CONNECTIONS,
     draw: { kind: 'keys', file, lines: keys, from, count: PRESENTED, path, headers },
-    until: { seconds: secondsOf(0) },
+    until: untilOf(0),
     expect: VALID,
   }
 }
@@ -86,7 +86,7 @@ export function verifying(fixtures: Fixtures, served: Served, what: Verifying): 
   return async (round) => {
     const job = verifyJob(fixtures, served, what, from)
     from = (from + PRESENTED / 5) % what.keys
-    const loaded = await fixtures.load.run({ ...job, until: { seconds: secondsOf(round) } }, served.pid)
+    const loaded = await fixtures.load.run({ ...job, until: untilOf(round) }, served.pid)
     return { value: loaded.perSecond, busy: loaded.busy }
   }
 }
@@ -110,24 +110,29 @@ export const reportOf = (day: number, workspaces = plans.REPORTED): string => {
   return `{"epoch":"bench-${date.slice(0, 10)}","counters":[${counters.join(',')}]}`
 }
 
-/** Four edges concurrently, each reporting a different day; the value is counters per second. */
-export function reporting(fixtures: Fixtures, served: Served): Scenario {
+/** Four reporters concurrently, each of a different day; the value is counters per second. */
+export function reporting(fixtures: Fixtures, served: Served, workspaces = plans.REPORTED): Scenario {
   const headers = bearer(fixtures.keys().edge.token)
-  const requests = plans
-    .reportedDays()
-    .map((day): RequestSpec => ({ method: 'POST', path: '/edge/v1/usage', headers, body: reportOf(day) }))
+  const requests = plans.reportedDays().map(
+    (day): RequestSpec => ({
+      method: 'POST',
+      path: '/edge/v1/usage',
+      headers,
+      body: reportOf(day, workspaces),
+    }),
+  )
   return async (round) => {
     const loaded = await fixtures.load.run(
       {
         url: served.url,
         connections: REPORTERS,
         draw: { kind: 'requests', requests, each: 'one' },
-        until: { seconds: secondsOf(round) },
-        expect: { starts: `{"accepted":${plans.REPORTED.count},"refused":[],` },
+        until: untilOf(round),
+        expect: { starts: `{"accepted":${workspaces.count},"refused":[],` },
       },
       served.pid,
     )
-    return { value: loaded.perSecond * plans.REPORTED.count, busy: loaded.busy }
+    return { value: loaded.perSecond * workspaces.count, busy: loaded.busy }
   }
 }
 

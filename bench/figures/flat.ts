@@ -12,14 +12,9 @@ interface Sized {
   scenario: Scenario
 }
 
-const ROUNDS = 5
-
 /** From the smallest to the largest; the figure is the largest to the smallest. */
 async function growing(sized: Sized[]): Promise<Measured> {
-  const samples = await alternate(
-    sized.map(({ scenario }) => scenario),
-    ROUNDS,
-  )
+  const samples = await alternate(sized.map(({ scenario }) => scenario))
   const smallest = samples[0] as Sample[]
   const series = sized.map(({ size }, index) => ({
     size,

@@ -10,6 +10,14 @@ export const alone: Plan = { workspaces: 1, keys: 20, withHistory: 1 }
 /** Reports: about 10 thousand counter rows for each workspace with a history. */
 export const countersPlan = (withHistory: number): Plan => ({ workspaces: 1_001, keys: 20, withHistory })
 
+/** Reports about workspaces that this many other edges report too. */
+export const edgesPlan = (edgesADay: number): Plan => ({
+  workspaces: 1_001,
+  keys: 20,
+  withHistory: 0,
+  edgesADay,
+})
+
 /** Histories that make 10 thousand, 100 thousand, 1 million and 10 million counter rows. */
 export const HISTORIES = [1, 10, 100, 990]
 export const KEY_COUNTS = [1_000, 10_000, 100_000, 1_000_000]

@@ -14,8 +14,8 @@ export interface SeededKeys {
 /** Databases with more keys get random hashes for the others. */
 export const SEEDED_KEYS = 100_000
 
-export function createKeys(file: string): SeededKeys {
-  const keys = Array.from({ length: SEEDED_KEYS }, () => createSecret('key', randomBytes))
+export function createKeys(file: string, count: number): SeededKeys {
+  const keys = Array.from({ length: count }, () => createSecret('key', randomBytes))
   writeFileSync(file, `${keys.join('\n')}\n`, { mode: 0o600 })
   const token = createSecret('edge', randomBytes)
   return { file, keys, hashes: keys.map(hashSecret), edge: { token, hash: hashSecret(token) } }

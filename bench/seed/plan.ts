@@ -6,6 +6,8 @@ export interface Plan {
   keys: number
   /** The first so many workspaces have a year of usage, with COUNTERS_A_DAY rows for each day. */
   withHistory: number
+  /** So many edges have reported each of SHARED on each of the reported days. */
+  edgesADay?: number
 }
 
 /** A day's traffic came by 4 edges, each of which started 7 times. */
@@ -18,6 +20,8 @@ export const HISTORY_DAYS = 365
 export const REPORTED_DAYS = 4
 /** Workspaces that reports are about. */
 export const REPORTED = { from: 2, count: 1_000 }
+/** Workspaces whose traffic comes through all edges. */
+export const SHARED = { from: 2, count: 100 }
 
 /** The values of one counter row; the total of a day is COUNTERS_A_DAY times that. */
 export const COUNTER = { requests: 81_337, bytesIn: 412_900_211, bytesOut: 9_731_400_517, events: 53 }
@@ -37,6 +41,10 @@ export const sqlOf = {
     workspaces === 1 ? '1' : `case when ${key} <= ${OWN_KEYS} then 1 else 2 + ${key} % ${workspaces - 1} end`,
   lastSeen: (day: string) => `${day} + ${LAST_SEEN_AFTER_MS}`,
 }
+
+/** The sums and `last_seen` of a row that has so many counter rows. */
+export const countersSql = (rows = 1) =>
+  [...Object.values(COUNTER).map((each) => each * rows), sqlOf.lastSeen('day')].join(', ')
 
 /** Counter rows of a plan, to the row. */
 export const countersOf = ({ withHistory }: Plan) =>

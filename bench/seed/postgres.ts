@@ -42,8 +42,30 @@ export const seedPostgres = (url: string, plan: plans.Plan, seeded: SeededKeys) 
           seeded.hashes.slice(start, Math.min(start + CHUNK, plan.keys)),
         ],
       )
+    await addEdges(client, plan)
     await client.query('vacuum analyze')
   })
+
+/** In order of arrival: each edge reports all of its workspaces. */
+async function addEdges(client: pg.Client, { edgesADay = 0 }: plans.Plan): Promise<void> {
+  if (edgesADay === 0) return
+  const { from, count } = plans.SHARED
+  const workspace = "'ws_' || lpad(ws::text, 26, '0')"
+  const shared = `unnest(cast($1 as bigint[])) as day
+    cross join generate_series(${from}, ${from + count - 1}) as ws`
+  await client.query(
+    `insert into usage_counters
+     select ${workspace}, day, 'edge_' || lpad((100 + edge)::text, 26, '0'), 'e-1', ${plans.countersSql()}
+     from generate_series(1, ${edgesADay}) as edge cross join ${shared}`,
+    [plans.reportedDays()],
+  )
+  await client.query(
+    `insert into usage_days
+       (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
+     select ${workspace}, day, ${plans.countersSql(edgesADay)}, ${plans.PEAK_TUNNELS} from ${shared}`,
+    [plans.reportedDays()],
+  )
+}
 
 export interface Events {
   count: number

@@ -16,6 +16,7 @@ export function seedSqlite(path: string, plan: plans.Plan, seeded: SeededKeys): 
     addWorkspaces(database, plan)
     addKeys(database, plan, seeded)
     addHistory(database, plan)
+    addEdges(database, plan)
     database.exec('commit; analyze; pragma journal_mode = wal')
   } finally {
     database.close()
@@ -79,4 +80,24 @@ function addHistory(database: DatabaseSync, { withHistory }: plans.Plan): void {
     select 'ws_' || printf('%026d', w), day, ${all(COUNTER.requests)}, ${all(COUNTER.bytesIn)},
       ${all(COUNTER.bytesOut)}, ${all(COUNTER.events)}, ${plans.PEAK_TUNNELS}, ${sqlOf.lastSeen('day')}
     from (${days})`)
+}
+
+/** In order of arrival: each edge reports all of its workspaces. */
+function addEdges(database: DatabaseSync, { edgesADay = 0 }: plans.Plan): void {
+  if (edgesADay === 0) return
+  const { from, count } = plans.SHARED
+  const series = `with recursive ${numbers(from, from + count - 1, 'ws')}, ${numbers(1, edgesADay, 'edge')},
+    days(day) as (values ${plans.reportedDays().map((day) => `(${day})`)})`
+  const workspace = "'ws_' || printf('%026d', ws.n)"
+  database.exec(`
+    ${series}
+    insert into usage_counters
+      (workspace_id, day, edge_id, epoch, requests, bytes_in, bytes_out, events, last_seen)
+    select ${workspace}, day, 'edge_' || printf('%026d', 100 + edge.n), 'e-1', ${plans.countersSql()}
+    from edge cross join days cross join ws`)
+  database.exec(`
+    ${series}
+    insert into usage_days (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
+    select ${workspace}, day, ${plans.countersSql(edgesADay)}, ${plans.PEAK_TUNNELS}
+    from days cross join ws`)
 }

@@ -1,11 +1,19 @@
-// The same counters one by one: a statement and a commit for each, prepared, in a table like ours, without
-// HTTP and without a roll-up. On PostgreSQL over as many connections as Adit's pool has.
+// The same counters by plain upserts of a number of rows: a prepared statement and a commit for each, in a
+// table like ours, without HTTP and without a roll-up.
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { REPORTED, reportedDays, workspaceIdOf } from '../seed/plan.ts'
 
-const CONNECTIONS = 10
-const { database } = JSON.parse(process.argv[2] as string) as { database: string }
+interface Settings {
+  database: string
+  /** Rows of a statement. */
+  rows: number
+  /** On PostgreSQL. */
+  connections: number
+}
+
+const settings = JSON.parse(process.argv[2] as string) as Settings
+const { database } = settings
 
 const rows = reportedDays().flatMap((day) =>
   Array.from({ length: REPORTED.count }, (_, index) => ({
@@ -14,16 +22,21 @@ const rows = reportedDays().flatMap((day) =>
   })),
 )
 
-const TABLE = `create table if not exists single_counters (
+const TABLE = `create table if not exists bench_counters (
   workspace_id text not null, day bigint not null, edge_id text not null, epoch text not null,
   requests bigint not null, bytes_in bigint not null, bytes_out bigint not null, events bigint not null,
   last_seen bigint, primary key (workspace_id, day, edge_id, epoch))`
 
 const COLUMNS = ['requests', 'bytes_in', 'bytes_out', 'events', 'last_seen']
 const greatest = (name: string) =>
-  `${name} = case when excluded.${name} > single_counters.${name} ` +
-  `then excluded.${name} else single_counters.${name} end`
-const UPSERT = `insert into single_counters values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+  `${name} = case when excluded.${name} > bench_counters.${name} ` +
+  `then excluded.${name} else bench_counters.${name} end`
+const WIDTH = 9
+const VALUES = Array.from({ length: settings.rows }, (_, row) => {
+  const parameters = Array.from({ length: WIDTH }, (_, column) => `$${row * WIDTH + column + 1}`)
+  return `(${parameters})`
+})
+const UPSERT = `insert into bench_counters values ${VALUES}
   on conflict (workspace_id, day, edge_id, epoch) do update set ${COLUMNS.map(greatest).join(', ')}`
 
 let next = 0
@@ -32,8 +45,10 @@ function nextRow(): (string | number)[] {
   const { workspaceId, day } = rows[next % rows.length] as (typeof rows)[number]
   const n = 1_000 + Math.floor(next / rows.length)
   next += 1
-  return [workspaceId, day, 'edge_single', 'e-1', n, n * 10_000 + 4_821, n * 10_000 + 9_377, n, day + n]
+  return [workspaceId, day, 'edge_bench', 'e-1', n, n * 10_000 + 4_821, n * 10_000 + 9_377, n, day + n]
 }
+
+const nextRows = () => Array.from({ length: settings.rows }, nextRow).flat()
 
 const write = database.startsWith('sqlite:') ? openSqlite() : await openPostgres()
 process.on('message', async ({ seconds }: { seconds: number }) => {
@@ -51,20 +66,20 @@ function openSqlite() {
   const upsert = file.prepare(UPSERT.replaceAll('$', '?'))
   return async (deadline: number) => {
     let written = 0
-    for (; performance.now() < deadline; written += 1) upsert.run(...nextRow())
+    for (; performance.now() < deadline; written += settings.rows) upsert.run(...nextRows())
     return written
   }
 }
 
 async function openPostgres() {
-  const clients = Array.from({ length: CONNECTIONS }, () => new pg.Client(database))
+  const clients = Array.from({ length: settings.connections }, () => new pg.Client(database))
   await Promise.all(clients.map((client) => client.connect()))
   await clients[0]?.query(TABLE)
   return async (deadline: number) => {
     let written = 0
     const writer = async (client: pg.Client) => {
-      for (; performance.now() < deadline; written += 1)
-        await client.query({ name: 'upsert', text: UPSERT, values: nextRow() })
+      for (; performance.now() < deadline; written += settings.rows)
+        await client.query({ name: 'upsert', text: UPSERT, values: nextRows() })
     }
     await Promise.all(clients.map(writer))
     return written
