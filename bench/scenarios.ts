@@ -110,8 +110,15 @@ export const reportOf = (day: number, workspaces = plans.REPORTED): string => {
   return `{"epoch":"bench-${date.slice(0, 10)}","counters":[${counters.join(',')}]}`
 }
 
-/** Four reporters concurrently, each of a different day; the value is counters per second. */
-export function reporting(fixtures: Fixtures, served: Served, workspaces = plans.REPORTED): Scenario {
+/**
+ * Four reporters concurrently, each of a different day; the value is counters per second. The first reports,
+ * which insert the rows, are sent before the rounds.
+ */
+export async function reporting(
+  fixtures: Fixtures,
+  served: Served,
+  workspaces = plans.REPORTED,
+): Promise<Scenario> {
   const headers = bearer(fixtures.keys().edge.token)
   const requests = plans.reportedDays().map(
     (day): RequestSpec => ({
@@ -121,6 +128,8 @@ export function reporting(fixtures: Fixtures, served: Served, workspaces = plans
       body: reportOf(day, workspaces),
     }),
   )
+  for (const { body = '', ...spec } of requests)
+    await requestOnce(served.url, { ...spec, body: body.replaceAll('{n}', '1') })
   return async (round) => {
     const loaded = await fixtures.load.run(
       {
@@ -147,7 +156,8 @@ export const requestOnce = (
   { method, path, headers, body }: RequestSpec,
 ): Promise<BenchResponse> =>
   new Promise((resolve, reject) => {
-    const sent = request(url + path, { method, headers }, async (response) => {
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
+    const sent = request(url + path, { method, headers: { ...headers, ...type } }, async (response) => {
       const chunks: Buffer[] = []
       for await (const chunk of response) chunks.push(chunk)
       const received = {

@@ -32,11 +32,11 @@ const greatest = (name: string) =>
   `${name} = case when excluded.${name} > bench_counters.${name} ` +
   `then excluded.${name} else bench_counters.${name} end`
 const WIDTH = 9
-const VALUES = Array.from({ length: settings.rows }, (_, row) => {
-  const parameters = Array.from({ length: WIDTH }, (_, column) => `$${row * WIDTH + column + 1}`)
-  return `(${parameters})`
-})
-const UPSERT = `insert into bench_counters values ${VALUES}
+const upsertWith = (parameter: (position: number) => string) => `insert into bench_counters values
+  ${Array.from({ length: settings.rows }, (_, row) => {
+    const parameters = Array.from({ length: WIDTH }, (_, column) => parameter(row * WIDTH + column + 1))
+    return `(${parameters})`
+  })}
   on conflict (workspace_id, day, edge_id, epoch) do update set ${COLUMNS.map(greatest).join(', ')}`
 
 let next = 0
@@ -63,7 +63,7 @@ function openSqlite() {
   const file = new DatabaseSync(database.slice('sqlite:'.length), { timeout: 5_000 })
   file.exec('pragma journal_mode = wal; pragma synchronous = full')
   file.exec(`${TABLE.replaceAll('bigint', 'integer')} strict, without rowid`)
-  const upsert = file.prepare(UPSERT.replaceAll('$', '?'))
+  const upsert = file.prepare(upsertWith(() => '?'))
   return async (deadline: number) => {
     let written = 0
     for (; performance.now() < deadline; written += settings.rows) upsert.run(...nextRows())
@@ -75,11 +75,12 @@ async function openPostgres() {
   const clients = Array.from({ length: settings.connections }, () => new pg.Client(database))
   await Promise.all(clients.map((client) => client.connect()))
   await clients[0]?.query(TABLE)
+  const text = upsertWith((position) => `$${position}`)
   return async (deadline: number) => {
     let written = 0
     const writer = async (client: pg.Client) => {
       for (; performance.now() < deadline; written += settings.rows)
-        await client.query({ name: 'upsert', text: UPSERT, values: nextRows() })
+        await client.query({ name: 'upsert', text, values: nextRows() })
     }
     await Promise.all(clients.map(writer))
     return written

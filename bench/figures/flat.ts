@@ -72,7 +72,7 @@ const reportFlat = async (fixtures: Fixtures) =>
   growing(
     await each(HISTORIES, async (histories) => {
       const ours = await fixtures.adit(await countersDatabase(fixtures, histories))
-      return { size: countersOf(countersPlan(histories)), scenario: reporting(fixtures, ours) }
+      return { size: countersOf(countersPlan(histories)), scenario: await reporting(fixtures, ours) }
     }),
   )
 

@@ -36,7 +36,7 @@ async function againstUpserts(
   // A separate file, so that neither waits for the locks of the other.
   const other = engine === 'sqlite' ? `sqlite:${fixtures.folder}/upserts.db` : database
   const baseline = await fixtures.baseline('upserts', { database: other, ...upserts })
-  return compare(reporting(fixtures, ours), upserting(baseline))
+  return compare(await reporting(fixtures, ours), upserting(baseline))
 }
 
 async function againstSingle(fixtures: Fixtures, engine: Engine): Promise<Measured> {

@@ -2,6 +2,7 @@
 // merging takes at most a share of a node's time. Each node decides for itself, from what it measures.
 import { REPORT_INTERVAL_MAX_S, REPORT_INTERVAL_S } from '../contract/reports.ts'
 import { createLruCache } from '../directory/lru-cache.ts'
+import { Overloaded } from '../store/db-errors.ts'
 import { Fault, faultOf } from './fault.ts'
 
 /** Share of the time that may be spent merging. */
@@ -111,9 +112,7 @@ export function createReportPacing({
       inProgress += 1
       const startedAt = state.at
       return (outcome) => {
-        // If nothing else is being merged, the node is not overloaded: a rejection then has another cause.
-        const isOverload = outcome === 'rejected' && inProgress > 1
-        update(({ mergedItems }) => ({ mergedItems: mergedItems + (isOverload ? 0 : items) }))
+        update(({ mergedItems }) => ({ mergedItems: mergedItems + (outcome === 'merged' ? items : 0) }))
         inProgress -= 1
         const interval = nextInterval()
         periods.set(edgeId, interval + state.at - startedAt)
@@ -141,9 +140,8 @@ export async function paceReport<R extends object>(
     return { ...receipt, nextReportInS: finish('merged') }
   } catch (error) {
     const fault = faultOf(error)
-    // Only an overloaded node rejects by itself; a merge that fails has taken its time like any other.
-    const isOverload = error instanceof Fault && error.code === 'unavailable'
-    const interval = finish(isOverload ? 'rejected' : 'merged')
+    // A merge that fails has taken its time like any other.
+    const interval = finish(error instanceof Overloaded ? 'rejected' : 'merged')
     if (fault.code !== 'unavailable') throw fault
     const { message, cause, isLogged, retryAfterS = 0 } = fault
     throw new Fault(fault.code, { message, cause, isLogged, retryAfterS: Math.max(retryAfterS, interval) })
