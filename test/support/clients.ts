@@ -73,7 +73,12 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
   const apiCalls = nodes.map((url) => caller(`${url}/api/v1`, secrets.key))
   const edgeCalls = nodes.map((url) => caller(`${url}/edge/v1`, secrets.edge))
   const day = new Date().toISOString().slice(0, 10)
-  const ledger: Ledger = { created: new Map(), revoked: new Set(), bytes: Array(count).fill(0) }
+  const ledger: Ledger = {
+    created: new Map(),
+    revoked: new Set(),
+    bytes: Array(count).fill(0),
+    open: Array(count).fill(0),
+  }
   const unavailable: SentRequest[] = []
   let responses = 0
   let slowestMs = 0
@@ -138,8 +143,12 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
   async function report(call: Call, client: number): Promise<void> {
     const bytesIn = (ledger.bytes[client] as number) + 1 + Math.floor(Math.random() * 1_000)
     ledger.bytes[client] = bytesIn
+    const open = (ledger.open[client] as number) + Math.floor(Math.random() * 3)
+    ledger.open[client] = open
     const counters = [{ workspace: 'acme', day, requests: 1, bytesIn, bytesOut: 0, events: 0 }]
-    const body = JSON.stringify({ epoch: `client-${client}`, counters })
+    const minute = `${day}T00:${String(client).padStart(2, '0')}:00.000Z`
+    const tunnels = [{ workspace: 'acme', minute, open }]
+    const body = JSON.stringify({ epoch: `client-${client}`, counters, tunnels })
     await sendUntilDone(
       call,
       'POST',
