@@ -1,0 +1,84 @@
+// Retention on a cluster: every deletion of usage is a statement on one shard.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { runNow } from '../../src/domain/maintenance.ts'
+import { groupByShard, isDistributed } from '../../src/store/shards.ts'
+import { DAY_MS, HOUR_MS, startOfDay } from '../../src/time.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { openTestServices } from '../support/server.ts'
+
+const WORKSPACES = 500
+
+test('old usage is deleted shard by shard, by statements on one shard', async (t) => {
+  const { services, database } = await openTestServices(t, 'postgres')
+  const { store } = services
+  atEnd(t, () => store.close())
+  assert.equal(await isDistributed(store), true)
+  const today = startOfDay(services.clock())
+  const old = today - 60 * DAY_MS
+  await store.transaction(async (db) => {
+    await sql`insert into workspaces (id, slug, name, created_at)
+      select 'ws_' || i, 'w' || i, 'W', 1 from generate_series(1, ${WORKSPACES}) as i`.execute(db)
+    for (const day of [old, old + DAY_MS, today])
+      await sql`insert into usage_counters
+        select 'ws_' || i, ${day}, 'edge_' || e, 'p', 1, 1, 1, 1, null
+        from generate_series(1, ${WORKSPACES}) as i, generate_series(1, 2) as e`.execute(db)
+    for (const hour of [old, old + HOUR_MS, today])
+      await sql`insert into usage_hours select 'ws_' || i, ${hour}, 'edge_' || e, '1'
+        from generate_series(1, ${WORKSPACES}) as i, generate_series(1, 2) as e`.execute(db)
+    await db
+      .updateTable('maintenance')
+      .set({ usage_floor: today - 40 * DAY_MS, usage_floor_at: 0, usage_cursor: '' })
+      .execute()
+  })
+  const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index + 1}`)
+  const groups = await groupByShard(store, ids)
+  assert.ok(groups.length > 1)
+  assert.deepEqual(groups.flat().toSorted(), ids.toSorted())
+
+  const statements = recordStatements(t)
+  const deleted: Record<string, number> = {}
+  const owner = await runNow(services, {
+    settings: { auditDays: undefined },
+    signal: new AbortController().signal,
+    onDeleted(table, rows) {
+      deleted[table] = (deleted[table] ?? 0) + rows
+    },
+  })
+  assert.equal(owner, undefined)
+  assert.deepEqual([deleted.usage_counters, deleted.usage_hours], [4 * WORKSPACES, 4 * WORKSPACES])
+  for (const table of ['usage_counters', 'usage_hours'])
+    assert.equal(await countOf(table), 2 * WORKSPACES, `${table}: the rows of today stay`)
+
+  const ofUsage = statements.filter(({ text }) => /delete from "usage_/.test(text))
+  assert.ok(ofUsage.length > groups.length)
+  const client = new pg.Client(database)
+  await client.connect()
+  atEnd(t, () => client.end())
+  for (const { text, values } of ofUsage) {
+    const { rows } = await client.query(`explain ${text}`, values)
+    assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Task Count: 1\b/)
+  }
+
+  async function countOf(table: string): Promise<number> {
+    const { rows } = await sql<{ rows: number }>`select count(*) as rows from ${sql.table(table)}`.execute(
+      store.db,
+    )
+    return Number(rows[0]?.rows)
+  }
+})
+
+function recordStatements(t: Parameters<typeof atEnd>[0]) {
+  const recorded: { text: string; values: unknown[] }[] = []
+  const { query } = pg.Client.prototype
+  pg.Client.prototype.query = function (this: pg.Client, ...args: [unknown, unknown]) {
+    if (typeof args[0] === 'string') recorded.push({ text: args[0], values: (args[1] as unknown[]) ?? [] })
+    return Reflect.apply(query, this, args)
+  } as never
+  atEnd(t, () => {
+    pg.Client.prototype.query = query
+  })
+  return recorded
+}
