@@ -6,9 +6,9 @@ import type { RejectedCounter } from './usage-limits.ts'
 import type { ParsedReport } from './usage-report.ts'
 
 /** Items of one transaction; a single report may have as many. */
-const GROUP_ITEMS_MAX = 5_000
+export const GROUP_ITEMS_MAX = 5_000
 /** Items that wait, in total: some seconds of work. Beyond, reports are rejected with 503. */
-const QUEUE_ITEMS_MAX = 100_000
+export const QUEUE_ITEMS_MAX = 100_000
 
 type Merge = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
 
