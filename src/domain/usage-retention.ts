@@ -9,9 +9,9 @@ import {
   listOldHours,
   listWorkspaceIds,
 } from '../store/retention.ts'
-import { groupByShard, isDistributed } from '../store/shards.ts'
 import type { Db } from '../store/store.ts'
 import { convertMinutes } from '../store/usage-conversion.ts'
+import { groupByShard } from '../store/usage-shards.ts'
 import { DAY_MS, startOfDay } from '../time.ts'
 import { BATCH_MAX, deleteInBatches, pauseAfter, type Run } from './deletion-batches.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
@@ -32,10 +32,9 @@ const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
 /** Returns false if the run was stopped before the end. */
 export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {
   const before = oldestDay(now)
-  const areDistributed = await isDistributed(run.services.store)
   return (
-    (await deleteOldHours(run, before, areDistributed)) &&
-    (await deleteOldCounters(run, before, areDistributed)) &&
+    (await deleteOldHours(run, before)) &&
+    (await deleteOldCounters(run, before)) &&
     (await convertAllMinutes(run))
   )
 }
@@ -46,7 +45,7 @@ export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {
  * first the floor is raised, then all transactions that have read the old one end, then the rows before the
  * floor are deleted. A transaction that inserts a counter reads the floor.
  */
-async function deleteOldCounters(run: Run, oldest: number, areDistributed: boolean): Promise<boolean> {
+async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
   const { services, state } = run
   const { store } = services
   let waitMs = state.usageFloorAt + FLOOR_GRACE_MS[store.engine] - state.now
@@ -60,7 +59,7 @@ async function deleteOldCounters(run: Run, oldest: number, areDistributed: boole
   const before = Math.max(oldest, state.usageFloor)
   for (;;) {
     const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
-    for (const group of areDistributed ? await groupByShard(store, workspaceIds) : [workspaceIds])
+    for (const group of await groupByShard(store.usageShards, workspaceIds))
       for (const table of ['usage_counters', 'usage_minutes'] as const)
         if (!(await deleteUsageOf(run, { table, workspaceIds: group, before }))) return false
     run.usageCursor = workspaceIds.at(-1) ?? null
@@ -68,24 +67,23 @@ async function deleteOldCounters(run: Run, oldest: number, areDistributed: boole
   }
 }
 
-const deleteUsageOf = async (run: Run, batch: Parameters<typeof deleteUsage>[2]) =>
-  batch.workspaceIds.length === 0 ||
+const deleteUsageOf = (run: Run, batch: Parameters<typeof deleteUsage>[2]) =>
   deleteInBatches(run, batch.table, (db, size) => deleteUsage(db, run.services.store.engine, batch, size))
 
 /**
  * Hours need no floor: one that is inserted again has at most the tunnels it had, and the day's peak is never
  * lowered.
  */
-async function deleteOldHours(run: Run, before: number, areDistributed: boolean): Promise<boolean> {
+async function deleteOldHours(run: Run, before: number): Promise<boolean> {
   const { store } = run.services
-  if (!areDistributed)
+  if (!(await store.usageShards.areUsed()))
     return deleteInBatches(run, 'usage_hours', (db, size) => deleteExpired(db, 'usage_hours', before, size))
   for (;;) {
     const oldest = await listOldHours(store.db, before, BATCH_MAX)
     const last = oldest.at(-1)
     if (!last) return true
     const workspaceIds = [...new Set(oldest.map((row) => row.workspaceId))]
-    for (const group of await groupByShard(store, workspaceIds)) {
+    for (const group of await groupByShard(store.usageShards, workspaceIds)) {
       const batch = { table: 'usage_hours', workspaceIds: group, before: last.hour + 1 } as const
       if (!(await deleteUsageOf(run, batch))) return false
     }

@@ -12,6 +12,8 @@ export interface UsageShard {
 }
 
 export interface UsageShards {
+  /** Whether the usage tables are distributed. */
+  areUsed(): Promise<boolean>
   /** By workspace. */
   find(workspaceIds: Iterable<string>): Promise<ReadonlyMap<string, UsageShard>>
   /** After an error that shows that the cached shards are outdated. */
@@ -26,6 +28,7 @@ const CACHE_MS = 60_000
 const CACHED_MAX = 200_000
 
 export const unsharded: UsageShards = {
+  areUsed: async () => false,
   find: async (workspaceIds) => new Map([...workspaceIds].map((id) => [id, UNSHARDED])),
   invalidate() {},
   run: (_shard, work) => work(),
@@ -44,19 +47,24 @@ export function createUsageShards(db: QueryExecutorProvider): UsageShards {
     readAt = performance.now()
   }
 
+  async function areUsed(): Promise<boolean> {
+    if (performance.now() - readAt > CACHE_MS || cached.size > CACHED_MAX) invalidate()
+    isSharded ??= readIsSharded(db)
+    const read = isSharded
+    try {
+      return await read
+    } catch (error) {
+      if (isSharded === read) isSharded = undefined
+      throw error
+    }
+  }
+
   return {
+    areUsed,
     invalidate,
     run: ({ worker }, work) => gate(worker, work),
     async find(workspaceIds) {
-      if (performance.now() - readAt > CACHE_MS || cached.size > CACHED_MAX) invalidate()
-      isSharded ??= readIsSharded(db)
-      const read = isSharded
-      try {
-        if (!(await read)) return unsharded.find(workspaceIds)
-      } catch (error) {
-        if (isSharded === read) isSharded = undefined
-        throw error
-      }
+      if (!(await areUsed())) return unsharded.find(workspaceIds)
       const ids = [...workspaceIds]
       const missing = ids.filter((id) => !cached.has(id))
       if (missing.length > 0) for (const [id, shard] of await readShards(db, missing)) cached.set(id, shard)
@@ -89,6 +97,12 @@ async function readShards(
     ) as located
     join pg_dist_placement as placement on placement.shardid = located.shard`.execute(db)
   return rows.map(({ workspace, shard, worker }) => [workspace, { id: shard, worker }])
+}
+
+/** The workspaces of each shard. */
+export async function groupByShard(shards: UsageShards, workspaceIds: readonly string[]) {
+  const found = await shards.find(workspaceIds)
+  return [...Map.groupBy(workspaceIds, (id) => found.get(id)?.id).values()]
 }
 
 /** Runs work on the usage of one workspace. */

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { runNow } from '../../src/domain/maintenance.ts'
-import { groupByShard, isDistributed } from '../../src/store/shards.ts'
+import { groupByShard } from '../../src/store/usage-shards.ts'
 import { DAY_MS, HOUR_MS, startOfDay } from '../../src/time.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { openTestServices } from '../support/server.ts'
@@ -15,7 +15,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
   const { services, database } = await openTestServices(t, 'postgres')
   const { store } = services
   atEnd(t, () => store.close())
-  assert.equal(await isDistributed(store), true)
+  assert.equal(await store.usageShards.areUsed(), true)
   const today = startOfDay(services.clock())
   const old = today - 60 * DAY_MS
   await store.transaction(async (db) => {
@@ -34,7 +34,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
       .execute()
   })
   const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index + 1}`)
-  const groups = await groupByShard(store, ids)
+  const groups = await groupByShard(store.usageShards, ids)
   assert.ok(groups.length > 1)
   assert.deepEqual(groups.flat().toSorted(), ids.toSorted())
 
