@@ -30,14 +30,20 @@ export async function executeBulk<R>(
 ): Promise<R[]> {
   const results: R[][] = []
   for (const batch of batches(db, rows)) {
-    const { source, parameters } = isPostgres(db)
-      ? asArrays(columns, batch)
-      : asValues(columns, batch, () => '?')
+    const { source, parameters } = isPostgres(db) ? asArrays(columns, batch) : asValues(columns, batch)
     const text = `with input (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
     results.push((await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as R[])
   }
   return results.flat()
 }
+
+/** Transactions on PostgreSQL whose tables are not distributed. */
+const unsharded = new WeakSet<Db>()
+
+/** What only Citus needs is left out of the statements of this transaction: it doubles their cost. */
+export const omitShards = (db: Tx) => unsharded.add(db)
+
+const needsShards = (db: Db) => isPostgres(db) && !unsharded.has(db)
 
 /**
  * Restricts a statement on PostgreSQL to the workspaces of the input, whose first column they are. On Citus the
@@ -45,11 +51,11 @@ export async function executeBulk<R>(
  * search the index: it would do so once for each workspace and row.
  */
 export const inWorkspaces = (db: Db, table: string) =>
-  isPostgres(db) ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
+  needsShards(db) ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
 
 /**
- * Inserts rows that may exist. Their order must be the same in all transactions. One parameter for each value:
- * on Citus, rows of an array would first be collected on the coordinator.
+ * Inserts rows that may exist. Their order must be the same in all transactions. On Citus with one parameter for
+ * each value: rows of an array would first be collected on the coordinator.
  */
 export async function insertBulk(
   db: Tx,
@@ -60,12 +66,11 @@ export async function insertBulk(
 ): Promise<void> {
   const insert = `insert into ${table} (${Object.keys(columns).join(', ')})`
   for (const batch of batches(db, rows)) {
-    const { source, parameters } = asValues(columns, batch, isPostgres(db) ? numbered : () => '?')
+    const { source, parameters } =
+      isPostgres(db) && !needsShards(db) ? asArrays(columns, batch) : asValues(columns, batch, isPostgres(db))
     await db.executeQuery(CompiledQuery.raw(`${insert} ${source} on conflict ${onConflict}`, parameters))
   }
 }
-
-const numbered = (index: number) => `$${index + 1}`
 
 export interface Written {
   key: Columns
@@ -76,9 +81,9 @@ export interface Written {
 
 /**
  * Changes rows in the given order, which must be the same in all transactions, and returns how many there were.
- * On SQLite, rows that do not exist are inserted. On PostgreSQL they are left out, and the rows are selected
- * from the table itself: so Citus executes the whole statement on their shard, and each row is found by the
- * primary key. An UPDATE would lock rows in the order of its plan.
+ * Rows that do not exist are inserted. On Citus they are left out, and the rows are selected from the table
+ * itself: so the whole statement is executed on their shard, and each row is found by the primary key. An
+ * UPDATE would lock rows in the order of its plan.
  */
 export async function writeBulk(
   db: Tx,
@@ -93,7 +98,7 @@ export async function writeBulk(
     return `${column} = ${changes[column]?.(stored, input) ?? input}`
   })
   const onConflict = `(${Object.keys(key).join(', ')}) do update set ${set.join(', ')}`
-  if (!isPostgres(db)) {
+  if (!needsShards(db)) {
     await insertBulk(db, table, columns, rows, onConflict)
     return rows.length
   }
@@ -219,14 +224,12 @@ function arrayLiteral(type: Columns[string], rows: readonly Row[], column: numbe
 const quote = (text: string) => `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`
 
 /** One parameter per value. */
-function asValues(columns: Columns, rows: readonly Row[], placeholder: (index: number) => string) {
-  const width = Object.keys(columns).length
-  const tuples: string[] = []
+function asValues(columns: Columns, rows: readonly Row[], isNumbered = false) {
+  const names = Object.keys(columns)
   const parameters: Value[] = []
-  for (const values of rows) {
-    const start = parameters.length
-    tuples.push(`(${Array.from({ length: width }, (_, column) => placeholder(start + column)).join(', ')})`)
-    parameters.push(...values)
-  }
-  return { source: `values ${tuples.join(', ')}`, parameters }
+  for (const values of rows) parameters.push(...values)
+  const tuple = `(${names.fill('?').join(', ')})`
+  const source = `values ${Array(rows.length).fill(tuple).join(', ')}`
+  let count = 0
+  return { source: isNumbered ? source.replaceAll('?', () => `$${++count}`) : source, parameters }
 }

@@ -105,6 +105,10 @@ export async function groupByShard(shards: UsageShards, workspaceIds: readonly s
   return [...Map.groupBy(workspaceIds, (id) => found.get(id)?.id).values()]
 }
 
+/** Whether the usage of this workspace is in a distributed table. */
+export const isSharded = async (shards: UsageShards, workspaceId: string): Promise<boolean> =>
+  (await shards.find([workspaceId])).get(workspaceId)?.id !== UNSHARDED.id
+
 /** Runs work on the usage of one workspace. */
 export async function onShardOf<T>(
   shards: UsageShards,

@@ -4,6 +4,7 @@
 // Locks are taken in this order: an edge's own rows first, which only its own reports touch, then the shared
 // rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
 // that transactions cannot deadlock.
+import { omitShards } from './bulk.ts'
 import { isMultiShard, isOutOfRange } from './db-errors.ts'
 import { readUsageFloor } from './maintenance.ts'
 import { asText, type Db, type Store, type Tx } from './store.ts'
@@ -31,7 +32,7 @@ import {
   writeCounters,
   writeHours,
 } from './usage-rows.ts'
-import { splitByShard } from './usage-shards.ts'
+import { isSharded, splitByShard } from './usage-shards.ts'
 
 export interface DayUsage {
   day: number
@@ -93,8 +94,11 @@ async function mergeShard(
     edgeMax,
     checksDays: false,
     insertsDirectly: store.engine === 'sqlite',
+    isSharded: false,
   }
-  if (reported.length + group.hours.length === 0) return reports.map(() => [])
+  const [first = group.hours[0]] = reported
+  if (!first) return reports.map(() => [])
+  group.isSharded = await isSharded(store.usageShards, first.workspaceId)
   for (let attempt = 1; ; attempt++) {
     try {
       const rejected = await store.transaction((db) => mergeGroup(db, group))
@@ -127,10 +131,12 @@ interface Group {
    * an insert could deadlock.
    */
   insertsDirectly: boolean
+  isSharded: boolean
 }
 
 async function mergeGroup(db: Tx, group: Group) {
   const { reported, sorted, hours, edgeMax, checksDays, insertsDirectly } = group
+  if (!group.isSharded) omitShards(db)
   const uncheckedMax = uncheckedMaxOf(edgeMax)
   const toCheck = reported.filter((row) => exceeds(row, uncheckedMax))
   if (toCheck.length > 0 && !insertsDirectly) await lockEdges(db, toCheck)
