@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import { createPropagation } from './directory/propagation.ts'
 import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { dailyMaxOf } from './domain/reports.ts'
@@ -48,6 +49,7 @@ function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbp
     tunnelDomain,
     keysPerWorkspace,
     mergeUsage: createUsageLanes(store.usageShards, (reports) => mergeReports(store, reports, edgeDayMax)),
+    propagation: createPropagation(store),
     afterChange: () => {},
   }
 }

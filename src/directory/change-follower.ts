@@ -3,19 +3,24 @@
 // latency.
 import {
   type Change,
+  follows,
   isSamePosition,
+  type LinkedChange,
   type Position,
   readChanges,
   readLatest,
-  readPosition,
+  readNews,
 } from '../store/change-log.ts'
 import type { Store } from '../store/store.ts'
+import { parseAnnouncement } from './announcement.ts'
 import { createLease } from './lease.ts'
 import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
 export type { Change, Position }
 
+/** Less by a random part, so that nodes that started together do not poll together. */
 const POLL_INTERVAL_MS = 250
+const POLL_JITTER_MS = 50
 /** Far more changes than one node can lag behind another. */
 const LATEST_MAX = 1_000
 
@@ -68,25 +73,27 @@ export async function startChangeFollower(
   let position = START
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
-  let polling: Promise<void> | undefined
-  let pollAgain = false
+  let isPollDue = false
+  /** From notifications, not applied yet. */
+  let announced: LinkedChange[] = []
+  let working: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
   let stopped = false
   let failing = false
+
+  function apply(change: Change): void {
+    for (const { onChange } of listeners) onChange(change)
+    position = change
+  }
 
   function resync(head: Position): void {
     position = head
     for (const { onReset } of listeners) onReset()
   }
 
-  async function catchUp(head: Position): Promise<void> {
-    if (isSamePosition(head, position)) return
-    const changes = await readChanges(db, position, head)
-    // The node was suspended for longer than the log's retention, or the database was restored.
-    if (!changes) return resync(head)
-    for (const change of changes) {
-      for (const { onChange } of listeners) onChange(change)
-      position = change
-    }
+  async function acknowledge(): Promise<boolean> {
+    acknowledgedAt = performance.now()
+    return registration.acknowledge(position)
   }
 
   /**
@@ -95,31 +102,45 @@ export async function startChangeFollower(
    * deleted, because a revocation waited in vain, the node registers again and the next poll counts.
    */
   async function poll(): Promise<void> {
+    isPollDue = false
+    // Committed already, so the poll reads them.
+    announced = []
+    clearTimeout(timer)
+    timer = setTimeout(wake, POLL_INTERVAL_MS - POLL_JITTER_MS * Math.random()).unref()
     const startedAt = lease.now()
-    const { head, acknowledged } = await readPosition(db, node.id)
-    await catchUp(head)
+    const { head, acknowledged, changes } = await readNews(db, node.id, position)
+    // Without changes, the node was suspended for longer than the log's retention, or the database was
+    // restored.
+    if (changes) changes.forEach(apply)
+    else resync(head)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
-    if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position))) {
-      registered = await registration.acknowledge(position)
-      acknowledgedAt = performance.now()
-    }
+    if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position)))
+      registered = await acknowledge()
     if (registered) lease.renew(startedAt)
     else if (!stopped) {
       await registration.register(position)
-      pollAgain = true
+      isPollDue = true
     }
     readAt = startedAt.monotonic
   }
 
-  /** One poll at a time. A call during a poll causes another one, which sees the caller's commit. */
-  function wake(): void {
-    if (polling) {
-      pollAgain = true
-      return
+  /** Renews no lease. With a gap before a change, or without a row, the next poll does the rest. */
+  async function applyAnnounced(): Promise<void> {
+    const changes = announced.filter(({ sequence }) => sequence > position.sequence)
+    announced = []
+    for (const change of changes) {
+      isPollDue ||= !follows(change, position)
+      if (isPollDue) return
+      apply(change)
     }
-    pollAgain = false
-    polling = poll()
+    if (changes.length > 0) isPollDue ||= !(await acknowledge())
+  }
+
+  /** One task at a time. A poll that becomes due meanwhile starts afterwards, and sees the caller's commit. */
+  function work(): void {
+    if (working || (!isPollDue && announced.length === 0)) return
+    working = (isPollDue ? poll() : applyAnnounced())
       .then(
         () => {
           if (failing) events.onRecovery()
@@ -131,16 +152,24 @@ export async function startChangeFollower(
         },
       )
       .finally(() => {
-        polling = undefined
-        if (pollAgain && !stopped) wake()
+        working = undefined
+        if (!stopped) work()
       })
   }
 
-  store.onNotify(wake)
-  const timer = setInterval(wake, POLL_INTERVAL_MS)
-  timer.unref()
+  function wake(): void {
+    isPollDue = true
+    work()
+  }
+
+  store.onNotify((payload) => {
+    const changes = parseAnnouncement(payload)
+    if (!changes) return wake()
+    announced.push(...changes)
+    work()
+  })
   wake()
-  await polling
+  await working
 
   return {
     wake,
@@ -151,7 +180,7 @@ export async function startChangeFollower(
       // The poll in progress may have started too early; the one after it has not.
       for (let attempt = 0; attempt < 2 && position.sequence < sequence; attempt++) {
         wake()
-        await polling
+        await working
       }
     },
     subscribe(listener) {
@@ -162,8 +191,8 @@ export async function startChangeFollower(
     latest: (upTo) => readLatest(store.db, upTo, LATEST_MAX),
     async deregister() {
       stopped = true
-      clearInterval(timer)
-      await polling
+      clearTimeout(timer)
+      await working
       await registration.deregister().catch(() => {})
     },
   }

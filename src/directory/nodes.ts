@@ -40,7 +40,7 @@ export function createRegistration(
           heard_at: clock(),
         }),
       ),
-    acknowledge: (position) => connection.transaction((db) => acknowledge(db, node.id, position, clock())),
+    acknowledge: (position) => acknowledge(connection, node.id, position, clock()),
     deregister: () => connection.transaction((db) => deleteNode(db, node.id)),
   }
 }

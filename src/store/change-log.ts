@@ -18,8 +18,16 @@ export interface Change extends Position {
   readonly hash: string
 }
 
+/** A change, and the checksum of the one that it follows. */
+export interface LinkedChange extends Change {
+  readonly previousChecksum: string
+}
+
 export const isSamePosition = (a: Position, b: Position): boolean =>
   a.sequence === b.sequence && a.checksum === b.checksum
+
+export const follows = ({ sequence, previousChecksum }: LinkedChange, position: Position): boolean =>
+  sequence === position.sequence + 1 && previousChecksum === position.checksum
 
 /** A node that is further behind drops its cache instead, which costs less. */
 const CATCH_UP_MAX = 10_000
@@ -36,7 +44,7 @@ const changeColumns = [
 export type NewChange = Omit<Change, 'sequence'> & { at: number }
 
 /** Call it last in the transaction: every change locks the same row, until its commit. */
-export async function appendChange(db: Tx, change: NewChange): Promise<Position> {
+export async function appendChange(db: Tx, change: NewChange): Promise<LinkedChange> {
   const { kind, subjectId, hash, at, checksum } = change
   const head = await db
     .updateTable('key_feed_head')
@@ -58,7 +66,7 @@ export async function appendChange(db: Tx, change: NewChange): Promise<Position>
     })
     .execute()
   await db.updateTable('key_feed_head').set({ mark: checksum }).where('id', '=', 1).execute()
-  return { sequence, checksum }
+  return { sequence, checksum, previousChecksum, kind, subjectId, hash }
 }
 
 /** Serializes with all changes. An update that changes nothing locks the row on both engines. */
@@ -105,13 +113,17 @@ export async function readChanges(db: Db, after: Position, upTo: Position): Prom
     .where('number', '<=', upTo.sequence)
     .orderBy('number')
     .execute()
+  return isChain(changes, after, upTo) ? changes : undefined
+}
+
+/** Whether the changes lead from one position to another without a gap. */
+function isChain(changes: LinkedChange[], after: Position, upTo: Position): boolean {
   let position = after
   for (const change of changes) {
-    if (change.sequence !== position.sequence + 1 || change.previousChecksum !== position.checksum)
-      return undefined
+    if (!follows(change, position)) return false
     position = change
   }
-  return isSamePosition(position, upTo) ? changes : undefined
+  return isSamePosition(position, upTo)
 }
 
 /** The last `count` changes up to a position, oldest first. */
@@ -134,19 +146,49 @@ export const readHead = (db: Db): Promise<Position> =>
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
 
-/** The head, and the position that a node has acknowledged: undefined without a row. One snapshot. */
-export async function readPosition(
-  db: Db,
-  nodeId: string,
-): Promise<{ head: Position; acknowledged: Position | undefined }> {
-  const { number, mark, seen, seenMark } = await db
+/** What a node has to know, from one snapshot. */
+export interface News {
+  head: Position
+  /** The position that the node has acknowledged; undefined without a row. */
+  acknowledged: Position | undefined
+  /** From the node's position to the head; undefined if some are missing or there are too many. */
+  changes: Change[] | undefined
+}
+
+/** One round trip: a node polls several times a second. */
+export async function readNews(db: Db, nodeId: string, position: Position): Promise<News> {
+  const rows = await db
     .selectFrom('key_feed_head as head')
     .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
-    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .leftJoin('key_feed as entry', (join) =>
+      join
+        .on('entry.number', '>', position.sequence)
+        .on('entry.number', '<=', position.sequence + CATCH_UP_MAX),
+    )
+    .select(['head.number as headNumber', 'head.mark as headMark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .select(['entry.number', 'entry.mark', 'entry.before', 'entry.kind', 'entry.subject_id', 'entry.hash'])
     .where('head.id', '=', 1)
-    .executeTakeFirstOrThrow()
+    .orderBy('entry.number')
+    .execute()
+  const [{ headNumber, headMark, seen, seenMark }] = rows as [(typeof rows)[number]]
+  const head = { sequence: headNumber, checksum: headMark }
+  const changes = rows.flatMap(({ number, mark, before, kind, subject_id, hash }): LinkedChange[] =>
+    number === null
+      ? []
+      : [
+          {
+            sequence: number,
+            checksum: mark as string,
+            previousChecksum: before as string,
+            kind: kind as Change['kind'],
+            subjectId: subject_id as string,
+            hash: hash as string,
+          },
+        ],
+  )
   return {
-    head: { sequence: number, checksum: mark },
-    acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
+    head,
+    acknowledged: seen === null ? undefined : { sequence: seen, checksum: seenMark as string },
+    changes: isChain(changes, position, head) ? changes : undefined,
   }
 }

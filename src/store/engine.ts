@@ -1,5 +1,5 @@
 // The interface that both database engines implement.
-import type { Dialect } from 'kysely'
+import type { Dialect, RawBuilder, SqlBool } from 'kysely'
 
 /**
  * The Kysely dialects of one connection: the same one twice on PostgreSQL, two SQLite connections otherwise.
@@ -14,7 +14,12 @@ export interface Engine {
   /** See `Store.controlConnection`. */
   control: Dialects
   /** Statement that wakes the other processes, where the engine has one. */
-  notifyStatement?: string
+  notifyStatement?: (payload: string) => RawBuilder<unknown>
+  /**
+   * A condition that is always true. In the only statement of a transaction it lets the commit return before
+   * it is on disk.
+   */
+  withoutFlush?: RawBuilder<SqlBool>
   /** See `Store.dataVersion`. */
   dataVersion?: () => number | undefined
   /** Closes what Kysely does not: it destroys only drivers that were used. */

@@ -2,7 +2,7 @@
 // acknowledged (columns seen and mark).
 import type { Selectable } from 'kysely'
 import type { Position } from './change-log.ts'
-import type { Db, Tx } from './store.ts'
+import type { Connection, Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 type Columns = Selectable<Tables['nodes']>
@@ -16,14 +16,23 @@ export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise
     .execute()
 }
 
-/** False if the node's row was deleted, because a revocation waited for it until its lease expired. */
-export async function acknowledge(db: Tx, id: string, position: Position, at: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('nodes')
-    .set({ ...columnsOf(position), heard_at: at })
-    .where('id', '=', id)
-    .executeTakeFirst()
-  return numUpdatedRows === 1n
+/**
+ * False if the node's row was deleted, because a revocation waited for it until its lease expired. A crash of
+ * the database may undo it: then a revocation waits for this node although it need not.
+ */
+export async function acknowledge(
+  connection: Connection,
+  id: string,
+  position: Position,
+  at: number,
+): Promise<boolean> {
+  const updated = await connection.updateUnflushed((db) =>
+    db
+      .updateTable('nodes')
+      .set({ ...columnsOf(position), heard_at: at })
+      .where('id', '=', id),
+  )
+  return updated === 1
 }
 
 const columnsOf = ({ sequence, checksum }: Position) => ({ seen: sequence, mark: checksum })
@@ -32,30 +41,30 @@ export async function deleteNode(db: Tx, id: string): Promise<void> {
   await db.deleteFrom('nodes').where('id', '=', id).execute()
 }
 
-/**
- * The longest lease among the nodes that have not acknowledged a position; undefined if all have. A node has
- * acknowledged it only if it is at exactly that position, or at a later one that the log contains.
- */
-export async function findLeaseBehind(db: Db, { sequence, checksum }: Position): Promise<number | undefined> {
-  const { lease } = await db
+/** The nodes that have acknowledged the same position. */
+export interface AcknowledgedPosition extends Position {
+  /** False after a restore or a failover that lost the entry: the nodes there have not read the log yet. */
+  isInLog: boolean
+  /** The longest lease among these nodes. */
+  leaseMs: number
+}
+
+/** A row per position, not per node: usually all nodes are at the same one, or at the last few. */
+export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> {
+  const rows = await db
     .selectFrom('nodes')
-    .select((row) => row.fn.max('lease_ms').as('lease'))
-    .where(({ and, eb, exists, not, or, selectFrom }) =>
-      not(
-        or([
-          and([eb('seen', '=', sequence), eb('mark', '=', checksum)]),
-          exists(
-            selectFrom('key_feed')
-              .select('key_feed.number')
-              .where('key_feed.number', '>', sequence)
-              .whereRef('key_feed.number', '=', 'nodes.seen')
-              .whereRef('key_feed.mark', '=', 'nodes.mark'),
-          ),
-        ]),
-      ),
+    .leftJoin('key_feed as entry', (join) =>
+      join.onRef('entry.number', '=', 'nodes.seen').onRef('entry.mark', '=', 'nodes.mark'),
     )
-    .executeTakeFirstOrThrow()
-  return lease ?? undefined
+    .select((row) => [
+      'nodes.seen as sequence',
+      'nodes.mark as checksum',
+      'entry.number as entry',
+      row.fn.max('nodes.lease_ms').as('leaseMs'),
+    ])
+    .groupBy(['nodes.seen', 'nodes.mark', 'entry.number'])
+    .execute()
+  return rows.map(({ entry, ...row }) => ({ ...row, isInLog: entry !== null }))
 }
 
 /**

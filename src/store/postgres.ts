@@ -1,6 +1,6 @@
 // Kysely on node-postgres. Every wait has a timeout, and no connection error can crash the process.
 import { randomBytes } from 'node:crypto'
-import { PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely'
+import { PostgresDialect, type PostgresPool, type PostgresPoolClient, type SqlBool, sql } from 'kysely'
 import pg from 'pg'
 import { DatabaseUnreachable, isConnectionLost } from './db-errors.ts'
 import type { Dialects, Engine } from './engine.ts'
@@ -46,11 +46,13 @@ const END_SESSIONS = `
     and state_change < now() - interval '500 milliseconds'`
 const CHANNEL = 'adit_feed'
 const INT8_OID = 20
+/** Until the end of the transaction only: a pooler may give the session to another client then. */
+const WITHOUT_FLUSH = sql<SqlBool>`set_config('synchronous_commit', 'off', true) = 'off'`
 
 export interface PostgresEvents {
   onLostConnection: (error: Error) => void
-  /** Another process called `notify`. */
-  onNotify: () => void
+  /** A process called `notify`, this one or another. */
+  onNotify: (payload: string) => void
 }
 
 /**
@@ -69,7 +71,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
   })
   const control = openPool(url, CONTROL_OPTIONS, events)
   control.on('connect', (client) => {
-    client.on('notification', events.onNotify)
+    client.on('notification', ({ payload = '' }) => events.onNotify(payload))
     // Queued before any other query, so that no notification is missed. Not every database and pooler
     // supports LISTEN; without it, polling suffices.
     client.query(`listen ${CHANNEL}`).catch(() => {})
@@ -96,7 +98,8 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
     control: dialectsOn(
       discardBroken(control, health, { onResult: onControlResult, queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS }),
     ),
-    notifyStatement: `notify ${CHANNEL}`,
+    notifyStatement: (payload) => sql`select pg_notify(${CHANNEL}, ${payload}) where ${WITHOUT_FLUSH}`,
+    withoutFlush: WITHOUT_FLUSH,
   }
 }
 

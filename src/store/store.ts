@@ -1,7 +1,15 @@
 // All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports
 // neither the domain nor HTTP. Query functions take the database, then the workspace. `find` may return
 // undefined, `get` throws.
-import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import {
+  type Dialect,
+  Kysely,
+  type RawBuilder,
+  type SqlBool,
+  sql,
+  type Transaction,
+  type UpdateResult,
+} from 'kysely'
 import { isConflict } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
@@ -26,6 +34,17 @@ export interface Connection {
    * query must use the given `Tx`; any other throws.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Runs an update as a transaction of its own, and returns the number of updated rows. On PostgreSQL it is
+   * one round trip and does not wait for the disk: a crash of the server may undo it.
+   */
+  updateUnflushed(update: (db: Pick<Tx, 'updateTable'>) => Update): Promise<number>
+}
+
+/** An update of any table. */
+interface Update {
+  where(condition: RawBuilder<SqlBool>): Update
+  executeTakeFirst(): Promise<UpdateResult>
 }
 
 export interface Store extends Connection {
@@ -33,9 +52,9 @@ export interface Store extends Connection {
   /** A separate connection with short timeouts, for work that must not queue behind requests. */
   readonly controlConnection: Connection
   readonly usageShards: UsageShards
-  /** Wakes the processes that listen with `onNotify`. A no-op on SQLite. */
-  notify(): Promise<void>
-  onNotify(listener: () => void): void
+  /** Sends up to 8,000 bytes to the processes that listen with `onNotify`. A no-op on SQLite. */
+  notify(payload: string): Promise<void>
+  onNotify(listener: (payload: string) => void): void
   /**
    * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent.
    */
@@ -61,9 +80,9 @@ export interface StoreEvents extends StorageEvents {
 
 export function openStore(target: Target, { onLostConnection, ...storage }: StoreEvents): Store {
   const health = new StorageHealth(storage)
-  const listeners = new Set<() => void>()
-  const onNotify = () => {
-    for (const listener of listeners) listener()
+  const listeners = new Set<(payload: string) => void>()
+  const onNotify = (payload: string) => {
+    for (const listener of listeners) listener(payload)
   }
   const engine =
     target.engine === 'sqlite'
@@ -75,10 +94,11 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     databases.set(dialect, db)
     return db
   }
-  const connectionOn = ({ reader, writer }: Dialects): Connection => ({
-    db: databaseOn(reader),
-    transaction: transactionsOn(databaseOn(writer)),
-  })
+  const connectionOn = ({ reader, writer }: Dialects): Connection => {
+    const transaction = transactionsOn(databaseOn(writer))
+    const updateUnflushed = unflushedUpdatesOn(databaseOn(writer), transaction, engine.withoutFlush)
+    return { db: databaseOn(reader), transaction, updateUnflushed }
+  }
   const main = connectionOn(engine.main)
   const control = connectionOn(engine.control)
   return {
@@ -86,8 +106,8 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     engine: target.engine,
     controlConnection: control,
     usageShards: target.engine === 'sqlite' ? unsharded : createUsageShards(main.db),
-    async notify() {
-      if (engine.notifyStatement) await sql.raw(engine.notifyStatement).execute(main.db)
+    async notify(payload) {
+      await engine.notifyStatement?.(payload).execute(main.db)
     },
     onNotify: (listener) => listeners.add(listener),
     dataVersion: engine.dataVersion ?? (() => undefined),
@@ -117,6 +137,16 @@ const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
       }
     }
   }
+}
+
+const unflushedUpdatesOn = (
+  db: Kysely<Tables>,
+  transaction: Connection['transaction'],
+  withoutFlush: RawBuilder<SqlBool> | undefined,
+): Connection['updateUnflushed'] => {
+  const run = async (update: Update) => Number((await update.executeTakeFirst()).numUpdatedRows)
+  return (update) =>
+    withoutFlush ? run(update(db).where(withoutFlush)) : transaction((tx) => run(update(tx)))
 }
 
 /** Selects a 64-bit column as text, because drivers round it or reject it as a number. */

@@ -156,7 +156,11 @@ for (const engine of engines) {
     }
     const store = {
       ...services.store,
-      controlConnection: { db: withPlugin(controlConnection.db, intercepting), transaction },
+      controlConnection: {
+        ...controlConnection,
+        db: withPlugin(controlConnection.db, intercepting),
+        transaction,
+      },
     }
     const { follower, directory } = await startNode(t, services, store, () => {})
     await until('it is up to date', () => follower.isUpToDate())

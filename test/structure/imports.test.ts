@@ -53,7 +53,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   lazily: { ours: [], packages: [] },
   time: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
-  services: { ours: ['startup-error', 'config', 'domain', 'store'], packages: ['pino'] },
+  services: { ours: ['startup-error', 'config', 'directory', 'domain', 'store'], packages: ['pino'] },
   mail: { ours: [], packages: ['nodemailer'] },
   'session-secret': { ours: ['startup-error', 'config'], packages: [] },
   app: {
