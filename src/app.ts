@@ -112,7 +112,7 @@ async function startNode(config: Config, opened: Services, log: Logger) {
     onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
     onRecovery: () => log.info('change log polling recovered'),
   })
-  const services: Services = { ...opened, afterChange: follower.wake }
+  const services: Services = { ...opened, afterChange: follower.receive }
   const lastUsed = startLastUsedTracker(store, clock, (error) =>
     log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )

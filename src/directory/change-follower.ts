@@ -9,7 +9,7 @@ import {
   type Position,
   readChanges,
   readLatest,
-  readNews,
+  readPosition,
 } from '../store/change-log.ts'
 import type { Store } from '../store/store.ts'
 import { parseAnnouncement } from './announcement.ts'
@@ -18,9 +18,12 @@ import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
 export type { Change, Position }
 
-/** Less by a random part, so that nodes that started together do not poll together. */
+/** The longest time until a change is found that was not announced. */
 const POLL_INTERVAL_MS = 250
-const POLL_JITTER_MS = 50
+/** While announcements arrive, polls only renew the lease. */
+const ANNOUNCED_INTERVAL_MS = 500
+/** A random part by which an interval is shorter: nodes that started together do not poll together. */
+const JITTER = 0.2
 /** Far more changes than one node can lag behind another. */
 const LATEST_MAX = 1_000
 
@@ -28,8 +31,8 @@ const LATEST_MAX = 1_000
 const START: Position = { sequence: 0, checksum: '' }
 
 export interface ChangeFollower {
-  /** Polls now: a change was just committed. */
-  wake(): void
+  /** Applies a change that this process has just committed. */
+  receive(change: LinkedChange): void
   /** Position of the last applied change; a new object after each. */
   position(): Position
   /** Whether the lease is valid, so that everything subscribers derived from the log may be used. */
@@ -74,7 +77,8 @@ export async function startChangeFollower(
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let isPollDue = false
-  /** From notifications, not applied yet. */
+  let intervalMs = POLL_INTERVAL_MS
+  /** Committed changes that are not applied yet. */
   let announced: LinkedChange[] = []
   let working: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
@@ -89,6 +93,15 @@ export async function startChangeFollower(
   function resync(head: Position): void {
     position = head
     for (const { onReset } of listeners) onReset()
+  }
+
+  async function catchUp(head: Position): Promise<void> {
+    if (isSamePosition(head, position)) return
+    intervalMs = POLL_INTERVAL_MS
+    const changes = await readChanges(db, position, head)
+    // The node was suspended for longer than the log's retention, or the database was restored.
+    if (!changes) return resync(head)
+    changes.forEach(apply)
   }
 
   async function acknowledge(): Promise<boolean> {
@@ -106,13 +119,10 @@ export async function startChangeFollower(
     // Committed already, so the poll reads them.
     announced = []
     clearTimeout(timer)
-    timer = setTimeout(wake, POLL_INTERVAL_MS - POLL_JITTER_MS * Math.random()).unref()
+    timer = setTimeout(wake, intervalMs * (1 - JITTER * Math.random())).unref()
     const startedAt = lease.now()
-    const { head, acknowledged, changes } = await readNews(db, node.id, position)
-    // Without changes, the node was suspended for longer than the log's retention, or the database was
-    // restored.
-    if (changes) changes.forEach(apply)
-    else resync(head)
+    const { head, acknowledged } = await readPosition(db, node.id)
+    await catchUp(head)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
     if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position)))
@@ -125,21 +135,23 @@ export async function startChangeFollower(
     readAt = startedAt.monotonic
   }
 
-  /** Renews no lease. With a gap before a change, or without a row, the next poll does the rest. */
+  /** Does not renew the lease. If a change is missing before these, or this node's row, a poll follows. */
   async function applyAnnounced(): Promise<void> {
     const changes = announced.filter(({ sequence }) => sequence > position.sequence)
     announced = []
     for (const change of changes) {
-      isPollDue ||= !follows(change, position)
-      if (isPollDue) return
+      if (!follows(change, position)) {
+        isPollDue = true
+        return
+      }
       apply(change)
     }
-    if (changes.length > 0) isPollDue ||= !(await acknowledge())
+    if (changes.length > 0 && !(await acknowledge())) isPollDue = true
   }
 
   /** One task at a time. A poll that becomes due meanwhile starts afterwards, and sees the caller's commit. */
   function work(): void {
-    if (working || (!isPollDue && announced.length === 0)) return
+    if (working || stopped || (!isPollDue && announced.length === 0)) return
     working = (isPollDue ? poll() : applyAnnounced())
       .then(
         () => {
@@ -153,7 +165,7 @@ export async function startChangeFollower(
       )
       .finally(() => {
         working = undefined
-        if (!stopped) work()
+        work()
       })
   }
 
@@ -162,17 +174,22 @@ export async function startChangeFollower(
     work()
   }
 
+  function receive(changes: LinkedChange[]): void {
+    announced.push(...changes)
+    work()
+  }
+
   store.onNotify((payload) => {
     const changes = parseAnnouncement(payload)
     if (!changes) return wake()
-    announced.push(...changes)
-    work()
+    intervalMs = ANNOUNCED_INTERVAL_MS
+    receive(changes)
   })
   wake()
   await working
 
   return {
-    wake,
+    receive: (change) => receive([change]),
     position: () => position,
     isUpToDate: lease.isValid,
     ageMs: () => performance.now() - readAt,

@@ -17,8 +17,8 @@ export interface PropagationServices {
   random: (bytes: number) => Uint8Array
   /** Shared by all changes of this process. */
   propagation: Propagation
-  /** Wakes the change follower of this process, if it has one. */
-  afterChange: () => void
+  /** Passes a committed change to the change follower of this process, if it has one. */
+  afterChange: (change: LinkedChange) => void
 }
 
 export interface Propagation extends PropagationWait {
@@ -76,7 +76,7 @@ export async function awaitPropagation(
 ): Promise<void> {
   if (!published) return propagation.wait(await readHead(store.db))
   const propagated = propagation.wait(published)
-  afterChange()
+  afterChange(published)
   void propagation.announce(published)
   return propagated
 }

@@ -113,17 +113,12 @@ export async function readChanges(db: Db, after: Position, upTo: Position): Prom
     .where('number', '<=', upTo.sequence)
     .orderBy('number')
     .execute()
-  return isChain(changes, after, upTo) ? changes : undefined
-}
-
-/** Whether the changes lead from one position to another without a gap. */
-function isChain(changes: LinkedChange[], after: Position, upTo: Position): boolean {
   let position = after
   for (const change of changes) {
-    if (!follows(change, position)) return false
+    if (!follows(change, position)) return undefined
     position = change
   }
-  return isSamePosition(position, upTo)
+  return isSamePosition(position, upTo) ? changes : undefined
 }
 
 /** The last `count` changes up to a position, oldest first. */
@@ -146,49 +141,23 @@ export const readHead = (db: Db): Promise<Position> =>
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
 
-/** What a node has to know, from one snapshot. */
-export interface News {
-  head: Position
-  /** The position that the node has acknowledged; undefined without a row. */
-  acknowledged: Position | undefined
-  /** From the node's position to the head; undefined if some are missing or there are too many. */
-  changes: Change[] | undefined
-}
-
-/** One round trip: a node polls several times a second. */
-export async function readNews(db: Db, nodeId: string, position: Position): Promise<News> {
-  const rows = await db
+/**
+ * The head, and the position that a node has acknowledged: undefined without a row. One snapshot. The entries
+ * are read separately: nodes poll several times a second and rarely find any, and joining them here would
+ * double the cost.
+ */
+export async function readPosition(
+  db: Db,
+  nodeId: string,
+): Promise<{ head: Position; acknowledged: Position | undefined }> {
+  const { number, mark, seen, seenMark } = await db
     .selectFrom('key_feed_head as head')
     .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
-    .leftJoin('key_feed as entry', (join) =>
-      join
-        .on('entry.number', '>', position.sequence)
-        .on('entry.number', '<=', position.sequence + CATCH_UP_MAX),
-    )
-    .select(['head.number as headNumber', 'head.mark as headMark', 'nodes.seen', 'nodes.mark as seenMark'])
-    .select(['entry.number', 'entry.mark', 'entry.before', 'entry.kind', 'entry.subject_id', 'entry.hash'])
+    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
     .where('head.id', '=', 1)
-    .orderBy('entry.number')
-    .execute()
-  const [{ headNumber, headMark, seen, seenMark }] = rows as [(typeof rows)[number]]
-  const head = { sequence: headNumber, checksum: headMark }
-  const changes = rows.flatMap(({ number, mark, before, kind, subject_id, hash }): LinkedChange[] =>
-    number === null
-      ? []
-      : [
-          {
-            sequence: number,
-            checksum: mark as string,
-            previousChecksum: before as string,
-            kind: kind as Change['kind'],
-            subjectId: subject_id as string,
-            hash: hash as string,
-          },
-        ],
-  )
+    .executeTakeFirstOrThrow()
   return {
-    head,
-    acknowledged: seen === null ? undefined : { sequence: seen, checksum: seenMark as string },
-    changes: isChain(changes, position, head) ? changes : undefined,
+    head: { sequence: number, checksum: mark },
+    acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
   }
 }
