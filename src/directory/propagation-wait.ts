@@ -88,7 +88,7 @@ const pauseAfter = (waitedMs: number): number =>
   Math.min(Math.max(PAUSE_SHARE * waitedMs, PAUSE_MIN_MS), PAUSE_MAX_MS)
 
 /** Undefined if the promise rejects or takes too long. */
-async function withTimeout<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+export async function withTimeout<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   const { promise: timeout, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(resolve, ms, undefined)
   try {

@@ -4,11 +4,13 @@ import { appendChange, type Change, type LinkedChange, readHead } from '../store
 import type { Store, Tx } from '../store/store.ts'
 import { DAY_MS } from '../time.ts'
 import { encodeAnnouncement } from './announcement.ts'
-import { createPropagationWait, type PropagationWait } from './propagation-wait.ts'
+import { createPropagationWait, type PropagationWait, withTimeout } from './propagation-wait.ts'
 
 /** How long entries are kept. A node or edge that was disconnected for longer drops its whole cache. */
 export const CHANGES_KEPT_MS = DAY_MS
 const CHECKSUM_BYTES = 8
+/** A change waits so long for an announcement before it, whose nodes may have failed. */
+const BATCH_MAX_MS = 100
 
 export interface PropagationServices {
   store: Store
@@ -22,24 +24,28 @@ export interface PropagationServices {
 }
 
 export interface Propagation extends PropagationWait {
-  /** Sends committed changes to the other nodes. Never rejects: nodes that miss them poll. */
-  announce(change: LinkedChange): Promise<void>
+  /** Sends a committed change to the other nodes. Never rejects: nodes that miss it poll. */
+  announce(change: LinkedChange, propagated: Promise<void>): Promise<void>
 }
 
 export function createPropagation(store: Store): Propagation {
-  let unannounced: LinkedChange[] = []
+  let unannounced: { change: LinkedChange; propagated: Promise<void> }[] = []
   let isAnnouncing = false
   return {
     ...createPropagationWait(store),
-    /** Changes that are committed during a notification are sent together in the next one. */
-    async announce(change) {
-      unannounced.push(change)
+    /**
+     * One announcement at a time. Changes that are committed before the previous one is propagated are sent
+     * together, so that each node acknowledges them by one write.
+     */
+    async announce(change, propagated) {
+      unannounced.push({ change, propagated })
       if (isAnnouncing) return
       isAnnouncing = true
       while (unannounced.length > 0) {
-        const changes = unannounced
+        const batch = unannounced
         unannounced = []
-        await store.notify(encodeAnnouncement(changes)).catch(() => {})
+        await store.notify(encodeAnnouncement(batch.map((each) => each.change))).catch(() => {})
+        await withTimeout(BATCH_MAX_MS, Promise.all(batch.map((each) => each.propagated)))
       }
       isAnnouncing = false
     },
@@ -77,6 +83,6 @@ export async function awaitPropagation(
   if (!published) return propagation.wait(await readHead(store.db))
   const propagated = propagation.wait(published)
   afterChange(published)
-  void propagation.announce(published)
+  void propagation.announce(published, propagated)
   return propagated
 }
