@@ -1,5 +1,5 @@
 // Kysely on node-postgres. Every wait has a timeout, and no connection error can crash the process.
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient, type SqlBool, sql } from 'kysely'
 import pg from 'pg'
 import { DatabaseUnreachable, isConnectionLost } from './db-errors.ts'
@@ -96,7 +96,11 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
   return {
     main: dialectsOn(discardBroken(pool, health)),
     control: dialectsOn(
-      discardBroken(control, health, { onResult: onControlResult, queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS }),
+      discardBroken(control, health, {
+        onResult: onControlResult,
+        queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS,
+        isPreparing: true,
+      }),
     ),
     notifyStatement: (payload) => sql`select pg_notify(${CHANNEL}, ${payload}) where ${WITHOUT_FLUSH}`,
     withoutFlush: WITHOUT_FLUSH,
@@ -137,6 +141,8 @@ interface DiscardOptions {
    * arrived.
    */
   queryTimeoutMs?: number
+  /** Statements are parsed and planned once per connection instead of for each execution. */
+  isPreparing?: boolean
 }
 
 /**
@@ -146,8 +152,9 @@ interface DiscardOptions {
 function discardBroken(
   pool: ClientPool,
   health: StorageHealth,
-  { onResult, queryTimeoutMs }: DiscardOptions = {},
+  { onResult, queryTimeoutMs, isPreparing = false }: DiscardOptions = {},
 ): PostgresPool {
+  let nameOf = isPreparing ? statementNameOf : () => undefined
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -160,11 +167,12 @@ function discardBroken(
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          const pending = client.query(text, parameters)
+          const pending = client.query({ name: nameOf(text), text, values: parameters })
           const result = await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
           onResult?.(false)
           return result
         } catch (error) {
+          if (isPreparedElsewhere(error)) nameOf = () => undefined
           if (isConnectionLost(error)) {
             lost = error as Error
             onResult?.(true)
@@ -177,6 +185,14 @@ function discardBroken(
     },
   }
 }
+
+/** By the text, so that versions of Adit that share a connection through a pooler agree on it. */
+const statementNameOf = (text: string): string | undefined =>
+  `adit ${createHash('sha256').update(text).digest('base64url')}`
+
+/** Behind a pooler, each transaction may run on another connection; some poolers do not prepare on it. */
+const isPreparedElsewhere = (error: unknown): boolean =>
+  ['26000', '42P05'].includes((error as { code?: string }).code ?? '')
 
 /** On timeout, data that is already in the socket is read first: an immediate runs after that. */
 async function withTimeout<T>(ms: number, pending: Promise<T>): Promise<T> {
