@@ -111,6 +111,9 @@ export function isConflict(error: unknown): boolean {
 /** A statement exceeded its timeout. */
 export const isCanceled = (error: unknown): boolean => (error as DatabaseError).code === '57014'
 
+/** The server does not support such a statement here. */
+export const isUnsupported = (error: unknown): boolean => (error as DatabaseError).code === '0A000'
+
 /** Two processes created the same table: PostgreSQL reports that to the slower one with several codes. */
 export function isRace(error: unknown): boolean {
   const { code } = error as DatabaseError

@@ -10,7 +10,7 @@ import {
   type Transaction,
   type UpdateResult,
 } from 'kysely'
-import { isConflict } from './db-errors.ts'
+import { isConflict, isUnsupported } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import { openSqlite } from './sqlite.ts'
@@ -145,8 +145,15 @@ const unflushedUpdatesOn = (
   withoutFlush: RawBuilder<SqlBool> | undefined,
 ): Connection['updateUnflushed'] => {
   const run = async (update: Update) => Number((await update.executeTakeFirst()).numUpdatedRows)
-  return (update) =>
-    withoutFlush ? run(update(db).where(withoutFlush)) : transaction((tx) => run(update(tx)))
+  return async (update) => {
+    try {
+      if (withoutFlush) return await run(update(db).where(withoutFlush))
+    } catch (error) {
+      // Citus accepts no volatile function in the update of a table that it has distributed.
+      if (!isUnsupported(error)) throw error
+    }
+    return transaction((tx) => run(update(tx)))
+  }
 }
 
 /** Selects a 64-bit column as text, because drivers round it or reject it as a number. */
