@@ -149,7 +149,7 @@ export async function startChangeFollower(
     if (changes.length > 0 && !(await acknowledge())) isPollDue = true
   }
 
-  /** One task at a time. A poll that becomes due meanwhile starts afterwards, and sees the caller's commit. */
+  /** One task at a time. A poll that becomes due meanwhile starts after it, and sees the caller's commit. */
   function work(): void {
     if (working || stopped || (!isPollDue && announced.length === 0)) return
     working = (isPollDue ? poll() : applyAnnounced())

@@ -4,13 +4,13 @@
 // 1. Change log (store/change-log.ts): `publishChange` appends an entry in the transaction that revokes.
 //    Writers lock one row until they commit, so sequences become visible in order. Each entry has the
 //    checksum of the one before it, so that a log rolled back by a restore or a failover is recognized.
-// 2. Follower (change-follower.ts): each node polls the log four times a second, evicts what changed from its
-//    cache, and acknowledges the position in its row of the nodes table. NOTIFY only makes the poll earlier.
+// 2. Follower (change-follower.ts): each node reads the log, by polls and from notifications, evicts what
+//    changed from its cache, and acknowledges the position in its row of the nodes table.
 // 3. Lease (lease.ts): a poll lets the node use its cache for two seconds, counted from before the poll.
 //    Without a valid lease each request reads the database, and gets 503 if that is unreachable.
-// 4. Propagation (propagation.ts): after its commit a revocation waits until every registered node has
-//    acknowledged it, or for the length of a lease. Nodes that did not are without a valid lease by then, and
-//    their rows are deleted.
+// 4. Propagation (propagation.ts, propagation-wait.ts): after its commit a revocation waits until every
+//    registered node has acknowledged it, or for the length of a lease. Nodes that did not are without a
+//    valid lease by then, and their rows are deleted.
 // 5. Registration (nodes.ts): a node without a row registers again, and only a later poll renews its lease.
 //
 // Clocks of two machines are never compared. Only what the change log reports is cached here; sessions and

@@ -6,13 +6,20 @@ import { invalidResponses } from './responses.ts'
 export const check = (history: History): Violation[] => {
   const facts = factsOf(history)
   return [
-    ...staleAccepts(history, facts),
-    ...rejectedValidKeys(history, facts),
+    ...checkVerdicts(history),
     ...lostKeys(history, facts),
     ...duplicateKeys(history),
     ...wrongUsage(history),
     ...invalidResponses(history),
   ]
+}
+
+export type Verdicts = Pick<History, 'attempts' | 'initialKeyIds'>
+
+/** Whether every key was accepted until its revocation and not afterwards. */
+export function checkVerdicts(history: Verdicts): Violation[] {
+  const facts = factsOf(history)
+  return [...staleAccepts(history, facts), ...rejectedValidKeys(history, facts)]
 }
 
 interface Facts {
@@ -24,7 +31,7 @@ interface Facts {
   revokedAt: Map<string, number>
 }
 
-function factsOf({ attempts, initialKeyIds }: History): Facts {
+function factsOf({ attempts, initialKeyIds }: Verdicts): Facts {
   const keyIds = new Set(initialKeyIds)
   const requestedAt = new Map<string, number>()
   const revokedAt = new Map<string, number>()
@@ -45,7 +52,7 @@ function factsOf({ attempts, initialKeyIds }: History): Facts {
 /**
  * No request that starts after the acknowledgement of a revocation is accepted with that key, on any node.
  */
-const staleAccepts = ({ attempts }: History, { revokedAt }: Facts): Violation[] =>
+const staleAccepts = ({ attempts }: Verdicts, { revokedAt }: Facts): Violation[] =>
   attempts.flatMap((attempt) => {
     const { keyId = '', startMs, endMs } = attempt
     const revoked = revokedAt.get(keyId)
@@ -55,7 +62,7 @@ const staleAccepts = ({ attempts }: History, { revokedAt }: Facts): Violation[] 
   })
 
 /** A created key is accepted immediately by all nodes, until its revocation is requested. */
-const rejectedValidKeys = ({ attempts }: History, { keyIds, requestedAt }: Facts): Violation[] =>
+const rejectedValidKeys = ({ attempts }: Verdicts, { keyIds, requestedAt }: Facts): Violation[] =>
   attempts.flatMap((attempt) => {
     const { keyId = '', revokes = '', endMs } = attempt
     if (

@@ -63,9 +63,20 @@ export async function deployOnSqlite(t: Test, count: number): Promise<Deployment
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `node-${index + 1}`)
 
+export const openServicesOn = (database: string) =>
+  openServices(
+    readConfig({
+      ADIT_DATABASE_URL: database,
+      ADIT_SECRET: SECRET,
+      // A long run creates more keys than the default limit allows.
+      ADIT_KEYS_PER_WORKSPACE: '1000000',
+    }),
+    createLog('silent'),
+    10_000,
+  )
+
 async function seed(database: string) {
-  const config = readConfig({ ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET })
-  const services = await openServices(config, createLog('silent'), 10_000)
+  const services = await openServicesOn(database)
   const { id, slug } = await createWorkspace(services, operator, { slug: 'acme', provisioned: true })
   const adminKeys: Key[] = []
   for (let index = 1; index <= ADMIN_KEYS; index++)

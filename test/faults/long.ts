@@ -3,7 +3,7 @@
 import { test } from 'node:test'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
 import type { Attempt, InjectedFault } from './history.ts'
-import { assertNoViolations } from './run.ts'
+import { assertFollowers, assertNoViolations } from './run.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
 
@@ -23,3 +23,6 @@ test('long run on PostgreSQL without violations', async (t) => {
 test('long run on SQLite without violations', async (t) => {
   await assertNoViolations(t, await deployOnSqlite(t, 2), { seconds: SECONDS, onProgress: printProgress })
 })
+
+test('long run with a hundred followers without violations', (t) =>
+  assertFollowers(t, { followers: 100, seconds: SECONDS }))

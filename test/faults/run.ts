@@ -2,19 +2,25 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import { check } from './checker.ts'
+import { createRandom } from '../support/random.ts'
+import { check, checkVerdicts } from './checker.ts'
 import type { Deployment } from './deployments.ts'
+import { type FollowersOptions, runFollowers } from './followers.ts'
 import { isAcknowledged } from './history.ts'
 import { runScenario, type ScenarioOptions } from './scenario.ts'
 import { summarize } from './summary.ts'
 
 type Options = Omit<ScenarioOptions, 'seed'>
 
-/** FAULTS_SEED repeats the random choices of an earlier run. */
-export async function runAndCheck(t: TestContext, deployment: Deployment, options: Options) {
+const seedOf = (t: TestContext): string => {
   const seed = process.env.FAULTS_SEED ?? String(randomInt(2 ** 32))
   t.diagnostic(`FAULTS_SEED=${seed}`)
-  const history = await runScenario(t, deployment, { seed, ...options })
+  return seed
+}
+
+/** FAULTS_SEED repeats the random choices of an earlier run. */
+export async function runAndCheck(t: TestContext, deployment: Deployment, options: Options) {
+  const history = await runScenario(t, deployment, { seed: seedOf(t), ...options })
   const violations = check(history)
   for (const line of summarize(history, violations)) t.diagnostic(line)
   return { history, violations }
@@ -32,4 +38,20 @@ export async function assertNoViolations(
   const revoked = history.attempts.filter((attempt) => attempt.revokes && isAcknowledged(attempt)).length
   assert.ok(revoked >= options.seconds / 4, `only ${revoked} revocations were acknowledged`)
   assert.ok(history.injected.length >= 1, 'no fault was injected')
+}
+
+export async function assertFollowers(
+  t: TestContext,
+  options: Omit<FollowersOptions, 'random'>,
+): Promise<void> {
+  const history = await runFollowers(t, { ...options, random: createRandom(seedOf(t)) })
+  const { attempts, faults, lostAcknowledgments } = history
+  const revoked = attempts.filter((attempt) => attempt.revokes && isAcknowledged(attempt)).length
+  t.diagnostic(
+    `${options.followers} followers: ${attempts.length - revoked} verifications, ${revoked} revocations, ` +
+      `${JSON.stringify(faults)}, ${lostAcknowledgments} lost acknowledgments`,
+  )
+  assert.deepEqual(checkVerdicts(history).slice(0, 20), [])
+  assert.ok(revoked >= options.seconds / 4, `only ${revoked} revocations were acknowledged`)
+  assert.ok(faults.stall > 0 && lostAcknowledgments > 0, 'no link stalled, or no acknowledgment was lost')
 }
