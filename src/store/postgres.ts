@@ -154,7 +154,7 @@ function discardBroken(
   health: StorageHealth,
   { onResult, queryTimeoutMs, isPreparing = false }: DiscardOptions = {},
 ): PostgresPool {
-  let nameOf = isPreparing ? statementNameOf : () => undefined
+  let prepares = isPreparing
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -167,12 +167,14 @@ function discardBroken(
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          const pending = client.query({ name: nameOf(text), text, values: parameters })
+          const pending = prepares
+            ? client.query({ name: statementNameOf(text), text, values: parameters })
+            : client.query(text, parameters)
           const result = await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
           onResult?.(false)
           return result
         } catch (error) {
-          if (isPreparedElsewhere(error)) nameOf = () => undefined
+          if (isPreparedElsewhere(error)) prepares = false
           if (isConnectionLost(error)) {
             lost = error as Error
             onResult?.(true)
@@ -187,7 +189,7 @@ function discardBroken(
 }
 
 /** By the text, so that versions of Adit that share a connection through a pooler agree on it. */
-const statementNameOf = (text: string): string | undefined =>
+const statementNameOf = (text: string): string =>
   `adit ${createHash('sha256').update(text).digest('base64url')}`
 
 /** Behind a pooler, each transaction may run on another connection; some poolers do not prepare on it. */

@@ -408,7 +408,7 @@ const names = (module: object) =>
     .map(([name]) => name)
 
 /** Exported functions without a query. */
-const PURE = ['isSamePosition']
+const PURE = ['follows', 'isSamePosition']
 
 test('every function of these modules is called by the test below', () => {
   for (const [module, called] of calls)
