@@ -7,9 +7,10 @@ import { isWhole, writeChart } from './output/chart.ts'
 import { writeDocument } from './output/document.ts'
 import { targetOf } from './output/format.ts'
 import { jsonLine, table } from './output/table.ts'
+import { timing } from './rounds.ts'
 import { figures, measure } from './suite.ts'
 
-const HELP = `npm run bench -- [<figure>…] [--list] [--no-write]
+const HELP = `npm run bench -- [<figure>…] [--list] [--no-write] [--seconds <n>]
 
 Measures Adit and its baselines in alternating rounds, and prints a table and a line of JSON for each figure,
 in the order of --list. A prefix selects a family, e.g. "latency". Without names, all figures are measured,
@@ -17,6 +18,7 @@ and docs/performance.md and docs/performance.svg are written. A missed target is
 
   --list      list the figures, their targets and what they compare
   --no-write  do not write the documents
+  --seconds   length of a round, 1 by default; longer on a slow or busy machine
   --help      show this help
 
 For programs: npm run --silent bench -- start | grep '^{'
@@ -80,11 +82,18 @@ async function main(): Promise<number> {
     list: { type: 'boolean' },
     help: { type: 'boolean' },
     'no-write': { type: 'boolean' },
+    seconds: { type: 'string', default: '1' },
   } as const
   const { values, positionals } = parseArgs({ options, allowPositionals: true })
   if (values.help) process.stdout.write(HELP)
   if (values.list) process.stdout.write(`${listed()}\n`)
   if (values.help || values.list) return 0
+  const seconds = Number(values.seconds)
+  if (!(seconds > 0)) {
+    process.stderr.write(`Invalid length of a round: ${values.seconds} (expected seconds, for example 5).\n`)
+    return 2
+  }
+  Object.assign(timing, { roundS: seconds, warmUpS: 2 * seconds })
   const unknown = positionals.filter((selector) => !figures.some(isNamed(selector)))
   if (unknown.length > 0) {
     const names = figures.map(({ name }) => name).join(', ')

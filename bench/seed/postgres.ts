@@ -43,8 +43,14 @@ export const seedPostgres = (url: string, plan: plans.Plan, seeded: SeededKeys) 
         ],
       )
     await addEdges(client, plan)
-    await client.query('vacuum analyze')
+    await vacuum(client)
   })
+
+/** Only the tables of this schema: a Citus database may have others. */
+async function vacuum(client: pg.Client): Promise<void> {
+  const { rows } = await client.query('select tablename from pg_tables where schemaname = current_schema()')
+  await client.query(`vacuum analyze ${rows.map(({ tablename }) => tablename).join(', ')}`)
+}
 
 /** In order of arrival: each edge reports all of its workspaces. */
 async function addEdges(client: pg.Client, { edgesADay = 0 }: plans.Plan): Promise<void> {
@@ -107,5 +113,5 @@ export const seedEvents = (url: string, { count, days, workspaceId }: Events) =>
        select $1, day, ${counters}, ${plans.PEAK_TUNNELS} ${window}`,
       [workspaceId],
     )
-    await client.query('vacuum analyze')
+    await vacuum(client)
   })
