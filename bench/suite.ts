@@ -4,11 +4,20 @@ import { againstBare } from './figures/against-bare.ts'
 import { flat } from './figures/flat.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
+import { revoke } from './figures/revoke.ts'
 import { usage } from './figures/usage.ts'
 import { verify } from './figures/verify.ts'
 import type { Fixtures } from './fixtures.ts'
 
-export const figures: Figure[] = [...againstBare, ...verify, ...usage, ...reports, ...flat, ...processes]
+export const figures: Figure[] = [
+  ...againstBare,
+  ...verify,
+  ...usage,
+  ...reports,
+  ...revoke,
+  ...flat,
+  ...processes,
+]
 
 export async function measure(fixtures: Fixtures, figure: Figure): Promise<Result> {
   const began = performance.now()

@@ -2,7 +2,7 @@
 
 /** `{n}` in the body is replaced by a number that grows with every request. */
 export interface RequestSpec {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'DELETE'
   path: string
   headers: Record<string, string>
   body?: string
