@@ -48,7 +48,7 @@ function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbp
     ids: createIds(clock, random),
     tunnelDomain,
     keysPerWorkspace,
-    mergeUsage: createUsageLanes(store.usageShards, (reports) => mergeReports(store, reports, edgeDayMax)),
+    mergeUsage: createUsageLanes(store, (reports) => mergeReports(store, reports, edgeDayMax)),
     propagation: createPropagation(store),
     afterChange: () => {},
   }

@@ -1,16 +1,26 @@
 // Merges reports in one lane for each shard, in parallel. A report is acknowledged after the last commit. If a
 // shard fails, the others stay committed: merging is idempotent, and the edge sends the report again.
+import type { Store } from './store.ts'
 import type { RejectedCounter } from './usage-limits.ts'
 import { createUsageMerger, type MergeUsage } from './usage-merger.ts'
-import { splitByShard, type UsageShard, type UsageShards } from './usage-shards.ts'
+import { splitByShard, type UsageShard } from './usage-shards.ts'
 
 type Merge = Parameters<typeof createUsageMerger>[0]
 
-export function createUsageLanes(shards: UsageShards, merge: Merge): MergeUsage {
+/**
+ * Concurrent merges on PostgreSQL without Citus: while one waits for the disk or the node, others can use the
+ * database's processors. Fewer than connections, and more would make the groups smaller. SQLite has one
+ * writer, Citus has many shards.
+ */
+const POSTGRES_CONCURRENCY = 3
+
+export function createUsageLanes({ engine, usageShards: shards }: Store, merge: Merge): MergeUsage {
   const lanes = new Map<string, MergeUsage>()
   function laneOf(shard: UsageShard): MergeUsage {
+    const concurrency = engine === 'postgres' && shard.id === '' ? POSTGRES_CONCURRENCY : 1
     const lane =
-      lanes.get(shard.id) ?? createUsageMerger((reports) => shards.run(shard, () => merge(reports)))
+      lanes.get(shard.id) ??
+      createUsageMerger((reports) => shards.run(shard, () => merge(reports)), concurrency)
     lanes.set(shard.id, lane)
     return lane
   }

@@ -1,6 +1,5 @@
-// Group commit of usage reports: those that arrive while a merge is running are merged together by the next
-// transaction. So a burst of small reports costs few commits, and two merges of a node never wait for each
-// other's locks.
+// Group commit of usage reports: those that arrive while merges are running are merged together by the next
+// transaction. So a burst of small reports costs few commits, and few connections.
 import { isUnavailable, Overloaded } from './db-errors.ts'
 import type { RejectedCounter } from './usage-limits.ts'
 import type { ParsedReport } from './usage-report.ts'
@@ -22,10 +21,11 @@ interface Waiting {
 /** Merges one report, and returns after its commit. */
 export type MergeUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
 
-export function createUsageMerger(merge: Merge): MergeUsage {
+/** Runs up to `concurrency` merges at a time. */
+export function createUsageMerger(merge: Merge, concurrency = 1): MergeUsage {
   const queue: Waiting[] = []
   let queuedItems = 0
-  let isRunning = false
+  let running = 0
 
   function takeGroup(): Waiting[] {
     let count = 0
@@ -40,9 +40,9 @@ export function createUsageMerger(merge: Merge): MergeUsage {
   }
 
   async function run(): Promise<void> {
-    isRunning = true
+    running += 1
     while (queue.length > 0) await mergeGroup(takeGroup())
-    isRunning = false
+    running -= 1
   }
 
   async function mergeGroup(group: readonly Waiting[]): Promise<void> {
@@ -63,7 +63,7 @@ export function createUsageMerger(merge: Merge): MergeUsage {
       return Promise.reject(new Overloaded('Too many usage reports.'))
     queue.push({ report, items, resolve, reject })
     queuedItems += items
-    if (!isRunning) void run()
+    if (running < concurrency) void run()
     return promise
   }
 }

@@ -4,6 +4,7 @@ import { deleteBulk, executeBulk, insertBulk, inWorkspaces, lockBulk, writeBulk 
 import { readUsageFloor } from './maintenance.ts'
 import type { Tx } from './store.ts'
 import { decodeHour, encodeHour, totalOf } from './usage-hours.ts'
+import { EPOCHS_MAX } from './usage-limits.ts'
 import type { DayDelta, EdgeDay } from './usage-merge.ts'
 import {
   type CounterRow,
@@ -57,8 +58,8 @@ export async function lockDays(db: Tx, days: readonly Day[]): Promise<Map<string
 }
 
 /**
- * Only one transaction at a time may check the sum of an edge: the epochs that another one adds are not
- * visible yet.
+ * Only one transaction at a time may check the sum or the number of an edge's epochs: those that another one
+ * adds are not visible yet.
  */
 export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<void> {
   const edges = [...new Set(rows.map(({ edgeId }) => edgeId))].sort()
@@ -93,9 +94,15 @@ export interface MissingRows {
 /** Inserts rows without usage. Losing them is harmless, so the commit does not wait for the disk. */
 export async function insertMissing(db: Tx, { counters, hours, days }: MissingRows): Promise<void> {
   await sql`set local synchronous_commit = off`.execute(db)
-  // Again, because the floor may have been raised since the merge read it.
+  // Again, because others may have raised the floor or added epochs since the merge read them.
   const floor = await readUsageFloor(db)
-  const allowed = counters.filter(({ day }) => day >= floor)
+  await lockEdges(db, counters)
+  const epochs = new Map([...(await readEdgeDays(db, counters))].map(([key, edge]) => [key, edge.epochs]))
+  const allowed = counters.filter((row) => {
+    const count = epochs.get(edgeDayKey(row)) ?? 0
+    epochs.set(edgeDayKey(row), count + 1)
+    return row.day >= floor && count < EPOCHS_MAX
+  })
   await insertBulk(
     db,
     'usage_counters',

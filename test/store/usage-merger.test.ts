@@ -13,7 +13,7 @@ const reportOf = (edgeId: string, items = 1): ParsedReport => ({
 })
 
 /** Records the groups; each merge ends when `finish` is called with its result. */
-function controlledMerge() {
+function controlledMerge(concurrency = 1) {
   const groups: string[][] = []
   const pending: { reports: readonly ParsedReport[]; end: PromiseWithResolvers<void> }[] = []
   const merger = createUsageMerger(async (reports) => {
@@ -22,7 +22,7 @@ function controlledMerge() {
     pending.push({ reports, end })
     await end.promise
     return reports.map(({ edgeId }) => [{ workspaceId: edgeId, day: 0, reason: 'too_large' as const }])
-  })
+  }, concurrency)
   const next = async () => {
     // The merger takes the next group in a later microtask.
     await new Promise((resolve) => setImmediate(resolve))
@@ -47,6 +47,18 @@ test('reports that arrive during a merge are merged together, each with its own 
     ['b', 'c', 'd'],
   )
   assert.deepEqual(groups, [['a'], ['b', 'c', 'd']])
+})
+
+test('two merges can run at a time, and the next free one takes all that wait', async () => {
+  const { merger, groups, next } = controlledMerge(2)
+  const all = ['a', 'b', 'c', 'd'].map((edge) => merger(reportOf(edge)))
+  const first = await next()
+  const second = await next()
+  second.end.resolve()
+  ;(await next()).end.resolve()
+  first.end.resolve()
+  await Promise.all(all)
+  assert.deepEqual(groups, [['a'], ['b'], ['c', 'd']])
 })
 
 test('a group is limited in items, and so is the queue: more is 503', async () => {
