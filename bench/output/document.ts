@@ -27,7 +27,7 @@ export function writeDocument(results: Result[]): void {
   writeFileSync(FILE, `${text.slice(0, from)}${lines.join('\n')}\n${text.slice(to)}`)
 }
 
-function facts(): string {
+export function facts(): string {
   const all = cpus()
   // That package has the version of the PostgreSQL in it.
   const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))

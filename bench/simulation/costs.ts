@@ -1,4 +1,5 @@
-// The costs that the simulation uses, measured by merging reports on a real PostgreSQL.
+// The costs that the simulation uses, measured by merging reports on a real PostgreSQL: CPU time, which other
+// programs on the machine hardly influence.
 import { readFileSync } from 'node:fs'
 import { deleteExpired } from '../../src/store/retention.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -28,7 +29,6 @@ export interface Costs {
 /** In one report: large, so that the cost of a row is not hidden by that of the transaction. */
 const LARGE = 2_000
 const SMALL = 20
-/** The fastest one counts: other programs make some rounds slower, and none faster. */
 const ROUNDS = 12
 const EDGES = 3
 
@@ -65,23 +65,29 @@ export async function measureCosts(
       ),
     }
   }
-  const time = async (given: () => ParsedReport) => {
-    const one = given()
-    const start = performance.now()
-    await mergeReports(store, [one])
-    return performance.now() - start
-  }
-  const rounds = async (name: string, given: (round: number) => ParsedReport) => {
+  const rounds = async (name: string, given: (round: number) => ParsedReport): Promise<Spent> => {
     progress(name)
     for (let round = 0; round < EDGES; round++) await mergeReports(store, [given(-1 - round)])
-    const taken: number[] = []
-    for (let round = 0; round < ROUNDS; round++) taken.push(await time(() => given(round)))
-    return Math.min(...taken)
+    const reports = Array.from({ length: ROUNDS }, (_, round) => given(round))
+    const before = await readSpent(url)
+    const wallMs: number[] = []
+    for (const one of reports) {
+      const start = performance.now()
+      await mergeReports(store, [one])
+      wallMs.push(performance.now() - start)
+    }
+    const after = await readSpent(url)
+    const difference = (key: keyof Spent) => (after[key] - before[key]) / ROUNDS
+    return {
+      databaseMs: difference('databaseMs'),
+      nodeMs: difference('nodeMs'),
+      walBytes: difference('walBytes'),
+      wallMs: Math.min(...wallMs),
+    }
   }
   const small = await rounds('small reports', () => report({ counters: SMALL }))
   const large = await rounds('large reports', () => report({ counters: LARGE }))
-  const counterMs = (large - small) / (LARGE - SMALL)
-  const transactionMs = small - SMALL * counterMs
+  const counterMs = cpuOf(large) / LARGE
   const added = await rounds('counters of a new day', (round) =>
     report({ counters: LARGE, day: today - (10 + round) * DAY_MS }),
   )
@@ -89,45 +95,52 @@ export async function measureCosts(
   const fiveMinutes = await rounds('open tunnels of five minutes', () =>
     report({ rows: LARGE, minutes: [0, 1, 2, 3, 4].map((minute) => (minute + sent) % 60) }),
   )
-  const minuteMs = Math.max(0, (fiveMinutes - oneMinute) / (4 * LARGE))
+  const minuteMs = Math.max(0, (cpuOf(fiveMinutes) - cpuOf(oneMinute)) / (4 * LARGE))
   const newHours = await rounds('open tunnels of a new hour', (round) =>
     report({ rows: LARGE, minutes: [0], day: today - (30 + round) * DAY_MS + HOUR_MS }),
   )
-  const perRow = (ms: number) => Math.max(0, ms - transactionMs) / LARGE
   return {
-    transactionMs,
+    transactionMs: Math.max(0, small.wallMs - SMALL * counterMs),
     counterMs,
-    newCounterMs: perRow(added),
-    hourMs: perRow(oneMinute) - minuteMs,
-    newHourMs: perRow(newHours) - minuteMs,
+    newCounterMs: cpuOf(added) / LARGE,
+    hourMs: cpuOf(oneMinute) / LARGE - minuteMs,
+    newHourMs: cpuOf(newHours) / LARGE - minuteMs,
     minuteMs,
-    ...(await measureDatabase(store, url, () => report({ counters: LARGE }))),
+    databaseCpuMs: large.databaseMs / LARGE,
+    nodeCpuMs: large.nodeMs / LARGE,
+    walBytes: Math.round(large.walBytes / LARGE),
     deletedRowMs: await measureDeletion(store, today),
   }
 }
 
-/** CPU time and write-ahead log of the server while it merges. */
-async function measureDatabase(store: Store, url: string, report: () => ParsedReport) {
-  const position = () =>
-    withClient(url, async (client) => {
-      const { rows } = await client.query(
-        `select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as bytes, array_agg(pid) as pids
-         from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
-      )
-      const { user, system } = process.cpuUsage()
-      const nodeMs = (user + system) / 1000
-      return { bytes: Number(rows[0].bytes), databaseMs: cpuMsOf(rows[0].pids as number[]), nodeMs }
-    })
-  const before = await position()
-  for (let round = 0; round < ROUNDS; round++) await mergeReports(store, [report()])
-  const after = await position()
-  const merged = ROUNDS * LARGE
-  return {
-    databaseCpuMs: (after.databaseMs - before.databaseMs) / merged,
-    nodeCpuMs: (after.nodeMs - before.nodeMs) / merged,
-    walBytes: Math.round((after.bytes - before.bytes) / merged),
-  }
+/** For one report. */
+interface Spent {
+  /** CPU time of PostgreSQL; 0 where it is not known. */
+  databaseMs: number
+  nodeMs: number
+  walBytes: number
+  /** The fastest report: other programs make some slower, and none faster. */
+  wallMs: number
 }
+
+/** A merge is one sequence of steps in the node and in the database, so its time is the sum of both. */
+const cpuOf = ({ databaseMs, nodeMs, wallMs }: Spent) => (databaseMs > 0 ? databaseMs + nodeMs : wallMs)
+
+/** Since the start of the processes. */
+const readSpent = (url: string): Promise<Spent> =>
+  withClient(url, async (client) => {
+    const { rows } = await client.query(
+      `select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as bytes, array_agg(pid) as pids
+       from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    )
+    const { user, system } = process.cpuUsage()
+    return {
+      databaseMs: cpuMsOf(rows[0].pids as number[]),
+      nodeMs: (user + system) / 1000,
+      walBytes: Number(rows[0].bytes),
+      wallMs: 0,
+    }
+  })
 
 /** From Linux; elsewhere 0. */
 function cpuMsOf(pids: readonly number[]): number {

@@ -2,7 +2,8 @@
 import { sql } from 'kysely'
 import type { Store } from '../../src/store/store.ts'
 import { mergeReports } from '../../src/store/usage.ts'
-import { HOUR_MS, MINUTE_MS, startOfDay } from '../../src/time.ts'
+import type { ParsedReport } from '../../src/store/usage-report.ts'
+import { DAY_MS, MINUTE_MS, startOfDay } from '../../src/time.ts'
 import { withClient } from '../seed/postgres.ts'
 
 export interface Storage {
@@ -13,35 +14,49 @@ export interface Storage {
   busyHourBytes: number
 }
 
-const WORKSPACES = 2_000
-const HOUR_WORKSPACES = 400
 const EDGES = 2
-const REPORTS = 12
+const WORKSPACES = 800
+const DAYS = 8
+const REPORTS_PER_DAY = 6
+const HOUR_WORKSPACES = 100
+const HOURS = 8
 const MINUTES = 60
 /** Autovacuum's part: time passes faster here than it can follow. */
-const VACUUM_EVERY = 6
+const VACUUM_EVERY_ITEMS = 4_000
 
 const id = (kind: string, number: number) => `${kind}_${String(number).padStart(26, '0')}`
 const epoch = '9b2e1d0c-4a53-4c7e-8d0f-6f6b7a1c2d3e'
 
+/** Several days and hours, one after the other: new rows use the space of old versions of earlier ones. */
 export async function measureStorage(
   store: Store,
   url: string,
   progress: (text: string) => void,
 ): Promise<Storage> {
-  const day = startOfDay(Date.now())
-  const vacuum = () =>
-    withClient(url, (client) => client.query('vacuum usage_counters, usage_days, usage_hours'))
-  const empty = () =>
-    withClient(url, (client) => client.query('truncate usage_counters, usage_days, usage_hours'))
+  const today = startOfDay(Date.now())
+  let items = 0
+  const onTables = (verb: string) =>
+    withClient(url, (client) => client.query(`${verb} usage_counters, usage_days, usage_hours`))
+  const merge = async (content: (workspaceId: string) => Partial<ParsedReport>, workspaces: number) => {
+    const parts = Array.from({ length: workspaces }, (_, index) => content(id('ws', index)))
+    const counters = parts.flatMap((part) => part.counters ?? [])
+    const tunnels = parts.flatMap((part) => part.tunnels ?? [])
+    const edges = Array.from({ length: EDGES }, (_, edge) => id('edge', edge))
+    await mergeReports(
+      store,
+      edges.map((edgeId) => ({ edgeId, epoch, counters, tunnels })),
+    )
+    items += EDGES * (counters.length + tunnels.length)
+    if (items < VACUUM_EVERY_ITEMS) return
+    items = 0
+    await onTables('vacuum')
+  }
 
-  async function report(
-    number: number,
-    counters: number,
-    tunnels: { minute: number; open: number }[],
-    rows: number,
-  ) {
-    const value = BigInt(number) * 1_000_003n
+  progress('bytes of counters and days')
+  await onTables('truncate')
+  for (let number = 0; number < DAYS * REPORTS_PER_DAY; number++) {
+    const day = today + (Math.floor(number / REPORTS_PER_DAY) - DAYS) * DAY_MS
+    const value = BigInt(number + 1) * 1_000_003n
     const figures = {
       requests: value,
       bytesIn: value,
@@ -49,37 +64,17 @@ export async function measureStorage(
       events: value,
       lastSeen: day + number,
     }
-    const workspaces = (count: number) => Array.from({ length: count }, (_, index) => id('ws', index))
-    await mergeReports(
-      store,
-      Array.from({ length: EDGES }, (_, edge) => ({
-        edgeId: id('edge', edge),
-        epoch,
-        counters: workspaces(counters).map((workspaceId) => ({ workspaceId, day, ...figures })),
-        tunnels: workspaces(rows).flatMap((workspaceId) =>
-          tunnels.map((tunnel) => ({ workspaceId, ...tunnel })),
-        ),
-      })),
-    )
-    if (number % VACUUM_EVERY === 0) await vacuum()
+    await merge((workspaceId) => ({ counters: [{ workspaceId, day, ...figures }] }), WORKSPACES)
   }
-
-  progress('bytes of counters and days')
-  await empty()
-  for (let number = 1; number <= REPORTS; number++) await report(number, WORKSPACES, [], 0)
   const counterBytes = await bytesPerRow(store, 'usage_counters')
   const dayBytes = await bytesPerRow(store, 'usage_days')
 
   async function hourBytes(openAt: (minute: number) => number): Promise<number> {
-    await empty()
-    for (let minute = 0; minute < MINUTES; minute++)
-      await report(
-        minute,
-        0,
-        [{ minute: day + HOUR_MS + minute * MINUTE_MS, open: openAt(minute) }],
-        HOUR_WORKSPACES,
-      )
-    await vacuum()
+    await onTables('truncate')
+    for (let number = 0; number < HOURS * MINUTES; number++) {
+      const tunnel = { minute: today + number * MINUTE_MS, open: openAt(number) }
+      await merge((workspaceId) => ({ tunnels: [{ workspaceId, ...tunnel }] }), HOUR_WORKSPACES)
+    }
     return bytesPerRow(store, 'usage_hours')
   }
   progress('bytes of hours')
