@@ -10,6 +10,7 @@ const PER_EDGE = (WORKSPACES * EDGES_PER_WORKSPACE) / EDGES
 const MINUTE_S = 60
 /** 23:45, so that a day begins in the middle of the half hour. */
 const QUARTER_TO_MIDNIGHT_S = (23 * 60 + 45) * MINUTE_S
+const FIVE_PAST_NOON_S = (12 * 60 + 5) * MINUTE_S
 /** Between two requests to a workspace at an edge. */
 const REQUEST_GAP_S = 10
 
@@ -20,13 +21,14 @@ const base = {
   startsAt: QUARTER_TO_MIDNIGHT_S,
 }
 
-/** A constant load, long enough to settle. */
+/** A constant load, long enough to settle, without the begin of an hour. */
 const settle = (share: number, databaseCores: number, nodes: number): Scenario => ({
   ...base,
   databaseCores,
   nodes,
   openPerEdge: () => share * PER_EDGE,
-  seconds: 14 * MINUTE_S,
+  startsAt: FIVE_PAST_NOON_S,
+  seconds: 25 * MINUTE_S,
 })
 
 export interface Size {
