@@ -1,5 +1,5 @@
 // A usage report, and its preparation for merging: one item for each row.
-import { startOfHour } from '../time.ts'
+import { MINUTE_MS, startOfHour } from '../time.ts'
 
 export interface Day {
   workspaceId: string
@@ -96,7 +96,7 @@ export function hoursOf(reports: readonly ParsedReport[]): TunnelHour[] {
       const key = hourKey({ workspaceId, hour, edgeId })
       const reported = hours.get(key) ?? { workspaceId, hour, edgeId, open: Array<number>(60).fill(0) }
       hours.set(key, reported)
-      const slot = new Date(minute).getUTCMinutes()
+      const slot = (minute - hour) / MINUTE_MS
       reported.open[slot] = greatest(reported.open[slot] as number, open)
     }
   return [...hours.values()]

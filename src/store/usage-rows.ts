@@ -62,6 +62,7 @@ export async function lockDays(db: Tx, days: readonly Day[]): Promise<Map<string
  * adds are not visible yet.
  */
 export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<void> {
+  if (rows.length === 0) return
   const edges = [...new Set(rows.map(({ edgeId }) => edgeId))].sort()
   await sql`select pg_advisory_xact_lock(hashtextextended(edge, 0))
     from unnest(cast(${edges} as text[])) as edge`.execute(db)

@@ -139,7 +139,7 @@ async function mergeGroup(db: Tx, group: Group) {
   if (!group.isSharded) omitShards(db)
   const uncheckedMax = uncheckedMaxOf(edgeMax)
   const toCheck = reported.filter((row) => exceeds(row, uncheckedMax))
-  if (toCheck.length > 0 && !insertsDirectly) await lockEdges(db, toCheck)
+  if (!insertsDirectly) await lockEdges(db, toCheck)
   const stored = await lockCounters(db, sorted)
   const storedHours = await lockHours(db, hours)
   const missing = sorted.filter((row) => !stored.has(row.key))
