@@ -63,9 +63,8 @@ export async function lockDays(db: Tx, days: readonly Day[]): Promise<Map<string
  */
 export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<void> {
   if (rows.length === 0) return
-  const edges = [...new Set(rows.map(({ edgeId }) => edgeId))].sort()
-  await sql`select pg_advisory_xact_lock(hashtextextended(edge, 0))
-    from unnest(cast(${edges} as text[])) as edge`.execute(db)
+  const edges = [...new Set(rows.map(({ edgeId }) => edgeId))]
+  await db.selectFrom('edges').select('id').where('id', 'in', edges).orderBy('id').forNoKeyUpdate().execute()
 }
 
 /** Number and sums of an edge's epochs in a day, by edge and day. */
