@@ -1,5 +1,6 @@
 // Distributing the tables over a Citus cluster.
-import { DistributeError, distribute as placeTables } from '../store/citus.ts'
+import { distribute as placeTables } from '../store/citus.ts'
+import { DistributeError } from '../store/citus-catalog.ts'
 import type { Target } from '../store/store.ts'
 
 export { DistributeError }

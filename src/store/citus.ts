@@ -2,6 +2,15 @@
 // are plain tables on the coordinator, so that reading and writing them needs no worker.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import {
+  type CitusTable,
+  copiesConcurrently,
+  DistributeError,
+  readCitusTables,
+  readConnected,
+  readShardCount,
+  requireCitus,
+} from './citus-catalog.ts'
 import { isConflict } from './db-errors.ts'
 import type { Tables } from './tables.ts'
 
@@ -45,27 +54,12 @@ const LOCK_NOT_AVAILABLE = '55P03'
 const IN_PROGRESS = /^another create_distributed_table_concurrently operation is in progress/
 const ATTEMPTS_MAX = 100
 const RETRY_MS = 500
-/** Up to this many rows, copying under a lock takes less than a second. */
-const ROWS_UNDER_LOCK_MAX = 100_000
 
 export interface TablePlacement {
   table: string
   placement: Placement
   /** False if the table was placed already. */
   changed: boolean
-}
-
-/** The message names the cause and the remedy. */
-export class DistributeError extends Error {
-  override name = 'DistributeError'
-}
-
-/** A table in the metadata of Citus. `local`: a table with foreign keys to reference tables, for example. */
-interface CitusTable {
-  table: string
-  kind: 'distributed' | 'reference' | 'local'
-  column: string | null
-  group: number
 }
 
 /** Each step is a transaction of its own, so that an interrupted run can be repeated. */
@@ -103,36 +97,6 @@ export async function distribute(url: string, onProgress: (step: string) => void
 const tablesOf = (placement: Placement) =>
   Object.keys(placements).filter((table) => placements[table as keyof Tables] === placement)
 
-async function requireCitus(client: pg.Client): Promise<void> {
-  const { rows } = await client.query(
-    `select installed_version is not null as created from pg_available_extensions where name = 'citus'`,
-  )
-  const [citus] = rows as { created: boolean }[]
-  if (!citus)
-    throw new DistributeError(
-      'The citus extension is not available on this PostgreSQL server. Install it on every machine.',
-    )
-  if (!citus.created)
-    throw new DistributeError(
-      'The citus extension is not enabled in this database. Run "create extension citus" as a superuser, ' +
-        'then retry.',
-    )
-}
-
-/** From the catalog; the view `citus_tables` would query every worker for sizes. */
-async function readCitusTables(client: pg.Client): Promise<Map<string, CitusTable>> {
-  const { rows } = await client.query<CitusTable>(
-    `select c.relname as "table",
-       case when p.partkey is not null then 'distributed'
-         when p.repmodel = 't' then 'reference' else 'local' end as kind,
-       column_to_column_name(p.logicalrelid, p.partkey) as "column",
-       p.colocationid as "group"
-     from pg_dist_partition as p join pg_class as c on c.oid = p.logicalrelid
-     where pg_table_is_visible(c.oid)`,
-  )
-  return new Map(rows.map((row) => [row.table, row]))
-}
-
 interface Step {
   client: pg.Client
   table: string
@@ -162,22 +126,6 @@ async function keepLocal(step: Step): Promise<void> {
   for (const each of connected) changed.add(each)
 }
 
-/** The table and those connected with it by foreign keys, directly or not. */
-async function readConnected(client: pg.Client, table: string): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `with recursive connected (oid) as (
-       select $1::regclass::oid
-       union
-       select case when c.conrelid = connected.oid then c.confrelid else c.conrelid end
-       from connected join pg_constraint as c on connected.oid in (c.conrelid, c.confrelid)
-       where c.contype = 'f'
-     )
-     select oid::regclass::text as name from connected order by name`,
-    [table],
-  )
-  return rows.map(({ name }) => name)
-}
-
 async function shard(step: Step): Promise<void> {
   const { client, table, onProgress, changed } = step
   const existing = await readCitusTables(client)
@@ -186,12 +134,11 @@ async function shard(step: Step): Promise<void> {
     const concurrently = await copiesConcurrently(client, table)
     onProgress(`distributing ${table}${concurrently ? ' while it is written to' : ''}`)
     const call = concurrently ? 'create_distributed_table_concurrently' : 'create_distributed_table'
+    const placement = colocated
+      ? `colocate_with => '${colocated.table}'`
+      : `colocate_with => 'none', shard_count => ${await readShardCount(client)}`
     await retryLocks(step, () =>
-      client.query(`select ${call}($1::regclass, $2, colocate_with => $3)`, [
-        table,
-        DISTRIBUTION_COLUMN,
-        colocated?.table ?? 'none',
-      ]),
+      client.query(`select ${call}($1::regclass, $2, ${placement})`, [table, DISTRIBUTION_COLUMN]),
     )
     changed.add(table)
   }
@@ -220,18 +167,6 @@ function isSharded(table: string, existing: Map<string, CitusTable>, colocated?:
     `${table} is already placed differently (${found.kind}${found.column ? ` by ${found.column}` : ''}). ` +
       `Undo that with "select undistribute_table('${table}')", then retry.`,
   )
-}
-
-/**
- * Whether the rows are copied without blocking writes. That takes logical replication, and several seconds even
- * for an empty table.
- */
-async function copiesConcurrently(client: pg.Client, table: string): Promise<boolean> {
-  const { rows } = await client.query(
-    `select current_setting('wal_level') = 'logical' and count(*) > ${ROWS_UNDER_LOCK_MAX} as concurrently
-     from (select from ${table} limit ${ROWS_UNDER_LOCK_MAX + 1}) as counted`,
-  )
-  return rows[0]?.concurrently
 }
 
 async function retryLocks({ table, onProgress }: Step, work: () => Promise<unknown>): Promise<void> {

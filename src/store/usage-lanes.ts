@@ -20,7 +20,7 @@ export function createUsageLanes({ engine, usageShards: shards }: Store, merge: 
     const concurrency = engine === 'postgres' && shard.id === '' ? POSTGRES_CONCURRENCY : 1
     const lane =
       lanes.get(shard.id) ??
-      createUsageMerger((reports) => shards.run(shard, () => merge(reports)), concurrency)
+      createUsageMerger(merge, { concurrency, admit: (start) => shards.run(shard, start) })
     lanes.set(shard.id, lane)
     return lane
   }

@@ -21,8 +21,17 @@ interface Waiting {
 /** Merges one report, and returns after its commit. */
 export type MergeUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
 
-/** Runs up to `concurrency` merges at a time. */
-export function createUsageMerger(merge: Merge, concurrency = 1): MergeUsage {
+export interface MergerOptions {
+  /** Merges at a time. */
+  concurrency?: number
+  /** Runs a merge when it may start; rejects if it may not, or with the error of the merge. */
+  admit?: (start: () => Promise<void>) => Promise<void>
+}
+
+export function createUsageMerger(
+  merge: Merge,
+  { concurrency = 1, admit = (start) => start() }: MergerOptions = {},
+): MergeUsage {
   const queue: Waiting[] = []
   let queuedItems = 0
   let running = 0
@@ -41,18 +50,31 @@ export function createUsageMerger(merge: Merge, concurrency = 1): MergeUsage {
 
   async function run(): Promise<void> {
     running += 1
-    while (queue.length > 0) await mergeGroup(takeGroup())
+    while (queue.length > 0) {
+      let group: Waiting[] | undefined
+      try {
+        // The group is taken when the merge starts, so it has the reports that arrived while it waited.
+        await admit(() => {
+          group = takeGroup()
+          return mergeGroup(group)
+        })
+      } catch (error) {
+        for (const { reject } of group ?? takeGroup()) reject(error)
+      }
+    }
     running -= 1
   }
 
   async function mergeGroup(group: readonly Waiting[]): Promise<void> {
+    // Another merge may have taken the reports while this one waited to be admitted.
+    if (group.length === 0) return
     try {
       const rejected = await merge(group.map(({ report }) => report))
       for (const [index, { resolve }] of group.entries()) resolve(rejected[index] as RejectedCounter[])
     } catch (error) {
+      if (group.length === 1 || isUnavailable(error)) throw error
       // An unexpected error may be caused by one report, which must not fail the others.
-      if (group.length > 1 && !isUnavailable(error)) for (const each of group) await mergeGroup([each])
-      else for (const { reject } of group) reject(error)
+      for (const each of group) await mergeGroup([each]).catch(each.reject)
     }
   }
 

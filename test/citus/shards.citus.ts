@@ -5,7 +5,7 @@ import pg from 'pg'
 import { resetUsage, showCounters } from '../../src/domain/usage-reset.ts'
 import { coordinatorUrl, query, shardsOf } from '../support/citus.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { addEdge, addWorkspace, databaseOf, operator, serve } from '../support/server.ts'
 import { counter } from '../support/usage.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
@@ -87,8 +87,3 @@ test('a report that waits for a lock does not delay reports for other shards', a
   await client.query('rollback')
   assert.equal((await waiting).status, 200)
 })
-
-function databaseOf({ config }: TestServer): string {
-  assert.ok(config.database.engine === 'postgres')
-  return config.database.url
-}

@@ -16,13 +16,16 @@ const reportOf = (edgeId: string, items = 1): ParsedReport => ({
 function controlledMerge(concurrency = 1) {
   const groups: string[][] = []
   const pending: { reports: readonly ParsedReport[]; end: PromiseWithResolvers<void> }[] = []
-  const merger = createUsageMerger(async (reports) => {
-    groups.push(reports.map(({ edgeId }) => edgeId))
-    const end = Promise.withResolvers<void>()
-    pending.push({ reports, end })
-    await end.promise
-    return reports.map(({ edgeId }) => [{ workspaceId: edgeId, day: 0, reason: 'too_large' as const }])
-  }, concurrency)
+  const merger = createUsageMerger(
+    async (reports) => {
+      groups.push(reports.map(({ edgeId }) => edgeId))
+      const end = Promise.withResolvers<void>()
+      pending.push({ reports, end })
+      await end.promise
+      return reports.map(({ edgeId }) => [{ workspaceId: edgeId, day: 0, reason: 'too_large' as const }])
+    },
+    { concurrency },
+  )
   const next = async () => {
     // The merger takes the next group in a later microtask.
     await new Promise((resolve) => setImmediate(resolve))

@@ -7,6 +7,7 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import { distribute } from '../../src/store/citus.ts'
 import { atEnd, type Test } from './cleanup.ts'
+import { type Relay, startRelay } from './relay.ts'
 
 const MIGRATE_TIMEOUT_MS = 30_000
 /** Fewer than the default, so that creating tables takes less time. */
@@ -77,3 +78,29 @@ export const shardsOf = (url: string, workspaceIds: string[]): Promise<{ shard: 
      join pg_dist_shard_placement on shardid = shard order by position`,
     [workspaceIds],
   )
+
+/** Puts a relay between the coordinator and each worker, until the test ends. */
+export async function relayWorkers(t: Test): Promise<Relay[]> {
+  const workers = await onCoordinator(
+    'select nodeid, nodename, nodeport from pg_dist_node where groupid > 0 order by nodeid',
+  )
+  const relays: Relay[] = []
+  for (const { nodename, nodeport } of workers)
+    relays.push(await startRelay(t, `http://${nodename}:${nodeport}`))
+  const connect = async (addresses: readonly (readonly [host: string, port: number])[]) => {
+    for (const [index, address] of addresses.entries())
+      await query(coordinatorUrl(), `select citus_update_node(${workers[index].nodeid}, $1, $2)`, [
+        ...address,
+      ])
+    await onCoordinator('select start_metadata_sync_to_all_nodes()')
+  }
+  atEnd(t, async () => {
+    for (const relay of relays) {
+      relay.release()
+      relay.mend()
+    }
+    await connect(workers.map(({ nodename, nodeport }) => [nodename, nodeport]))
+  })
+  await connect(relays.map(({ port }) => ['127.0.0.1', Number(port)]))
+  return relays
+}

@@ -144,6 +144,12 @@ export async function addEdge(server: TestServer, name = 'fra-1') {
   }
 }
 
+/** Of a server on PostgreSQL. */
+export function databaseOf({ config: { database } }: TestServer): string {
+  if (database.engine !== 'postgres') throw new Error('not on PostgreSQL')
+  return database.url
+}
+
 /** Renames a table, so that queries on it fail unexpectedly; or renames it back. */
 export const rename = (server: TestServer, from: string, to: string) =>
   server.services.store.transaction((db) => db.schema.alterTable(from).renameTo(to).execute())
