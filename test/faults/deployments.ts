@@ -61,7 +61,7 @@ export async function deployOnSqlite(t: Test, count: number): Promise<Deployment
   return { ...seeded, nodes, database, schedules: [nodeFaults(nodes)] }
 }
 
-const names = (count: number) => Array.from({ length: count }, (_, index) => `node-${index + 1}`)
+export const names = (count: number) => Array.from({ length: count }, (_, index) => `node-${index + 1}`)
 
 export const openServicesOn = (database: string) =>
   openServices(
@@ -75,7 +75,7 @@ export const openServicesOn = (database: string) =>
     10_000,
   )
 
-async function seed(database: string) {
+export async function seed(database: string) {
   const services = await openServicesOn(database)
   const { id, slug } = await createWorkspace(services, operator, { slug: 'acme', provisioned: true })
   const adminKeys: Key[] = []

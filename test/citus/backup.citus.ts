@@ -1,0 +1,60 @@
+// The commands of docs/operations/citus.md for backup and restore, on a real cluster.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { coordinatorUrl, emptyDatabase, migrateTo, query } from '../support/citus.ts'
+import { populate, startClients } from '../support/clients.ts'
+import { createFolder } from '../support/databases.ts'
+import { root, run, startServing } from '../support/process.ts'
+
+/** The shell commands of a section. */
+function commandsOf(heading: string): string {
+  const text = readFileSync(join(root, 'docs/operations/citus.md'), 'utf8')
+  const [, section = ''] = text.split(`\n## ${heading}\n`)
+  const [body = ''] = section.split('\n## ')
+  return [...body.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, commands]) => commands).join('')
+}
+
+const sh = promisify(execFile)
+
+test('a backup taken while nodes serve is restored with exact usage', async (t) => {
+  const database = coordinatorUrl()
+  const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' }
+  const cwd = createFolder(t)
+  const shell = (commands: string) =>
+    sh('sh', ['-ec', commands], { cwd, env: { ...process.env, ADIT_DATABASE_URL: database } })
+  await emptyDatabase(database)
+  await migrateTo(database)
+  assert.equal((await run(t, ['admin', 'distribute'], env)).code, 0)
+  const secrets = await populate(database)
+  const node = await startServing(t, env)
+  const clients = startClients([node.url], secrets)
+  await clients.areRunning()
+  const before = clients.ledger.bytes.reduce((sum, each) => sum + each, 0)
+  await shell(commandsOf('Backups'))
+  await clients.finish()
+  const after = clients.ledger.bytes.reduce((sum, each) => sum + each, 0)
+  node.child.kill('SIGTERM')
+  await node.ended
+
+  await emptyDatabase(database)
+  await shell(commandsOf('Restoring'))
+  assert.equal((await run(t, ['admin', 'distribute'], env)).code, 0)
+  const sums = 'select sum(bytes_in)::float8 as bytes from'
+  const [days] = await query(database, `${sums} usage_days`)
+  const [counters] = await query(database, `${sums} usage_counters`)
+  assert.equal(days.bytes, counters.bytes, 'days and counters are of one moment')
+  assert.ok(days.bytes >= before && days.bytes <= after, `${before} ≤ ${days.bytes} ≤ ${after}`)
+  t.diagnostic(`${clients.responses} responses, ${clients.unavailable.length} of them 503, during the backup`)
+
+  // Edges that go on from their totals make up for what the backup does not have.
+  const restored = await startServing(t, env)
+  const again = startClients([restored.url], secrets)
+  await again.areRunning()
+  await again.finish()
+  assert.equal((await fetch(`${restored.url}/readyz`)).status, 200)
+  await emptyDatabase(database)
+})
