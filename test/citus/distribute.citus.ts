@@ -55,13 +55,15 @@ const fill = (database: string) =>
      from generate_series(1, ${MANY_ROWS}) as i`,
   )
 
-/** The layout of earlier versions: all tables except usage are reference tables. */
+/** The reference tables of earlier versions; tables that were added later are not among them. */
+const references = [
+  ...['schema_version', 'workspaces', 'users', 'api_keys', 'edges', 'audit_log', 'idempotent_answers'],
+  ...['identities', 'sessions', 'verifications', 'two_factors', 'used_codes', 'members', 'links'],
+  ...['key_feed_head', 'key_feed', 'nodes'],
+]
+
+/** The layout of earlier versions. */
 async function distributeAsBefore(database: string): Promise<void> {
-  const references = [
-    ...['schema_version', 'workspaces', 'users', 'api_keys', 'edges', 'audit_log', 'idempotent_answers'],
-    ...['identities', 'sessions', 'verifications', 'two_factors', 'used_codes', 'members', 'links'],
-    ...['key_feed_head', 'key_feed', 'nodes'],
-  ]
   for (const table of references)
     await query(database, 'select create_reference_table($1::regclass)', [table])
   for (const table of usageTables)
@@ -125,10 +127,7 @@ test('the layout of earlier versions is replaced while nodes serve', async (t) =
   await distributeAsBefore(database)
   await whileServing(t, database, async () => {
     const changed = changedTables(await distribute(t, database))
-    assert.deepEqual(
-      changed,
-      Object.keys(placements).filter((table) => !table.startsWith('usage_')),
-    )
+    assert.deepEqual(changed.toSorted(), references.toSorted())
   })
   await assertPlaced(database)
 })
