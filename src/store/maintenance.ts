@@ -6,6 +6,8 @@ import type { Db, Store, Tx } from './store.ts'
 
 /** No statement of the job may run longer; PostgreSQL cancels it. */
 const STATEMENT_MAX_MS = 200
+/** Longer than a lease and than the pause between two runs. */
+const DUE_MAX_MS = 60 * 60_000
 
 const databaseNow: Record<Store['engine'], RawBuilder<number>> = {
   sqlite: sql`cast(unixepoch('subsec') * 1000 as integer)`,
@@ -29,12 +31,15 @@ export interface MaintenanceState {
   usageCursor: string | null
 }
 
-/** A short transaction that does not wait for the disk: a lost deletion is repeated by a later run. */
+/**
+ * A short transaction that does not wait for the disk: a lost deletion is repeated by a later run. It never
+ * scans a table: while most rows are to be deleted, the planner would prefer that to the index for each batch.
+ */
 export const inMaintenanceTransaction = <T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> =>
   store.transaction(async (db) => {
     if (store.engine === 'postgres')
       await sql`select set_config('statement_timeout', ${String(STATEMENT_MAX_MS)}, true),
-        set_config('synchronous_commit', 'off', true)`.execute(db)
+        set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true)`.execute(db)
     return work(db)
   })
 
@@ -47,7 +52,9 @@ export async function takeLease(
   { owner, leaseMs, now: runsNow }: { owner: string; leaseMs: number; now?: boolean },
 ): Promise<MaintenanceState | undefined> {
   const now = databaseNow[store.engine]
-  const isDue = runsNow ? sql<boolean>`(due_at <= ${now} or owner = '')` : sql<boolean>`due_at <= ${now}`
+  // A time far ahead was written while the database's clock was wrong.
+  const isPast = sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(DUE_MAX_MS)})`
+  const isDue = runsNow ? sql<boolean>`(${isPast} or owner = '')` : isPast
   // Read first: an update would lock the SQLite file, and most of the time nothing is due.
   const due = await store.db
     .selectFrom('maintenance')
