@@ -3,6 +3,7 @@
 // measured. The same input gives the same result.
 import { createReportPacing, type ReportPacing } from '../../src/domain/report-pacing.ts'
 import { reportDelayMs } from '../../src/edge-sdk/report-delay.ts'
+import { POSTGRES_CONCURRENCY } from '../../src/store/usage-lanes.ts'
 import { GROUP_ITEMS_MAX, QUEUE_ITEMS_MAX } from '../../src/store/usage-merger.ts'
 import { createRandom, type Random } from '../../test/support/random.ts'
 import type { Costs } from './costs.ts'
@@ -18,7 +19,6 @@ export const BUCKET_S = 10
 
 export interface Scenario {
   edges: number
-  /** Each merges one group of reports at a time. */
   nodes: number
   databaseCores: number
   hasBackPressure: boolean
@@ -72,7 +72,9 @@ interface Node {
   pacing: ReportPacing
   queue: Report[]
   queuedItems: number
-  isMerging: boolean
+  /** Merges in progress, and since when that is the number. */
+  merges: number
+  since: number
 }
 
 export function simulate(scenario: Scenario, costs: Costs, seed = 'adit'): Bucket[] {
@@ -83,7 +85,8 @@ export function simulate(scenario: Scenario, costs: Costs, seed = 'adit'): Bucke
     pacing: createReportPacing(clock),
     queue: [],
     queuedItems: 0,
-    isMerging: false,
+    merges: 0,
+    since: 0,
   }))
   const events = createEventQueue<() => void>()
   const buckets = createBuckets(scenario)
@@ -115,21 +118,27 @@ export function simulate(scenario: Scenario, costs: Costs, seed = 'adit'): Bucke
     }
     node.queue.push({ edge, at: now, items, costMs, finish })
     node.queuedItems += items
-    if (!node.isMerging) merge(node)
+    if (node.merges < POSTGRES_CONCURRENCY) merge(node)
+  }
+
+  function addBusy(node: Node): void {
+    if (node.merges > 0) buckets.addBusy(node.since, now)
+    node.since = now
   }
 
   function merge(node: Node): void {
     const group = takeGroup(node)
-    node.isMerging = true
+    addBusy(node)
+    node.merges += 1
     merging += 1
     const busyCores = merging * (costs.databaseCpuMs / costs.counterMs)
     const slowdown = Math.max(1, busyCores / scenario.databaseCores)
     const rowsMs = group.reduce((sum, { costMs }) => sum + costMs, 0)
     const endsAt = now + (slowdown * (costs.transactionMs + rowsMs)) / 1000
-    buckets.addBusy(now, endsAt)
     events.add(endsAt, () => {
       merging -= 1
-      node.isMerging = false
+      addBusy(node)
+      node.merges -= 1
       for (const report of group) complete(report)
       if (node.queue.length > 0) merge(node)
     })

@@ -12,7 +12,7 @@ type Merge = Parameters<typeof createUsageMerger>[0]
  * database's processors. Fewer than connections, and more would make the groups smaller. SQLite has one
  * writer, Citus has many shards.
  */
-const POSTGRES_CONCURRENCY = 3
+export const POSTGRES_CONCURRENCY = 3
 
 export function createUsageLanes({ engine, usageShards: shards }: Store, merge: Merge): MergeUsage {
   const lanes = new Map<string, MergeUsage>()

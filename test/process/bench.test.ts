@@ -35,7 +35,7 @@ const costs = {
 
 test('the simulation is deterministic; with back-pressure an overloaded node merges half of the time', () => {
   const scenario = {
-    edges: 200,
+    edges: 300,
     nodes: 1,
     databaseCores: 2,
     hasBackPressure: true,
