@@ -6,8 +6,6 @@ import type pg from 'pg'
  * so fewer are faster: with 8, 16 and 32 shards, 10,000, 7,000 and 5,000 counters a second.
  */
 const SHARDS = 16
-/** Up to this many rows, copying under a lock takes less than a second. */
-const ROWS_UNDER_LOCK_MAX = 100_000
 
 /** The message names the cause and the remedy. */
 export class DistributeError extends Error {
@@ -75,16 +73,4 @@ export async function readShardCount(client: pg.Client): Promise<number> {
      from pg_settings where name = 'citus.shard_count'`,
   )
   return rows[0]?.count ?? SHARDS
-}
-
-/**
- * Whether the rows are copied without blocking writes. That takes logical replication, and several seconds even
- * for an empty table.
- */
-export async function copiesConcurrently(client: pg.Client, table: string): Promise<boolean> {
-  const { rows } = await client.query(
-    `select current_setting('wal_level') = 'logical' and count(*) > ${ROWS_UNDER_LOCK_MAX} as concurrently
-     from (select from ${table} limit ${ROWS_UNDER_LOCK_MAX + 1}) as counted`,
-  )
-  return rows[0]?.concurrently
 }

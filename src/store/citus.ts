@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import {
   type CitusTable,
-  copiesConcurrently,
   DistributeError,
   readCitusTables,
   readConnected,
@@ -50,8 +49,6 @@ const CONNECT_TIMEOUT_MS = 3_000
  */
 const LOCK_TIMEOUT_MS = 800
 const LOCK_NOT_AVAILABLE = '55P03'
-/** By a command that was killed: its session on the server takes some seconds to notice. */
-const IN_PROGRESS = /^another create_distributed_table_concurrently operation is in progress/
 const ATTEMPTS_MAX = 100
 const RETRY_MS = 500
 
@@ -81,7 +78,7 @@ export async function distribute(url: string, onProgress: (step: string) => void
     await client.query('set client_connection_check_interval = 500').catch(() => {})
     const changed = new Set<string>()
     for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
-    for (const table of tablesOf('distributed')) await shard({ client, table, onProgress, changed })
+    await shardAll({ client, onProgress, changed })
     // Copied tables have no statistics.
     if (changed.size > 0) await client.query(`analyze ${[...changed].join(', ')}`)
     return Object.entries(placements).map(([table, placement]) => ({
@@ -111,43 +108,66 @@ async function keepLocal(step: Step): Promise<void> {
   const connected = await readConnected(client, table)
   const others = connected.length - 1
   onProgress(`copying ${table}${others > 0 ? ` and ${others} connected tables` : ''} to the coordinator`)
-  await retryLocks(step, async () => {
-    await client.query('begin')
-    try {
+  await retryLocks(step, () =>
+    inTransaction(client, async () => {
       // All locks before anything is copied, so that a lock timeout wastes no work.
       await client.query(`lock table ${connected.join(', ')} in access exclusive mode`)
       await client.query('select undistribute_table($1::regclass, cascade_via_foreign_keys => true)', [table])
-      await client.query('commit')
-    } catch (error) {
-      await client.query('rollback').catch(() => {})
-      throw error
-    }
-  })
+    }),
+  )
   for (const each of connected) changed.add(each)
 }
 
-async function shard(step: Step): Promise<void> {
-  const { client, table, onProgress, changed } = step
+/**
+ * All in one transaction: with some tables on workers and some on the coordinator, a failure during a commit
+ * could leave a counter and the total of its day different.
+ */
+async function shardAll({ client, onProgress, changed }: Omit<Step, 'table'>): Promise<void> {
   const existing = await readCitusTables(client)
-  const colocated = findSharded(existing)
-  if (!isSharded(table, existing, colocated)) {
-    const concurrently = await copiesConcurrently(client, table)
-    onProgress(`distributing ${table}${concurrently ? ' while it is written to' : ''}`)
-    const call = concurrently ? 'create_distributed_table_concurrently' : 'create_distributed_table'
-    const placement = colocated
-      ? `colocate_with => '${colocated.table}'`
-      : `colocate_with => 'none', shard_count => ${await readShardCount(client)}`
-    await retryLocks(step, () =>
-      client.query(`select ${call}($1::regclass, $2, ${placement})`, [table, DISTRIBUTION_COLUMN]),
+  const sharded = findSharded(existing)
+  const tables = tablesOf('distributed').filter((table) => !isSharded(table, existing, sharded))
+  if (tables.length > 0) {
+    const shardCount = await readShardCount(client)
+    const table = tables.join(', ')
+    onProgress(`distributing ${table}`)
+    await retryLocks({ client, table, onProgress, changed }, () =>
+      inTransaction(client, async () => {
+        await client.query(`lock table ${table} in exclusive mode`)
+        let first = sharded?.table
+        for (const each of tables) {
+          const where = first ? `colocate_with => '${first}'` : `'hash', 'none', ${shardCount}`
+          await client.query(`select create_distributed_table($1::regclass, $2, ${where})`, [
+            each,
+            DISTRIBUTION_COLUMN,
+          ])
+          first ??= each
+        }
+      }),
     )
-    changed.add(table)
+    for (const each of tables) changed.add(each)
   }
-  // The coordinator keeps the copied rows, invisibly, until they are truncated.
+  for (const table of tablesOf('distributed')) await truncateCopied({ client, table, onProgress, changed })
+}
+
+/** The coordinator keeps the copied rows, invisibly, until they are truncated. */
+async function truncateCopied(step: Step): Promise<void> {
+  const { client, table } = step
   const { rows } = await client.query('select pg_relation_size($1::regclass) > 0 as "hasRows"', [table])
   if (rows[0]?.hasRows)
     await retryLocks(step, () =>
       client.query('select truncate_local_data_after_distributing_table($1::regclass)', [table]),
     )
+}
+
+async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
+  await client.query('begin')
+  try {
+    await work()
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
 }
 
 /**
@@ -176,7 +196,7 @@ async function retryLocks({ table, onProgress }: Step, work: () => Promise<unkno
       return
     } catch (error) {
       const { code, message, detail, hint } = error as pg.DatabaseError
-      const isLocked = code === LOCK_NOT_AVAILABLE || isConflict(error) || IN_PROGRESS.test(message)
+      const isLocked = code === LOCK_NOT_AVAILABLE || isConflict(error)
       if (!isLocked || attempt === ATTEMPTS_MAX) {
         const reason = [message, detail, hint].filter(Boolean).join(' ')
         throw new DistributeError(`Could not place ${table}: ${reason} (Completed steps are kept.)`)

@@ -38,61 +38,65 @@ export const unsharded: UsageShards = {
 export function createUsageShards(db: QueryExecutorProvider): UsageShards {
   const gate = createWorkerGate()
   const cached = new Map<string, UsageShard>()
-  let isSharded: Promise<boolean> | undefined
+  let shardedTable: Promise<string | undefined> | undefined
   let readAt = Number.NEGATIVE_INFINITY
 
   function invalidate(): void {
     cached.clear()
-    isSharded = undefined
+    shardedTable = undefined
     readAt = performance.now()
   }
 
-  async function areUsed(): Promise<boolean> {
+  async function findTable(): Promise<string | undefined> {
     if (performance.now() - readAt > CACHE_MS || cached.size > CACHED_MAX) invalidate()
-    isSharded ??= readIsSharded(db)
-    const read = isSharded
+    shardedTable ??= readShardedTable(db)
+    const read = shardedTable
     try {
       return await read
     } catch (error) {
-      if (isSharded === read) isSharded = undefined
+      if (shardedTable === read) shardedTable = undefined
       throw error
     }
   }
 
   return {
-    areUsed,
+    areUsed: async () => (await findTable()) !== undefined,
     invalidate,
     run: ({ worker }, work) => gate(worker, work),
     async find(workspaceIds) {
-      if (!(await areUsed())) return unsharded.find(workspaceIds)
+      const table = await findTable()
+      if (table === undefined) return unsharded.find(workspaceIds)
       const ids = [...workspaceIds]
       const missing = ids.filter((id) => !cached.has(id))
-      if (missing.length > 0) for (const [id, shard] of await readShards(db, missing)) cached.set(id, shard)
+      const read = missing.length > 0 ? await readShards(db, table, missing) : []
+      for (const [id, shard] of read) cached.set(id, shard)
       return new Map(ids.map((id) => [id, cached.get(id) ?? UNSHARDED]))
     },
   }
 }
 
-async function readIsSharded(db: QueryExecutorProvider): Promise<boolean> {
+/** A usage table that is distributed; while `adit admin distribute` runs, it may be the only one. */
+async function readShardedTable(db: QueryExecutorProvider): Promise<string | undefined> {
   const { rows: tables } = await sql<{ found: boolean }>`
     select to_regclass('pg_catalog.pg_dist_partition') is not null as found`.execute(db)
-  if (!tables[0]?.found) return false
-  const { rows } = await sql<{ found: boolean }>`
-    select exists (
-      select from pg_dist_partition where logicalrelid = 'usage_counters'::regclass and partkey is not null
-    ) as found`.execute(db)
-  return rows[0]?.found === true
+  if (!tables[0]?.found) return undefined
+  const { rows } = await sql<{ name: string }>`
+    select c.relname as name from pg_dist_partition as p join pg_class as c on c.oid = p.logicalrelid
+    where c.relname like 'usage\\_%' and p.partkey is not null and pg_table_is_visible(c.oid)
+    limit 1`.execute(db)
+  return rows[0]?.name
 }
 
 /** Computed by the coordinator from its metadata. */
 async function readShards(
   db: QueryExecutorProvider,
+  table: string,
   workspaceIds: readonly string[],
 ): Promise<[string, UsageShard][]> {
   const { rows } = await sql<{ workspace: string; shard: string; worker: string }>`
     select located.workspace, located.shard::text as shard, placement.groupid::text as worker
     from (
-      select workspace, get_shard_id_for_distribution_column('usage_counters', workspace) as shard
+      select workspace, get_shard_id_for_distribution_column(cast(${table} as regclass), workspace) as shard
       from unnest(cast(${workspaceIds} as text[])) as workspace
     ) as located
     join pg_dist_placement as placement on placement.shardid = located.shard`.execute(db)

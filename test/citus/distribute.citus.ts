@@ -9,7 +9,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { populate, startClients } from '../support/clients.ts'
 import { run, startProcess, startServing } from '../support/process.ts'
 
-/** More than are copied under a lock. */
+/** Enough that copying them takes a while. */
 const MANY_ROWS = 120_000
 
 interface Line {
