@@ -196,7 +196,7 @@ async function readOnSqlite(db: Tx, table: string, { key, keys, columns }: LockI
   return columns.map((column) => rows.map((row) => row[column] ?? undefined))
 }
 
-const isPostgres = (db: Db) => db.getExecutor().adapter instanceof PostgresAdapter
+export const isPostgres = (db: Db) => db.getExecutor().adapter instanceof PostgresAdapter
 
 /** One parameter per column. */
 function asArrays(columns: Columns, rows: readonly Row[]) {

@@ -1,5 +1,6 @@
 // SQL that finds and deletes rows past their retention, in batches of a given size.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
+import { isPostgres } from './bulk.ts'
 import type { Db, Store, Tx } from './store.ts'
 
 interface Expiry {
@@ -47,18 +48,23 @@ export async function deleteExpired(
   const order = [by, ...ties]
   const columns = sql.join(order.map((column) => sql.ref(column)))
   const isExpired = sql`${sql.ref(by)} < ${before}`
-  // The end is a value, not a subquery with a limit: such a statement could delete different rows on each
-  // machine that has a copy of the table.
+  const oldest = sql`from ${sql.table(table)} where ${isExpired} order by ${columns}`
+  if (isPostgres(db)) {
+    // By the row's address: a range would be estimated, and the planner may read all expired rows for it.
+    const ids = sql`select ctid ${oldest} limit ${size}`
+    return count(db, sql`delete from ${sql.table(table)} where ctid = any(array(${ids}))`)
+  }
   const { rows } = await sql<Record<string, string | number>>`
-    select ${columns} from ${sql.table(table)} where ${isExpired}
-    order by ${columns} limit 1 offset ${size - 1}`.execute(db)
+    select ${columns} ${oldest} limit 1 offset ${size - 1}`.execute(db)
   const [last] = rows
   const within = last
     ? sql`${sql.ref(by)} <= ${last[by]} and (${columns}) <= (${sql.join(order.map((column) => last[column]))})`
     : isExpired
-  const { numAffectedRows } = await sql`delete from ${sql.table(table)} where ${within}`.execute(db)
-  return Number(numAffectedRows ?? 0)
+  return count(db, sql`delete from ${sql.table(table)} where ${within}`)
 }
+
+const count = async (db: Tx, statement: RawBuilder<unknown>) =>
+  Number((await statement.execute(db)).numAffectedRows ?? 0)
 
 export async function countExpired(db: Db, table: ExpiringTable, before: number | string): Promise<Expired> {
   const { by, time } = expiring[table]
