@@ -1,5 +1,5 @@
 // Back-pressure on usage reports: how many seconds an edge should wait before its next report, so that
-// merging takes at most a share of a node's time. Each node decides for itself, from what it measures.
+// merging takes about a share of a node's time. Each node decides for itself, from what it measures.
 import { REPORT_INTERVAL_MAX_S, REPORT_INTERVAL_S } from '../contract/reports.ts'
 import { createLruCache } from '../directory/lru-cache.ts'
 import { Overloaded } from '../store/db-errors.ts'
@@ -10,8 +10,10 @@ export const MERGE_SHARE = 0.5
 /** Averages cover this many seconds, or three intervals if that is longer, so that every edge is included. */
 const WINDOW_MIN_S = 30
 const WINDOW_INTERVALS = 3
-/** Edges whose period is known. For an unknown one the default is assumed. */
+/** Edges whose last round is known. For an unknown one the default interval is assumed. */
 const EDGES_MAX = 100_000
+/** A report that follows the edge's last response faster belongs to the same round: edges split large reports. */
+const ROUND_GAP_S = 1
 
 /** Sums that decay exponentially; only their ratios have a meaning. */
 export interface PacingState {
@@ -21,7 +23,7 @@ export interface PacingState {
   /** Time during which at least one report was being merged or waited for that. */
   busyS: number
   mergedItems: number
-  /** Items that arrived, each times the period of its edge: the seconds since the edge's last report. */
+  /** Items that arrived, each times the period of its round (see `Round`). */
   arrivedItemSeconds: number
 }
 
@@ -52,7 +54,8 @@ export function advance(state: PacingState, at: number, isBusy: boolean): Pacing
  * An edge with a period of T seconds contributes T times its items once in T seconds, so the mean of that is
  * the number of items that all edges send in one round, whatever they were asked for before. The interval
  * depends on that number and on the time per item, not on its own last value; so it does not oscillate,
- * although edges obey it late.
+ * although edges obey it late. Edges that ignore the interval take more than their part of the share; the
+ * others do not wait longer to make up for that.
  */
 export function intervalOf({ elapsedS, busyS, mergedItems, arrivedItemSeconds }: PacingState): number {
   if (mergedItems === 0) return REPORT_INTERVAL_S
@@ -63,18 +66,39 @@ export function intervalOf({ elapsedS, busyS, mergedItems, arrivedItemSeconds }:
 
 export interface ReportPacing {
   /**
-   * To be called when a report arrives. Returns the function to be called when it was merged, or rejected
-   * because too much is waiting, which returns the seconds until the edge's next report.
+   * Call it when a report arrives. Call the returned function when the report was merged, or rejected because
+   * too many are waiting; that one returns the seconds until the edge's next report.
    */
   start(edgeId: string, items: number): (outcome: 'merged' | 'rejected') => number
 }
 
 export interface PacingOptions {
-  /** Called when edges are asked to wait for at least twice the default, and when they no longer are. */
+  /** Called when the interval rises to twice the default or more. */
   onSlowed?: (intervalS: number) => void
+  /** Called when the interval is the default again. */
   onRecovered?: () => void
   /** A monotonic clock in milliseconds. */
   now?: () => number
+}
+
+/** The last report of an edge, which may have been sent in parts. Times in seconds. */
+interface Round {
+  startedAt: number
+  endedAt: number
+  /** When the edge was asked to report next. */
+  nextAt: number
+  /** From the round before to this one. */
+  periodS: number
+}
+
+/**
+ * The time that has passed is measured, because an edge may report more often than it was asked to. It is
+ * limited to the time that was asked for: an edge may have been offline, or have reported to other nodes.
+ */
+function roundAt(at: number, last: Round | undefined): Round {
+  if (last && at - last.endedAt < ROUND_GAP_S) return last
+  const periodS = last ? Math.min(at, last.nextAt) - last.startedAt : REPORT_INTERVAL_S
+  return { startedAt: at, endedAt: at, nextAt: at, periodS }
 }
 
 export function createReportPacing({
@@ -82,8 +106,7 @@ export function createReportPacing({
   onRecovered,
   now = () => performance.now(),
 }: PacingOptions = {}): ReportPacing {
-  /** Of each edge, the seconds from its last report to the next one that it was asked for. */
-  const periods = createLruCache<number>(EDGES_MAX)
+  const rounds = createLruCache<Round>(EDGES_MAX)
   let state = initialPacing(now() / 1000)
   let inProgress = 0
   let isSlowed = false
@@ -107,15 +130,14 @@ export function createReportPacing({
 
   return {
     start(edgeId, items) {
-      const periodS = periods.get(edgeId) ?? REPORT_INTERVAL_S
-      update(({ arrivedItemSeconds }) => ({ arrivedItemSeconds: arrivedItemSeconds + items * periodS }))
+      const round = roundAt(Math.max(now() / 1000, state.at), rounds.get(edgeId))
+      update(({ arrivedItemSeconds }) => ({ arrivedItemSeconds: arrivedItemSeconds + items * round.periodS }))
       inProgress += 1
-      const startedAt = state.at
       return (outcome) => {
         update(({ mergedItems }) => ({ mergedItems: mergedItems + (outcome === 'merged' ? items : 0) }))
         inProgress -= 1
         const interval = nextInterval()
-        periods.set(edgeId, interval + state.at - startedAt)
+        rounds.set(edgeId, { ...round, endedAt: state.at, nextAt: state.at + interval })
         return interval
       }
     },
@@ -140,7 +162,7 @@ export async function paceReport<R extends object>(
     return { ...receipt, nextReportInS: finish('merged') }
   } catch (error) {
     const fault = faultOf(error)
-    // A merge that fails has taken its time like any other.
+    // A merge that failed has used the database too, so it counts as merged.
     const interval = finish(error instanceof Overloaded ? 'rejected' : 'merged')
     if (fault.code !== 'unavailable') throw fault
     const { message, cause, isLogged, retryAfterS = 0 } = fault

@@ -18,7 +18,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: an invalid key is a verdict with a reason, not an error`, async (t) => {
+  test(`${engine}: an invalid key is a result with a reason, not an error`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const revoked = (await server.post('/tokens', {})).json
