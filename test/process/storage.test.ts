@@ -102,20 +102,25 @@ const readiness = async (server: { url: string }) => {
 
 const isReady = async (server: { url: string }) => (await readiness(server)).status === 200
 
-/** Reports that need new pages: each of another day, with all its minutes. */
-async function reportUntilFull(edge: Awaited<ReturnType<typeof addEdge>>) {
+type Edge = Awaited<ReturnType<typeof addEdge>>
+
+/** Reports that need new pages: each of another edge and day, with all its minutes, which all differ. */
+async function reportUntilFull(edges: Edge[]) {
   const today = Date.parse(new Date().toISOString().slice(0, 10))
-  for (let accepted = 0; accepted < 30; accepted++) {
-    const start = today - (accepted + 1) * 86_400_000
+  for (let accepted = 0; accepted < 30 * edges.length; accepted++) {
+    const edge = edges[accepted % edges.length] as Edge
+    const start = today - (Math.floor(accepted / edges.length) + 1) * 86_400_000
     const day = new Date(start).toISOString().slice(0, 10)
     const rejected = await edge.report({
       epoch: 'e',
       counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 1, bytesOut: 0, events: 0 }],
-      tunnels: Array.from({ length: 1440 }, (_, index) => ({
-        workspace: 'acme',
-        minute: new Date(start + index * 60_000).toISOString(),
-        open: 1,
-      })),
+      tunnels: ['acme', 'other'].flatMap((workspace) =>
+        Array.from({ length: 1440 }, (_, index) => ({
+          workspace,
+          minute: new Date(start + index * 60_000).toISOString(),
+          open: 100_000 + index,
+        })),
+      ),
     })
     if (rejected.status !== 200) return { rejected, accepted }
   }
@@ -125,9 +130,10 @@ async function reportUntilFull(edge: Awaited<ReturnType<typeof addEdge>>) {
 /** The guarantees of both engines while the disk is full, and afterwards. */
 async function assertFull(server: TestServer, makeRoom: () => unknown) {
   const edge = await addEdge(server)
+  const others = ['fra-2', 'fra-3', 'fra-4'].map((name) => addEdge(server, name))
   await addWorkspace(server, 'other')
   assert.ok(await isReady(server))
-  const { rejected, accepted } = await reportUntilFull(edge)
+  const { rejected, accepted } = await reportUntilFull([edge, ...(await Promise.all(others))])
   assert.deepEqual([rejected.status, rejected.json.error], [503, 'unavailable'], rejected.text)
   assert.ok(Number(rejected.headers.get('retry-after')) >= 1)
   const { status, json } = await readiness(server)
