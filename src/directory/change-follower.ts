@@ -18,13 +18,13 @@ import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
 export type { Change, Position }
 
-/** The longest time until a change is found that was not announced. */
+/** Until announcements arrive, and again after a poll found a change that was not announced. */
 const POLL_INTERVAL_MS = 250
-/** While announcements arrive, polls only renew the lease. */
+/** After an announcement. The longest time until a change that is not announced is found. */
 const ANNOUNCED_INTERVAL_MS = 500
-/** A random part by which an interval is shorter: nodes that started together do not poll together. */
+/** Each interval is shortened by a random share up to this, so that nodes do not poll simultaneously. */
 const JITTER = 0.2
-/** Far more changes than one node can lag behind another. */
+/** Far more changes than are made during a lease, by which one node may be behind another. */
 const LATEST_MAX = 1_000
 
 /** Before the first entry of every change log. */
@@ -35,7 +35,7 @@ export interface ChangeFollower {
   receive(change: LinkedChange): void
   /** Position of the last applied change; a new object after each. */
   position(): Position
-  /** Whether the lease is valid, so that everything subscribers derived from the log may be used. */
+  /** Whether the lease is valid. Only then may a cache be used that is invalidated by the log. */
   isUpToDate(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
@@ -45,9 +45,9 @@ export interface ChangeFollower {
   subscribe(listener: ChangeListener): { position: Position; unsubscribe: () => void }
   /** The changes after one position up to another; undefined if some are missing. */
   backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
-  /** The last thousand changes up to a position. */
+  /** The last thousand changes up to a position, oldest first. */
   latest(upTo: Position): Promise<Change[]>
-  /** Stops following and removes the node, so that no revocation waits for it. Then the cache is unusable. */
+  /** Stops following, ends the lease and deletes the node's row, so that no revocation waits for it. */
   deregister(): Promise<void>
 }
 
@@ -99,7 +99,8 @@ export async function startChangeFollower(
     if (isSamePosition(head, position)) return
     intervalMs = POLL_INTERVAL_MS
     const changes = await readChanges(db, position, head)
-    // The node was suspended for longer than the log's retention, or the database was restored.
+    // Too many, or some are missing: the node was suspended for longer than entries are kept, or the database
+    // was rolled back.
     if (!changes) return resync(head)
     changes.forEach(apply)
   }
@@ -110,9 +111,9 @@ export async function startChangeFollower(
   }
 
   /**
-   * A revocation waits for the node rows that it finds after its commit. So the lease is renewed only by a
-   * poll during which this node's row existed throughout, with the position it had reached. If the row was
-   * deleted, because a revocation waited in vain, the node registers again and the next poll counts.
+   * A revocation waits for the node rows that it finds after its commit. So a poll renews the lease only if
+   * this node's row existed when it began and has the node's position when it ends. A revocation that waited
+   * in vain deletes the row. Then the node registers again, and the next poll renews the lease.
    */
   async function poll(): Promise<void> {
     isPollDue = false
@@ -135,11 +136,16 @@ export async function startChangeFollower(
     readAt = startedAt.monotonic
   }
 
-  /** Does not renew the lease. If a change is missing before these, or this node's row, a poll follows. */
+  /** Does not renew the lease. A poll follows if an earlier change or this node's row is missing. */
   async function applyAnnounced(): Promise<void> {
-    const changes = announced.filter(({ sequence }) => sequence > position.sequence)
+    // Announcements of several nodes can arrive in any order.
+    const changes = announced
+      .filter(({ sequence }) => sequence > position.sequence)
+      .sort((a, b) => a.sequence - b.sequence)
     announced = []
     for (const change of changes) {
+      // This process receives its own changes twice: after the commit, and by NOTIFY.
+      if (isSamePosition(change, position)) continue
       if (!follows(change, position)) {
         isPollDue = true
         return
@@ -174,22 +180,23 @@ export async function startChangeFollower(
     work()
   }
 
-  function receive(changes: LinkedChange[]): void {
+  function enqueue(changes: LinkedChange[]): void {
+    if (stopped) return
     announced.push(...changes)
     work()
   }
 
-  store.onNotify((payload) => {
+  const unsubscribe = store.onNotify((payload) => {
     const changes = parseAnnouncement(payload)
     if (!changes) return wake()
     intervalMs = ANNOUNCED_INTERVAL_MS
-    receive(changes)
+    enqueue(changes)
   })
   wake()
   await working
 
   return {
-    receive: (change) => receive([change]),
+    receive: (change) => enqueue([change]),
     position: () => position,
     isUpToDate: lease.isValid,
     ageMs: () => performance.now() - readAt,
@@ -208,8 +215,11 @@ export async function startChangeFollower(
     latest: (upTo) => readLatest(store.db, upTo, LATEST_MAX),
     async deregister() {
       stopped = true
+      unsubscribe()
       clearTimeout(timer)
       await working
+      // First, because revocations stop waiting for this node when its row is deleted.
+      lease.end()
       await registration.deregister().catch(() => {})
     },
   }

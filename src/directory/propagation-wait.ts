@@ -1,5 +1,5 @@
-// Waits until a change is propagated: each node has acknowledged it, or its lease has expired. The changes of
-// a process share one query at a time, however many are waiting.
+// Waits until a change is propagated: each node has acknowledged it, or its lease has expired. All waits of a
+// process share the queries, normally one at a time.
 import { isSamePosition, type Position } from '../store/change-log.ts'
 import { type AcknowledgedPosition, deleteNodesBehind, readAcknowledged } from '../store/nodes.ts'
 import type { Store } from '../store/store.ts'
@@ -9,7 +9,7 @@ import { LEASE_MS } from './lease.ts'
 const DRIFT_MS = 50
 const PAUSE_MIN_MS = 2
 const PAUSE_MAX_MS = 40
-/** Of the time that the oldest waiter has waited: it learns at most so much too late. */
+/** Pause between queries, as a share of the oldest wait: the wait becomes longer by at most that share. */
 const PAUSE_SHARE = 0.25
 const CLEANUP_TIMEOUT_MS = 500
 
@@ -24,23 +24,27 @@ export interface PropagationWait {
 interface Waiter {
   readonly position: Position
   readonly committedAt: number
-  /** Nodes of another version may have a longer lease. */
-  leaseMs: number
   timer?: NodeJS.Timeout
   resolve(): void
 }
 
 export function createPropagationWait(store: Store): PropagationWait {
   const waiters = new Set<Waiter>()
+  /** The longest lease of a node that was read so far: another version may have a longer one. */
+  let leaseMs = LEASE_MS
   let isPolling = false
 
   async function poll(): Promise<void> {
     isPolling = true
     while (waiters.size > 0) {
       // Not those that are added during the query: it may not see nodes that registered before their commit.
-      const asking = [...waiters]
-      const nodes = await withTimeout(LEASE_MS, readAcknowledged(store.db))
-      if (nodes) for (const waiter of asking) settle(waiter, nodes)
+      const included = [...waiters]
+      // If it takes longer, it is abandoned, and the next one may run beside it until its statement timeout.
+      const nodes = await resultWithin(LEASE_MS, readAcknowledged(store.db))
+      if (nodes) {
+        leaseMs = Math.max(leaseMs, ...nodes.map((node) => node.leaseMs))
+        for (const waiter of included) settle(waiter, nodes)
+      }
       const [oldest] = waiters
       if (oldest) await sleep(pauseAfter(performance.now() - oldest.committedAt))
     }
@@ -48,39 +52,38 @@ export function createPropagationWait(store: Store): PropagationWait {
   }
 
   function settle(waiter: Waiter, nodes: readonly AcknowledgedPosition[]): void {
-    const behind = nodes.filter((node) => !hasReached(node, waiter.position))
-    waiter.leaseMs = Math.max(waiter.leaseMs, ...behind.map(({ leaseMs }) => leaseMs))
-    if (behind.length > 0 || !waiters.delete(waiter)) return
+    const isPropagated = nodes.every((node) => hasReached(node, waiter.position))
+    if (!isPropagated || !waiters.delete(waiter)) return
     clearTimeout(waiter.timer)
     waiter.resolve()
   }
 
-  /** Checks again when the timer fires: the lease may have become longer, and timers may be early. */
-  function expireInTime(waiter: Waiter): void {
-    const leftMs = waiter.committedAt + waiter.leaseMs + DRIFT_MS - performance.now()
+  /** Checks again when the timer fires: a longer lease may have been read, and timers may be early. */
+  function scheduleExpiry(waiter: Waiter): void {
+    const leftMs = waiter.committedAt + leaseMs + DRIFT_MS - performance.now()
     if (leftMs > 0) {
-      waiter.timer = setTimeout(expireInTime, leftMs, waiter)
+      waiter.timer = setTimeout(scheduleExpiry, leftMs, waiter)
       return
     }
     waiters.delete(waiter)
     // The next revocation need not wait for these nodes: each registers again before it uses its cache.
     const cleanup = store.transaction((db) => deleteNodesBehind(db, waiter.position))
-    void withTimeout(CLEANUP_TIMEOUT_MS, cleanup).then(waiter.resolve)
+    void resultWithin(CLEANUP_TIMEOUT_MS, cleanup).then(waiter.resolve)
   }
 
   return {
     wait(position) {
       const { promise, resolve } = Promise.withResolvers<void>()
-      const waiter: Waiter = { position, committedAt: performance.now(), leaseMs: LEASE_MS, resolve }
+      const waiter: Waiter = { position, committedAt: performance.now(), resolve }
       waiters.add(waiter)
-      expireInTime(waiter)
+      scheduleExpiry(waiter)
       if (!isPolling) void poll()
       return promise
     },
   }
 }
 
-/** Whether nodes at one position know a change: it is theirs, or before it in the same log. */
+/** Whether nodes that acknowledged one position have applied the change at another. */
 export const hasReached = (node: AcknowledgedPosition, position: Position): boolean =>
   isSamePosition(node, position) || (node.isInLog && node.sequence > position.sequence)
 
@@ -88,7 +91,7 @@ const pauseAfter = (waitedMs: number): number =>
   Math.min(Math.max(PAUSE_SHARE * waitedMs, PAUSE_MIN_MS), PAUSE_MAX_MS)
 
 /** Undefined if the promise rejects or takes too long. */
-export async function withTimeout<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+export async function resultWithin<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   const { promise: timeout, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(resolve, ms, undefined)
   try {

@@ -4,7 +4,7 @@ import { appendChange, type Change, type LinkedChange, readHead } from '../store
 import type { Store, Tx } from '../store/store.ts'
 import { DAY_MS } from '../time.ts'
 import { encodeAnnouncement } from './announcement.ts'
-import { createPropagationWait, type PropagationWait, withTimeout } from './propagation-wait.ts'
+import { createPropagationWait, type PropagationWait, resultWithin } from './propagation-wait.ts'
 
 /** How long entries are kept. A node or edge that was disconnected for longer drops its whole cache. */
 export const CHANGES_KEPT_MS = DAY_MS
@@ -45,7 +45,7 @@ export function createPropagation(store: Store): Propagation {
         const batch = unannounced
         unannounced = []
         await store.notify(encodeAnnouncement(batch.map((each) => each.change))).catch(() => {})
-        await withTimeout(BATCH_MAX_MS, Promise.all(batch.map((each) => each.propagated)))
+        await resultWithin(BATCH_MAX_MS, Promise.all(batch.map((each) => each.propagated)))
       }
       isAnnouncing = false
     },

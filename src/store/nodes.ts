@@ -69,7 +69,8 @@ export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> 
 
 /**
  * A node that acknowledges the position first keeps its row, because the condition is evaluated again. It
- * reads no other table: that one's snapshot could be older than the row.
+ * reads no other table: that one's snapshot could be older than the row. A row at a higher sequence that is
+ * not in the log is kept: its node may have a valid lease, and have applied a forged announcement.
  */
 export async function deleteNodesBehind(db: Tx, { sequence, checksum }: Position): Promise<void> {
   await db

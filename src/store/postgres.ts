@@ -35,7 +35,16 @@ const CONTROL_OPTIONS = {
 /** Longer than the server's own statement timeout. */
 const CONTROL_QUERY_TIMEOUT_MS = 1_000
 
-const IS_STANDBY = { text: 'select pg_is_in_recovery() as standby', query_timeout: 1_000 }
+/**
+ * The guarantee of revocation needs durable commits, although the role or the database may have turned them
+ * off. Other values are the operator's choice.
+ */
+const ON_CONNECT = {
+  text: `select pg_is_in_recovery() as standby,
+    case current_setting('synchronous_commit') when 'off'
+      then set_config('synchronous_commit', 'on', false) end`,
+  query_timeout: 1_000,
+}
 /**
  * Idle sessions and those that wait for a lock. Working ones are spared: their clients may still be
  * connected.
@@ -112,7 +121,7 @@ function openPool(url: string, options: pg.PoolConfig, { onLostConnection }: Pos
     connectionString: url,
     ...options,
     keepAlive: true,
-    onConnect: requirePrimary,
+    onConnect: prepareSession,
     types: {
       // Times fit a number; counters may not, and are read as text.
       getTypeParser: (oid: number, format?: 'text' | 'binary') =>
@@ -126,10 +135,10 @@ function openPool(url: string, options: pg.PoolConfig, { onLostConnection }: Pos
   return pool
 }
 
-/** A standby lags behind: it would accept a key that was revoked on the primary. */
-async function requirePrimary(client: pg.ClientBase): Promise<void> {
+/** Rejects a standby. It lags behind: it would accept a key that was revoked on the primary. */
+async function prepareSession(client: pg.ClientBase): Promise<void> {
   // Not covered by the connection timeout, so it has its own.
-  const { rows } = await client.query(IS_STANDBY)
+  const { rows } = await client.query(ON_CONNECT)
   if (rows[0]?.standby) throw new Error('the server is a standby that has not been promoted')
 }
 

@@ -54,7 +54,8 @@ export interface Store extends Connection {
   readonly usageShards: UsageShards
   /** Sends up to 8,000 bytes to the processes that listen with `onNotify`. A no-op on SQLite. */
   notify(payload: string): Promise<void>
-  onNotify(listener: (payload: string) => void): void
+  /** Returns a function that removes the listener. */
+  onNotify(listener: (payload: string) => void): () => void
   /**
    * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent.
    */
@@ -109,7 +110,10 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     async notify(payload) {
       await engine.notifyStatement?.(payload).execute(main.db)
     },
-    onNotify: (listener) => listeners.add(listener),
+    onNotify(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
     dataVersion: engine.dataVersion ?? (() => undefined),
     async ping() {
       await sql`select 1`.execute(control.db)

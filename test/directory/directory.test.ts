@@ -133,6 +133,7 @@ for (const engine of engines) {
     await until('it is up to date again', () => follower.isUpToDate())
     await follower.deregister()
     assert.deepEqual(await rows(), [], 'a node that stops gives up its lease')
+    assert.equal(follower.isUpToDate(), false, 'no revocation waits for it, so its cache is unusable')
   })
 
   test(`${engine}: a key revoked while a node registers again is not accepted from its cache`, async (t) => {

@@ -2,13 +2,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { type Kysely, type KyselyPlugin, sql } from 'kysely'
 import { encodeAnnouncement, parseAnnouncement } from '../../src/directory/announcement.ts'
 import { startChangeFollower } from '../../src/directory/change-follower.ts'
-import { hasReached } from '../../src/directory/propagation-wait.ts'
+import { createPropagationWait, hasReached } from '../../src/directory/propagation-wait.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
-import type { LinkedChange } from '../../src/store/change-log.ts'
+import { type LinkedChange, readHead } from '../../src/store/change-log.ts'
+import { insertNode } from '../../src/store/nodes.ts'
+import { type Db, openStore } from '../../src/store/store.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
+import { createMigratedDatabase } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -99,3 +103,74 @@ test('a forged announcement is undone by the next poll, and does not end the wai
   assert.equal(resets, 1)
   assert.notEqual(follower.position().checksum, 'forged')
 })
+
+test('announcements that arrive out of order or twice are applied in order, without a poll', async (t) => {
+  const { follower } = await open(t)
+  await until('it is up to date', () => follower.isUpToDate())
+  const applied: string[] = []
+  let resets = 0
+  follower.subscribe({
+    onChange: ({ checksum }) => applied.push(checksum),
+    onReset() {
+      resets += 1
+    },
+  })
+  // They are not in the log, so a poll would not find them.
+  const { sequence, checksum } = follower.position()
+  const changes = ['a', 'b', 'c'].map((mark, index, marks) => ({
+    sequence: sequence + index + 1,
+    checksum: mark,
+    previousChecksum: marks[index - 1] ?? checksum,
+    kind: 'key' as const,
+    subjectId: 'x',
+    hash: 'x',
+  }))
+  for (const index of [0, 2, 1, 2]) follower.receive(changes[index] as LinkedChange)
+  await until('a poll has undone them', () => resets > 0)
+  assert.deepEqual(applied, ['a', 'b', 'c'])
+})
+
+test('a wait that cannot read the nodes lasts for the longest lease that was read before', async (t) => {
+  const { services } = await openTestServices(t, 'postgres')
+  const { store } = services
+  atEnd(t, () => store.close())
+  const position = await readHead(store.db)
+  const node = { id: 'node_x', host: 'x', pid: 1, version: '0', started_at: 0, heard_at: 0 }
+  await store.transaction((db) => insertNode(db, { ...node, lease_ms: 2_300, position }))
+  let isFailing = false
+  const failing: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      if (isFailing) throw new Error('connection lost')
+      return result
+    },
+  }
+  /** The cast is needed because the type offers only reads. */
+  const db: Db = (store.db as Kysely<unknown>).withPlugin(failing) as unknown as Db
+  const { wait } = createPropagationWait({ ...store, db })
+  await wait(position)
+  isFailing = true
+  const startedAt = performance.now()
+  await wait(position)
+  assert.ok(performance.now() - startedAt >= 2_350, `waited ${performance.now() - startedAt} ms`)
+})
+
+for (const [setting, expected] of [
+  ['off', 'on'],
+  ['local', 'local'],
+  ['remote_apply', 'remote_apply'],
+])
+  test(`commits wait for the disk: synchronous_commit = ${setting} becomes ${expected}`, async (t) => {
+    const url = new URL(await createMigratedDatabase(t, 'postgres'))
+    const options = `${url.searchParams.get('options') ?? ''} -c synchronous_commit=${setting}`
+    url.searchParams.set('options', options)
+    const store = openStore(
+      { engine: 'postgres', url: url.href },
+      { onLostConnection() {}, onStorageFault() {}, onStorageRecovered() {} },
+    )
+    atEnd(t, () => store.close())
+    for (const connection of [store, store.controlConnection]) {
+      const { rows } = await connection.transaction((db) => sql`show synchronous_commit`.execute(db))
+      assert.deepEqual(rows, [{ synchronous_commit: expected }])
+    }
+  })
