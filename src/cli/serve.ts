@@ -17,8 +17,8 @@ import { bold, joinLines, type Text } from './style.ts'
 /** How long to wait for a database that starts at the same time. */
 const DATABASE_TIMEOUT_MS = 60_000
 const EXIT_TIMEOUT_MS = 500
-/** After the start, because loading it blocks the event loop. */
-const LOAD_SIGN_IN_DELAY_MS = 1_000
+/** After the start and the requests that wait for it, because loading blocks the event loop. */
+const LOAD_SIGN_IN_DELAY_MS = 3_000
 
 export async function serve(io: Io): Promise<void> {
   const config = readConfig()
