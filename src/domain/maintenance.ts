@@ -1,7 +1,7 @@
-// The maintenance job of the server. Every node polls for it; the one that gets the lease runs it. A node that
-// dies during a run is replaced when its lease expires.
+// The maintenance job. Each node checks periodically whether a run is due, and the one that acquires the lease
+// runs it. If that node is killed, another one acquires the lease when it has expired.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type MaintenanceState, readMaintenance, takeLease, updateLease } from '../store/maintenance.ts'
+import { acquireLease, type MaintenanceState, readMaintenance, updateLease } from '../store/maintenance.ts'
 import type { Services } from './context.ts'
 import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
 import { isoOrNull } from './timestamps.ts'
@@ -27,7 +27,7 @@ export interface MaintenanceEvents {
 }
 
 export interface MaintenanceOptions {
-  /** Of the node; unique. */
+  /** The unique id of the node, which is the owner in the lease. */
   id: string
   settings: RetentionSettings
   events: MaintenanceEvents
@@ -35,7 +35,7 @@ export interface MaintenanceOptions {
 }
 
 export interface Maintenance {
-  /** Ends a run after its current batch, so that another node can continue it. */
+  /** Stops the run after its current batch, and releases the lease so that another node can continue. */
   stop(): Promise<void>
 }
 
@@ -101,16 +101,22 @@ interface RunOptions {
   signal: AbortSignal
   onDeleted: (table: string, rows: number) => void
   onWait?: (ms: number) => void
-  /** Run even if the last run was a moment ago. */
-  now?: boolean
+  /** Run even if no run is due. */
+  force?: boolean
 }
 
-/** Runs the job if this owner gets the lease. Returns false if it does not. */
-async function runAsOwner(services: Services, options: RunOptions): Promise<boolean> {
-  const { id: owner, settings, signal, onDeleted, onWait = () => {}, now = false } = options
+/**
+ * Stopped: by the signal, or because another owner has the lease now. Busy: the lease was not acquired, because
+ * another owner has it or no run is due.
+ */
+type RunOutcome = 'completed' | 'stopped' | 'busy'
+
+/** Runs the job if the lease can be acquired. */
+async function runAsOwner(services: Services, options: RunOptions): Promise<RunOutcome> {
+  const { id: owner, settings, signal, onDeleted, onWait = () => {}, force = false } = options
   const { store } = services
-  const state = await takeLease(store, { owner, leaseMs: LEASE_MS, now })
-  if (!state) return false
+  const state = await acquireLease(store, { owner, leaseMs: LEASE_MS, force })
+  if (!state) return 'busy'
   let renewedAt = performance.now()
   const run = {
     services,
@@ -128,7 +134,9 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<bool
   }
   let dueInMs = 0
   try {
-    if (await deletePastRetention(run, settings)) dueInMs = RUN_INTERVAL_MS
+    if (!(await deletePastRetention(run, settings))) return 'stopped'
+    dueInMs = RUN_INTERVAL_MS
+    return 'completed'
   } catch (error) {
     dueInMs = POLL_INTERVAL_MS
     throw error
@@ -136,18 +144,27 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<bool
     // Without a database the lease expires by itself.
     await updateLease(store, { owner, dueInMs, release: true, usageCursor: run.usageCursor }).catch(() => {})
   }
-  return true
 }
 
 async function sleep(ms: number, signal: AbortSignal, ref = true): Promise<void> {
   await delay(ms, undefined, { signal, ref }).catch(() => {})
 }
 
-/** Runs the job now, for the operator. Returns the owner of a run that is in progress instead, if there is one. */
-export async function runNow(services: Services, options: Omit<RunOptions, 'id' | 'now'>) {
+export type RunNowResult = { outcome: 'completed' | 'stopped' } | { outcome: 'busy'; owner: string }
+
+/** Runs the job for the operator, even if no run is due. Busy: the owner is running it. */
+export async function runNow(
+  services: Services,
+  options: Omit<RunOptions, 'id' | 'force'>,
+): Promise<RunNowResult> {
   const id = services.ids('node')
-  if (await runAsOwner(services, { ...options, id, now: true })) return undefined
-  return (await readMaintenance(services.store)).owner
+  for (;;) {
+    const outcome = await runAsOwner(services, { ...options, id, force: true })
+    if (outcome !== 'busy') return { outcome }
+    const { owner } = await readMaintenance(services.store)
+    // Without an owner, the other run has ended in the meantime.
+    if (owner !== '') return { outcome, owner }
+  }
 }
 
 /** What a run would delete now. */

@@ -12,7 +12,7 @@ const WINDOW_MIN_S = 30
 const WINDOW_INTERVALS = 3
 /** Edges whose last round is known. For an unknown one the default interval is assumed. */
 const EDGES_MAX = 100_000
-/** A report that follows the edge's last response faster belongs to the same round: edges split large reports. */
+/** A report that comes sooner after the edge's last one ended is a part of it: edges split large reports. */
 const ROUND_GAP_S = 1
 
 /** Sums that decay exponentially; only their ratios have a meaning. */

@@ -4,7 +4,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Store, Tx } from './store.ts'
 
-/** No statement of the job may run longer; PostgreSQL cancels it. */
+/** PostgreSQL cancels statements of `inMaintenanceTransaction` that run longer. */
 const STATEMENT_MAX_MS = 200
 /** Longer than a lease and than the pause between two runs. */
 const DUE_MAX_MS = 60 * 60_000
@@ -44,17 +44,17 @@ export const inMaintenanceTransaction = <T>(store: Store, work: (db: Tx) => Prom
   })
 
 /**
- * Takes the lease if a run is due or its owner has not renewed it; undefined otherwise. With `now`, it takes
- * the lease unless another owner is running.
+ * Acquires the lease if a run is due, or if its owner has not renewed it. With `force` a run need not be due.
+ * Returns undefined if the lease was not acquired.
  */
-export async function takeLease(
+export async function acquireLease(
   store: Store,
-  { owner, leaseMs, now: runsNow }: { owner: string; leaseMs: number; now?: boolean },
+  { owner, leaseMs, force = false }: { owner: string; leaseMs: number; force?: boolean },
 ): Promise<MaintenanceState | undefined> {
   const now = databaseNow[store.engine]
   // A time far ahead was written while the database's clock was wrong.
   const isPast = sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(DUE_MAX_MS)})`
-  const isDue = runsNow ? sql<boolean>`(${isPast} or owner = '')` : isPast
+  const isDue = force ? sql<boolean>`(${isPast} or owner = '')` : isPast
   // Read first: an update would lock the SQLite file, and most of the time nothing is due.
   const due = await store.db
     .selectFrom('maintenance')

@@ -138,6 +138,8 @@ test('while the stream is lost, cached keys are used until staleAfterMs, and not
   await warm(verifier, key.token, requested)
   const before = requested.length
   relay.cut()
+  // The server's heartbeats are less frequent than staleAfterMs, so a slow start has outages of its own.
+  notices.length = 0
   assert.equal((await verifier.verify(key.token)).valid, true, 'within staleAfterMs')
   assert.equal(requested.length, before)
   await until('the cache has expired', () =>
@@ -158,10 +160,15 @@ test('while the stream is lost, cached keys are used until staleAfterMs, and not
       () => false,
     ),
   )
+  const isEnd = (line: string) => line === 'Receiving revocations again.'
+  await until('the stream is received again', () => notices.some(isEnd), 10_000)
+  const ofOutage = notices.slice(0, notices.findIndex(isEnd))
+  assert.ok(ofOutage.length === 1 || ofOutage.length === 2, notices.join('\n'))
+  assert.match(
+    ofOutage[0] as string,
+    /^Lost the stream of revocations: .+\. Cached keys expire 1500 ms after/,
+  )
   await warm(verifier, key.token, requested)
-  assert.ok(notices.length <= 3, notices.join('\n'))
-  assert.match(notices[0] as string, /^Lost the stream of revocations: .+\. Cached keys expire 1500 ms after/)
-  assert.match(notices.at(-1) as string, /again\.$/)
 })
 
 test('a stream that becomes silent without closing counts as lost', async (t) => {

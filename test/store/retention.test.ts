@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Services } from '../../src/domain/context.ts'
 import { nextBatchSize } from '../../src/domain/deletion-batches.ts'
 import { firstIdSince } from '../../src/domain/ids.ts'
 import { type Deleted, runNow, startMaintenance } from '../../src/domain/maintenance.ts'
-import { takeLease, updateLease } from '../../src/store/maintenance.ts'
+import { acquireLease, updateLease } from '../../src/store/maintenance.ts'
+import type { Tables } from '../../src/store/tables.ts'
 import { readDays } from '../../src/store/usage.ts'
 import { DAY_MS, startOfDay } from '../../src/time.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -107,14 +108,14 @@ const never = new AbortController().signal
 
 async function run(services: Services, auditDays?: number): Promise<Deleted> {
   const deleted: Deleted = {}
-  const owner = await runNow(services, {
+  const result = await runNow(services, {
     settings: { auditDays },
     signal: never,
     onDeleted(table, rows) {
       if (rows > 0) deleted[table] = (deleted[table] ?? 0) + rows
     },
   })
-  assert.equal(owner, undefined)
+  assert.deepEqual(result, { outcome: 'completed' })
   return deleted
 }
 
@@ -203,26 +204,81 @@ for (const engine of engines) {
   test(`${engine}: one node at a time has the lease; it is taken over when it expires, and free when released`, async (t) => {
     const { store } = await open(t, engine)
     const leaseMs = 60_000
-    const taken = await Promise.all(['a', 'b', 'c', 'd'].map((owner) => takeLease(store, { owner, leaseMs })))
+    const taken = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((owner) => acquireLease(store, { owner, leaseMs })),
+    )
     assert.equal(taken.filter(Boolean).length, 1)
     const owner = 'abcd'[taken.findIndex(Boolean)] as string
-    assert.equal(await takeLease(store, { owner: 'e', leaseMs }), undefined)
+    assert.equal(await acquireLease(store, { owner: 'e', leaseMs }), undefined)
     assert.equal(
-      await takeLease(store, { owner: 'e', leaseMs, now: true }),
+      await acquireLease(store, { owner: 'e', leaseMs, force: true }),
       undefined,
       'a run is in progress',
     )
     assert.equal(await updateLease(store, { owner: 'e', dueInMs: 0 }), false)
 
     assert.equal(await updateLease(store, { owner, dueInMs: 5_000_000 }), true)
-    assert.ok(await takeLease(store, { owner, leaseMs }), 'a clock was wrong by more than an hour')
+    assert.ok(await acquireLease(store, { owner, leaseMs }), 'a clock was wrong by more than an hour')
     assert.equal(await updateLease(store, { owner, dueInMs: 0 }), true)
-    assert.ok(await takeLease(store, { owner: 'e', leaseMs }), 'it has expired')
+    assert.ok(await acquireLease(store, { owner: 'e', leaseMs }), 'it has expired')
     assert.equal(await updateLease(store, { owner, dueInMs: 60_000 }), false, 'the former owner must stop')
 
     assert.equal(await updateLease(store, { owner: 'e', dueInMs: 60_000, release: true }), true)
-    assert.equal(await takeLease(store, { owner: 'f', leaseMs }), undefined, 'the next run is not due')
-    assert.ok(await takeLease(store, { owner: 'f', leaseMs, now: true }))
+    assert.equal(await acquireLease(store, { owner: 'f', leaseMs }), undefined, 'the next run is not due')
+    assert.ok(await acquireLease(store, { owner: 'f', leaseMs, force: true }))
+  })
+
+  test(`${engine}: a run says whether it was completed, stopped, or not started`, async (t) => {
+    const services = await open(t, engine)
+    await fill(services)
+    const { store } = services
+    const setOwner = (owner: string) =>
+      store.transaction((db) => db.updateTable('maintenance').set({ owner }).execute())
+    const options = { settings, signal: never, onDeleted() {} }
+
+    assert.deepEqual(await runNow(services, { ...options, signal: AbortSignal.abort() }), {
+      outcome: 'stopped',
+    })
+
+    // The lease is renewed every 15 seconds.
+    let passedMs = 0
+    const now = performance.now.bind(performance)
+    t.mock.method(performance, 'now', () => now() + passedMs)
+    let taken: Promise<unknown> | undefined
+    const losing = {
+      ...services,
+      store: {
+        ...store,
+        async transaction<T>(work: Parameters<typeof store.transaction<T>>[0]): Promise<T> {
+          await taken
+          return store.transaction(work)
+        },
+      },
+    }
+    const lost = await runNow(losing, {
+      ...options,
+      onDeleted() {
+        passedMs = 20_000
+        taken ??= setOwner('other')
+      },
+    })
+    assert.deepEqual(lost, { outcome: 'stopped' })
+    assert.deepEqual(await runNow(services, options), { outcome: 'busy', owner: 'other' })
+
+    // The other run ends after the lease was found to be taken.
+    await raiseFloorEarlier(services)
+    let ended: Promise<unknown> | undefined
+    const db = (store.db as Kysely<Tables>).withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        ended ??= setOwner('')
+        await ended
+        return result
+      },
+    })
+    assert.deepEqual(await runNow({ ...services, store: { ...store, db } }, options), {
+      outcome: 'completed',
+    })
   })
 
   test(`${engine}: of several nodes one runs the job; it survives failures, and stops within a batch`, async (t) => {

@@ -1,5 +1,5 @@
 import { readConfig } from '../../config.ts'
-import { type Deleted, previewNow, runNow } from '../../domain/maintenance.ts'
+import { type Deleted, previewNow, type RunNowResult, runNow } from '../../domain/maintenance.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { abortOnSignal } from './abort-on-signal.ts'
@@ -23,9 +23,9 @@ export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, i
 async function deleteNow(settings: { auditDays: number | undefined }, io: Io): Promise<void> {
   const deleted: Deleted = {}
   const { signal, release } = abortOnSignal()
-  let owner: string | undefined
+  let result: RunNowResult
   try {
-    owner = await withServices((services) =>
+    result = await withServices((services) =>
       runNow(services, {
         settings,
         signal,
@@ -40,12 +40,17 @@ async function deleteNow(settings: { auditDays: number | undefined }, io: Io): P
     io.progress('')
     release()
   }
-  if (owner !== undefined)
-    throw new CommandError('busy', `The server ${owner} is deleting now. See its log, or retry later.`)
+  if (result.outcome === 'busy')
+    throw new CommandError(
+      'busy',
+      `${result.owner}, a server or another command, is deleting now. Retry later.`,
+    )
   const rows = Object.entries(deleted).map(([table, rows]) => ({ table, rows }))
   await io.list([rows], {
     columns: { TABLE: ({ table }) => table, DELETED: ({ rows }) => String(rows) },
     empty: 'No tables.',
   })
+  if (result.outcome === 'completed') return
   if (signal.aborted) throw new CommandError('canceled', 'Canceled. The rows listed above are deleted.')
+  throw new CommandError('stopped', 'Another node has taken over the run. The rows listed above are deleted.')
 }
