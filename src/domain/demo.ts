@@ -20,6 +20,7 @@ export async function fillWithUsage(
 ): Promise<void> {
   const now = services.clock()
   const window = lastDays(days, now)
+  const isDistributed = await services.store.usageShards.isDistributed()
   for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
     const part = window.slice(start, start + DAYS_PER_REPORT)
     const figures = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
@@ -28,7 +29,7 @@ export async function fillWithUsage(
     const closed = figures.filter((figure) => !isOpen(figure))
     await services.store.transaction((db) =>
       insertDays(
-        db,
+        { db, isDistributed },
         closed.map(({ open, ...figure }) => ({ workspaceId, ...figure, peakTunnels: open })),
       ),
     )

@@ -50,8 +50,9 @@ export async function resetUsage(
 ) {
   const day = parseDay(date)
   const { id: workspaceId } = await getBySlug(services, workspace)
+  const isDistributed = await services.store.usageShards.isDistributed()
   const removed = await services.store.transaction(async (db) => {
-    const removed = await resetDay(db, { workspaceId, day }, edge)
+    const removed = await resetDay({ db, isDistributed }, { workspaceId, day }, edge)
     if (!removed) throw noUsage(date, edge)
     const named = edge === undefined ? undefined : (await listEdges(db)).find(({ id }) => id === edge)
     const subjectName = edge === undefined ? date : `${date} of edge ${named?.name ?? edge}`

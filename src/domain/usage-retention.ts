@@ -61,7 +61,7 @@ async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
     const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
     for (const group of await groupByShard(store.usageShards, workspaceIds))
       for (const table of ['usage_counters', 'usage_minutes'] as const)
-        if (!(await deleteUsageOf(run, { table, workspaceIds: group, before }))) return false
+        if (!(await deleteUsageOf(run, { table, workspaceIds: group.workspaceIds, before }))) return false
     run.usageCursor = workspaceIds.at(-1) ?? null
     if (run.usageCursor === null) return true
   }
@@ -76,7 +76,7 @@ const deleteUsageOf = (run: Run, batch: Parameters<typeof deleteUsage>[2]) =>
  */
 async function deleteOldHours(run: Run, before: number): Promise<boolean> {
   const { store } = run.services
-  if (!(await store.usageShards.areUsed()))
+  if (!(await store.usageShards.isDistributed()))
     return deleteInBatches(run, 'usage_hours', (db, size) => deleteExpired(db, 'usage_hours', before, size))
   for (;;) {
     const oldest = await listOldHours(store.db, before, BATCH_MAX)
@@ -84,7 +84,7 @@ async function deleteOldHours(run: Run, before: number): Promise<boolean> {
     if (!last) return true
     const workspaceIds = [...new Set(oldest.map((row) => row.workspaceId))]
     for (const group of await groupByShard(store.usageShards, workspaceIds)) {
-      const batch = { table: 'usage_hours', workspaceIds: group, before: last.hour + 1 } as const
+      const batch = { table: 'usage_hours', workspaceIds: group.workspaceIds, before: last.hour + 1 } as const
       if (!(await deleteUsageOf(run, batch))) return false
     }
   }

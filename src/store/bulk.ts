@@ -10,14 +10,21 @@ export type Row = readonly Value[]
 /** Column names and types, in the order of the values. */
 export type Columns = Readonly<Record<string, 'text' | 'bigint'>>
 
-/** Small enough to stay in the page cache between statements, and to cache the prepared statements. */
-const BATCH_ROWS = 100
-/** In no number and no encoded hour, so values are joined with it. */
+/** On SQLite. Always the same number of rows, so that few different statements are prepared and cached. */
+const SQLITE_BATCH_ROWS = 100
+/** Of a statement on PostgreSQL. */
+const PARAMETERS_MAX = 65_535
+/** Joins values: neither a number nor an encoded hour contains it. */
 const SEPARATOR = ','
 
-/** PostgreSQL takes all rows in one batch; SQLite limits the parameters of a statement. */
-function* batches<T>(db: Db, items: readonly T[]): Generator<readonly T[]> {
-  const size = isPostgres(db) ? items.length : BATCH_ROWS
+/** A transaction on the usage tables. */
+export interface UsageTx {
+  db: Tx
+  /** Whether Citus has distributed them. Its form of the statements would double the cost elsewhere. */
+  isDistributed: boolean
+}
+
+function* batches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
@@ -29,45 +36,44 @@ export async function executeBulk<R>(
   statement: string,
 ): Promise<R[]> {
   const results: R[][] = []
-  for (const batch of batches(db, rows)) {
-    const { source, parameters } = isPostgres(db) ? asArrays(columns, batch) : asValues(columns, batch)
+  const isOnPostgres = isPostgres(db)
+  for (const batch of batches(rows, isOnPostgres ? rows.length : SQLITE_BATCH_ROWS)) {
+    const { source, parameters } = isOnPostgres ? asArrays(columns, batch) : asValues(columns, batch)
     const text = `with input (${Object.keys(columns).join(', ')}) as (${source}) ${statement}`
     results.push((await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as R[])
   }
   return results.flat()
 }
 
-/** Transactions on PostgreSQL whose tables are not distributed. */
-const unsharded = new WeakSet<Db>()
-
-/** What only Citus needs is left out of the statements of this transaction: it doubles their cost. */
-export const omitShards = (db: Tx) => unsharded.add(db)
-
-const needsShards = (db: Db) => isPostgres(db) && !unsharded.has(db)
-
 /**
- * Restricts a statement on PostgreSQL to the workspaces of the input, whose first column they are. On Citus the
- * statement is then sent to their shard only. The collation keeps the planner from using the condition to
- * search the index: it would do so once for each workspace and row.
+ * A condition that makes Citus send the statement to one shard only. It repeats the workspaces of the input,
+ * whose ids are the first parameter. Without the collation, the planner would search the index for all of these
+ * ids once for each row of the input.
  */
-export const inWorkspaces = (db: Db, table: string) =>
-  needsShards(db) ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
+export const inWorkspaces = ({ isDistributed }: UsageTx, table: string) =>
+  isDistributed ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
 
 /**
- * Inserts rows that may exist. Their order must be the same in all transactions. On Citus with one parameter for
- * each value: rows of an array would first be collected on the coordinator.
+ * Inserts rows that may exist. Their order must be the same in all transactions. If the table is distributed,
+ * each value is a parameter: Citus would first collect the rows of an array on the coordinator.
  */
 export async function insertBulk(
-  db: Tx,
+  { db, isDistributed }: UsageTx,
   table: keyof Tables,
   columns: Columns,
   rows: readonly Row[],
   onConflict = 'do nothing',
 ): Promise<void> {
   const insert = `insert into ${table} (${Object.keys(columns).join(', ')})`
-  for (const batch of batches(db, rows)) {
-    const { source, parameters } =
-      isPostgres(db) && !needsShards(db) ? asArrays(columns, batch) : asValues(columns, batch, isPostgres(db))
+  const isOnPostgres = isPostgres(db)
+  const usesArrays = isOnPostgres && !isDistributed
+  const valuesMax = isOnPostgres
+    ? Math.floor(PARAMETERS_MAX / Object.keys(columns).length)
+    : SQLITE_BATCH_ROWS
+  for (const batch of batches(rows, usesArrays ? rows.length : valuesMax)) {
+    const { source, parameters } = usesArrays
+      ? asArrays(columns, batch)
+      : asValues(columns, batch, isOnPostgres)
     await db.executeQuery(CompiledQuery.raw(`${insert} ${source} on conflict ${onConflict}`, parameters))
   }
 }
@@ -81,12 +87,14 @@ export interface Written {
 
 /**
  * Changes rows in the given order, which must be the same in all transactions, and returns how many there were.
- * Rows that do not exist are inserted. On Citus they are left out, and the rows are selected from the table
- * itself: so the whole statement is executed on their shard, and each row is found by the primary key. An
- * UPDATE would lock rows in the order of its plan.
+ * Always an INSERT with a conflict: an UPDATE would lock rows in the order of its plan.
+ *
+ * Rows that do not exist are inserted; if the table is distributed, they are skipped instead. Then the rows are
+ * selected from the table itself, because Citus executes an INSERT of a SELECT on one shard only if both use
+ * the same table.
  */
 export async function writeBulk(
-  db: Tx,
+  tx: UsageTx,
   table: keyof Tables,
   { key, values, changes = {} }: Written,
   rows: readonly Row[],
@@ -98,8 +106,8 @@ export async function writeBulk(
     return `${column} = ${changes[column]?.(stored, input) ?? input}`
   })
   const onConflict = `(${Object.keys(key).join(', ')}) do update set ${set.join(', ')}`
-  if (!needsShards(db)) {
-    await insertBulk(db, table, columns, rows, onConflict)
+  if (!tx.isDistributed) {
+    await insertBulk(tx, table, columns, rows, onConflict)
     return rows.length
   }
   const { unnest, parameters } = asArrays(columns, rows)
@@ -108,12 +116,13 @@ export async function writeBulk(
     ...Object.keys(key).map((column) => `found.${column}`),
     ...Object.keys(values).map((column) => `input.${column}`),
   ]
+  // `offset 0` keeps the planner from turning the lookups by the primary key into a join that scans the table.
   const text = `insert into ${table} (${names})
     select ${selected.join(', ')} from ${unnest} as input (${names}) cross join lateral (
-      select * from ${table} as stored where ${matches(key)} ${inWorkspaces(db, 'stored')} offset 0
-    ) as found where true
+      select * from ${table} as stored where ${matches(key)} ${inWorkspaces(tx, 'stored')} offset 0
+    ) as found
     on conflict ${onConflict}`
-  return Number((await db.executeQuery(CompiledQuery.raw(text, parameters))).numAffectedRows)
+  return Number((await tx.db.executeQuery(CompiledQuery.raw(text, parameters))).numAffectedRows)
 }
 
 /** Condition that joins a stored row and its input. */
@@ -122,31 +131,31 @@ const matches = (key: Columns) =>
     .map((column) => `stored.${column} = input.${column}`)
     .join(' and ')
 
-export const deleteBulk = (db: Tx, table: keyof Tables, columns: Columns, rows: readonly Row[]) =>
+export const deleteBulk = (tx: UsageTx, table: keyof Tables, columns: Columns, rows: readonly Row[]) =>
   executeBulk(
-    db,
+    tx.db,
     columns,
     rows,
     `delete from ${table} where (${Object.keys(columns).join(', ')}) in (select * from input)
-     ${inWorkspaces(db, table)}`,
+     ${inWorkspaces(tx, table)}`,
   )
 
 /**
- * Reads columns of the rows with these keys, and locks them in the order of the keys. Returns an array for
- * each column, with the values as text, aligned with the keys: undefined if there is no such row, and undefined
- * or empty if the value is null. Reads only those rows, by the primary key.
+ * Locks the rows with these keys, in the order of the keys, and reads some columns. Returns an array for each
+ * column, with one value for each key, as text. The value is undefined if there is no such row; a null is
+ * undefined or empty. Only these rows are read, by the primary key.
  */
 export async function lockBulk(
-  db: Tx,
+  tx: UsageTx,
   table: keyof Tables,
   key: Columns,
   keys: readonly Row[],
   columns: readonly string[],
 ): Promise<(string | undefined)[][]> {
   if (keys.length === 0) return columns.map(() => [])
-  return isPostgres(db)
-    ? lockOnPostgres(db, table, { key, keys, columns })
-    : readOnSqlite(db, table, { key, keys, columns })
+  return isPostgres(tx.db)
+    ? lockOnPostgres(tx, table, { key, keys, columns })
+    : readOnSqlite(tx.db, table, { key, keys, columns })
 }
 
 interface LockInput {
@@ -159,7 +168,7 @@ interface LockInput {
  * The lateral subquery looks up one key after the other; a join may scan the table. All values of a column
  * are returned as one text: that is much cheaper than a row for each key.
  */
-async function lockOnPostgres(db: Tx, table: string, { key, keys, columns }: LockInput) {
+async function lockOnPostgres(tx: UsageTx, table: string, { key, keys, columns }: LockInput) {
   const { unnest, parameters } = asArrays(key, keys)
   const lists = ['position', ...columns].map(
     (column) => `string_agg(coalesce(cast(${column} as text), ''), '${SEPARATOR}') as ${column}`,
@@ -169,10 +178,11 @@ async function lockOnPostgres(db: Tx, table: string, { key, keys, columns }: Loc
     from ${unnest} with ordinality as input (${Object.keys(key).join(', ')}, position)
     cross join lateral (
       select ${columns.join(', ')} from ${table} as stored
-      where ${matches(key)} ${inWorkspaces(db, 'stored')} for update
+      where ${matches(key)} ${inWorkspaces(tx, 'stored')} for update
     ) as stored
   ) as found`
-  const [row] = (await db.executeQuery(CompiledQuery.raw(text, parameters))).rows as Record<string, string>[]
+  const { rows } = await tx.db.executeQuery(CompiledQuery.raw(text, parameters))
+  const [row] = rows as Record<string, string>[]
   if (!row?.position) return columns.map(() => Array<undefined>(keys.length).fill(undefined))
   const positions = row.position.split(SEPARATOR)
   return columns.map((column) => {

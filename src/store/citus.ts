@@ -78,7 +78,7 @@ export async function distribute(url: string, onProgress: (step: string) => void
     await client.query('set client_connection_check_interval = 500').catch(() => {})
     const changed = new Set<string>()
     for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
-    await shardAll({ client, onProgress, changed })
+    await distributeUsage({ client, onProgress, changed })
     // Copied tables have no statistics.
     if (changed.size > 0) await client.query(`analyze ${[...changed].join(', ')}`)
     return Object.entries(placements).map(([table, placement]) => ({
@@ -112,41 +112,48 @@ async function keepLocal(step: Step): Promise<void> {
     inTransaction(client, async () => {
       // All locks before anything is copied, so that a lock timeout wastes no work.
       await client.query(`lock table ${connected.join(', ')} in access exclusive mode`)
+      // Again, because another command may have done it before this one got the locks.
+      if (!(await readCitusTables(client)).has(table)) return
       await client.query('select undistribute_table($1::regclass, cascade_via_foreign_keys => true)', [table])
+      for (const each of connected) changed.add(each)
     }),
   )
-  for (const each of connected) changed.add(each)
 }
 
 /**
  * All in one transaction: with some tables on workers and some on the coordinator, a failure during a commit
  * could leave a counter and the total of its day different.
  */
-async function shardAll({ client, onProgress, changed }: Omit<Step, 'table'>): Promise<void> {
-  const existing = await readCitusTables(client)
-  const sharded = findSharded(existing)
-  const tables = tablesOf('distributed').filter((table) => !isSharded(table, existing, sharded))
+async function distributeUsage({ client, onProgress, changed }: Omit<Step, 'table'>): Promise<void> {
+  const { tables } = await findUndistributed(client)
   if (tables.length > 0) {
-    const shardCount = await readShardCount(client)
-    const table = tables.join(', ')
-    onProgress(`distributing ${table}`)
-    await retryLocks({ client, table, onProgress, changed }, () =>
+    const names = tables.join(', ')
+    onProgress(`distributing ${names}`)
+    await retryLocks({ client, table: names, onProgress, changed }, () =>
       inTransaction(client, async () => {
-        await client.query(`lock table ${table} in exclusive mode`)
-        let first = sharded?.table
-        for (const each of tables) {
-          const where = first ? `colocate_with => '${first}'` : `'hash', 'none', ${shardCount}`
-          await client.query(`select create_distributed_table($1::regclass, $2, ${where})`, [
-            each,
-            DISTRIBUTION_COLUMN,
-          ])
-          first ??= each
-        }
+        await client.query(`lock table ${names} in exclusive mode`)
+        for (const table of await distributeTables(client)) changed.add(table)
       }),
     )
-    for (const each of tables) changed.add(each)
   }
   for (const table of tablesOf('distributed')) await truncateCopied({ client, table, onProgress, changed })
+}
+
+/** Returns the tables that it has distributed. */
+async function distributeTables(client: pg.Client): Promise<string[]> {
+  // Again, because another command may have done it before this one got the locks.
+  const { tables, distributed } = await findUndistributed(client)
+  const shardCount = await readShardCount(client)
+  let colocatedWith = distributed?.table
+  for (const table of tables) {
+    const options = colocatedWith ? `colocate_with => '${colocatedWith}'` : `'hash', 'none', ${shardCount}`
+    await client.query(`select create_distributed_table($1::regclass, $2, ${options})`, [
+      table,
+      DISTRIBUTION_COLUMN,
+    ])
+    colocatedWith ??= table
+  }
+  return tables
 }
 
 /** The coordinator keeps the copied rows, invisibly, until they are truncated. */
@@ -171,15 +178,19 @@ async function inTransaction(client: pg.Client, work: () => Promise<void>): Prom
 }
 
 /**
- * The first usage table that is sharded. The others are colocated with it, so that all usage rows of a workspace
- * are on one worker.
+ * The usage tables that are not distributed yet, and the first one that is. The others are colocated with it,
+ * so that all usage rows of a workspace are on one worker.
  */
-const findSharded = (existing: Map<string, CitusTable>) =>
-  tablesOf('distributed')
+async function findUndistributed(client: pg.Client) {
+  const existing = await readCitusTables(client)
+  const tables = tablesOf('distributed')
+  const distributed = tables
     .map((table) => existing.get(table))
     .find((found) => found?.column === DISTRIBUTION_COLUMN)
+  return { tables: tables.filter((table) => !isDistributed(table, existing, distributed)), distributed }
+}
 
-function isSharded(table: string, existing: Map<string, CitusTable>, colocated?: CitusTable): boolean {
+function isDistributed(table: string, existing: Map<string, CitusTable>, colocated?: CitusTable): boolean {
   const found = existing.get(table)
   if (!found || found.kind === 'local') return false
   if (found.column === DISTRIBUTION_COLUMN && found.group === colocated?.group) return true

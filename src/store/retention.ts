@@ -29,7 +29,10 @@ export type ExpiringTable = keyof typeof expiring
 /** Usage tables, with the column of the time. */
 const usage = { usage_counters: 'day', usage_minutes: 'minute', usage_hours: 'hour' } as const
 
-/** What identifies a row for the time of a statement. */
+/**
+ * What identifies a row for the time of a statement. A `ctid` is unique within a shard, and Citus rejects a
+ * deletion by it that would involve several.
+ */
 const rowId: Record<Store['engine'], string> = { sqlite: 'rowid', postgres: 'ctid' }
 
 export interface Expired {

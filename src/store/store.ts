@@ -17,7 +17,7 @@ import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
-import { createUsageShards, type UsageShards, unsharded } from './usage-shards.ts'
+import { createUsageShards, type UsageShards, undistributed } from './usage-shards.ts'
 import { probeWrites } from './write-probe.ts'
 
 /** For reads, inside a transaction or outside. */
@@ -106,7 +106,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     ...main,
     engine: target.engine,
     controlConnection: control,
-    usageShards: target.engine === 'sqlite' ? unsharded : createUsageShards(main.db),
+    usageShards: target.engine === 'sqlite' ? undistributed : createUsageShards(main.db),
     async notify(payload) {
       await engine.notifyStatement?.(payload).execute(main.db)
     },

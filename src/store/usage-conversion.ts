@@ -3,6 +3,9 @@ import { deleteBulk } from './bulk.ts'
 import type { Store } from './store.ts'
 import { mergeReports } from './usage.ts'
 import type { TunnelMinute } from './usage-report.ts'
+import { groupByShard } from './usage-shards.ts'
+
+type StoredMinute = TunnelMinute & { edgeId: string }
 
 /**
  * Merges up to `limit` rows of `usage_minutes` as if they were reported now, deletes them, and returns how
@@ -18,18 +21,25 @@ export async function convertMinutes(store: Store, limit: number): Promise<numbe
     .orderBy('edge_id')
     .limit(limit)
     .execute()
-  if (rows.length === 0) return 0
-  const byEdge = new Map<string, TunnelMinute[]>()
-  for (const { edgeId, ...minute } of rows) byEdge.set(edgeId, [...(byEdge.get(edgeId) ?? []), minute])
+  const byWorkspace = Map.groupBy(rows, ({ workspaceId }) => workspaceId)
+  for (const { shard, workspaceIds } of await groupByShard(store.usageShards, byWorkspace.keys())) {
+    const ofShard = workspaceIds.flatMap((id) => byWorkspace.get(id) ?? [])
+    await store.usageShards.run(shard, () => convert(store, ofShard))
+  }
+  return rows.length
+}
+
+async function convert(store: Store, rows: readonly StoredMinute[]): Promise<void> {
+  const byEdge = Map.groupBy(rows, ({ edgeId }) => edgeId)
   const reports = [...byEdge].map(([edgeId, tunnels]) => ({ edgeId, epoch: '', counters: [], tunnels }))
   await mergeReports(store, reports)
+  const isDistributed = await store.usageShards.isDistributed()
   await store.transaction((db) =>
     deleteBulk(
-      db,
+      { db, isDistributed },
       'usage_minutes',
       { workspace_id: 'text', minute: 'bigint', edge_id: 'text', open: 'bigint' },
       rows.map(({ workspaceId, minute, edgeId, open }) => [workspaceId, minute, edgeId, open]),
     ),
   )
-  return rows.length
 }

@@ -1,4 +1,4 @@
-// Open tunnels by hour: 60 peaks of minutes in one row. Pure: the statements are in usage.ts.
+// Open tunnels by hour: 60 peaks of minutes in one row. Pure: the statements are in usage-rows.ts.
 import { startOfDay } from '../time.ts'
 import { type DayDelta, deltaOf } from './usage-merge.ts'
 import { dayKey, type HourKey, hourKey, noUsage, type TunnelHour } from './usage-report.ts'

@@ -1,8 +1,10 @@
 // Merges reports in one lane for each shard, in parallel. A report is acknowledged after the last commit. If a
 // shard fails, the others stay committed: merging is idempotent, and the edge sends the report again.
+import { isMultiShard } from './db-errors.ts'
 import type { Store } from './store.ts'
 import type { RejectedCounter } from './usage-limits.ts'
 import { createUsageMerger, type MergeUsage } from './usage-merger.ts'
+import type { ParsedReport } from './usage-report.ts'
 import { splitByShard, type UsageShard } from './usage-shards.ts'
 
 type Merge = Parameters<typeof createUsageMerger>[0]
@@ -14,24 +16,45 @@ type Merge = Parameters<typeof createUsageMerger>[0]
  */
 export const POSTGRES_CONCURRENCY = 3
 
+interface Lane {
+  /** As found last: a shard keeps its id when it is moved to another worker. */
+  shard: UsageShard
+  merge: MergeUsage
+}
+
 export function createUsageLanes({ engine, usageShards: shards }: Store, merge: Merge): MergeUsage {
-  const lanes = new Map<string, MergeUsage>()
-  function laneOf(shard: UsageShard): MergeUsage {
+  const lanes = new Map<string, Lane>()
+
+  function laneOf(shard: UsageShard): Lane {
     const concurrency = engine === 'postgres' && shard.id === '' ? POSTGRES_CONCURRENCY : 1
-    const lane =
-      lanes.get(shard.id) ??
-      createUsageMerger(merge, { concurrency, admit: (start) => shards.run(shard, start) })
+    const lane: Lane = lanes.get(shard.id) ?? {
+      shard,
+      merge: createUsageMerger(merge, { concurrency, admit: (start) => shards.run(lane.shard, start) }),
+    }
+    lane.shard = shard
     lanes.set(shard.id, lane)
     return lane
   }
-  return async (report) => {
+
+  async function mergeParts(report: ParsedReport): Promise<RejectedCounter[]> {
     const parts = await splitByShard(shards, report)
-    const results = await Promise.allSettled(parts.map((part) => laneOf(part.shard)(part.report)))
+    const results = await Promise.allSettled(parts.map((part) => laneOf(part.shard).merge(part.report)))
     const rejected: RejectedCounter[][] = []
     for (const result of results) {
       if (result.status === 'rejected') throw result.reason
       rejected.push(result.value)
     }
     return rejected.flat()
+  }
+
+  return async (report) => {
+    try {
+      return await mergeParts(report)
+    } catch (error) {
+      if (!isMultiShard(error)) throw error
+      // The tables were distributed or a shard was split since the shards were read.
+      shards.invalidate()
+      return mergeParts(report)
+    }
   }
 }

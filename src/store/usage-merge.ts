@@ -1,6 +1,6 @@
-// Merges reported counters with the stored rows. Pure: the statements are in usage.ts. A counter is the
+// Merges reported counters with the stored rows. Pure: the statements are in usage-rows.ts. A counter is the
 // maximum of the stored and the reported value, and a day's total changes by the difference. So the cost
-// depends on the report only, and a repeated, late or reordered report changes nothing.
+// depends on the report only, a repeated or outdated report changes nothing, and the order does not matter.
 import { EPOCHS_MAX, exceeds, INT64_MAX, type RejectedCounter, uncheckedMaxOf } from './usage-limits.ts'
 import {
   type CounterRow,
@@ -32,9 +32,12 @@ export interface MergeInput {
   stored: ReadonlyMap<string, CounterRow>
   /** In order of arrival; several may belong to one row. */
   reported: readonly CounterRow[]
-  /** By edge and day: those with counters that have no row yet, or whose sum must be checked. */
+  /** By edge and day. Needed for counters that have no row yet, and for those whose sum must be checked. */
   edges: ReadonlyMap<string, EdgeDay>
-  /** Counters of earlier days are deleted: a new one would be counted a second time. */
+  /**
+   * Stored counters of earlier days may have been deleted while the totals stayed. So a counter of such a day
+   * that has no row is rejected: it would be counted a second time.
+   */
   floor?: number
   /** Maximum of an edge in a day. */
   edgeMax: Totals

@@ -1,6 +1,7 @@
 // The usage counters of a day by edge and epoch, and their removal by the operator.
 import { sql } from 'kysely'
 import { DAY_MS, HOUR_MS } from '../time.ts'
+import type { UsageTx } from './bulk.ts'
 import { asText, type Db, type Tx } from './store.ts'
 import { decodeHour, subtractHours } from './usage-hours.ts'
 import { difference, sum } from './usage-merge.ts'
@@ -48,17 +49,18 @@ export interface RemovedRows {
  * Deletes the usage of a day, of all edges or one; undefined if there is none. Locks in the order of reports:
  * the rows of edges, the totals of hours, the day. What a report adds meanwhile is kept.
  */
-export async function resetDay(db: Tx, day: Day, edgeId?: string): Promise<RemovedRows | undefined> {
-  const counters = [...(await lockCounters(db, await listRows(db, day, edgeId))).values()]
-  const { hours, totals } = await lockHoursOf(db, day, edgeId)
-  const [sums] = (await lockDays(db, [day])).values()
+export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<RemovedRows | undefined> {
+  const { db } = tx
+  const counters = [...(await lockCounters(tx, await listRows(db, day, edgeId))).values()]
+  const { hours, totals } = await lockHoursOf(tx, day, edgeId)
+  const [sums] = (await lockDays(tx, [day])).values()
   if (!sums) return undefined
-  await deleteCounters(db, counters)
-  await deleteHours(db, hours)
+  await deleteCounters(tx, counters)
+  await deleteHours(tx, hours)
   const left = subtractHours(totals, hours)
-  await writeHours(db, left.filter(isOpen))
+  await writeHours(tx, left.filter(isOpen))
   await deleteHours(
-    db,
+    tx,
     left.filter((hour) => !isOpen(hour)),
   )
   const minutes = countMinutes(hours) + (await deleteMinutes(db, day, edgeId))
@@ -95,10 +97,10 @@ async function listRows(db: Tx, { workspaceId, day }: Day, edgeId: string | unde
 }
 
 /** The rows of the edges, and the totals of the day's hours. */
-async function lockHoursOf(db: Tx, day: Day, edgeId: string | undefined) {
-  const keys = (await readHours(db, day)).sort((a, b) => (hourKey(a) < hourKey(b) ? -1 : 1))
+async function lockHoursOf(tx: UsageTx, day: Day, edgeId: string | undefined) {
+  const keys = (await readHours(tx.db, day)).sort((a, b) => (hourKey(a) < hourKey(b) ? -1 : 1))
   const lock = async (rows: readonly TunnelHour[]): Promise<TunnelHour[]> => {
-    const stored = await lockHours(db, rows)
+    const stored = await lockHours(tx, rows)
     return rows.flatMap((row) => {
       const open = stored.get(hourKey(row))
       return open ? [{ ...row, open }] : []

@@ -1,6 +1,14 @@
 // The statements of the usage tables, each over many rows. All are restricted to given workspaces.
 import { sql } from 'kysely'
-import { deleteBulk, executeBulk, insertBulk, inWorkspaces, lockBulk, writeBulk } from './bulk.ts'
+import {
+  deleteBulk,
+  executeBulk,
+  insertBulk,
+  inWorkspaces,
+  lockBulk,
+  type UsageTx,
+  writeBulk,
+} from './bulk.ts'
 import { readUsageFloor } from './maintenance.ts'
 import type { Tx } from './store.ts'
 import { decodeHour, encodeHour, totalOf } from './usage-hours.ts'
@@ -23,9 +31,12 @@ const hourColumns = { workspace_id: 'text', hour: 'bigint', edge_id: 'text' } as
 const sumColumns = { requests: 'bigint', bytes_in: 'bigint', bytes_out: 'bigint', events: 'bigint' } as const
 const sums = Object.keys(sumColumns)
 
-export async function lockCounters(db: Tx, rows: readonly CounterRow[]): Promise<Map<string, CounterRow>> {
+export async function lockCounters(
+  tx: UsageTx,
+  rows: readonly CounterRow[],
+): Promise<Map<string, CounterRow>> {
   const keys = rows.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch])
-  const found = await lockBulk(db, 'usage_counters', counterColumns, keys, [...sums, 'last_seen'])
+  const found = await lockBulk(tx, 'usage_counters', counterColumns, keys, [...sums, 'last_seen'])
   const stored = new Map<string, CounterRow>()
   for (const [index, { workspaceId, day, edgeId, epoch, key }] of rows.entries()) {
     if (found[0]?.[index] === undefined) continue
@@ -37,20 +48,20 @@ export async function lockCounters(db: Tx, rows: readonly CounterRow[]): Promise
 }
 
 /** The peaks by hour and edge. */
-export async function lockHours(db: Tx, hours: readonly HourKey[]): Promise<Map<string, number[]>> {
+export async function lockHours(tx: UsageTx, hours: readonly HourKey[]): Promise<Map<string, number[]>> {
   const keys = hours.map((row) => [row.workspaceId, row.hour, row.edgeId])
-  const [open = []] = await lockBulk(db, 'usage_hours', hourColumns, keys, ['open'])
+  const [open = []] = await lockBulk(tx, 'usage_hours', hourColumns, keys, ['open'])
   const stored = new Map<string, number[]>()
   for (const [index, text] of open.entries())
     if (text !== undefined) stored.set(hourKey(hours[index] as HourKey), decodeHour(text))
   return stored
 }
 
-/** The days' totals. Locked, so that no other transaction adds to them. */
-export async function lockDays(db: Tx, days: readonly Day[]): Promise<Map<string, Totals>> {
-  const unique = [...new Map(days.map((day) => [dayKey(day), day])).values()]
+/** The days' totals. Locked in the order of their keys, so that no other transaction adds to them. */
+export async function lockDays(tx: UsageTx, days: readonly Day[]): Promise<Map<string, Totals>> {
+  const unique = sortedBy(dayKey, days)
   const keys = unique.map(({ workspaceId, day }) => [workspaceId, day])
-  const found = await lockBulk(db, 'usage_days', dayColumns, keys, sums)
+  const found = await lockBulk(tx, 'usage_days', dayColumns, keys, sums)
   const stored = new Map<string, Totals>()
   for (const [index, day] of unique.entries())
     if (found[0]?.[index] !== undefined) stored.set(dayKey(day), totalsAt(found, index))
@@ -68,17 +79,17 @@ export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<vo
 }
 
 /** Number and sums of an edge's epochs in a day, by edge and day. */
-export async function readEdgeDays(db: Tx, rows: readonly CounterRow[]): Promise<Map<string, EdgeDay>> {
+export async function readEdgeDays(tx: UsageTx, rows: readonly CounterRow[]): Promise<Map<string, EdgeDay>> {
   const unique = [...new Map(rows.map((row) => [edgeDayKey(row), row])).values()]
   const found = await executeBulk<SumRow & Record<'key' | 'epochs', string>>(
-    db,
+    tx.db,
     { ...dayColumns, edge_id: 'text' },
     unique.map(({ workspaceId, day, edgeId }) => [workspaceId, day, edgeId]),
     `select c.workspace_id || ' ' || cast(c.day as text) || ' ' || c.edge_id as key, count(*) as epochs,
        ${sums.map((column) => `cast(sum(c.${column}) as text) as ${column}`).join(', ')}
      from input cross join usage_counters as c
      where c.workspace_id = input.workspace_id and c.day = input.day and c.edge_id = input.edge_id
-       ${inWorkspaces(db, 'c')}
+       ${inWorkspaces(tx, 'c')}
      group by c.workspace_id, c.day, c.edge_id`,
   )
   return new Map(found.map((row) => [row.key, { epochs: Number(row.epochs), sums: totalsOf(row) }]))
@@ -92,25 +103,25 @@ export interface MissingRows {
 }
 
 /** Inserts rows without usage. Losing them is harmless, so the commit does not wait for the disk. */
-export async function insertMissing(db: Tx, { counters, hours, days }: MissingRows): Promise<void> {
-  await sql`set local synchronous_commit = off`.execute(db)
+export async function insertMissing(tx: UsageTx, { counters, hours, days }: MissingRows): Promise<void> {
+  await sql`set local synchronous_commit = off`.execute(tx.db)
   // Again, because others may have raised the floor or added epochs since the merge read them.
-  const floor = await readUsageFloor(db)
-  await lockEdges(db, counters)
-  const epochs = new Map([...(await readEdgeDays(db, counters))].map(([key, edge]) => [key, edge.epochs]))
+  const floor = await readUsageFloor(tx.db)
+  await lockEdges(tx.db, counters)
+  const epochs = new Map([...(await readEdgeDays(tx, counters))].map(([key, edge]) => [key, edge.epochs]))
   const allowed = counters.filter((row) => {
     const count = epochs.get(edgeDayKey(row)) ?? 0
     epochs.set(edgeDayKey(row), count + 1)
     return row.day >= floor && count < EPOCHS_MAX
   })
   await insertBulk(
-    db,
+    tx,
     'usage_counters',
     { ...counterColumns, ...sumColumns },
     allowed.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch, 0, 0, 0, 0]),
   )
   await insertBulk(
-    db,
+    tx,
     'usage_hours',
     { ...hourColumns, open: 'text' },
     sortedBy(hourKey, [...hours, ...hours.map(totalOf)]).map((row) => [
@@ -121,7 +132,7 @@ export async function insertMissing(db: Tx, { counters, hours, days }: MissingRo
     ]),
   )
   await insertBulk(
-    db,
+    tx,
     'usage_days',
     dayColumns,
     sortedBy(dayKey, [...allowed, ...days]).map(({ workspaceId, day }) => [workspaceId, day]),
@@ -134,9 +145,9 @@ const sortedBy = <T>(keyOf: (row: T) => string, rows: readonly T[]): T[] =>
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, row]) => row)
 
-export const writeCounters = (db: Tx, rows: readonly CounterRow[]) =>
+export const writeCounters = (tx: UsageTx, rows: readonly CounterRow[]) =>
   writeBulk(
-    db,
+    tx,
     'usage_counters',
     { key: counterColumns, values: { ...sumColumns, last_seen: 'bigint' } },
     rows.map((row) => [
@@ -152,34 +163,34 @@ export const writeCounters = (db: Tx, rows: readonly CounterRow[]) =>
     ]),
   )
 
-export const deleteCounters = (db: Tx, rows: readonly CounterRow[]) =>
+export const deleteCounters = (tx: UsageTx, rows: readonly CounterRow[]) =>
   deleteBulk(
-    db,
+    tx,
     'usage_counters',
     counterColumns,
     rows.map((row) => [row.workspaceId, row.day, row.edgeId, row.epoch]),
   )
 
-export const deleteHours = (db: Tx, rows: readonly HourKey[]) =>
+export const deleteHours = (tx: UsageTx, rows: readonly HourKey[]) =>
   deleteBulk(
-    db,
+    tx,
     'usage_hours',
     hourColumns,
     rows.map((row) => [row.workspaceId, row.hour, row.edgeId]),
   )
 
-export const writeHours = (db: Tx, rows: readonly TunnelHour[]) =>
+export const writeHours = (tx: UsageTx, rows: readonly TunnelHour[]) =>
   writeBulk(
-    db,
+    tx,
     'usage_hours',
     { key: hourColumns, values: { open: 'text' } },
     rows.map((row) => [row.workspaceId, row.hour, row.edgeId, encodeHour(row.open)]),
   )
 
 /** Returns the number of days that exist. */
-export const addToDays = (db: Tx, deltas: readonly DayDelta[]): Promise<number> =>
+export const addToDays = (tx: UsageTx, deltas: readonly DayDelta[]): Promise<number> =>
   writeBulk(
-    db,
+    tx,
     'usage_days',
     {
       key: dayColumns,
@@ -194,8 +205,8 @@ export const addToDays = (db: Tx, deltas: readonly DayDelta[]): Promise<number> 
   )
 
 /** For days without counters. A day that exists is left. */
-export const insertDays = (db: Tx, days: readonly DayDelta[]) =>
-  insertBulk(db, 'usage_days', { ...dayColumns, ...dayValues }, days.map(dayRowOf))
+export const insertDays = (tx: UsageTx, days: readonly DayDelta[]) =>
+  insertBulk(tx, 'usage_days', { ...dayColumns, ...dayValues }, days.map(dayRowOf))
 
 const dayValues = { ...sumColumns, peak_tunnels: 'bigint', last_seen: 'bigint' } as const
 

@@ -5,7 +5,7 @@ import type { ParsedReport } from './usage-report.ts'
 import { createWorkerGate } from './worker-gate.ts'
 
 export interface UsageShard {
-  /** '' without Citus. */
+  /** '' if the usage tables are not distributed. */
   id: string
   /** Group of the worker in Citus' metadata. */
   worker: string
@@ -13,7 +13,7 @@ export interface UsageShard {
 
 export interface UsageShards {
   /** Whether the usage tables are distributed. */
-  areUsed(): Promise<boolean>
+  isDistributed(): Promise<boolean>
   /** By workspace. */
   find(workspaceIds: Iterable<string>): Promise<ReadonlyMap<string, UsageShard>>
   /** After an error that shows that the cached shards are outdated. */
@@ -22,14 +22,14 @@ export interface UsageShards {
   run<T>(shard: UsageShard, work: () => Promise<T>): Promise<T>
 }
 
-const UNSHARDED: UsageShard = { id: '', worker: '' }
+const UNDISTRIBUTED: UsageShard = { id: '', worker: '' }
 /** Shards are rarely split, and tables are distributed once; an outdated shard costs a failed transaction. */
 const CACHE_MS = 60_000
 const CACHED_MAX = 200_000
 
-export const unsharded: UsageShards = {
-  areUsed: async () => false,
-  find: async (workspaceIds) => new Map([...workspaceIds].map((id) => [id, UNSHARDED])),
+export const undistributed: UsageShards = {
+  isDistributed: async () => false,
+  find: async (workspaceIds) => new Map([...workspaceIds].map((id) => [id, UNDISTRIBUTED])),
   invalidate() {},
   run: (_shard, work) => work(),
 }
@@ -37,46 +37,48 @@ export const unsharded: UsageShards = {
 /** For PostgreSQL, with Citus or without. */
 export function createUsageShards(db: QueryExecutorProvider): UsageShards {
   const gate = createWorkerGate()
-  const cached = new Map<string, UsageShard>()
-  let shardedTable: Promise<string | undefined> | undefined
+  let cached = new Map<string, UsageShard>()
+  let distributedTable: Promise<string | undefined> | undefined
   let readAt = Number.NEGATIVE_INFINITY
 
   function invalidate(): void {
-    cached.clear()
-    shardedTable = undefined
+    cached = new Map()
+    distributedTable = undefined
     readAt = performance.now()
   }
 
   async function findTable(): Promise<string | undefined> {
     if (performance.now() - readAt > CACHE_MS || cached.size > CACHED_MAX) invalidate()
-    shardedTable ??= readShardedTable(db)
-    const read = shardedTable
+    distributedTable ??= readDistributedTable(db)
+    const read = distributedTable
     try {
       return await read
     } catch (error) {
-      if (shardedTable === read) shardedTable = undefined
+      if (distributedTable === read) distributedTable = undefined
       throw error
     }
   }
 
   return {
-    areUsed: async () => (await findTable()) !== undefined,
+    isDistributed: async () => (await findTable()) !== undefined,
     invalidate,
     run: ({ worker }, work) => gate(worker, work),
     async find(workspaceIds) {
       const table = await findTable()
-      if (table === undefined) return unsharded.find(workspaceIds)
+      if (table === undefined) return undistributed.find(workspaceIds)
+      // Replaced if the shards are invalidated while this reads: then what it reads is not cached.
+      const cache = cached
       const ids = [...workspaceIds]
-      const missing = ids.filter((id) => !cached.has(id))
+      const missing = ids.filter((id) => !cache.has(id))
       const read = missing.length > 0 ? await readShards(db, table, missing) : []
-      for (const [id, shard] of read) cached.set(id, shard)
-      return new Map(ids.map((id) => [id, cached.get(id) ?? UNSHARDED]))
+      for (const [id, shard] of read) cache.set(id, shard)
+      return new Map(ids.map((id) => [id, cache.get(id) ?? UNDISTRIBUTED]))
     },
   }
 }
 
-/** A usage table that is distributed; while `adit admin distribute` runs, it may be the only one. */
-async function readShardedTable(db: QueryExecutorProvider): Promise<string | undefined> {
+/** A usage table that is distributed. The others are colocated with it, so their shards are on the same workers. */
+async function readDistributedTable(db: QueryExecutorProvider): Promise<string | undefined> {
   const { rows: tables } = await sql<{ found: boolean }>`
     select to_regclass('pg_catalog.pg_dist_partition') is not null as found`.execute(db)
   if (!tables[0]?.found) return undefined
@@ -104,14 +106,13 @@ async function readShards(
 }
 
 /** The workspaces of each shard. */
-export async function groupByShard(shards: UsageShards, workspaceIds: readonly string[]) {
+export async function groupByShard(shards: UsageShards, workspaceIds: Iterable<string>) {
   const found = await shards.find(workspaceIds)
-  return [...Map.groupBy(workspaceIds, (id) => found.get(id)?.id).values()]
+  return [...Map.groupBy(found, ([, shard]) => shard.id).values()].map((group) => ({
+    shard: group[0]?.[1] ?? UNDISTRIBUTED,
+    workspaceIds: group.map(([id]) => id),
+  }))
 }
-
-/** Whether the usage of this workspace is in a distributed table. */
-export const isSharded = async (shards: UsageShards, workspaceId: string): Promise<boolean> =>
-  (await shards.find([workspaceId])).get(workspaceId)?.id !== UNSHARDED.id
 
 /** Runs work on the usage of one workspace. */
 export async function onShardOf<T>(
@@ -120,7 +121,7 @@ export async function onShardOf<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const found = await shards.find([workspaceId])
-  return shards.run(found.get(workspaceId) ?? UNSHARDED, work)
+  return shards.run(found.get(workspaceId) ?? UNDISTRIBUTED, work)
 }
 
 export interface ShardPart {

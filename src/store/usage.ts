@@ -4,10 +4,12 @@
 // Locks are taken in this order: an edge's own rows first, which only its own reports touch, then the shared
 // rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
 // that transactions cannot deadlock.
-import { omitShards } from './bulk.ts'
-import { isMultiShard, isOutOfRange } from './db-errors.ts'
+
+import { startOfDay } from '../time.ts'
+import type { UsageTx } from './bulk.ts'
+import { isOutOfRange, Overloaded } from './db-errors.ts'
 import { readUsageFloor } from './maintenance.ts'
-import { asText, type Db, type Store, type Tx } from './store.ts'
+import { asText, type Db, type Store } from './store.ts'
 import { addHours, mergeHours } from './usage-hours.ts'
 import { exceeds, NO_LIMIT, type RejectedCounter, uncheckedMaxOf } from './usage-limits.ts'
 import { mergeCounters } from './usage-merge.ts'
@@ -32,7 +34,6 @@ import {
   writeCounters,
   writeHours,
 } from './usage-rows.ts'
-import { isSharded, splitByShard } from './usage-shards.ts'
 
 export interface DayUsage {
   day: number
@@ -56,52 +57,29 @@ class RowsMissing extends Error {
 }
 
 /**
- * Merges reports of any edges, in one transaction if they belong to one shard. Commits the counters within the
- * limits; returns for each report the days of its rejected counters, with the reason.
+ * Merges reports of any edges in one transaction. All workspaces must belong to one shard. Commits the counters
+ * within the limits; returns for each report the days of its rejected counters, with the reason.
  */
 export async function mergeReports(
   store: Store,
   reports: readonly ParsedReport[],
   edgeMax: Totals = NO_LIMIT,
 ): Promise<RejectedCounter[][]> {
-  try {
-    return await mergeShard(store, reports, edgeMax)
-  } catch (error) {
-    if (!isMultiShard(error)) throw error
-    store.usageShards.invalidate()
-    const rejected: RejectedCounter[][] = []
-    for (const report of reports) {
-      const parts = await splitByShard(store.usageShards, report)
-      const ofParts: RejectedCounter[][] = []
-      for (const part of parts) ofParts.push(...(await mergeShard(store, [part.report], edgeMax)))
-      rejected.push(ofParts.flat())
-    }
-    return rejected
-  }
-}
-
-async function mergeShard(
-  store: Store,
-  reports: readonly ParsedReport[],
-  edgeMax: Totals,
-): Promise<RejectedCounter[][]> {
   const counters = reports.map(counterRowsOf)
   const reported = counters.flat()
-  const group: Group = {
+  const batch: MergeBatch = {
     reported,
     sorted: sortedRows(reported),
     hours: hoursOf(reports).sort((a, b) => compare(hourKey(a), hourKey(b))),
     edgeMax,
     checksDays: false,
     insertsDirectly: store.engine === 'sqlite',
-    isSharded: false,
   }
-  const [first = group.hours[0]] = reported
-  if (!first) return reports.map(() => [])
-  group.isSharded = await isSharded(store.usageShards, first.workspaceId)
+  if (reported.length + batch.hours.length === 0) return reports.map(() => [])
+  const isDistributed = await store.usageShards.isDistributed()
   for (let attempt = 1; ; attempt++) {
     try {
-      const rejected = await store.transaction((db) => mergeGroup(db, group))
+      const rejected = await store.transaction((db) => mergeInTransaction({ db, isDistributed }, batch))
       return counters.map((rows) =>
         rows.flatMap((row) => {
           const reason = rejected.get(row)
@@ -109,15 +87,17 @@ async function mergeShard(
         }),
       )
     } catch (error) {
-      if (attempt === ATTEMPTS_MAX) throw error
-      if (error instanceof RowsMissing) await store.transaction((db) => insertMissing(db, error.rows))
-      else if (isOutOfRange(error)) group.checksDays = true
+      if (error instanceof RowsMissing) {
+        if (attempt === ATTEMPTS_MAX) throw new Overloaded('Usage rows are deleted faster than inserted.')
+        await store.transaction((db) => insertMissing({ db, isDistributed }, error.rows))
+      } else if (isOutOfRange(error) && attempt < ATTEMPTS_MAX) batch.checksDays = true
       else throw error
     }
   }
 }
 
-interface Group {
+/** What one transaction merges. */
+interface MergeBatch {
   /** In order of arrival. */
   reported: readonly CounterRow[]
   /** One for each key, in the order in which rows are locked. */
@@ -127,25 +107,26 @@ interface Group {
   /** After an overflow: read the days' totals and reject what does not fit. */
   checksDays: boolean
   /**
-   * On PostgreSQL, missing rows are inserted by a transaction of their own: one that holds locks and waits for
-   * an insert could deadlock.
+   * On PostgreSQL, missing counters and hours are inserted by a transaction of their own: one that has locked
+   * rows and waits for an insert could deadlock. Days come last, so only Citus needs that for them (see
+   * `writeBulk`).
    */
   insertsDirectly: boolean
-  isSharded: boolean
 }
 
-async function mergeGroup(db: Tx, group: Group) {
-  const { reported, sorted, hours, edgeMax, checksDays, insertsDirectly } = group
-  if (!group.isSharded) omitShards(db)
+async function mergeInTransaction(tx: UsageTx, batch: MergeBatch) {
+  const { db } = tx
+  const { reported, sorted, hours, edgeMax, checksDays, insertsDirectly } = batch
   const uncheckedMax = uncheckedMaxOf(edgeMax)
   const toCheck = reported.filter((row) => exceeds(row, uncheckedMax))
   if (!insertsDirectly) await lockEdges(db, toCheck)
-  const stored = await lockCounters(db, sorted)
-  const storedHours = await lockHours(db, hours)
+  const stored = await lockCounters(tx, sorted)
+  const storedHours = await lockHours(tx, hours)
+  const merged = mergeHours(storedHours, hours)
   const missing = sorted.filter((row) => !stored.has(row.key))
-  const edges = await readEdgeDays(db, [...toCheck, ...missing])
+  const edges = await readEdgeDays(tx, [...toCheck, ...missing])
   const floor = missing.length > 0 ? await readUsageFloor(db) : 0
-  const daySums = checksDays ? { daySums: await lockDays(db, sorted) } : {}
+  const daySums = checksDays ? { daySums: await lockDaySums(tx, sorted, merged.deltas) } : {}
   const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, floor, edgeMax, ...daySums })
   if (!insertsDirectly) {
     const absent = {
@@ -155,18 +136,24 @@ async function mergeGroup(db: Tx, group: Group) {
     if (absent.hours.length + absent.counters.length > 0) throw new RowsMissing(absent)
   }
   await writeCounters(
-    db,
+    tx,
     sorted.flatMap(({ key }) => rows.get(key) ?? []),
   )
-  const merged = mergeHours(storedHours, hours)
-  await writeHours(db, merged.rows)
-  const totals = await lockHours(db, merged.deltas)
+  await writeHours(tx, merged.rows)
+  const totals = await lockHours(tx, merged.deltas)
   const missingTotals = merged.deltas.filter((hour) => !totals.has(hourKey(hour)))
   if (missingTotals.length > 0 && !insertsDirectly) throw new RowsMissing({ hours: missingTotals })
-  await writeHours(db, addHours(totals, merged.deltas, deltas))
+  await writeHours(tx, addHours(totals, merged.deltas, deltas))
   const days = [...deltas].sort(([a], [b]) => compare(a, b)).map(([, delta]) => delta)
-  if ((await addToDays(db, days)) < days.length) throw new RowsMissing({ days })
+  if ((await addToDays(tx, days)) < days.length) throw new RowsMissing({ days })
   return rejected
+}
+
+/** Locks all shared rows that the merge can change, in the order of every merge: the totals of hours first. */
+async function lockDaySums(tx: UsageTx, counters: readonly CounterRow[], totals: readonly TunnelHour[]) {
+  await lockHours(tx, totals)
+  const ofTotals = totals.map(({ workspaceId, hour }) => ({ workspaceId, day: startOfDay(hour) }))
+  return lockDays(tx, [...counters, ...ofTotals])
 }
 
 function sortedRows(rows: readonly CounterRow[]): CounterRow[] {

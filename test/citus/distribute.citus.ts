@@ -109,6 +109,17 @@ test('a new database is distributed, and a second run changes nothing', async (t
   assert.match(stdout, /^workspaces +coordinator +no$/m)
 })
 
+test('of two commands at the same time, one finds nothing to do', async (t) => {
+  const database = await createCitusSchema(t)
+  await migrateTo(database)
+  await fill(database)
+  await query(database, "select create_reference_table('schema_version')")
+  const both = await Promise.all([distribute(t, database), distribute(t, database)])
+  const changed = both.flatMap(changedTables)
+  assert.deepEqual(changed.toSorted(), ['schema_version', ...usageTables].toSorted())
+  await assertPlaced(database)
+})
+
 test('plain PostgreSQL is distributed while nodes serve', async (t) => {
   const database = await createCitusSchema(t)
   await migrateTo(database)

@@ -4,6 +4,8 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { runNow } from '../../src/domain/maintenance.ts'
+import { isMultiShard } from '../../src/store/db-errors.ts'
+import { deleteExpired, deleteUsage } from '../../src/store/retention.ts'
 import { groupByShard } from '../../src/store/usage-shards.ts'
 import { DAY_MS, HOUR_MS, startOfDay } from '../../src/time.ts'
 import { atEnd } from '../support/cleanup.ts'
@@ -15,7 +17,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
   const { services, database } = await openTestServices(t, 'postgres')
   const { store } = services
   atEnd(t, () => store.close())
-  assert.equal(await store.usageShards.areUsed(), true)
+  assert.equal(await store.usageShards.isDistributed(), true)
   const today = startOfDay(services.clock())
   const old = today - 60 * DAY_MS
   await store.transaction(async (db) => {
@@ -36,7 +38,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
   const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index + 1}`)
   const groups = await groupByShard(store.usageShards, ids)
   assert.ok(groups.length > 1)
-  assert.deepEqual(groups.flat().toSorted(), ids.toSorted())
+  assert.deepEqual(groups.flatMap(({ workspaceIds }) => workspaceIds).toSorted(), ids.toSorted())
 
   const statements = recordStatements(t)
   const deleted: Record<string, number> = {}
@@ -68,6 +70,22 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
     )
     return Number(rows[0]?.rows)
   }
+})
+
+test('a deletion that would involve several shards is rejected: row addresses repeat there', async (t) => {
+  const { services } = await openTestServices(t, 'postgres')
+  const { store } = services
+  atEnd(t, () => store.close())
+  const workspaceIds = Array.from({ length: 20 }, (_, index) => `ws_${index}`)
+  const batch = { table: 'usage_hours', workspaceIds, before: HOUR_MS } as const
+  await assert.rejects(
+    store.transaction((db) => deleteUsage(db, store.engine, batch, 30)),
+    isMultiShard,
+  )
+  await assert.rejects(
+    store.transaction((db) => deleteExpired(db, 'usage_hours', HOUR_MS, 30)),
+    isMultiShard,
+  )
 })
 
 function recordStatements(t: Parameters<typeof atEnd>[0]) {

@@ -1,11 +1,13 @@
 // Merging on a real cluster: every statement runs on one shard, and shards do not wait for each other.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { resetUsage, showCounters } from '../../src/domain/usage-reset.ts'
+import { createUsageShards } from '../../src/store/usage-shards.ts'
 import { coordinatorUrl, query, shardsOf } from '../support/citus.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { addEdge, addWorkspace, databaseOf, operator, serve } from '../support/server.ts'
+import { addEdge, addWorkspace, databaseOf, openTestServices, operator, serve } from '../support/server.ts'
 import { counter } from '../support/usage.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
@@ -86,4 +88,18 @@ test('a report that waits for a lock does not delay reports for other shards', a
   assert.ok(waited, 'the first report still waits')
   await client.query('rollback')
   assert.equal((await waiting).status, 200)
+})
+
+test('shards that are invalidated while others are read are still returned', async (t) => {
+  const { services } = await openTestServices(t, 'postgres')
+  const { store } = services
+  atEnd(t, () => store.close())
+  const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index}`)
+  const expected = await store.usageShards.find(ids)
+  const shards = createUsageShards(store.db)
+  await shards.find(ids.slice(1))
+  const finding = shards.find(ids)
+  await setImmediate()
+  shards.invalidate()
+  assert.deepEqual(await finding, expected)
 })

@@ -350,8 +350,8 @@ const calls: [module: object, calls: Calls][] = [
     {
       listCounters: (db) => usageReset.listCounters(db, { workspaceId: ws, day: DAY }, 10),
       resetDay: async (db) => {
-        await usageReset.resetDay(db, { workspaceId: ws, day: DAY }, 'e1')
-        await usageReset.resetDay(db, { workspaceId: ws, day: DAY }, undefined)
+        await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, 'e1')
+        await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, undefined)
       },
     },
   ],

@@ -6,7 +6,8 @@ import pg from 'pg'
 import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
-import type { Store } from '../../src/store/store.ts'
+import { isUnavailable } from '../../src/store/db-errors.ts'
+import type { Store, Tx } from '../../src/store/store.ts'
 import { mergeReports, readDays } from '../../src/store/usage.ts'
 import { noUsage, type ParsedReport } from '../../src/store/usage-report.ts'
 import { resetDay } from '../../src/store/usage-reset.ts'
@@ -116,7 +117,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
   const steps = 10
   const reset = async (edgeId?: string) => {
     const day = { workspaceId: random.pick(WORKSPACES), day: DAY }
-    await store.transaction((db) => resetDay(db, day, edgeId))
+    await store.transaction((db) => resetDay({ db, isDistributed: false }, day, edgeId))
   }
   await Promise.all([
     ...Array.from({ length: edges }, async (_, edge) => {
@@ -191,4 +192,55 @@ test('postgres: a node of the previous version may merge into the same day, in e
   await Promise.all([earlier, locked])
   for (const statement of [previous.merge, previous.rollUp, 'commit']) await old.query(statement)
   assert.equal(await total(), 700n + 2_001n)
+})
+
+test('postgres: a merge that checks the totals of days locks the hours first, as every merge', async (t) => {
+  const { database, stores } = await openNodes(t, 1)
+  const [store] = stores
+  const other = new pg.Client(database)
+  await other.connect()
+  atEnd(t, () => other.end())
+  await mergeReports(store, [reportOf(0, 1, ['w0'])])
+  await other.query('update usage_days set bytes_in = 9223372036854775807')
+  let calls = 0
+  const watched: Store = {
+    ...store,
+    async transaction(work) {
+      calls += 1
+      // The first attempt exceeds 63 bits.
+      if (calls === 2) {
+        await other.query('begin')
+        await other.query("select 1 from usage_hours where edge_id = '' for update")
+      }
+      return store.transaction(work)
+    },
+  }
+  const merge = mergeReports(watched, [reportOf(0, 2, ['w0'])])
+  await until('the merge waits for the hour', async () => {
+    const { rows } = await sql`select 1 from pg_locks where not granted`.execute(store.db)
+    return rows.length > 0
+  })
+  await other.query('select 1 from usage_days for update nowait')
+  await other.query('rollback')
+  assert.deepEqual(await merge, [[{ workspaceId: 'w0', day: DAY, reason: 'too_large' }]])
+})
+
+test('postgres: rows that are deleted again and again make a report fail with 503', async (t) => {
+  const { stores } = await openNodes(t, 1)
+  const [store] = stores
+  const undone = new Error('rolled back')
+  const undoing: Store = {
+    ...store,
+    transaction: <T>(work: (tx: Tx) => Promise<T>) =>
+      store
+        .transaction(async (tx) => {
+          await work(tx)
+          throw undone
+        })
+        .catch((error) => {
+          if (error !== undone) throw error
+          return undefined as T
+        }),
+  }
+  await assert.rejects(mergeReports(undoing, [reportOf(0, 1, ['w0'])]), isUnavailable)
 })

@@ -128,12 +128,16 @@ for (const engine of engines) {
       { workspace_id: 'a', minute: DAY, edge_id: 'y', open: 30 },
     ])
     const day = { workspaceId: 'a', day: DAY }
-    const removed = await store.transaction((db) => resetDay(db, day, 'y'))
+    const isDistributed = await store.usageShards.isDistributed()
+    const removed = await store.transaction((db) => resetDay({ db, isDistributed }, day, 'y'))
     assert.deepEqual(removed, { counters: 0, minutes: 1 })
     assert.equal((await readDays(store.db, 'a', DAY, DAY))[0]?.peakTunnels, 3)
     await convertMinutes(store, 10)
     assert.equal((await readDays(store.db, 'a', DAY, DAY))[0]?.peakTunnels, 3)
-    assert.deepEqual(await store.transaction((db) => resetDay(db, day)), { counters: 0, minutes: 1 })
+    assert.deepEqual(await store.transaction((db) => resetDay({ db, isDistributed }, day)), {
+      counters: 0,
+      minutes: 1,
+    })
     assert.deepEqual(await readDays(store.db, 'a', DAY, DAY), [])
     assert.deepEqual(await store.db.selectFrom('usage_hours').select('hour').execute(), [])
   })

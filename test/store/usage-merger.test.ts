@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { faultOf } from '../../src/domain/fault.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createUsageLanes } from '../../src/store/usage-lanes.ts'
 import { createUsageMerger } from '../../src/store/usage-merger.ts'
 import { noUsage, type ParsedReport } from '../../src/store/usage-report.ts'
+import { type UsageShards, undistributed } from '../../src/store/usage-shards.ts'
 
 const reportOf = (edgeId: string, items = 1): ParsedReport => ({
   edgeId,
@@ -110,4 +113,23 @@ test('while the database is unavailable, a group fails as a whole, and the next 
   )
   assert.deepEqual(await merger(reportOf('d')), [])
   assert.equal(attempts, 3)
+})
+
+test('a report for a shard that was moved uses the limits of its new worker', async () => {
+  const workers: string[] = []
+  let worker = '1'
+  const usageShards: UsageShards = {
+    ...undistributed,
+    find: async (ids) => new Map([...ids].map((id) => [id, { id: 'shard', worker }])),
+    run(shard, work) {
+      workers.push(shard.worker)
+      return work()
+    },
+  }
+  const store = { engine: 'postgres', usageShards } as Store
+  const merge = createUsageLanes(store, async (reports) => reports.map(() => []))
+  await merge(reportOf('a'))
+  worker = '2'
+  await merge(reportOf('a'))
+  assert.deepEqual(workers, ['1', '2'])
 })

@@ -1,7 +1,7 @@
 // Usage reports, as edges send them.
 import type { Store } from '../../src/store/store.ts'
 import { mergeReports } from '../../src/store/usage.ts'
-import type { RejectedCounter } from '../../src/store/usage-limits.ts'
+import { createUsageLanes } from '../../src/store/usage-lanes.ts'
 import type { ParsedReport } from '../../src/store/usage-report.ts'
 
 /** A counter of the default workspace, with zeros for what is not given. */
@@ -16,5 +16,5 @@ export const counter = (given: object) => ({
 })
 
 /** Merges a report without the limit of an edge. */
-export const mergeReport = async (store: Store, report: ParsedReport) =>
-  (await mergeReports(store, [report]))[0] as RejectedCounter[]
+export const mergeReport = (store: Store, report: ParsedReport) =>
+  createUsageLanes(store, (reports) => mergeReports(store, reports))(report)
