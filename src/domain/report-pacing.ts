@@ -14,6 +14,8 @@ const WINDOW_INTERVALS = 3
 const EDGES_MAX = 100_000
 /** A report that comes sooner after the edge's last one ended is a part of it: edges split large reports. */
 const ROUND_GAP_S = 1
+/** An edge that reports early by less than this part of the interval obeys it: edges vary it by 10 %. */
+const EARLY_MAX = 0.2
 
 /** Sums that decay exponentially; only their ratios have a meaning. */
 export interface PacingState {
@@ -85,20 +87,24 @@ export interface PacingOptions {
 interface Round {
   startedAt: number
   endedAt: number
-  /** When the edge was asked to report next. */
-  nextAt: number
+  /** What the edge was asked for at the end. */
+  intervalS: number
   /** From the round before to this one. */
   periodS: number
 }
 
 /**
- * The time that has passed is measured, because an edge may report more often than it was asked to. It is
- * limited to the time that was asked for: an edge may have been offline, or have reported to other nodes.
+ * The period is what the edge was asked for, also if it reports later: it may have been offline, or have
+ * reported to other nodes. If it reports sooner, the period is the time that has passed. Otherwise each rise of
+ * the interval would raise the weight of such an edge, and so the interval.
  */
 function roundAt(at: number, last: Round | undefined): Round {
   if (last && at - last.endedAt < ROUND_GAP_S) return last
-  const periodS = last ? Math.min(at, last.nextAt) - last.startedAt : REPORT_INTERVAL_S
-  return { startedAt: at, endedAt: at, nextAt: at, periodS }
+  if (!last) return { startedAt: at, endedAt: at, intervalS: 0, periodS: REPORT_INTERVAL_S }
+  const { startedAt, endedAt, intervalS } = last
+  const isEarly = at < endedAt + intervalS * (1 - EARLY_MAX)
+  const periodS = (isEarly ? at : endedAt + intervalS) - startedAt
+  return { startedAt: at, endedAt: at, intervalS, periodS }
 }
 
 export function createReportPacing({
@@ -137,7 +143,7 @@ export function createReportPacing({
         update(({ mergedItems }) => ({ mergedItems: mergedItems + (outcome === 'merged' ? items : 0) }))
         inProgress -= 1
         const interval = nextInterval()
-        rounds.set(edgeId, { ...round, endedAt: state.at, nextAt: state.at + interval })
+        rounds.set(edgeId, { ...round, endedAt: state.at, intervalS: interval })
         return interval
       }
     },
