@@ -95,8 +95,8 @@ interface Round {
 
 /**
  * The period is what the edge was asked for, also if it reports later: it may have been offline, or have
- * reported to other nodes. If it reports sooner, the period is the time that has passed. Otherwise each rise of
- * the interval would raise the weight of such an edge, and so the interval.
+ * reported to other nodes. If it reports early, the period is the time that has passed. Otherwise each rise
+ * of the interval would raise the weight of such an edge, and so the interval.
  */
 function roundAt(at: number, last: Round | undefined): Round {
   if (last && at - last.endedAt < ROUND_GAP_S) return last
@@ -155,7 +155,7 @@ interface ReportLists {
   tunnels?: unknown[]
 }
 
-/** Adds `nextReportInS` to the receipt of a report, or Retry-After to the fault if the failure is temporary. */
+/** Adds `nextReportInS` to the receipt of a report, or Retry-After to the fault of a temporary failure. */
 export async function paceReport<R extends object>(
   pacing: ReportPacing,
   edgeId: string,
