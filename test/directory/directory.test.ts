@@ -102,7 +102,7 @@ for (const engine of engines) {
     release()
     assert.equal((await late).valid, true, 'it started before the revocation')
     assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
-    assert.equal(queries, 1, 'the second verdict came from the cache')
+    assert.equal(queries, 1, 'the second result came from the cache')
   })
 
   test(`${engine}: a flood of invented keys evicts no valid key, and rejections are cached`, async (t) => {

@@ -142,8 +142,8 @@ test('a key that moves to another workspace calls onRevoked', async (t) => {
   const { id, hash } = tokens[0]
   writeFileSync(file, JSON.stringify({ tokens: [{ id, hash, workspace: 'other' }] }))
   await until('onRevoked was called', () => gone.includes(id))
-  const verdict = await verifier.verify(key)
-  assert.equal(verdict.valid && verdict.workspace.slug, 'other')
+  const result = await verifier.verify(key)
+  assert.equal(result.valid && result.workspace.slug, 'other')
 })
 
 test('concurrent edits are all applied', async (t) => {

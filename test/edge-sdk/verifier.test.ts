@@ -1,4 +1,4 @@
-// The edge SDK's verifier: cached verdicts while revocations are received, and never a revoked key.
+// The edge SDK's verifier: cached results while revocations are received, and never a revoked key.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -480,7 +480,7 @@ test('after a revocation was evicted, responses to earlier requests are rejected
   await assert.rejects(inFlight, /Too many keys are being revoked/)
 })
 
-test('revoked verdicts are cached, unknown ones are not', async (t) => {
+test('revoked results are cached, unknown ones are not', async (t) => {
   const { revoke, requested, emit, streams, verify } = scriptedVerifier(t)
   revoke('gone')
   await until('the stream', () => streams.length === 1)
@@ -533,7 +533,7 @@ test('a callback that throws becomes a process warning, and the verifier continu
   assert.equal(streams.length, 1)
 })
 
-test('a response of another shape is an error, not a verdict', async (t) => {
+test('a response of another shape is an error, not a result', async (t) => {
   const bodies: [status: number, body: string][] = [
     [200, 'null'],
     [200, '<html>'],

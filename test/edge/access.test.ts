@@ -96,7 +96,7 @@ for (const engine of engines) {
     await revokeEdge(server.services, operator, edge.id)
     for (const { path, socket, rest } of begun) {
       socket.write(rest)
-      // frp reads the verdict from the body.
+      // frp reads the result from the body.
       await socket.receives(path.startsWith('/edge/frp') ? '"reject":true' : 'HTTP/1.1 401 ')
       socket.close()
     }

@@ -19,7 +19,7 @@ const contentOf = ({ status, headers, text }: TestResponse) => ({
 })
 
 for (const engine of engines)
-  test(`${engine}: a cached verdict equals the first, until key or workspace change`, async (t) => {
+  test(`${engine}: a cached result equals the first, until key or workspace change`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const { key, workspace } = await addWorkspace(server, 'new')

@@ -56,10 +56,10 @@ const callFrp = (server: { url: string }, credential: string) => async (op: stri
   const path = `/edge/frp/${credential}?version=0.1.0&op=${op}`
   const response = await post(server, path, { version: '0.1.0', op, content })
   assert.equal(response.status, 200)
-  const verdict = (await response.json()) as { reject: boolean; reject_reason: string; unchange: boolean }
-  const { reject, reject_reason, unchange } = verdict
+  const result = (await response.json()) as { reject: boolean; reject_reason: string; unchange: boolean }
+  const { reject, reject_reason, unchange } = result
   assert.deepEqual([typeof reject, typeof reject_reason, typeof unchange], ['boolean', 'string', 'boolean'])
-  return verdict
+  return result
 }
 
 async function prepare(server: TestServer) {

@@ -97,7 +97,7 @@ function lostKeys(history: History, { keyIds, requestedAt, revokedAt }: Facts): 
     if (!requestedAt.has(id) && key.revokedAt !== null) return lost(`${id} was revoked without a request`)
     return nodes
       .filter((node) => !verified.has(`${id} ${node}`))
-      .map((node) => lost(`${node} gave no verdict on ${id} after the faults`))
+      .map((node) => lost(`${node} gave no result on ${id} after the faults`))
   })
 }
 

@@ -185,8 +185,8 @@ async function runLifecycle(
 
 async function verify({ name, directory }: SimulatedNode, key: CreatedKey, { attempts }: FollowersHistory) {
   const startMs = performance.now()
-  const verdict = await Promise.resolve(directory.verifyKey(key.token)).catch(() => undefined)
-  const response = verdict && responseOf({ valid: verdict.valid })
+  const result = await Promise.resolve(directory.verifyKey(key.token)).catch(() => undefined)
+  const response = result && responseOf({ valid: result.valid })
   attempts.push({
     kind: 'keys.verify',
     node: name,
