@@ -66,7 +66,6 @@ export async function distribute(url: string, onProgress: (step: string) => void
     connectionString: url,
     application_name: 'adit distribute',
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
     keepAlive: true,
   })
   // The query that is under way rejects with the error.
@@ -76,6 +75,9 @@ export async function distribute(url: string, onProgress: (step: string) => void
     await requireCitus(client)
     // If this process is killed, the server stops too. Not every platform has the setting.
     await client.query('set client_connection_check_interval = 500').catch(() => {})
+    // One command at a time: a second one waits here, then reads what the first has done.
+    await client.query(`select pg_advisory_lock(hashtext('adit distribute'))`)
+    await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
     const changed = new Set<string>()
     for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
     await distributeUsage({ client, onProgress, changed })
@@ -112,12 +114,10 @@ async function keepLocal(step: Step): Promise<void> {
     inTransaction(client, async () => {
       // All locks before anything is copied, so that a lock timeout wastes no work.
       await client.query(`lock table ${connected.join(', ')} in access exclusive mode`)
-      // Again, because another command may have done it before this one got the locks.
-      if (!(await readCitusTables(client)).has(table)) return
       await client.query('select undistribute_table($1::regclass, cascade_via_foreign_keys => true)', [table])
-      for (const each of connected) changed.add(each)
     }),
   )
+  for (const each of connected) changed.add(each)
 }
 
 /**
@@ -125,35 +125,32 @@ async function keepLocal(step: Step): Promise<void> {
  * could leave a counter and the total of its day different.
  */
 async function distributeUsage({ client, onProgress, changed }: Omit<Step, 'table'>): Promise<void> {
-  const { tables } = await findUndistributed(client)
+  const existing = await readCitusTables(client)
+  const distributed = findDistributed(existing)
+  const tables = tablesOf('distributed').filter((table) => !isDistributed(table, existing, distributed))
   if (tables.length > 0) {
+    const shardCount = await readShardCount(client)
     const names = tables.join(', ')
     onProgress(`distributing ${names}`)
     await retryLocks({ client, table: names, onProgress, changed }, () =>
       inTransaction(client, async () => {
         await client.query(`lock table ${names} in exclusive mode`)
-        for (const table of await distributeTables(client)) changed.add(table)
+        let colocatedWith = distributed?.table
+        for (const table of tables) {
+          const options = colocatedWith
+            ? `colocate_with => '${colocatedWith}'`
+            : `'hash', 'none', ${shardCount}`
+          await client.query(`select create_distributed_table($1::regclass, $2, ${options})`, [
+            table,
+            DISTRIBUTION_COLUMN,
+          ])
+          colocatedWith ??= table
+        }
       }),
     )
+    for (const table of tables) changed.add(table)
   }
   for (const table of tablesOf('distributed')) await truncateCopied({ client, table, onProgress, changed })
-}
-
-/** Returns the tables that it has distributed. */
-async function distributeTables(client: pg.Client): Promise<string[]> {
-  // Again, because another command may have done it before this one got the locks.
-  const { tables, distributed } = await findUndistributed(client)
-  const shardCount = await readShardCount(client)
-  let colocatedWith = distributed?.table
-  for (const table of tables) {
-    const options = colocatedWith ? `colocate_with => '${colocatedWith}'` : `'hash', 'none', ${shardCount}`
-    await client.query(`select create_distributed_table($1::regclass, $2, ${options})`, [
-      table,
-      DISTRIBUTION_COLUMN,
-    ])
-    colocatedWith ??= table
-  }
-  return tables
 }
 
 /** The coordinator keeps the copied rows, invisibly, until they are truncated. */
@@ -178,17 +175,13 @@ async function inTransaction(client: pg.Client, work: () => Promise<void>): Prom
 }
 
 /**
- * The usage tables that are not distributed yet, and the first one that is. The others are colocated with it,
- * so that all usage rows of a workspace are on one worker.
+ * The first usage table that is distributed. The others are colocated with it, so that all usage rows of a
+ * workspace are on one worker.
  */
-async function findUndistributed(client: pg.Client) {
-  const existing = await readCitusTables(client)
-  const tables = tablesOf('distributed')
-  const distributed = tables
+const findDistributed = (existing: Map<string, CitusTable>) =>
+  tablesOf('distributed')
     .map((table) => existing.get(table))
     .find((found) => found?.column === DISTRIBUTION_COLUMN)
-  return { tables: tables.filter((table) => !isDistributed(table, existing, distributed)), distributed }
-}
 
 function isDistributed(table: string, existing: Map<string, CitusTable>, colocated?: CitusTable): boolean {
   const found = existing.get(table)

@@ -1,7 +1,7 @@
 // The commands of docs/operations/citus.md for backup and restore, on a real cluster.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
@@ -56,5 +56,27 @@ test('a backup taken while nodes serve is restored with exact usage', async (t) 
   await again.areRunning()
   await again.finish()
   assert.equal((await fetch(`${restored.url}/readyz`)).status, 200)
+  await emptyDatabase(database)
+})
+
+test('a backup that fails ends with an error and keeps the earlier one', async (t) => {
+  const database = coordinatorUrl()
+  await emptyDatabase(database)
+  const cwd = createFolder(t)
+  const dump = join(cwd, 'adit.dump')
+  writeFileSync(dump, 'earlier')
+  writeFileSync(join(cwd, 'pg_dump'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+  const { PATH } = process.env
+  const backUp = (path: string) =>
+    sh('sh', ['-ec', commandsOf('Backups')], {
+      cwd,
+      env: { ...process.env, ADIT_DATABASE_URL: database, PATH: path },
+    })
+  await assert.rejects(backUp(`${PATH}`), /relation "usage_counters" does not exist/)
+  await migrateTo(database)
+  await assert.rejects(backUp(`${cwd}:${PATH}`), /adit\.new/)
+  assert.equal(readFileSync(dump, 'utf8'), 'earlier')
+  await backUp(`${PATH}`)
+  assert.notEqual(readFileSync(dump, 'utf8'), 'earlier')
   await emptyDatabase(database)
 })
