@@ -88,9 +88,12 @@ export interface CurrentUser {
 
 export async function readLink(services: Services, secret: string, currentUser: CurrentUser | undefined) {
   const { db } = services.store
-  const row = await findLink(db, hashSecret(secret), services.clock())
+  const find = () => findLink(db, hashSecret(secret), services.clock())
+  const row = await find()
   if (!row) throw invalidLinkFault()
   const user = row.email === null ? undefined : await findUserByEmail(db, row.email)
+  // The account may have been created with this link since it was read.
+  if (user && !(await find())) throw invalidLinkFault()
   const workspace = row.workspace_id === null ? null : await getWorkspace(db, row.workspace_id)
   return {
     purpose: row.purpose,
