@@ -75,10 +75,9 @@ export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError
   if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
-  if (isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code?.startsWith(state)))
-    return true
   return (
     isConnectionLost(error) ||
+    isWorkerLost(error) ||
     isShardMoved(error) ||
     POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
   )
@@ -91,7 +90,7 @@ export function isWorkerLost(error: unknown): boolean {
 }
 
 /** On Citus, a statement that must run on one shard involves several: they were distributed or split. */
-export const isMultiShard = (error: unknown): boolean => (error as DatabaseError).code === '0A000'
+export const isMultiShard = (error: unknown): boolean => isUnsupported(error)
 
 /** Whether the connection that threw this is unusable. */
 export function isConnectionLost(error: unknown): boolean {

@@ -189,7 +189,7 @@ export async function readDays(db: Db, workspaceId: string, from: number, to: nu
   }))
 }
 
-/** A day's last traffic lies within the day, so the newest day that has any holds the latest. */
+/** Read from the newest day with traffic: `last_seen` of a day is a time of that day. */
 export async function findLastSeen(db: Db, workspaceId: string): Promise<number | null> {
   const row = await db
     .selectFrom('usage_days')
