@@ -75,8 +75,7 @@ export async function distribute(url: string, onProgress: (step: string) => void
     await requireCitus(client)
     // If this process is killed, the server stops too. Not every platform has the setting.
     await client.query('set client_connection_check_interval = 500').catch(() => {})
-    // One command at a time: a second one waits here, then reads what the first has done.
-    await client.query(`select pg_advisory_lock(hashtext('adit distribute'))`)
+    await waitForOthers(client, onProgress)
     await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
     const changed = new Set<string>()
     for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
@@ -91,6 +90,15 @@ export async function distribute(url: string, onProgress: (step: string) => void
   } finally {
     await client.end()
   }
+}
+
+/** One command at a time: a second one waits here, then reads what the first has done. */
+async function waitForOthers(client: pg.Client, onProgress: (step: string) => void): Promise<void> {
+  const key = `hashtext('adit distribute')`
+  const { rows } = await client.query(`select pg_try_advisory_lock(${key}) as "isFirst"`)
+  if (rows[0]?.isFirst) return
+  onProgress('waiting for another distribute command to end')
+  await client.query(`select pg_advisory_lock(${key})`)
 }
 
 const tablesOf = (placement: Placement) =>
