@@ -5,12 +5,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Cluster, createCluster } from '../test/support/postgres.ts'
 import { type Load, startLoad } from './load.ts'
-import { type Baseline, runAdit, type Served, startAdit, startBaseline } from './processes.ts'
+import {
+  aditEnvironment,
+  type Baseline,
+  runAdit,
+  type Served,
+  startBaseline,
+  startServe,
+} from './processes.ts'
 import { type CitusSchemas, createCitusSchemas, dropCitusSchemas } from './seed/citus.ts'
 import { createKeys, SEEDED_KEYS, type SeededKeys } from './seed/keys.ts'
 import type { Plan } from './seed/plan.ts'
 import { seedPostgres, withClient } from './seed/postgres.ts'
 import { seedSqlite } from './seed/sqlite.ts'
+import { type ServedTunnel, startTunnel } from './tunnel.ts'
 
 const POSTGRES_SETTINGS = ['shared_buffers=1GB', 'maintenance_work_mem=512MB', 'max_wal_size=8GB']
 
@@ -25,11 +33,15 @@ export interface Fixtures {
   citus(url: string, plan: Plan): Promise<CitusSchemas>
   adit(database: string): Promise<Served>
   baseline(name: string, settings: unknown): Promise<Baseline>
+  /** A tunnel to a port of this machine. */
+  tunnel(port: number): Promise<ServedTunnel>
   progress(text: string): void
   /** Stops the servers that a figure started. */
   clear(): Promise<void>
   close(): Promise<void>
 }
+
+const migrate = (database: string) => runAdit(['admin', 'migrate'], aditEnvironment(database))
 
 export function createFixtures(progress: (text: string) => void, keyCount = SEEDED_KEYS): Fixtures {
   const folder = mkdtempSync(join(tmpdir(), 'adit-bench-'))
@@ -83,7 +95,7 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
         const seeded = createOnce()
         progress(`seeding SQLite: ${name}`)
         // Creates the schema.
-        await runAdit(`sqlite:${path}`, ['admin', 'migrate'])
+        await migrate(`sqlite:${path}`)
         seedSqlite(path, plan, seeded)
         return `sqlite:${path}`
       }),
@@ -94,7 +106,7 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
         cluster ??= startCluster()
         const { url } = await cluster
         await withClient(`${url}/postgres`, (client) => client.query(`create database ${name}`))
-        await runAdit(`${url}/${name}`, ['admin', 'migrate'])
+        await migrate(`${url}/${name}`)
         await seedPostgres(`${url}/${name}`, plan, seeded)
         return `${url}/${name}`
       }),
@@ -104,17 +116,18 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
       const schemas = await createCitusSchemas(url)
       for (const [name, database] of Object.entries(schemas)) {
         progress(`seeding Citus: ${name}`)
-        await runAdit(database, ['admin', 'migrate'])
-        if (name === 'distributed') await runAdit(database, ['admin', 'distribute'])
+        await migrate(database)
+        if (name === 'distributed') await runAdit(['admin', 'distribute'], aditEnvironment(database))
         await seedPostgres(database, plan, seeded)
       }
       return schemas
     },
     adit(database) {
       progress('measuring')
-      return keep(startAdit(database, join(folder, `log-${++logs}`)))
+      return keep(startServe(database, join(folder, `log-${++logs}`)))
     },
     baseline: (name, settings) => keep(startBaseline(name, settings)),
+    tunnel: (port) => keep(startTunnel(folder, port)),
     clear,
     async close() {
       isClosed = true

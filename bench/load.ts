@@ -1,18 +1,22 @@
-// Controls the load process, and measures the CPU time of the server meanwhile.
+// Controls the load process, and measures the CPU time of the server's processes meanwhile.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Job, LoadMessage, Order, Outcome, Pace } from './load/jobs.ts'
+import type { Job, LoadMessage, Order, Outcome, Pace, Repeat, Transfer } from './load/jobs.ts'
 import { cpuSecondsOf } from './processes.ts'
 
 export interface Loaded extends Outcome {
-  /** CPU seconds of the server per second of the run; undefined without /proc. */
+  /** CPU seconds of the server; undefined without /proc. */
+  cpuS: number | undefined
+  /** CPU seconds per second of the run. */
   busy: number | undefined
 }
 
 export interface Load {
-  run(job: Job, serverPid: number): Promise<Loaded>
-  pace(pace: Pace, serverPid: number): Promise<Loaded>
+  run(job: Job, ...serverPids: number[]): Promise<Loaded>
+  pace(pace: Pace, ...serverPids: number[]): Promise<Loaded>
+  repeat(repeat: Repeat, ...serverPids: number[]): Promise<Loaded>
+  transfer(transfer: Transfer, ...serverPids: number[]): Promise<Loaded>
   stop(): void
 }
 
@@ -31,23 +35,23 @@ export function startLoad(): Load {
     return reply
   }
 
-  async function carryOut(order: Order, serverPid: number): Promise<Loaded> {
+  async function carryOut(order: Order, serverPids: number[]): Promise<Loaded> {
     await send(order)
-    const cpuBefore = cpuSecondsOf(serverPid)
+    const cpuBefore = cpuSecondsOf(...serverPids)
     const began = performance.now()
     const reply = await send('go')
-    const cpuAfter = cpuSecondsOf(serverPid)
+    const cpuAfter = cpuSecondsOf(...serverPids)
     if (!('outcome' in reply)) throw new Error('the load process sent no outcome')
-    const busy =
-      cpuBefore === undefined || cpuAfter === undefined
-        ? undefined
-        : (cpuAfter - cpuBefore) / ((performance.now() - began) / 1000)
-    return { ...reply.outcome, busy }
+    const cpuS = cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore
+    const busy = cpuS === undefined ? undefined : cpuS / ((performance.now() - began) / 1000)
+    return { ...reply.outcome, cpuS, busy }
   }
 
   return {
-    run: (job, serverPid) => carryOut({ job }, serverPid),
-    pace: (pace, serverPid) => carryOut({ pace }, serverPid),
+    run: (job, ...pids) => carryOut({ job }, pids),
+    pace: (pace, ...pids) => carryOut({ pace }, pids),
+    repeat: (repeat, ...pids) => carryOut({ repeat }, pids),
+    transfer: (transfer, ...pids) => carryOut({ transfer }, pids),
     stop: () => child?.kill('SIGKILL'),
   }
 }

@@ -19,10 +19,12 @@ export interface Served {
   stop(): Promise<void>
 }
 
+type Environment = Record<string, string>
+
 /** No other variables: settings of the user's environment must not affect a result. */
-export const aditEnvironment = (database: string, more: Record<string, string> = {}) => ({
-  PATH: process.env.PATH ?? '',
-  HOME: process.env.HOME ?? '',
+const baseEnvironment: Environment = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '' }
+
+export const aditEnvironment = (database: string, more: Environment = {}): Environment => ({
   ADIT_DATABASE_URL: database,
   ADIT_SECRET: SECRET,
   ADIT_PORT: '0',
@@ -30,23 +32,33 @@ export const aditEnvironment = (database: string, more: Record<string, string> =
 })
 
 /** Runs a command to its end. */
-export const runAdit = (database: string, args: string[]) =>
-  promisify(execFile)(process.execPath, [launcher, ...args], { env: aditEnvironment(database) })
+export const runAdit = (args: string[], env: Environment) =>
+  promisify(execFile)(process.execPath, [launcher, ...args], { env: { ...baseEnvironment, ...env } })
 
-export const spawnAdit = (database: string, logFile: string, more: Record<string, string> = {}) => {
+const spawnNode = (args: string[], env: Environment, logFile: string) => {
   const log = openSync(logFile, 'w')
-  const child = spawn(process.execPath, [...SERVE, '--json'], {
+  const child = spawn(process.execPath, args, {
     cwd: root,
-    env: aditEnvironment(database, more),
+    env: { ...baseEnvironment, ...env },
     stdio: ['ignore', 'pipe', log],
   })
   closeSync(log)
   return child
 }
 
-/** As shipped, with the log in a file. */
-export async function startAdit(database: string, logFile: string): Promise<Served> {
-  const child = spawnAdit(database, logFile)
+export const spawnServe = (database: string, logFile: string, more: Environment = {}) =>
+  spawnNode([...SERVE, '--json'], aditEnvironment(database, more), logFile)
+
+/** `adit serve` as shipped, with the log in a file. */
+export const startServe = (database: string, logFile: string) =>
+  startedOf(spawnServe(database, logFile), logFile)
+
+/** Another command that prints its URL and keeps running. */
+export const startCommand = (args: string[], env: Environment, logFile: string) =>
+  startedOf(spawnNode([launcher, ...args], env, logFile), logFile)
+
+/** Resolves when the program has printed its URL, alone on the first line or in JSON. */
+async function startedOf(child: ChildProcess, logFile: string): Promise<Served> {
   const line = await new Promise<string>((resolve, reject) => {
     let output = ''
     child.stdout?.on('data', (chunk) => {
@@ -55,7 +67,7 @@ export async function startAdit(database: string, logFile: string): Promise<Serv
     })
     child.once('exit', () => reject(new Error(`adit did not start: ${readFileSync(logFile, 'utf8')}`)))
   })
-  const { url } = JSON.parse(line) as { url: string }
+  const { url } = line.startsWith('{') ? (JSON.parse(line) as { url: string }) : { url: line.trim() }
   const reportExit = () => {
     const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
     process.stderr.write(`adit exited unexpectedly: ${lines.slice(-2).join('\n')}\n`)
@@ -82,7 +94,7 @@ export async function startBaseline(name: string, settings: unknown): Promise<Ba
   const file = fileURLToPath(new URL(`baselines/${name}.ts`, import.meta.url))
   const child = fork(file, [JSON.stringify(settings)], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '' },
+    env: baseEnvironment,
   })
   const nextMessage = () =>
     new Promise<unknown>((resolve, reject) => {
@@ -116,10 +128,14 @@ export async function end(child: ChildProcess): Promise<void> {
 
 const TICKS_PER_SECOND = 100
 
-/** Of all threads; undefined without /proc. */
-export function cpuSecondsOf(pid: number): number | undefined {
-  const fields = readProc(pid, 'stat')?.split(') ').at(-1)?.split(' ')
-  return fields && (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+/** Of all threads of the processes; undefined without /proc. */
+export function cpuSecondsOf(...pids: number[]): number | undefined {
+  const ticks = pids.map((pid) => {
+    const fields = readProc(pid, 'stat')?.split(') ').at(-1)?.split(' ')
+    return fields ? Number(fields[11]) + Number(fields[12]) : Number.NaN
+  })
+  const seconds = ticks.reduce((sum, each) => sum + each, 0) / TICKS_PER_SECOND
+  return Number.isNaN(seconds) ? undefined : seconds
 }
 
 /** The resident set, in MiB. */

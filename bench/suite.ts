@@ -5,6 +5,7 @@ import { flat } from './figures/flat.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
 import { revoke } from './figures/revoke.ts'
+import { tunnels } from './figures/tunnels.ts'
 import { usage } from './figures/usage.ts'
 import { verify } from './figures/verify.ts'
 import type { Fixtures } from './fixtures.ts'
@@ -15,6 +16,7 @@ export const figures: Figure[] = [
   ...usage,
   ...reports,
   ...revoke,
+  ...tunnels,
   ...flat,
   ...processes,
 ]

@@ -1,5 +1,5 @@
 // Reports the port of a baseline to the benchmark, and exits with it.
-import type { Server } from 'node:http'
+import type { Server } from 'node:net'
 
 export function listening(server: Server): void {
   const address = server.address()

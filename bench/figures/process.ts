@@ -8,7 +8,7 @@ import { freePort } from '../../test/support/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { RequestSpec } from '../load/jobs.ts'
-import { end, residentOf, spawnAdit } from '../processes.ts'
+import { end, residentOf, spawnServe } from '../processes.ts'
 import { compare, type Measured, median } from '../rounds.ts'
 import { bearer, CONNECTIONS, edgeVerifying, ownKey, reading, reportOf, verifyMany } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
@@ -22,7 +22,7 @@ async function start(fixtures: Fixtures): Promise<Measured> {
   const ours = async () => {
     const port = await freePort()
     const began = performance.now()
-    const child = spawnAdit(database, log, { ADIT_PORT: String(port) })
+    const child = spawnServe(database, log, { ADIT_PORT: String(port) })
     while (!(await isReady(port))) await sleep(LOOK_EVERY_MS)
     const value = performance.now() - began
     await end(child)

@@ -1,6 +1,6 @@
 // Messages to and from the load process.
 
-/** `{n}` in the body is replaced by a number that grows with every request. */
+/** `{n}` in the body is replaced by a number that grows with every request; `host` replaces the URL's. */
 export interface RequestSpec {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
@@ -49,6 +49,22 @@ export interface Pace {
   seconds: number
 }
 
+/** One request repeated over raw sockets, for a duration or a number of responses. */
+export interface Repeat {
+  url: string
+  connections: number
+  request: RequestSpec
+  until: Job['until']
+}
+
+/** One download of `/down/{bytes}`, or upload to `/up`. */
+export interface Transfer {
+  url: string
+  host: string
+  direction: 'down' | 'up'
+  bytes: number
+}
+
 export interface Outcome {
   completed: number
   seconds: number
@@ -57,5 +73,5 @@ export interface Outcome {
   p99: number
 }
 
-export type Order = { job: Job } | { pace: Pace }
+export type Order = { job: Job } | { pace: Pace } | { repeat: Repeat } | { transfer: Transfer }
 export type LoadMessage = { ready: true } | { outcome: Outcome } | { failed: string }

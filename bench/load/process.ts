@@ -4,11 +4,21 @@
 import type { LoadMessage, Order, Outcome } from './jobs.ts'
 import { runAtMaxLoad } from './max-load.ts'
 import { pace } from './pace.ts'
+import { repeat } from './repeat.ts'
 import { prepare } from './requests.ts'
+import { transfer } from './transfer.ts'
 
 const send = (message: LoadMessage) => process.send?.(message)
 
 let begin: () => Promise<Outcome> = () => Promise.reject(new Error('nothing to do'))
+
+function toRun(order: Order): () => Promise<Outcome> {
+  if ('pace' in order) return () => pace(order.pace)
+  if ('repeat' in order) return () => repeat(order.repeat)
+  if ('transfer' in order) return () => transfer(order.transfer)
+  const lists = prepare(order.job)
+  return () => runAtMaxLoad(order.job, lists)
+}
 
 process.once('disconnect', () => process.exit())
 process.on('message', (message: Order | 'go') => {
@@ -19,11 +29,6 @@ process.on('message', (message: Order | 'go') => {
     )
     return
   }
-  if ('job' in message) {
-    const lists = prepare(message.job)
-    begin = () => runAtMaxLoad(message.job, lists)
-  } else {
-    begin = () => pace(message.pace)
-  }
+  begin = toRun(message)
   send({ ready: true })
 })

@@ -48,8 +48,9 @@ export function prepareOne(url: string, spec: RequestSpec): Prepared {
 /** Across all runs, so that every report has larger values than the last. */
 let grown = 1_000
 
-function bytesOf(url: string, { method, path, headers }: RequestSpec, body: string): Buffer {
-  let head = `${method} ${path} HTTP/1.1\r\nHost: ${url.slice('http://'.length)}\r\n`
+function bytesOf(url: string, { method, path, headers: given }: RequestSpec, body: string): Buffer {
+  const { host = url.slice('http://'.length), ...headers } = given
+  let head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n`
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`
   if (method === 'POST')
     head += `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`

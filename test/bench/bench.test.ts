@@ -16,15 +16,17 @@ import { root } from '../support/process.ts'
 
 const KEYS = 100
 
-test('a figure is measured on seeded databases, by a real server, a baseline and the load process', async (t) => {
+test('figures are measured on seeded databases or a tunnel, by real servers, baselines and the load process', async (t) => {
   Object.assign(timing, { rounds: 1, roundS: 0.05, warmUpS: 0.05, requests: 8 })
   const fixtures = createFixtures(() => {}, KEYS)
   atEnd(t, fixtures.close)
-  const figure = figures.find(({ name }) => name === 'report_limit_sqlite')
-  assert.ok(figure)
-  const result = await measure(fixtures, figure)
-  assert.ok(result.ours > 0 && result.other > 0 && result.ratio > 0, jsonLine(result))
-  assert.ok(table([result]).includes(figure.name))
+  for (const measured of ['report_limit_sqlite', 'tunnel_rps_64']) {
+    const figure = figures.find(({ name }) => name === measured)
+    assert.ok(figure)
+    const result = await measure(fixtures, figure)
+    assert.ok(result.ours > 0 && result.other > 0 && result.ratio > 0, jsonLine(result))
+    assert.ok(table([result]).includes(figure.name))
+  }
 })
 
 test('PostgreSQL is seeded with keys, the rows of edges and raw events', async (t) => {

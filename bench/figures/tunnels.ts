@@ -1,0 +1,105 @@
+// Tunnels: edge and tunnel client compared with one plain reverse proxy in front of the same local server.
+import type { Figure } from '../figure.ts'
+import type { Fixtures } from '../fixtures.ts'
+import type { RequestSpec } from '../load/jobs.ts'
+import { compare, type Measured, type Sample, timing, untilOf } from '../rounds.ts'
+
+const TRANSFER_BYTES = 256 * 1024 * 1024
+const SHORT_TRANSFER_BYTES = 1024 * 1024
+/** Neither idle nor at the limit of the machine. */
+const CPU_CONNECTIONS = 16
+const MICROSECONDS = 1e6
+const MEGABYTE = 1e6
+
+interface Route {
+  url: string
+  host: string
+  /** The processes between the load and the local server. */
+  pids: number[]
+}
+
+interface Routes {
+  tunnel: Route
+  proxy: Route
+}
+
+async function startRoutes(fixtures: Fixtures): Promise<Routes> {
+  const origin = await fixtures.baseline('origin', {})
+  const port = Number(new URL(origin.url).port)
+  const proxy = await fixtures.baseline('proxy', { port })
+  const tunnel = await fixtures.tunnel(port)
+  fixtures.progress('measuring')
+  return {
+    tunnel: { url: tunnel.url, host: tunnel.host, pids: [tunnel.pid, tunnel.clientPid] },
+    proxy: { url: proxy.url, host: 'localhost', pids: [proxy.pid] },
+  }
+}
+
+async function compareRoutes(
+  fixtures: Fixtures,
+  measure: (route: Route, round: number) => Promise<Sample>,
+): Promise<Measured> {
+  const { tunnel, proxy } = await startRoutes(fixtures)
+  return compare(
+    (round) => measure(tunnel, round),
+    (round) => measure(proxy, round),
+  )
+}
+
+function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: number, round: number) {
+  const request: RequestSpec = { method: 'GET', path: '/', headers: { host } }
+  return fixtures.load.repeat({ url, connections, request, until: untilOf(round) }, ...pids)
+}
+
+const throughput = (fixtures: Fixtures, connections: number) =>
+  compareRoutes(fixtures, async (route, round) => {
+    const { perSecond, busy } = await repeat(fixtures, route, connections, round)
+    return { value: perSecond, busy }
+  })
+
+const cpuPerRequest = (fixtures: Fixtures) =>
+  compareRoutes(fixtures, async (route, round) => {
+    const { cpuS = Number.NaN, completed, busy } = await repeat(fixtures, route, CPU_CONNECTIONS, round)
+    return { value: (cpuS / completed) * MICROSECONDS, busy }
+  })
+
+const bandwidth = (fixtures: Fixtures, direction: 'down' | 'up') =>
+  compareRoutes(fixtures, async ({ url, host, pids }) => {
+    // The test of the bench sets a number of requests.
+    const bytes = timing.requests ? SHORT_TRANSFER_BYTES : TRANSFER_BYTES
+    const { perSecond, busy } = await fixtures.load.transfer({ url, host, direction, bytes }, ...pids)
+    return { value: perSecond / MEGABYTE, busy }
+  })
+
+const other = 'one plain node:http reverse proxy'
+
+export const tunnels: Figure[] = [
+  ...([1, 64] as const).map(
+    (connections): Figure => ({
+      name: `tunnel_rps_${connections}`,
+      ours: `small responses through edge and tunnel client, keep-alive connections: ${connections}`,
+      other,
+      unit: 'requests/s',
+      target: { atLeast: connections === 1 ? 0.75 : 1.2 },
+      measure: (fixtures) => throughput(fixtures, connections),
+    }),
+  ),
+  ...(['down', 'up'] as const).map(
+    (direction): Figure => ({
+      name: `tunnel_${direction}`,
+      ours: `one ${direction}load of 256 MiB through edge and tunnel client`,
+      other,
+      unit: 'MB/s',
+      target: { atLeast: direction === 'down' ? 0.7 : 0.6 },
+      measure: (fixtures) => bandwidth(fixtures, direction),
+    }),
+  ),
+  {
+    name: 'tunnel_cpu',
+    ours: `processor time of edge and tunnel client per request, ${CPU_CONNECTIONS} connections`,
+    other,
+    unit: 'µs',
+    target: { atMost: 1.3 },
+    measure: cpuPerRequest,
+  },
+]
