@@ -25,7 +25,8 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
   'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
   net: { ours: [], packages: [] },
-  tunnels: { ours: ['edge-sdk', 'net'], packages: ['pipenet'] },
+  yamux: { ours: [], packages: [] },
+  tunnels: { ours: ['edge-sdk', 'net', 'yamux'], packages: ['pipenet'] },
   'cli/admin': {
     ours: ['cli', 'contract', 'credentials', 'services', 'config', 'directory', 'log', 'domain'],
     packages: [],

@@ -1,0 +1,4 @@
+// Multiplexes byte streams over one connection with the yamux protocol. Imports nothing of the project.
+export { ProtocolError } from './frame.ts'
+export { Session, type SessionOptions } from './session.ts'
+export { YamuxStream } from './stream.ts'

@@ -1,0 +1,92 @@
+// Pings of a session: round trips for the growth of windows, and keep-alive.
+import { ACK, SYN, TYPE_PING, UINT32_MAX } from './frame.ts'
+import type { Sender } from './sender.ts'
+
+const PENDING_MAX = 16
+/** A round-trip time that is older is measured again when a window is updated. */
+const RTT_MAX_AGE_MS = 10_000
+
+export interface KeepAlive {
+  readonly intervalMs: number
+  readonly timeoutMs: number
+}
+
+interface Pending {
+  readonly sentAt: number
+  resolve(ms: number): void
+  reject(error: Error): void
+}
+
+export class Pings {
+  readonly #sender: Sender
+  readonly #pending = new Map<number, Pending>()
+  #nextId = 0
+  #rttMs: number | undefined
+  #measuredAt = 0
+  #isActive = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(sender: Sender) {
+    this.#sender = sender
+    this.#measure()
+  }
+
+  /** Falls at once and rises slowly: queues make a ping slow, and a window must not grow because of them. */
+  get rttMs(): number | undefined {
+    if (performance.now() - this.#measuredAt > RTT_MAX_AGE_MS) this.#measure()
+    return this.#rttMs
+  }
+
+  ping(): Promise<number> {
+    if (this.#pending.size >= PENDING_MAX)
+      return Promise.reject(new Error(`${PENDING_MAX} pings are not answered yet.`))
+    const { promise, resolve, reject } = Promise.withResolvers<number>()
+    const id = this.#nextId
+    this.#nextId = id === UINT32_MAX ? 0 : id + 1
+    this.#pending.set(id, { sentAt: performance.now(), resolve, reject })
+    this.#sender.control(TYPE_PING, SYN, 0, id)
+    return promise
+  }
+
+  onPing(flags: number, id: number): void {
+    if (flags === SYN) this.#sender.control(TYPE_PING, ACK, 0, id)
+    else this.#onResponse(id)
+  }
+
+  #onResponse(id: number): void {
+    const pending = this.#pending.get(id)
+    if (!pending) return
+    this.#pending.delete(id)
+    const ms = performance.now() - pending.sentAt
+    this.#rttMs = this.#rttMs === undefined ? ms : Math.min(ms, this.#rttMs + (ms - this.#rttMs) / 8)
+    pending.resolve(ms)
+  }
+
+  /** Pings when nothing was received for an interval; anything that is received proves the peer alive. */
+  keepAlive(options: KeepAlive, onTimeout: () => void): void {
+    this.#isActive = false
+    this.#timer = setTimeout(() => {
+      if (this.#isActive) return this.keepAlive(options, onTimeout)
+      if (this.#pending.size < PENDING_MAX) this.#measure()
+      this.#timer = setTimeout(() => {
+        if (this.#isActive) this.keepAlive(options, onTimeout)
+        else onTimeout()
+      }, options.timeoutMs).unref()
+    }, options.intervalMs).unref()
+  }
+
+  onActivity(): void {
+    this.#isActive = true
+  }
+
+  close(error: Error): void {
+    clearTimeout(this.#timer)
+    for (const { reject } of this.#pending.values()) reject(error)
+    this.#pending.clear()
+  }
+
+  #measure(): void {
+    this.#measuredAt = performance.now()
+    this.ping().catch(() => {})
+  }
+}

@@ -1,0 +1,65 @@
+// How much the peer may still send on a stream. The window starts at 256 KiB, as the protocol says, and
+// doubles while it is what limits the transfer: when the reader consumes a window within a few round trips.
+import { INITIAL_WINDOW, ProtocolError } from './frame.ts'
+
+/** A reader that takes half a window within this many round trips would be faster with a larger one. */
+const GROWTH_ROUND_TRIPS = 2
+
+/** Shared by the streams of a session: limits how far their windows grow in total. */
+export interface GrowthBudget {
+  readonly windowMax: number
+  bytesLeft: number
+}
+
+export class ReceiveWindow {
+  readonly #budget: GrowthBudget
+  #size = INITIAL_WINDOW
+  /** What the peer may send before the next update. */
+  #credit = INITIAL_WINDOW
+  #consumed = 0
+  #updatedAt: number | undefined
+
+  constructor(budget: GrowthBudget) {
+    this.#budget = budget
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** Accounts for a frame of the peer. */
+  receive(bytes: number): void {
+    if (bytes > this.#credit)
+      throw new ProtocolError(`receive window exceeded: ${bytes} bytes sent, ${this.#credit} allowed`)
+    this.#credit -= bytes
+    this.#updatedAt ??= performance.now()
+  }
+
+  /** The reader took these bytes. Returns the credit to send to the peer; 0 until half a window is due. */
+  consume(bytes: number, rttMs: number | undefined): number {
+    this.#consumed += bytes
+    if (this.#consumed < this.#size / 2) return 0
+    const now = performance.now()
+    const credit = this.#consumed + this.#growth(now, rttMs)
+    this.#updatedAt = now
+    this.#credit += credit
+    this.#consumed = 0
+    return credit
+  }
+
+  /** Returns the growth to the budget when the stream ends. */
+  release(): void {
+    this.#budget.bytesLeft += this.#size - INITIAL_WINDOW
+    this.#size = INITIAL_WINDOW
+  }
+
+  #growth(now: number, rttMs: number | undefined): number {
+    if (rttMs === undefined || this.#updatedAt === undefined) return 0
+    if (now - this.#updatedAt > rttMs * GROWTH_ROUND_TRIPS) return 0
+    const bytes = Math.min(this.#size, this.#budget.windowMax - this.#size, this.#budget.bytesLeft)
+    if (bytes <= 0) return 0
+    this.#size += bytes
+    this.#budget.bytesLeft -= bytes
+    return bytes
+  }
+}

@@ -1,0 +1,234 @@
+// A yamux session: many streams over one connection. The protocol is that of hashicorp/yamux (spec.md there).
+import type { Duplex } from 'node:stream'
+import {
+  ACK,
+  FIN,
+  FrameParser,
+  GO_AWAY_INTERNAL_ERROR,
+  GO_AWAY_NORMAL,
+  GO_AWAY_PROTOCOL_ERROR,
+  INITIAL_WINDOW,
+  ProtocolError,
+  RST,
+  SYN,
+  TYPE_DATA,
+  TYPE_GO_AWAY,
+  TYPE_PING,
+} from './frame.ts'
+import { type KeepAlive, Pings } from './pings.ts'
+import { Sender } from './sender.ts'
+import type { YamuxStream } from './stream.ts'
+import { StreamTable } from './stream-table.ts'
+
+const MAX_STREAMS = 1_000
+/** More than Linux buffers for one TCP connection by default (6 MiB), so that TCP limits a transfer first. */
+const WINDOW_MAX = 8 * 1024 * 1024
+const SESSION_WINDOW_MAX = 64 * 1024 * 1024
+/** How long the peer may take to read the GoAway frame and to close the connection. */
+const CLOSE_TIMEOUT_MS = 1_000
+
+export interface SessionOptions {
+  readonly role: 'client' | 'server'
+  /** The peer opened a stream. Attach an `error` listener: a reset is an error. */
+  onStream(stream: YamuxStream): void
+  /** Called once; the reason is undefined for an orderly close. */
+  onClose(reason: Error | undefined): void
+  /** The peer accepts no more streams. */
+  onGoAway?(): void
+  /** Open streams of the peer; more are reset. */
+  readonly maxStreams?: number
+  /** Limit of the receive window of a stream, which starts at 256 KiB and grows as needed. */
+  readonly windowMax?: number
+  /** Limit of what the windows of all streams have grown in total. */
+  readonly sessionWindowMax?: number
+  /** Pings an idle peer, and closes the session if there is no response. */
+  readonly keepAlive?: KeepAlive
+}
+
+export class Session {
+  readonly #socket: Duplex
+  readonly #options: SessionOptions
+  readonly #windowMax: number
+  readonly #sender: Sender
+  readonly #pings: Pings
+  readonly #streams: StreamTable
+  readonly #parser: FrameParser
+  /** The stream of the payload that is being received; undefined if the payload is discarded. */
+  #receiver: YamuxStream | undefined
+  #isFinNext = false
+  #isGoAwaySent = false
+  #isGoAwayReceived = false
+  #isClosed = false
+
+  constructor(socket: Duplex, options: SessionOptions) {
+    this.#socket = socket
+    this.#options = options
+    this.#windowMax = Math.max(INITIAL_WINDOW, options.windowMax ?? WINDOW_MAX)
+    this.#sender = new Sender(socket, (error) => this.close(error))
+    this.#pings = new Pings(this.#sender)
+    this.#streams = this.#createTable()
+    this.#parser = new FrameParser({
+      onFrame: (type, flags, id, length) => this.#onFrame(type, flags, id, length),
+      onPayload: (piece, left) => this.#onPayload(piece, left),
+    })
+    socket.on('data', (input: Buffer) => this.#onInput(input))
+    socket.on('error', (error) => this.close(error))
+    for (const event of ['end', 'close']) socket.on(event, () => this.#onEnd())
+    if (options.keepAlive) this.#startKeepAlive(options.keepAlive)
+  }
+
+  /** The number of open streams. */
+  get streams(): number {
+    return this.#streams.size
+  }
+
+  /** One of the two sides accepts no more streams. */
+  get isGoingAway(): boolean {
+    return this.#isGoAwaySent || this.#isGoAwayReceived
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  open(): YamuxStream {
+    if (this.#isClosed) throw new Error('The session is closed.')
+    if (this.isGoingAway) throw new Error('The session accepts no more streams.')
+    return this.#streams.open()
+  }
+
+  /** Resolves with the round-trip time in milliseconds. */
+  ping(): Promise<number> {
+    if (this.#isClosed) return Promise.reject(new Error('The session is closed.'))
+    return this.#pings.ping()
+  }
+
+  /** Accepts no more streams. Those that are open continue; the caller closes the session. */
+  goAway(): void {
+    if (this.#isGoAwaySent) return
+    this.#isGoAwaySent = true
+    this.#sender.control(TYPE_GO_AWAY, 0, 0, GO_AWAY_NORMAL)
+  }
+
+  /** Destroys all streams and the connection. A reason is reported to the peer as an error. */
+  close(reason?: Error): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#parser.stop()
+    const error = reason ?? connectionReset('The session was closed.')
+    for (const stream of this.#streams.all()) stream.onReset(error)
+    this.#pings.close(error)
+    this.#sender.control(TYPE_GO_AWAY, 0, 0, goAwayCode(reason))
+    this.#sender.close()
+    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT_MS)
+    this.#socket.once('close', () => clearTimeout(timer))
+    this.#socket.end()
+    this.#options.onClose(reason)
+  }
+
+  #createTable(): StreamTable {
+    const pings = this.#pings
+    const bytesLeft = this.#options.sessionWindowMax ?? SESSION_WINDOW_MAX
+    const owner = {
+      sender: this.#sender,
+      budget: { windowMax: this.#windowMax, bytesLeft },
+      get rttMs() {
+        return pings.rttMs
+      },
+      release: (stream: YamuxStream, isHalfOpen: boolean) => this.#streams.release(stream, isHalfOpen),
+    }
+    return new StreamTable(owner, this.#options.role, this.#options.maxStreams ?? MAX_STREAMS)
+  }
+
+  #startKeepAlive(options: KeepAlive): void {
+    this.#pings.keepAlive(options, () =>
+      this.close(new Error(`Keep-alive timeout: nothing received within ${options.timeoutMs} ms of a ping.`)),
+    )
+  }
+
+  #onInput(input: Buffer): void {
+    this.#pings.onActivity()
+    try {
+      this.#parser.push(input)
+    } catch (error) {
+      this.close(error as Error)
+      // Errors of listeners are not ours to handle.
+      if (!(error instanceof ProtocolError)) throw error
+    }
+  }
+
+  #onEnd(): void {
+    const { size } = this.#streams
+    const isOrderly = this.#isGoAwayReceived || size === 0
+    this.close(isOrderly ? undefined : connectionReset(`The connection ended with ${size} open streams.`))
+  }
+
+  #onFrame(type: number, flags: number, id: number, length: number): void {
+    if (type === TYPE_PING) this.#onPing(flags, length)
+    else if (type === TYPE_GO_AWAY) this.#onGoAway(length)
+    else this.#onStreamFrame(type, flags, id, length)
+  }
+
+  #onStreamFrame(type: number, flags: number, id: number, length: number): void {
+    this.#receiver = undefined
+    const stream = flags & SYN ? this.#accept(id) : this.#streams.find(id)
+    if (!stream) this.#onLateFrame(type, flags, id, length)
+    else if (flags & RST) this.#streams.reset(stream, connectionReset('The peer reset the stream.'))
+    else if (type === TYPE_DATA) {
+      stream.onDataFrame(length)
+      this.#receiver = stream
+      this.#isFinNext = (flags & FIN) !== 0
+      if (length === 0 && this.#isFinNext) stream.onFin()
+    } else {
+      stream.onWindowUpdate(length)
+      if (flags & FIN) stream.onFin()
+    }
+  }
+
+  #accept(id: number): YamuxStream | undefined {
+    if (this.#isGoAwaySent) return this.#streams.refuse(id)
+    const stream = this.#streams.accept(id)
+    if (stream) this.#options.onStream(stream)
+    return stream
+  }
+
+  #onLateFrame(type: number, flags: number, id: number, length: number): void {
+    if (flags & (FIN | RST)) this.#streams.onLateClose(id)
+    if (type !== TYPE_DATA) return
+    if (length > this.#windowMax)
+      throw new ProtocolError(`frame of ${length} bytes (at most ${this.#windowMax} are allowed)`)
+    if (length > 0) this.#streams.onLateData(id)
+  }
+
+  #onPayload(piece: Buffer, left: number): void {
+    const stream = this.#receiver
+    if (!stream) return
+    stream.onPayload(piece)
+    if (left === 0 && this.#isFinNext && !stream.destroyed) stream.onFin()
+  }
+
+  #onPing(flags: number, id: number): void {
+    if (flags !== SYN && flags !== ACK) throw new ProtocolError(`invalid flags of a ping: ${flags}`)
+    this.#pings.onPing(flags, id)
+  }
+
+  #onGoAway(code: number): void {
+    if (code !== GO_AWAY_NORMAL) this.close(new Error(`The peer closed the session: ${codeName(code)}.`))
+    else if (!this.#isGoAwayReceived) {
+      this.#isGoAwayReceived = true
+      this.#options.onGoAway?.()
+    }
+  }
+}
+
+function goAwayCode(reason: Error | undefined): number {
+  if (!reason) return GO_AWAY_NORMAL
+  return reason instanceof ProtocolError ? GO_AWAY_PROTOCOL_ERROR : GO_AWAY_INTERNAL_ERROR
+}
+
+function codeName(code: number): string {
+  if (code === GO_AWAY_PROTOCOL_ERROR) return 'protocol error'
+  return code === GO_AWAY_INTERNAL_ERROR ? 'internal error' : `error code ${code}`
+}
+
+const connectionReset = (message: string): Error => Object.assign(new Error(message), { code: 'ECONNRESET' })

@@ -1,0 +1,111 @@
+// The open streams of a session, and which ids were used before.
+import { ProtocolError, RST, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
+import { PeerIds } from './peer-ids.ts'
+import { type StreamOwner, YamuxStream } from './stream.ts'
+
+/** Streams that we closed and the peer did not. Beyond this number, late data is discarded without a reset. */
+const HALF_OPEN_MAX = 1_024
+const RESETS_PERIOD_MS = 1_000
+
+export class StreamTable {
+  readonly #owner: StreamOwner
+  readonly #peerStreamsMax: number
+  readonly #peerIds: PeerIds
+  readonly #streams = new Map<number, YamuxStream>()
+  readonly #halfOpen = new Set<number>()
+  #nextId: number
+  #peerStreams = 0
+  #resets = 0
+  #resetsSince = 0
+
+  constructor(owner: StreamOwner, role: 'client' | 'server', peerStreamsMax: number) {
+    this.#owner = owner
+    this.#peerStreamsMax = peerStreamsMax
+    this.#peerIds = new PeerIds(role === 'server')
+    this.#nextId = role === 'client' ? 1 : 2
+  }
+
+  get size(): number {
+    return this.#streams.size
+  }
+
+  all(): Iterable<YamuxStream> {
+    return this.#streams.values()
+  }
+
+  open(): YamuxStream {
+    if (this.#nextId > UINT32_MAX) throw new Error('The session has used all stream ids.')
+    const stream = new YamuxStream(this.#owner, this.#nextId, true)
+    this.#nextId += 2
+    this.#streams.set(stream.id, stream)
+    return stream
+  }
+
+  /** A stream of the peer; undefined if it was reset because of the limit. */
+  accept(id: number): YamuxStream | undefined {
+    this.#peerIds.use(id)
+    if (this.#peerStreams + this.#recentResets() >= this.#peerStreamsMax) return this.#sendReset(id)
+    const stream = new YamuxStream(this.#owner, id, false)
+    this.#peerStreams += 1
+    this.#streams.set(id, stream)
+    return stream
+  }
+
+  /** Refuses a new stream of the peer. */
+  refuse(id: number): undefined {
+    this.#peerIds.use(id)
+    return this.#sendReset(id)
+  }
+
+  /** Undefined if the stream was closed before: its peer may not know yet. */
+  find(id: number): YamuxStream | undefined {
+    const stream = this.#streams.get(id)
+    if (stream) return stream
+    const isUsed = this.#peerIds.isPeers(id) ? this.#peerIds.hasUsed(id) : id < this.#nextId
+    if (!isUsed) throw new ProtocolError(`frame for stream ${id}, which was never opened`)
+    return undefined
+  }
+
+  /** The peer reset a stream. */
+  reset(stream: YamuxStream, error: Error): void {
+    if (this.#peerIds.isPeers(stream.id)) this.#resets = this.#recentResets() + 1
+    stream.onReset(error)
+  }
+
+  /** Data for a stream that we closed before the peer did. */
+  onLateData(id: number): void {
+    if (this.#halfOpen.delete(id)) this.#sendReset(id)
+  }
+
+  onLateClose(id: number): void {
+    this.#halfOpen.delete(id)
+  }
+
+  release(stream: YamuxStream, isHalfOpen: boolean): void {
+    this.#streams.delete(stream.id)
+    if (this.#peerIds.isPeers(stream.id)) this.#peerStreams -= 1
+    if (!isHalfOpen) return
+    this.#halfOpen.add(stream.id)
+    if (this.#halfOpen.size <= HALF_OPEN_MAX) return
+    const [oldest] = this.#halfOpen
+    this.#halfOpen.delete(oldest as number)
+  }
+
+  #sendReset(id: number): undefined {
+    this.#owner.sender.control(TYPE_WINDOW_UPDATE, RST, id, 0)
+  }
+
+  /**
+   * Streams that the peer opened and reset within about a second. They count as open ones: otherwise a peer
+   * could cause work without limit by opening and resetting streams.
+   */
+  #recentResets(): number {
+    if (this.#resets === 0) return 0
+    const now = performance.now()
+    if (now - this.#resetsSince > RESETS_PERIOD_MS) {
+      this.#resetsSince = now
+      this.#resets = 0
+    }
+    return this.#resets
+  }
+}

@@ -1,0 +1,241 @@
+// One stream of a session: a Duplex that can be used like a net.Socket, also by Node's HTTP client and server.
+import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
+import type { GrowthBudget } from './receive-window.ts'
+import { ReceiveWindow } from './receive-window.ts'
+import type { FrameSource, Sender } from './sender.ts'
+import { PAYLOAD_MAX } from './sender.ts'
+import { SocketDuplex } from './socket-duplex.ts'
+import { Unread } from './unread.ts'
+
+type Done = (error?: Error | null) => void
+
+/** What a stream needs of its session. */
+export interface StreamOwner {
+  readonly sender: Sender
+  readonly budget: GrowthBudget
+  readonly rttMs: number | undefined
+  /** The stream is over. If `isHalfOpen`, it was closed after its FIN, and the peer may still send. */
+  release(stream: YamuxStream, isHalfOpen: boolean): void
+}
+
+/** `end` half-closes the stream; `destroy` resets it, unless both sides have ended. */
+export class YamuxStream extends SocketDuplex implements FrameSource {
+  readonly id: number
+  isQueued = false
+  readonly #owner: StreamOwner
+  readonly #window: ReceiveWindow
+  readonly #unread = new Unread()
+  /** Passed to the Readable, and not yet taken from it. */
+  #pushedBytes = 0
+  /** The chunks of the current write that are not sent yet. */
+  #chunks: Buffer[] = []
+  #chunksBytes = 0
+  #writeBytes = 0
+  #written: Done | undefined
+  #finished: Done | undefined
+  #sendWindow = INITIAL_WINDOW
+  /** SYN or ACK, to be sent with the next frame. */
+  #flags: number
+  #isFinSent = false
+  #isFinReceived = false
+  #isReleased = false
+
+  /** @internal Streams are created by a session: by `open`, or when the peer opens one. */
+  constructor(owner: StreamOwner, id: number, isOurs: boolean) {
+    // A high-water mark of 1: unread data stays in `#unread`, where its memory is bounded.
+    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
+    this.id = id
+    this.#owner = owner
+    this.#window = new ReceiveWindow(owner.budget)
+    this.#flags = isOurs ? SYN : ACK
+    owner.sender.enqueue(this)
+  }
+
+  /** Bytes received that the reader has not taken; never more than the window. */
+  get unreadBytes(): number {
+    return this.#unread.bytes + this.readableLength
+  }
+
+  get receiveWindow(): number {
+    return this.#window.size
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
+    this.#chunks.push(chunk)
+    this.#startWrite(chunk.length, done)
+  }
+
+  override _writev(writes: { chunk: Buffer }[], done: Done): void {
+    let bytes = 0
+    for (const { chunk } of writes) {
+      this.#chunks.push(chunk)
+      bytes += chunk.length
+    }
+    this.#startWrite(bytes, done)
+  }
+
+  override _final(done: Done): void {
+    if (this.#isFinSent) done()
+    else {
+      this.#finished = done
+      this.#owner.sender.enqueue(this)
+    }
+  }
+
+  override _read(): void {
+    this.#consumePushed()
+    const chunk = this.#unread.shift()
+    if (!chunk) return
+    this.#pushedBytes = chunk.length
+    this.push(chunk)
+    this.#endIfRead()
+  }
+
+  override _destroy(error: Error | null, done: Done): void {
+    if (!this.#isReleased) this.#abandon(error)
+    this.#chunks = []
+    this.#chunksBytes = 0
+    this.#unread.clear()
+    this.#written?.(error ?? new Error('The stream was destroyed.'))
+    this.#written = undefined
+    super._destroy(error, done)
+  }
+
+  /** @internal For the sender. */
+  writeFrame(sender: Sender): boolean {
+    if (this.destroyed) return false
+    const length = Math.min(this.#chunksBytes, this.#sendWindow, PAYLOAD_MAX)
+    const isLast = length === this.#chunksBytes
+    const isEnd = isLast && !this.#isFinSent && this.#isEnding()
+    const flags = this.#flags | (isEnd ? FIN : 0)
+    this.#flags = 0
+    if (length > 0) this.#writeData(sender, flags, length)
+    else if (flags !== 0) sender.header(TYPE_WINDOW_UPDATE, flags, this.id, 0)
+    if (isEnd) this.#finSent(sender)
+    if (isLast && this.#written) {
+      sender.whenWritten(this.#written)
+      this.#written = undefined
+    }
+    return this.#chunksBytes > 0 && this.#sendWindow > 0
+  }
+
+  /** @internal The peer announced a data frame. */
+  onDataFrame(length: number): void {
+    if (this.#isFinReceived && length > 0) throw new ProtocolError(`data after FIN on stream ${this.id}`)
+    this.#window.receive(length)
+  }
+
+  /** @internal */
+  onPayload(payload: Buffer): void {
+    if (this.destroyed) return
+    this.onActivity()
+    this.bytesRead += payload.length
+    if (this.#unread.bytes > 0 || this.readableLength > 0) this.#unread.add(payload)
+    else {
+      this.#pushedBytes += payload.length
+      this.push(payload)
+      if (this.readableLength === 0) this.#consumePushed()
+    }
+  }
+
+  /** @internal */
+  onWindowUpdate(credit: number): void {
+    if (this.#sendWindow + credit > UINT32_MAX)
+      throw new ProtocolError(`window of stream ${this.id} exceeds 2^32 - 1`)
+    this.#sendWindow += credit
+    if (this.#chunksBytes > 0) this.#owner.sender.enqueue(this)
+  }
+
+  /** @internal */
+  onFin(): void {
+    if (this.#isFinReceived) throw new ProtocolError(`second FIN on stream ${this.id}`)
+    this.#isFinReceived = true
+    this.#endIfRead()
+  }
+
+  /** @internal The peer reset the stream, or the session ended. */
+  onReset(error: Error): void {
+    this.#release(false)
+    this.destroy(error)
+  }
+
+  #startWrite(bytes: number, done: Done): void {
+    this.onActivity()
+    this.bytesWritten += bytes
+    this.#chunksBytes = bytes
+    this.#writeBytes = bytes
+    this.#written = done
+    this.#owner.sender.enqueue(this)
+  }
+
+  /** With this write, or before `_final` is called: FIN can be sent with the last data. */
+  #isEnding(): boolean {
+    return this.#finished !== undefined || (this.writableEnded && this.writableLength === this.#writeBytes)
+  }
+
+  #writeData(sender: Sender, flags: number, length: number): void {
+    this.#sendWindow -= length
+    this.#chunksBytes -= length
+    sender.data(flags, this.id, length)
+    let left = length
+    while (left > 0) {
+      const chunk = this.#chunks[0] as Buffer
+      if (chunk.length <= left) {
+        this.#chunks.shift()
+        sender.payload(chunk)
+        left -= chunk.length
+      } else {
+        this.#chunks[0] = chunk.subarray(left)
+        sender.payload(chunk.subarray(0, left))
+        left = 0
+      }
+    }
+  }
+
+  #finSent(sender: Sender): void {
+    this.#isFinSent = true
+    if (this.#finished) sender.whenWritten(this.#finished)
+    this.#finished = undefined
+    if (this.#isFinReceived && this.#unread.bytes === 0) this.#release(false)
+  }
+
+  /** Until everything is read, a stream that both sides have ended counts as open: it uses memory. */
+  #endIfRead(): void {
+    if (!this.#isFinReceived || this.#unread.bytes > 0) return
+    if (this.#isFinSent) this.#release(false)
+    this.push(null)
+  }
+
+  #consumePushed(): void {
+    const bytes = this.#pushedBytes
+    if (bytes === 0) return
+    this.#pushedBytes = 0
+    if (this.#isFinReceived || this.#isReleased) return
+    const credit = this.#window.consume(bytes, this.#owner.rttMs)
+    if (credit > 0) this.#sendCredit(credit)
+  }
+
+  #sendCredit(credit: number): void {
+    this.#owner.sender.control(TYPE_WINDOW_UPDATE, this.#flags, this.id, credit)
+    this.#flags = 0
+  }
+
+  /** Destroyed before both sides have ended. */
+  #abandon(error: Error | null): void {
+    // After our FIN the peer may still be reading what we sent, and a reset would discard it. As in TCP, the
+    // peer is reset when it sends more. Credit for what was not read lets it send.
+    const isOver = this.#isFinSent && this.#isFinReceived
+    const isHalfOpen = this.#isFinSent && !isOver && !error
+    if (isHalfOpen && this.#unread.bytes > 0) this.#sendCredit(this.#unread.bytes)
+    if (!isHalfOpen && !isOver && this.#flags !== SYN)
+      this.#owner.sender.control(TYPE_WINDOW_UPDATE, RST, this.id, 0)
+    this.#release(isHalfOpen)
+  }
+
+  #release(isHalfOpen: boolean): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    this.#window.release()
+    this.#owner.release(this, isHalfOpen)
+  }
+}
