@@ -64,15 +64,16 @@ export class Pings {
 
   /** Pings when nothing was received for an interval; anything that is received proves the peer alive. */
   keepAlive(options: KeepAlive, onTimeout: () => void): void {
-    this.#isActive = false
-    this.#timer = setTimeout(() => {
-      if (this.#isActive) return this.keepAlive(options, onTimeout)
-      if (this.#pending.size < PENDING_MAX) this.#measure()
-      this.#timer = setTimeout(() => {
-        if (this.#isActive) this.keepAlive(options, onTimeout)
-        else onTimeout()
-      }, options.timeoutMs).unref()
-    }, options.intervalMs).unref()
+    const restart = () => {
+      clearTimeout(this.#timer)
+      this.#isActive = false
+      this.#timer = setTimeout(() => (this.#isActive ? restart() : probe()), options.intervalMs).unref()
+    }
+    const probe = () => {
+      this.#timer = setTimeout(() => (this.#isActive ? restart() : onTimeout()), options.timeoutMs).unref()
+      this.ping().then(restart, () => {})
+    }
+    restart()
   }
 
   onActivity(): void {

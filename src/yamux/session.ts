@@ -120,8 +120,7 @@ export class Session {
     this.#pings.close(error)
     this.#sender.control(TYPE_GO_AWAY, 0, 0, goAwayCode(reason))
     this.#sender.close()
-    const timer = setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT_MS)
-    this.#socket.once('close', () => clearTimeout(timer))
+    setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT_MS).unref()
     this.#socket.end()
     this.#options.onClose(reason)
   }

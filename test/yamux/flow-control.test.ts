@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { until } from '../support/until.ts'
+import {
+  accepted,
+  DATA,
+  frame,
+  rawPeer,
+  readAll,
+  SYN,
+  sessionPair,
+  socketPair,
+  startSession,
+  streamPair,
+  WINDOW_UPDATE,
+} from './support.ts'
+
+const KIB = 1024
+const INITIAL_WINDOW = 256 * KIB
+
+test('a stream that nobody reads does not delay 50 others', async (t) => {
+  const { client, server, near, far } = await streamPair(t)
+  near.write(Buffer.alloc(4_000_000))
+  await until('its window is full', () => far.unreadBytes === INITIAL_WINDOW)
+  const body = Buffer.alloc(500_000, 'x')
+  const others = Array.from({ length: 50 }, () => client.open())
+  for (const stream of others) stream.end(body)
+  await until('all are accepted', () => server.streams.length === 50)
+  for (const received of await Promise.all(server.streams.map(readAll))) assert.deepEqual(received, body)
+  assert.equal(far.unreadBytes, INITIAL_WINDOW)
+  assert.equal(far.receiveWindow, INITIAL_WINDOW)
+  far.resume()
+  await once(near, 'drain')
+})
+
+test('a stalled reader stops the writer after a window: the rest stays with the writer', async (t) => {
+  const { near, far } = await streamPair(t)
+  let accepted = 0
+  const chunk = Buffer.alloc(16 * KIB)
+  const pump = () => near.write(chunk, () => void (++accepted < 1_000 && pump()))
+  pump()
+  await until('the window is full', () => far.unreadBytes === INITIAL_WINDOW)
+  assert.equal(accepted, INITIAL_WINDOW / chunk.length)
+  assert.equal(near.writableLength, chunk.length)
+})
+
+test('a small stream overtakes the queued data of a large one', async (t) => {
+  const [near, far] = await socketPair(t)
+  const client = startSession(near, { role: 'client' })
+  const server = startSession(far, { role: 'server', windowMax: INITIAL_WINDOW })
+  const large = Array.from({ length: 20 }, () => client.open())
+  for (const stream of large) stream.write(Buffer.alloc(2_000_000))
+  await until('all are accepted', () => server.streams.length === 20)
+  for (const stream of server.streams) stream.resume()
+  const [first] = server.streams
+  assert.ok(first)
+  const small = client.open()
+  small.end('small')
+  await until('it is accepted', () => server.streams.length === 21)
+  await readAll(server.streams[20] as typeof first)
+  assert.ok(server.streams.reduce((sum, { bytesRead }) => sum + bytesRead, 0) < 20 * 2_000_000)
+})
+
+test('a window update is sent when half of the window was read, not for every read', async (t) => {
+  const { socket, server, frames } = await rawPeer(t)
+  const updates = () =>
+    frames().filter(({ type, id, length }) => type === WINDOW_UPDATE && id === 1 && length)
+  socket.write(frame({ type: WINDOW_UPDATE, flags: SYN, id: 1 }))
+  const stream = await accepted(server)
+  stream.resume()
+  for (let sent = 0; sent < INITIAL_WINDOW / 2; sent += KIB)
+    socket.write(frame({ type: DATA, id: 1, payload: 'x'.repeat(KIB) }))
+  await until('the update arrives', () => updates().length > 0)
+  const [update] = updates()
+  assert.equal(updates().length, 1)
+  assert.ok(update && update.length >= INITIAL_WINDOW / 2)
+})
+
+/** Delays every byte, in both directions. */
+async function startDelay(t: Test, target: Socket['remotePort'], ms: number): Promise<number> {
+  const relay = createServer((near) => {
+    const far = connect(Number(target), '127.0.0.1')
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on('data', (chunk) => setTimeout(() => to.write(chunk), ms))
+      from.on('error', () => {})
+      from.on('close', () => to.destroy())
+      from.setNoDelay()
+    }
+    atEnd(t, () => near.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  atEnd(t, () => relay.close())
+  return (relay.address() as AddressInfo).port
+}
+
+test('over a connection with 100 ms of round trip the window of a download grows to its limit', async (t) => {
+  const listener = createServer().listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  atEnd(t, () => listener.close())
+  const port = await startDelay(t, (listener.address() as AddressInfo).port, 50)
+  const near = connect(port, '127.0.0.1')
+  const [far] = (await once(listener, 'connection')) as [Socket]
+  atEnd(t, () => far.destroy())
+  const client = startSession(near, { role: 'client', windowMax: 4 * 1024 * KIB })
+  const server = startSession(far, { role: 'server' })
+  const download = client.open()
+  download.write('GET')
+  const upload = await accepted(server)
+  const body = Buffer.alloc(20 * 1024 * KIB)
+  upload.end(body)
+  let received = 0
+  let largest = 0
+  download.on('data', (chunk: Buffer) => {
+    received += chunk.length
+    largest = Math.max(largest, download.receiveWindow)
+  })
+  await once(download, 'end')
+  assert.equal(received, body.length)
+  assert.equal(largest, 4 * 1024 * KIB)
+})
+
+test('the windows of a session grow by its limit at most, and closed streams return their share', async (t) => {
+  const listener = createServer().listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  atEnd(t, () => listener.close())
+  const port = await startDelay(t, (listener.address() as AddressInfo).port, 10)
+  const near = connect(port, '127.0.0.1')
+  const [far] = (await once(listener, 'connection')) as [Socket]
+  atEnd(t, () => far.destroy())
+  const client = startSession(near, { role: 'client', sessionWindowMax: 1024 * KIB })
+  const server = startSession(far, { role: 'server' })
+  let largest = 0
+  for (let round = 0; round < 2; round++) {
+    const downloads = [client.open(), client.open(), client.open()]
+    for (const stream of downloads) stream.end()
+    await until('all are accepted', () => server.streams.length === 3)
+    for (const stream of server.streams.splice(0)) stream.end(Buffer.alloc(6 * 1024 * KIB))
+    largest = 0
+    const growth = () => downloads.reduce((sum, { receiveWindow }) => sum + receiveWindow - INITIAL_WINDOW, 0)
+    for (const stream of downloads)
+      stream.on('data', () => {
+        largest = Math.max(largest, growth())
+      })
+    await Promise.all(downloads.map((stream) => once(stream, 'end')))
+    assert.equal(largest, 1024 * KIB)
+  }
+})
+
+test('many tiny unread frames use memory in proportion to their bytes', async (t) => {
+  const { socket, server } = await rawPeer(t)
+  socket.write(frame({ type: WINDOW_UPDATE, flags: SYN, id: 1 }))
+  const stream = await accepted(server)
+  const tiny = Buffer.concat(Array(1_000).fill(frame({ type: DATA, id: 1, payload: 'x' })))
+  for (let sent = 0; sent < 250_000; sent += 1_000) socket.write(tiny)
+  await until('they arrive', () => stream.unreadBytes === 250_000)
+  let chunks = 0
+  stream.on('data', () => {
+    chunks += 1
+  })
+  await until('they are read', () => stream.unreadBytes === 0)
+  assert.ok(chunks < 100, `${chunks} chunks`)
+})
+
+test('reading with read(), also in small pieces, opens the window again', async (t) => {
+  const { client, server } = await sessionPair(t)
+  const near = client.open()
+  near.end(Buffer.alloc(2_000_000, 'abc'))
+  const far = await accepted(server)
+  const pieces: Buffer[] = []
+  far.on('readable', () => {
+    for (let piece = far.read(1_000) ?? far.read(); piece; piece = far.read(1_000) ?? far.read())
+      pieces.push(piece)
+  })
+  await once(far, 'end')
+  assert.deepEqual(Buffer.concat(pieces), Buffer.alloc(2_000_000, 'abc'))
+})
