@@ -1,7 +1,10 @@
 // Cleanup in reverse order when a test ends: a server before its database.
-import { after, type TestContext } from 'node:test'
+import { after } from 'node:test'
 
-export type Test = Pick<TestContext, 'after'>
+/** The context of a test, or `{ after }` of `node:test` for a whole file. */
+export interface Test {
+  after(act: () => unknown): void
+}
 
 const stacks = new WeakMap<Test, AsyncDisposableStack>()
 const inBackground = new WeakSet<Test>()
