@@ -1,6 +1,6 @@
 // A local server whose handlers a test sets, behind a tunnel of a standalone edge.
 import { once } from 'node:events'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { atEnd, type Test } from './cleanup.ts'
 import { startStandaloneEdge } from './standalone-edge.ts'
@@ -9,14 +9,8 @@ import { openTunnel } from './tunnels.ts'
 /** By path; a test may add and replace them. */
 export type Handlers = Record<string, RequestListener>
 
-/** Requests with a path that has no handler get 200 and the path. */
-export async function startHandlers(t: Test, handlers: Handlers) {
-  const server: Server = createServer((request, response) => {
-    const handler = handlers[new URL(request.url ?? '', 'http://x').pathname]
-    if (handler) handler(request, response)
-    else request.resume().once('end', () => response.end(request.url))
-  })
-  server.listen(0, '127.0.0.1')
+export async function startHttp(t: Test, listener: RequestListener) {
+  const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   atEnd(t, () => {
     server.close()
@@ -25,12 +19,20 @@ export async function startHandlers(t: Test, handlers: Handlers) {
   return { server, port: (server.address() as AddressInfo).port }
 }
 
+/** Requests with a path that has no handler get 200 and the path. */
+const dispatch =
+  (handlers: Handlers): RequestListener =>
+  (request, response) => {
+    const handler = handlers[request.url ?? '']
+    if (handler) handler(request, response)
+    else request.resume().once('end', () => response.end(request.url))
+  }
+
 export async function startTunneled(t: Test, handlers: Handlers) {
-  const { server, port } = await startHandlers(t, handlers)
+  const local = await startHttp(t, dispatch(handlers))
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
-  const key = keys[0] as string
-  const tunnel = await openTunnel(t, { edge, key, port, name: 'app' })
-  return { edge, key, port, server, tunnel, host: tunnel.host }
+  const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  return { edge, server: local.server, tunnel, host: tunnel.host }
 }
 
 /** A connection to the edge on which the test writes and reads bytes. */

@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { after, test } from 'node:test'
 import { startLink } from '../support/link.ts'
 import { startStandaloneEdge } from '../support/standalone-edge.ts'
-import { startHandlers } from '../support/tunneled.ts'
+import { startHttp } from '../support/tunneled.ts'
 import { openTunnel } from '../support/tunnels.ts'
 
 const BODY = Buffer.alloc(32_000_000, 'x')
@@ -15,11 +15,9 @@ const LINK = { delayMs: 50, bytesPerSecond: 20_000_000 }
 const TRIES_MAX = 3
 
 const t = { after }
-const local = await startHandlers(t, {
-  '/': async (incoming, response) => {
-    if (incoming.method === 'GET') response.end(BODY)
-    else response.end(String(await sizeOf(incoming)))
-  },
+const local = await startHttp(t, async (incoming, response) => {
+  if (incoming.method === 'GET') response.end(BODY)
+  else response.end(String(await sizeOf(incoming)))
 })
 const plain = await startLink(t, local.port, LINK)
 const { edge, keys } = await startStandaloneEdge(t, ['acme'])
