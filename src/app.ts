@@ -75,7 +75,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   }
   async function stop(): Promise<void> {
     announceStop()
-    // Ends the change streams, which the drain would otherwise wait for.
+    // Ends the change streams and waiting requests, which the drain would otherwise wait for.
     closing.abort()
     const idle = node.maintenance.stop()
     await drain(server)
@@ -134,7 +134,7 @@ interface ApiServerOptions {
   node: Node
   log: Logger
   isStopping: () => boolean
-  /** Aborted when change streams have to end. */
+  /** Aborted when change streams and waiting requests have to end. */
   closing: AbortSignal
 }
 
@@ -166,7 +166,7 @@ function createApiServer({ config, node, log, isStopping, closing }: ApiServerOp
     describeWorkspace,
   })
   registerEdgeApi(server, { services, directory, follower, closing, baseUrl, describeWorkspace })
-  registerThirdPartyEdges(server, { directory, describeWorkspace })
+  registerThirdPartyEdges(server, { directory, follower, closing, describeWorkspace })
   registerMcp(server, { directory, rateLimit, variant, version })
   return server
 }

@@ -18,9 +18,16 @@ import { listNodes } from '../../src/store/nodes.ts'
 import type { Connection, Db, Store } from '../../src/store/store.ts'
 import type { Tables } from '../../src/store/tables.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createDatabase, type Engine, engines } from '../support/databases.ts'
-import { startRelay } from '../support/relay.ts'
-import { addEdge, addWorkspace, openTestServices, operator, rename, serve } from '../support/server.ts'
+import { type Engine, engines } from '../support/databases.ts'
+import {
+  addEdge,
+  addWorkspace,
+  openTestServices,
+  operator,
+  rename,
+  serve,
+  serveThroughRelay,
+} from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 /** The cast is needed because the type offers only reads. */
@@ -256,11 +263,7 @@ for (const engine of engines) {
 }
 
 test('without the database a node uses its cache until the lease expires, then returns 503', async (t) => {
-  const database = await createDatabase(t, 'postgres')
-  const relay = await startRelay(t, database)
-  const through = new URL(database)
-  through.host = new URL(relay.url).host
-  const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: through.href } })
+  const { server, relay } = await serveThroughRelay(t)
   const edge = await addEdge(server)
   await edge.verify(server.key.token)
   relay.cut()

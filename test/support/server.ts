@@ -11,7 +11,8 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import type { WorkspaceRow } from '../../src/store/workspaces.ts'
 import { atEnd, cleanUpInBackground, type Test } from './cleanup.ts'
-import { createMigratedDatabase, type Engine, SECRET } from './databases.ts'
+import { createDatabase, createMigratedDatabase, type Engine, SECRET } from './databases.ts'
+import { startRelay } from './relay.ts'
 
 export const operator: Actor = { kind: 'operator', id: 'test' }
 
@@ -97,6 +98,16 @@ export async function serve(t: Test, options: TestServerOptions): Promise<TestSe
         headers: { 'content-type': 'application/json', ...headers },
       }),
   }
+}
+
+/** On PostgreSQL, with a relay in between to interrupt the connection. */
+export async function serveThroughRelay(t: Test) {
+  const database = await createDatabase(t, 'postgres')
+  const relay = await startRelay(t, database)
+  const through = new URL(database)
+  through.host = new URL(relay.url).host
+  const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: through.href } })
+  return { server, relay, database }
 }
 
 export function caller(base: string, defaultKey: string): Call {

@@ -5,7 +5,7 @@ import type { WorkspaceView } from '../../domain/workspaces.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { keyMessages } from '../auth/authenticator.ts'
 
-/** Always with these three, and with HTTP 200: frp treats anything else as a broken plugin. */
+/** A decision: always with these three, and with HTTP 200. frps treats any other status as a failure. */
 export interface FrpResponse {
   reject: boolean
   reject_reason: string
@@ -37,9 +37,9 @@ export async function handleFrp(op: unknown, input: unknown, directory: FrpDirec
   const content = asObject(input)
   switch (op) {
     case 'Login':
-      return authorize(content, directory, () => ALLOWED)
+      return authorize(content, directory, (workspace) => restrictUser(content, workspace))
     case 'NewProxy':
-      return authorize(asObject(content.user), directory, (workspace) => restrictHosts(content, workspace))
+      return authorize(asObject(content.user), directory, (workspace) => restrictProxy(content, workspace))
     case 'Ping':
     case 'NewWorkConn':
     case 'NewUserConn':
@@ -68,32 +68,62 @@ async function authorize(
     : rejected(`The workspace "${workspace.slug}" is not provisioned yet.`)
 }
 
+/** frps rejects a second client with the same user and client ID, so both are kept apart by workspace. */
+function restrictUser({ user }: JsonObject, { slug }: WorkspaceView): FrpResponse {
+  return typeof user === 'string' && isNamespaced(slug, `${user}.`)
+    ? ALLOWED
+    : rejected(`Set user = "${slug}" in frpc.toml.`)
+}
+
 /**
- * A proxy gets host names of its workspace only: a subdomain becomes a name under the workspace's tunnel
- * domain.
+ * The names of proxies and groups are global in frps, and host names are public: a proxy gets only those of
+ * its workspace.
  */
-function restrictHosts(content: JsonObject, { slug, tunnelBase }: WorkspaceView): FrpResponse {
-  const { proxy_type: type, subdomain = '', custom_domains: customDomains } = content
+function restrictProxy(content: JsonObject, workspace: WorkspaceView): FrpResponse {
+  const { proxy_name: name, proxy_type: type, group } = content
+  const { slug } = workspace
+  // frpc would not recognize its proxy under another name, so the plugin cannot add the prefix.
+  if (!isNamespaced(slug, name))
+    return rejected(`The name of the proxy must begin with "${slug}.". Set user = "${slug}" in frpc.toml.`)
   if (!HOST_PROXY_TYPES.includes(type as string))
     return rejected(`Unsupported proxy type. Use one with host names: ${HOST_PROXY_TYPES.join(', ')}.`)
+  const hosts = hostsOf(content, workspace)
+  if (typeof hosts === 'string') return rejected(hosts)
+  return {
+    ...ALLOWED,
+    unchange: false,
+    content: {
+      ...content,
+      // frps would put the subdomains of all workspaces directly under one host.
+      subdomain: '',
+      custom_domains: hosts,
+      ...(typeof group === 'string' && group !== '' && { group: `${slug}.${group}` }),
+    },
+  }
+}
+
+/** The full host names of a proxy, or why it cannot have them. */
+function hostsOf(
+  { subdomain = '', custom_domains: customDomains }: JsonObject,
+  { slug, tunnelBase }: WorkspaceView,
+): string[] | string {
   const domains = customDomains ?? []
   if (!Array.isArray(domains) || typeof subdomain !== 'string')
-    return rejected('Malformed proxy: custom_domains must be a list, and subdomain a string.')
+    return 'Malformed proxy: custom_domains must be a list, and subdomain a string.'
   if (subdomain !== '' && !isDnsLabel(subdomain))
-    return rejected('Invalid subdomain. Use up to 63 lowercase letters, digits and inner hyphens.')
+    return 'Invalid subdomain. Use up to 63 lowercase letters, digits and inner hyphens.'
   const foreign = domains.find((domain) => !isUnder(tunnelBase, domain))
   if (foreign !== undefined)
-    return rejected(
+    return (
       `${JSON.stringify(foreign).slice(0, 300)} is not a host name of the workspace "${slug}". ` +
-        `Use <name>.${tunnelBase}.`,
+      `Use <name>.${tunnelBase}.`
     )
   if (subdomain === '' && domains.length === 0)
-    return rejected(`Missing host name. Set subdomain = "my-app" to get my-app.${tunnelBase}.`)
-  if (subdomain === '') return ALLOWED
-  // frp would put the subdomains of all workspaces directly under one host.
-  const hosts = [...new Set([...domains, `${subdomain}.${tunnelBase}`])]
-  return { ...ALLOWED, unchange: false, content: { ...content, subdomain: '', custom_domains: hosts } }
+    return `Missing host name. Set subdomain = "my-app" to get my-app.${tunnelBase}.`
+  return [...new Set(subdomain === '' ? domains : [...domains, `${subdomain}.${tunnelBase}`])]
 }
+
+const isNamespaced = (slug: string, name: unknown) => typeof name === 'string' && name.startsWith(`${slug}.`)
 
 const isUnder = (base: string, domain: unknown) =>
   typeof domain === 'string' && domain.endsWith(`.${base}`) && isDnsLabel(domain.slice(0, -base.length - 1))

@@ -1,21 +1,32 @@
 // Third-party edges with their own protocols: frp as a server plugin, sish by its authentication webhook.
 // Neither can send headers, so the edge credential is in the path; the access log has only the pattern of the
 // route.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import { type Directory, thenMaybe } from '../../directory/directory.ts'
+import { faults } from '../../contract/faults.ts'
+import type { ChangeFollower } from '../../directory/change-follower.ts'
+import { type Directory, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
 import { type Checker, checker } from '../../domain/validation.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
-import { isDnsLabel } from '../../net/hostname.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
-import { faultFor } from '../server/errors.ts'
+import { errorBody, faultFor } from '../server/errors.ts'
+import { createDatabaseWait } from './database-wait.ts'
 import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
 
 export interface ThirdPartyEdgesOptions {
   directory: Directory
+  follower: ChangeFollower
+  /** Aborted when requests must not wait any longer. */
+  closing: AbortSignal
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
 }
+
+/**
+ * frpc closes its tunnels at a failed Ping. frps closes them 30 seconds after the last successful one, of
+ * which up to 11 pass before the next is sent.
+ */
+const PING_WAIT_MS = 10_000
 
 const SshLogin = Type.Object({
   password: Type.String({ maxLength: 200 }),
@@ -25,11 +36,12 @@ const SshLogin = Type.Object({
 
 export function registerThirdPartyEdges(
   server: FastifyInstance,
-  { directory, describeWorkspace }: ThirdPartyEdgesOptions,
+  { directory, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
 ): void {
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
+  const waitForDatabase = createDatabaseWait({ isUpToDate: follower.isUpToDate, closing })
   const workspaceOf = async (id: string) => describeWorkspace(await directory.getWorkspace(id))
 
   /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
@@ -40,24 +52,33 @@ export function registerThirdPartyEdges(
     }))
   }
 
+  /** frps names the operation in the query, too. */
+  const attempt = <T>(request: FastifyRequest, reply: FastifyReply, run: () => MaybePromise<T>) =>
+    (request.query as { op?: unknown }).op === 'Ping'
+      ? waitForDatabase(run, () => reply.elapsedTime < PING_WAIT_MS)
+      : run()
+
+  const authenticateFrp = async (request: FastifyRequest, reply: FastifyReply) =>
+    attempt(request, reply, () => authenticate(request))
+
   server.route({
     method: 'POST',
     url: '/edge/frp/:credential',
     config: { takesBody: true },
-    onRequest: authenticate,
-    preValidation: authenticate,
+    onRequest: authenticateFrp,
+    preValidation: authenticateFrp,
     errorHandler: (error, request, reply) => {
-      const { code, message } = faultFor(error, request)
-      const reason =
-        code === 'internal' ? `Internal error. See the server log for request ${request.id}.` : message
-      reply.code(200).send(rejected(reason))
+      const fault = faultFor(error, request)
+      const { status } = faults[fault.code]
+      // Not a decision: a proxy in front can ask another node.
+      if (status >= 500) return reply.code(status).send(errorBody(fault))
+      reply.code(200).send(rejected(fault.message))
     },
-    handler: (request): Promise<FrpResponse> => {
+    handler: async (request, reply): Promise<FrpResponse> => {
       const { op, content } = asObject(request.body)
-      return handleFrp(op, content, {
-        verifyKey: directory.verifyKey,
-        describeWorkspace: workspaceOf,
-      })
+      return attempt(request, reply, () =>
+        handleFrp(op, content, { verifyKey: directory.verifyKey, describeWorkspace: workspaceOf }),
+      )
     },
   })
 
@@ -74,19 +95,11 @@ export function registerThirdPartyEdges(
       const { slug, provisioned } = await workspaceOf(workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
-      // sish can be configured to use the user name in host names: it must not be the slug of another
-      // workspace.
-      const labels = user.toLowerCase().split('.')
-      if (!labels.every(isDnsLabel))
+      // sish puts the user name into host names, in lower case.
+      if (user.toLowerCase() !== slug)
         throw new Fault('forbidden', {
-          message: 'Invalid user name. Use the slug of the workspace.',
+          message: `The user name must be "${slug}", the slug of the API key's workspace.`,
         })
-      const owners = await directory.findWorkspaceIds(labels)
-      for (const [named, owner] of owners)
-        if (owner !== workspaceId)
-          throw new Fault('forbidden', {
-            message: `The API key belongs to the workspace "${slug}", not to "${named}".`,
-          })
       return { workspace: slug }
     },
   })
