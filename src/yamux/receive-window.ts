@@ -4,6 +4,8 @@ import { INITIAL_WINDOW, ProtocolError } from './frame.ts'
 
 /** A reader that takes half a window within this many round trips would be faster with a larger one. */
 const GROWTH_ROUND_TRIPS = 2
+/** The event loops of both sides add to a round trip what an idle ping does not show. */
+const RTT_MIN_MS = 5
 
 /** Shared by the streams of a session: limits how far their windows grow in total. */
 export interface GrowthBudget {
@@ -55,7 +57,7 @@ export class ReceiveWindow {
 
   #growth(now: number, rttMs: number | undefined): number {
     if (rttMs === undefined || this.#updatedAt === undefined) return 0
-    if (now - this.#updatedAt > rttMs * GROWTH_ROUND_TRIPS) return 0
+    if (now - this.#updatedAt > Math.max(rttMs, RTT_MIN_MS) * GROWTH_ROUND_TRIPS) return 0
     const bytes = Math.min(this.#size, this.#budget.windowMax - this.#size, this.#budget.bytesLeft)
     if (bytes <= 0) return 0
     this.#size += bytes

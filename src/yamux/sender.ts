@@ -1,31 +1,32 @@
-// Writes the frames of a session to its connection. Frames of one tick leave in one write. Control frames go
-// first; streams take turns with one frame each. While the connection is congested, data stays in the
-// streams, so that it neither fills the memory nor delays the other streams.
+// Writes the frames of a session to its connection. Frames of one turn of the event loop leave in one write.
+// Control frames go first; streams take turns with one frame each. While the connection is congested, data
+// stays in the streams, so that it neither fills the memory nor delays the other streams.
 import type { Duplex } from 'node:stream'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
 
-/** Small enough that a turn of many streams is short, large enough that headers cost nothing. */
-export const PAYLOAD_MAX = 32 * 1024
-/** Bytes passed to the connection at once. */
+/** Bytes passed to the connection at once; one frame, if only one stream has data. */
 const BATCH_BYTES = 256 * 1024
+/** Payload of a frame while other streams wait for their turn. */
+const SHARED_PAYLOAD_MAX = 32 * 1024
 /** Smaller payloads are copied behind their header: one copy is cheaper than one more buffer to write. */
 const COPY_BYTES_MAX = 4 * 1024
 const SLAB_BYTES = 64 * 1024
 /** A peer that causes more control frames than this without reading them is flooding. */
-const CONTROL_FRAMES_MAX = 10_000
+const CONTROL_FRAMES_MAX = 8_192
+const CONTROL_BATCH = 1_024
 
 /** A stream with something to send. */
 export interface FrameSource {
   /** Set by the sender: it is waiting for its turn. */
   isQueued: boolean
   /** Writes one frame. Returns whether it could write another one. */
-  writeFrame(sender: Sender): boolean
+  writeFrame(sender: Sender, payloadMax: number): boolean
 }
 
 export class Sender {
   readonly #socket: Duplex
   readonly #onFlood: (error: Error) => void
-  #control = Buffer.allocUnsafeSlow(64 * HEADER_BYTES)
+  #control = Buffer.allocUnsafeSlow(32 * HEADER_BYTES)
   #controlBytes = 0
   /** Frames are collected in the slab from `#start` to `#end`, until they are written to the connection. */
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
@@ -54,7 +55,7 @@ export class Sender {
   /** Queues a frame ahead of all data. */
   control(type: number, flags: number, id: number, length: number): void {
     if (this.#isClosed) return
-    if (this.#controlBytes === this.#control.length && !this.#growControl()) return
+    if (this.#controlBytes === this.#control.length && !this.#makeRoom()) return
     writeHeader(this.#control, this.#controlBytes, type, flags, id, length)
     this.#controlBytes += HEADER_BYTES
     this.#schedule()
@@ -126,13 +127,15 @@ export class Sender {
   #schedule(): void {
     if (this.#isScheduled || this.#isCongested) return
     this.#isScheduled = true
-    process.nextTick(this.#flush)
+    // Not nextTick: frames caused by all the sockets that are readable in this turn leave in one write.
+    setImmediate(this.#flush)
   }
 
   #flushStreams(): void {
     while (this.#readyHead < this.#ready.length && this.#batchBytes < BATCH_BYTES) {
       const source = this.#ready[this.#readyHead++] as FrameSource
-      if (source.writeFrame(this)) this.#ready.push(source)
+      const payloadMax = this.#readyHead < this.#ready.length ? SHARED_PAYLOAD_MAX : BATCH_BYTES
+      if (source.writeFrame(this, payloadMax)) this.#ready.push(source)
       else source.isQueued = false
     }
     this.#ready.splice(0, this.#readyHead)
@@ -157,16 +160,22 @@ export class Sender {
     this.#controlBytes = 0
   }
 
-  #growControl(): boolean {
-    if (this.#controlBytes >= CONTROL_FRAMES_MAX * HEADER_BYTES) {
-      const frames = this.#controlBytes / HEADER_BYTES
+  /** For more control frames. Many can be due in one turn of the event loop, without any congestion. */
+  #makeRoom(): boolean {
+    const frames = this.#controlBytes / HEADER_BYTES
+    if (frames >= CONTROL_BATCH && !this.#isCongested) {
+      this.#flushControl()
+      this.#writeSlab()
+      this.#isCongested = this.#socket.writableNeedDrain
+    } else if (frames >= CONTROL_FRAMES_MAX) {
       this.#controlBytes = 0
       this.#onFlood(new ProtocolError(`flood: the peer has not read ${frames} control frames`))
       return false
+    } else {
+      const larger = Buffer.allocUnsafeSlow(this.#control.length * 2)
+      this.#control.copy(larger)
+      this.#control = larger
     }
-    const larger = Buffer.allocUnsafeSlow(this.#control.length * 2)
-    this.#control.copy(larger)
-    this.#control = larger
     return true
   }
 

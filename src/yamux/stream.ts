@@ -3,7 +3,6 @@ import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, 
 import type { GrowthBudget } from './receive-window.ts'
 import { ReceiveWindow } from './receive-window.ts'
 import type { FrameSource, Sender } from './sender.ts'
-import { PAYLOAD_MAX } from './sender.ts'
 import { SocketDuplex } from './socket-duplex.ts'
 import { Unread } from './unread.ts'
 
@@ -42,8 +41,8 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
 
   /** @internal Streams are created by a session: by `open`, or when the peer opens one. */
   constructor(owner: StreamOwner, id: number, isOurs: boolean) {
-    // A high-water mark of 1: unread data stays in `#unread`, where its memory is bounded.
-    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: 64 * 1024 })
+    // A readable high-water mark of 1: unread data stays in `#unread`, where its memory is bounded.
+    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: INITIAL_WINDOW })
     this.id = id
     this.#owner = owner
     this.#window = new ReceiveWindow(owner.budget)
@@ -102,9 +101,9 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   }
 
   /** @internal For the sender. */
-  writeFrame(sender: Sender): boolean {
+  writeFrame(sender: Sender, payloadMax: number): boolean {
     if (this.destroyed) return false
-    const length = Math.min(this.#chunksBytes, this.#sendWindow, PAYLOAD_MAX)
+    const length = Math.min(this.#chunksBytes, this.#sendWindow, payloadMax)
     const isLast = length === this.#chunksBytes
     const isEnd = isLast && !this.#isFinSent && this.#isEnding()
     const flags = this.#flags | (isEnd ? FIN : 0)

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { until } from '../support/until.ts'
 import { DATA, FIN, frame, PING, RST, rawPeer, SYN, WINDOW_UPDATE } from './support.ts'
 
-const FRAMES = 300_000
+const FRAMES = 100_000
 const BATCH = 5_000
 
 async function flood(socket: Socket, frameAt: (index: number) => Buffer, count = FRAMES): Promise<void> {
