@@ -15,13 +15,23 @@ export const RST = 8
 const FLAGS_ALL = SYN | ACK | FIN | RST
 
 export const GO_AWAY_NORMAL = 0
-export const GO_AWAY_PROTOCOL_ERROR = 1
-export const GO_AWAY_INTERNAL_ERROR = 2
+const GO_AWAY_PROTOCOL_ERROR = 1
+const GO_AWAY_INTERNAL_ERROR = 2
 
 /** The peer violated the protocol. The session is closed, and the message says why. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
   readonly code = 'ERR_YAMUX_PROTOCOL'
+}
+
+export function goAwayCode(reason: Error | undefined): number {
+  if (!reason) return GO_AWAY_NORMAL
+  return reason instanceof ProtocolError ? GO_AWAY_PROTOCOL_ERROR : GO_AWAY_INTERNAL_ERROR
+}
+
+export function goAwayName(code: number): string {
+  if (code === GO_AWAY_PROTOCOL_ERROR) return 'protocol error'
+  return code === GO_AWAY_INTERNAL_ERROR ? 'internal error' : `error code ${code}`
 }
 
 export function writeHeader(

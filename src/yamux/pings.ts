@@ -32,7 +32,7 @@ export class Pings {
   }
 
   /** Falls at once and rises slowly: queues make a ping slow, and a window must not grow because of them. */
-  get rttMs(): number | undefined {
+  rttMs(): number | undefined {
     if (performance.now() - this.#measuredAt > RTT_MAX_AGE_MS) this.#measure()
     return this.#rttMs
   }

@@ -38,11 +38,11 @@ export class ReceiveWindow {
   }
 
   /** The reader took these bytes. Returns the credit to send to the peer; 0 until half a window is due. */
-  consume(bytes: number, rttMs: number | undefined): number {
+  consume(bytes: number, rttMs: () => number | undefined): number {
     this.#consumed += bytes
     if (this.#consumed < this.#size / 2) return 0
     const now = performance.now()
-    const credit = this.#consumed + this.#growth(now, rttMs)
+    const credit = this.#consumed + this.#growth(now, rttMs())
     this.#updatedAt = now
     this.#credit += credit
     this.#consumed = 0

@@ -4,9 +4,9 @@ import {
   ACK,
   FIN,
   FrameParser,
-  GO_AWAY_INTERNAL_ERROR,
   GO_AWAY_NORMAL,
-  GO_AWAY_PROTOCOL_ERROR,
+  goAwayCode,
+  goAwayName,
   INITIAL_WINDOW,
   ProtocolError,
   RST,
@@ -126,14 +126,11 @@ export class Session {
   }
 
   #createTable(): StreamTable {
-    const pings = this.#pings
     const bytesLeft = this.#options.sessionWindowMax ?? SESSION_WINDOW_MAX
     const owner = {
       sender: this.#sender,
       budget: { windowMax: this.#windowMax, bytesLeft },
-      get rttMs() {
-        return pings.rttMs
-      },
+      rttMs: () => this.#pings.rttMs(),
       release: (stream: YamuxStream, isHalfOpen: boolean) => this.#streams.release(stream, isHalfOpen),
     }
     return new StreamTable(owner, this.#options.role, this.#options.maxStreams ?? MAX_STREAMS)
@@ -212,22 +209,12 @@ export class Session {
   }
 
   #onGoAway(code: number): void {
-    if (code !== GO_AWAY_NORMAL) this.close(new Error(`The peer closed the session: ${codeName(code)}.`))
+    if (code !== GO_AWAY_NORMAL) this.close(new Error(`The peer closed the session: ${goAwayName(code)}.`))
     else if (!this.#isGoAwayReceived) {
       this.#isGoAwayReceived = true
       this.#options.onGoAway?.()
     }
   }
-}
-
-function goAwayCode(reason: Error | undefined): number {
-  if (!reason) return GO_AWAY_NORMAL
-  return reason instanceof ProtocolError ? GO_AWAY_PROTOCOL_ERROR : GO_AWAY_INTERNAL_ERROR
-}
-
-function codeName(code: number): string {
-  if (code === GO_AWAY_PROTOCOL_ERROR) return 'protocol error'
-  return code === GO_AWAY_INTERNAL_ERROR ? 'internal error' : `error code ${code}`
 }
 
 const connectionReset = (message: string): Error => Object.assign(new Error(message), { code: 'ECONNRESET' })

@@ -1,10 +1,10 @@
 // One stream of a session: a Duplex that can be used like a net.Socket, also by Node's HTTP client and server.
 import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
-import type { GrowthBudget } from './receive-window.ts'
-import { ReceiveWindow } from './receive-window.ts'
+import { type GrowthBudget, ReceiveWindow } from './receive-window.ts'
 import type { FrameSource, Sender } from './sender.ts'
 import { SocketDuplex } from './socket-duplex.ts'
 import { Unread } from './unread.ts'
+import { Unsent } from './unsent.ts'
 
 type Done = (error?: Error | null) => void
 
@@ -12,7 +12,7 @@ type Done = (error?: Error | null) => void
 export interface StreamOwner {
   readonly sender: Sender
   readonly budget: GrowthBudget
-  readonly rttMs: number | undefined
+  rttMs(): number | undefined
   /** The stream is over. If `isHalfOpen`, it was closed after its FIN, and the peer may still send. */
   release(stream: YamuxStream, isHalfOpen: boolean): void
 }
@@ -26,9 +26,8 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   readonly #unread = new Unread()
   /** Passed to the Readable, and not yet taken from it. */
   #pushedBytes = 0
-  /** The chunks of the current write that are not sent yet. */
-  #chunks: Buffer[] = []
-  #chunksBytes = 0
+  readonly #unsent = new Unsent()
+  /** Size of the current write. */
   #writeBytes = 0
   #written: Done | undefined
   #finished: Done | undefined
@@ -60,17 +59,13 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
-    this.#chunks.push(chunk)
-    this.#startWrite(chunk.length, done)
+    this.#unsent.add(chunk)
+    this.#startWrite(done)
   }
 
   override _writev(writes: { chunk: Buffer }[], done: Done): void {
-    let bytes = 0
-    for (const { chunk } of writes) {
-      this.#chunks.push(chunk)
-      bytes += chunk.length
-    }
-    this.#startWrite(bytes, done)
+    for (const { chunk } of writes) this.#unsent.add(chunk)
+    this.#startWrite(done)
   }
 
   override _final(done: Done): void {
@@ -92,8 +87,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
 
   override _destroy(error: Error | null, done: Done): void {
     if (!this.#isReleased) this.#abandon(error)
-    this.#chunks = []
-    this.#chunksBytes = 0
+    this.#unsent.clear()
     this.#unread.clear()
     this.#written?.(error ?? new Error('The stream was destroyed.'))
     this.#written = undefined
@@ -103,19 +97,22 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   /** @internal For the sender. */
   writeFrame(sender: Sender, payloadMax: number): boolean {
     if (this.destroyed) return false
-    const length = Math.min(this.#chunksBytes, this.#sendWindow, payloadMax)
-    const isLast = length === this.#chunksBytes
+    const length = Math.min(this.#unsent.bytes, this.#sendWindow, payloadMax)
+    const isLast = length === this.#unsent.bytes
     const isEnd = isLast && !this.#isFinSent && this.#isEnding()
     const flags = this.#flags | (isEnd ? FIN : 0)
     this.#flags = 0
-    if (length > 0) this.#writeData(sender, flags, length)
-    else if (flags !== 0) sender.header(TYPE_WINDOW_UPDATE, flags, this.id, 0)
+    if (length > 0) {
+      this.#sendWindow -= length
+      sender.data(flags, this.id, length)
+      this.#unsent.sendTo(sender, length)
+    } else if (flags !== 0) sender.header(TYPE_WINDOW_UPDATE, flags, this.id, 0)
     if (isEnd) this.#finSent(sender)
     if (isLast && this.#written) {
       sender.whenWritten(this.#written)
       this.#written = undefined
     }
-    return this.#chunksBytes > 0 && this.#sendWindow > 0
+    return this.#unsent.bytes > 0 && this.#sendWindow > 0
   }
 
   /** @internal The peer announced a data frame. */
@@ -142,7 +139,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     if (this.#sendWindow + credit > UINT32_MAX)
       throw new ProtocolError(`window of stream ${this.id} exceeds 2^32 - 1`)
     this.#sendWindow += credit
-    if (this.#chunksBytes > 0) this.#owner.sender.enqueue(this)
+    if (this.#unsent.bytes > 0) this.#owner.sender.enqueue(this)
   }
 
   /** @internal */
@@ -158,37 +155,17 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     this.destroy(error)
   }
 
-  #startWrite(bytes: number, done: Done): void {
+  #startWrite(done: Done): void {
     this.onActivity()
-    this.bytesWritten += bytes
-    this.#chunksBytes = bytes
-    this.#writeBytes = bytes
+    this.#writeBytes = this.#unsent.bytes
+    this.bytesWritten += this.#writeBytes
     this.#written = done
     this.#owner.sender.enqueue(this)
   }
 
-  /** With this write, or before `_final` is called: FIN can be sent with the last data. */
+  /** Nothing follows the current write: FIN can be sent with its last data, before `_final` is called. */
   #isEnding(): boolean {
     return this.#finished !== undefined || (this.writableEnded && this.writableLength === this.#writeBytes)
-  }
-
-  #writeData(sender: Sender, flags: number, length: number): void {
-    this.#sendWindow -= length
-    this.#chunksBytes -= length
-    sender.data(flags, this.id, length)
-    let left = length
-    while (left > 0) {
-      const chunk = this.#chunks[0] as Buffer
-      if (chunk.length <= left) {
-        this.#chunks.shift()
-        sender.payload(chunk)
-        left -= chunk.length
-      } else {
-        this.#chunks[0] = chunk.subarray(left)
-        sender.payload(chunk.subarray(0, left))
-        left = 0
-      }
-    }
   }
 
   #finSent(sender: Sender): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
+import type { SessionOptions } from '../../src/yamux/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 import {
@@ -99,16 +100,22 @@ async function startDelay(t: Test, target: Socket['remotePort'], ms: number): Pr
   return (relay.address() as AddressInfo).port
 }
 
-test('over a connection with 100 ms of round trip the window of a download grows to its limit', async (t) => {
+async function delayedPair(t: Test, ms: number, clientOptions: Partial<SessionOptions>) {
   const listener = createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
   atEnd(t, () => listener.close())
-  const port = await startDelay(t, (listener.address() as AddressInfo).port, 50)
+  const port = await startDelay(t, (listener.address() as AddressInfo).port, ms)
   const near = connect(port, '127.0.0.1')
   const [far] = (await once(listener, 'connection')) as [Socket]
   atEnd(t, () => far.destroy())
-  const client = startSession(near, { role: 'client', windowMax: 4 * 1024 * KIB })
-  const server = startSession(far, { role: 'server' })
+  return {
+    client: startSession(near, { ...clientOptions, role: 'client' }),
+    server: startSession(far, { role: 'server' }),
+  }
+}
+
+test('over a connection with 100 ms of round trip the window of a download grows to its limit', async (t) => {
+  const { client, server } = await delayedPair(t, 50, { windowMax: 4 * 1024 * KIB })
   const download = client.open()
   download.write('GET')
   const upload = await accepted(server)
@@ -126,15 +133,7 @@ test('over a connection with 100 ms of round trip the window of a download grows
 })
 
 test('the windows of a session grow by its limit at most, and closed streams return their share', async (t) => {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  atEnd(t, () => listener.close())
-  const port = await startDelay(t, (listener.address() as AddressInfo).port, 10)
-  const near = connect(port, '127.0.0.1')
-  const [far] = (await once(listener, 'connection')) as [Socket]
-  atEnd(t, () => far.destroy())
-  const client = startSession(near, { role: 'client', sessionWindowMax: 1024 * KIB })
-  const server = startSession(far, { role: 'server' })
+  const { client, server } = await delayedPair(t, 10, { sessionWindowMax: 1024 * KIB })
   let largest = 0
   for (let round = 0; round < 2; round++) {
     const downloads = [client.open(), client.open(), client.open()]

@@ -1,0 +1,39 @@
+// The chunks of the current write of a stream that were not sent yet.
+import type { Sender } from './sender.ts'
+
+export class Unsent {
+  #chunks: Buffer[] = []
+  #bytes = 0
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+  }
+
+  /** Passes the first `length` bytes to the sender. */
+  sendTo(sender: Sender, length: number): void {
+    this.#bytes -= length
+    let left = length
+    while (left > 0) {
+      const chunk = this.#chunks[0] as Buffer
+      if (chunk.length <= left) {
+        this.#chunks.shift()
+        sender.payload(chunk)
+        left -= chunk.length
+      } else {
+        this.#chunks[0] = chunk.subarray(left)
+        sender.payload(chunk.subarray(0, left))
+        left = 0
+      }
+    }
+  }
+
+  clear(): void {
+    this.#chunks = []
+    this.#bytes = 0
+  }
+}
