@@ -71,9 +71,15 @@ function findCommand(words: string[]): Command | undefined {
 
 function unknownCommand(names: string[], words: string[]): UsageError {
   if (names.length === 0) return new UsageError(`Unknown flag ${words[0]}. Run \`adit --help\` for usage.`)
-  const near = names[0] === 'http' ? ['tunnel', ...names.slice(1)].join(' ') : nearestCommand(names)
+  const near = otherTunnelCommand(names) ?? nearestCommand(names)
   const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
   return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)
+}
+
+/** The commands of other tunnel clients, `http 3000` and `tcp 5432`. */
+function otherTunnelCommand(names: string[]): string | undefined {
+  if (names[0] === 'http') return ['tunnel', ...names.slice(1)].join(' ')
+  return names[0] === 'tcp' ? ['tunnel', ...names].join(' ') : undefined
 }
 
 /** Corrects word by word, so that a mistake in a group's name is found whatever follows it. */

@@ -12,6 +12,8 @@ import {
 } from '../edge-sdk/index.ts'
 import { createLog, flushLog } from '../log.ts'
 import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
+import type { Tunnel } from '../tunnels/edge/tunnel.ts'
+import type { TunnelClient } from '../tunnels/edge/tunnel-client.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
@@ -39,10 +41,9 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const { url, stop } = await startEdge({
     ...config,
     ...access,
-    onOpened: ({ host, holder }) =>
-      log.info({ host, workspace: holder.workspace, key: holder.keyId }, 'tunnel opened'),
-    onClosed: ({ host, holder, totals }, ending) =>
-      log.info({ host, workspace: holder.workspace, key: holder.keyId, ending, ...totals }, 'tunnel closed'),
+    onOpened: (tunnel, client) => log.info(describe(tunnel, client), 'tunnel opened'),
+    onClosed: (tunnel, client, ending) =>
+      log.info({ ...describe(tunnel, client), ending, ...client.totals }, 'tunnel closed'),
     onUnnamedClient: (proxy) =>
       log[config.expectsProxy ? 'warn' : 'debug'](
         { proxy },
@@ -66,6 +67,14 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   await flushLog(log)
   process.exit()
 }
+
+const describe = ({ address, workspace, clients }: Tunnel, { holder }: TunnelClient) => ({
+  host: address.host,
+  ...(address.listener && { port: address.listener.port }),
+  workspace,
+  key: holder.keyId,
+  clients: clients.size,
+})
 
 function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text {
   if (unreachable)
@@ -151,14 +160,12 @@ function asUsageError<T>(create: () => T): T {
 
 function toCommandError(error: unknown, { host, port }: EdgeConfig): unknown {
   if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
-  const { code, message, port: taken } = error as NodeJS.ErrnoException & { port?: number }
-  const setting = taken === port ? 'ADIT_EDGE_PORT' : 'ADIT_EDGE_PIPENET_PORT'
+  const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE')
     return new CommandError(
       'address',
-      `${host}:${taken} is in use by another program. Stop it, or set ${setting} to a free port.`,
+      `${host}:${port} is in use by another program. Stop it, or set ADIT_EDGE_PORT to a free port.`,
     )
-  if (code !== undefined)
-    return new CommandError('address', `Cannot listen on ${host}:${taken ?? port}: ${message}.`)
+  if (code !== undefined) return new CommandError('address', `Cannot listen on ${host}:${port}: ${message}.`)
   return error
 }

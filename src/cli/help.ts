@@ -15,7 +15,7 @@ const ADMIN =
 export function helpOverview(commands: readonly Command[]): Text {
   const width = Math.max(...commands.map(({ name }) => name.length))
   return joinLines([
-    'Adit: a control plane for HTTP tunnels',
+    'Adit: a control plane for tunnels',
     '',
     [bold('Usage:'), ' adit <command> [flags]'],
     ...groups.flatMap((group) => [

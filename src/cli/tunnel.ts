@@ -1,10 +1,12 @@
-// `adit tunnel <target>`: exposes a local server through an edge until it is stopped.
+// `adit tunnel <target>` and `adit tunnel tcp <target>`: expose a local server through an edge until they are
+// stopped.
 import { AditError, createClient } from '../client/index.ts'
 import { edgeSettings } from '../config/edge.ts'
 import { clientEnvironment } from '../config/environment.ts'
-import type { ProxiedRequest } from '../tunnels/client/local-server.ts'
-import { runTunnel, TunnelRejected } from '../tunnels/client/run-tunnel.ts'
-import type { Opened } from '../tunnels/protocol.ts'
+import { version } from '../config.ts'
+import { TunnelRejected } from '../tunnels/client/connect.ts'
+import { DRAIN_MS, runTunnel } from '../tunnels/client/run-tunnel.ts'
+import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../tunnels/protocol.ts'
 import {
   type Access,
   type ApiInput,
@@ -14,6 +16,7 @@ import {
   parseUrl,
   toCommandError,
 } from './api.ts'
+import { formatBytes } from './bytes.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
@@ -25,34 +28,38 @@ export interface TunnelInput extends ApiInput {
   target: string
   name: string | undefined
   edge: string | undefined
+  pool: boolean
 }
 
-export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
-  const { host, port, url: target } = parseTarget(input.target)
+export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Promise<void> {
+  const { host, port, url: target } = parseTarget(type, input.target)
   const { edge, apiKey, keySource, isGuessed } = await findEdge(input)
-  const stop = new AbortController()
-  awaitShutdown(0).requested.then(() => stop.abort())
+  const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
   let lost: string | undefined
   try {
     await runTunnel({
       edge,
       key: apiKey,
+      type,
       name: input.name,
+      pool: input.pool,
+      client: `adit ${version}`,
       host,
       port,
-      signal: stop.signal,
+      signal,
+      abortSignal,
       onOpen({ url, host, name }: Opened) {
         if (shown !== undefined) io.info('Reconnected.')
         // Scripts read the URL from the first line of output; with --json, each reconnect is an event too.
-        if (io.json || shown !== url) io.data({ event: 'open', url, host, name, target }, url)
+        if (io.json || shown !== url) io.data({ event: 'open', type, url, host, name, target }, url)
         if (shown !== url) io.info(`Forwarding to ${target}. Press Ctrl-C to stop.\n`)
         shown = url
         lost = undefined
       },
       onLost(reason) {
         // The same reason is reported once.
-        if (lost === reason || stop.signal.aborted) return
+        if (lost === reason || signal.aborted) return
         const hint = shown === undefined && isGuessed ? ' Use --edge or ADIT_EDGE_URL for another edge.' : ''
         io.info([yellow('!'), ` ${reason}${hint} Retrying …`])
         if (io.json) io.data({ event: 'lost', message: reason }, '')
@@ -62,18 +69,35 @@ export async function tunnel(input: TunnelInput, io: Io): Promise<void> {
         if (io.json) io.data({ event: 'request', ...request, ms: Math.round(request.ms) }, '')
         else io.info(requestLine(request))
       },
+      onConnection(connection) {
+        if (io.json) io.data({ event: 'connection', ...connection, ms: Math.round(connection.ms) }, '')
+        else io.info(connectionLine(connection))
+      },
+      onUnreachable: (message) => io.warn(message),
+      onDrain: (inProgress) => io.info(drainLine(type, inProgress)),
     })
   } catch (error) {
-    throw error instanceof TunnelRejected ? toTunnelError(error, keySource) : error
+    throw error instanceof TunnelRejected ? toTunnelError(error, input, keySource) : error
   }
   if (shown !== undefined) io.info('Tunnel closed.')
 }
 
-/** A port of this machine, `host:port`, or `http://host:port`. */
-function parseTarget(text: string): { host: string; port: number; url: string } {
-  if (/^https:/i.test(text))
+/** The first signal completes what is in progress, the second stops at once. */
+function shutdownSignals() {
+  const stop = new AbortController()
+  const abort = new AbortController()
+  const { requested, due } = awaitShutdown(DRAIN_MS / 1000)
+  requested.then(() => stop.abort())
+  due.then(() => abort.abort())
+  return { signal: stop.signal, abortSignal: abort.signal }
+}
+
+/** A port of this machine, `host:port`, or `http://host:port` (`tcp://` for TCP). */
+function parseTarget(type: TunnelType, text: string): { host: string; port: number; url: string } {
+  if (type === 'http' && /^https:/i.test(text))
     throw new UsageError('The tunnel forwards to http:// servers only. Use the HTTP port of your server.')
-  const rest = text.replace(/^http:\/\//i, '').replace(/\/$/, '')
+  const scheme = `${type}://`
+  const rest = (text.toLowerCase().startsWith(scheme) ? text.slice(scheme.length) : text).replace(/\/$/, '')
   const [, host = 'localhost', portText = rest] =
     /^(\[[\da-f:.]+\]|[^:/?#@[\]\s]+):([^:]*)$/i.exec(rest) ?? []
   const port = /^\d{1,5}$/.test(portText) ? Number(portText) : 0
@@ -82,19 +106,39 @@ function parseTarget(text: string): { host: string; port: number; url: string } 
       `Invalid port "${portText}" (expected 1–65535). ` +
         'The target is a port or host:port, e.g. 3000 or 127.0.0.1:3000.',
     )
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port, url: `http://${host}:${port}` }
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port, url: `${scheme}${host}:${port}` }
 }
+
+const timeOfDay = () => dim(new Date().toISOString().slice(11, 19))
+const duration = (ms: number) => `${String(Math.round(ms)).padStart(5)} ms`
 
 function requestLine({ method, path, status, ms }: ProxiedRequest): Text {
   const color = status >= 500 ? red : status >= 400 ? yellow : green
-  const time = new Date().toISOString().slice(11, 19)
-  const duration = `${String(Math.round(ms)).padStart(5)} ms`
-  return [dim(time), '  ', color(String(status)), `  ${duration}  ${method.padEnd(6)} ${path}`]
+  return [timeOfDay(), '  ', color(String(status)), `  ${duration(ms)}  ${method.padEnd(6)} ${path}`]
 }
 
-function toTunnelError({ code, message }: TunnelRejected, keySource: Access['keySource']): Error {
+const connectionLine = ({ bytesIn, bytesOut, ms }: ProxiedConnection): Text => [
+  timeOfDay(),
+  `  ${duration(ms)}  ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`,
+]
+
+function drainLine(type: TunnelType, inProgress: number): string {
+  const what = type === 'tcp' ? 'connection' : 'request'
+  return `Finishing ${inProgress} ${what}${inProgress === 1 ? '' : 's'}. Press Ctrl-C again to stop now.`
+}
+
+function toTunnelError(
+  { code, message }: TunnelRejected,
+  { pool }: TunnelInput,
+  keySource: Access['keySource'],
+): Error {
   if (code === 'unauthorized') return keyRejected(message, keySource)
-  return code === 'invalid_request' ? new UsageError(message) : new CommandError(code, message)
+  if (code === 'invalid_request') return new UsageError(message)
+  const advice =
+    code === 'name_taken'
+      ? ` Use another --name${pool ? '.' : ', or --pool to share the name with the client that has it.'}`
+      : ''
+  return new CommandError(code, message + advice)
 }
 
 interface EdgeAccess extends Pick<Access, 'apiKey' | 'keySource'> {

@@ -1,12 +1,11 @@
 // `adit usage`: totals and a bar chart by day. If the days do not fit on a screen, several share a bar.
 import type { Count } from '../client/index.ts'
 import { type ApiInput, withApi } from './api.ts'
+import { formatBytes } from './bytes.ts'
 import { UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 
 const BARS_MAX = 31
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
-const wholeNumber = new Intl.NumberFormat('en-US')
 
 interface Day {
   day: string
@@ -72,10 +71,3 @@ const PARTS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
 const bar = (eighths: number, blocks: boolean) =>
   blocks ? '█'.repeat(Math.floor(eighths / 8)) + PARTS[eighths % 8] : '#'.repeat(Math.round(eighths / 8))
-
-function formatBytes(bytes: bigint): string {
-  let unit = 0
-  let value = Number(bytes)
-  for (; value >= 1023.95 && unit < UNITS.length - 1; unit++) value /= 1024
-  return unit === 0 ? `${wholeNumber.format(bytes)} B` : `${value.toFixed(1)} ${UNITS[unit]}`
-}

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { settings } from '../config.ts'
 import { createReader, setting } from './setting.ts'
-import { readAddresses, readInteger, readPublicEndpoint } from './values.ts'
+import { readAddresses, readInteger, readPortRange, readPublicEndpoint } from './values.ts'
 
 export const edgeSettings = {
   ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
@@ -24,9 +24,7 @@ export const edgeSettings = {
     './data/edge',
     resolve,
   ),
-  ADIT_EDGE_PIPENET_PORT: setting('port for stock pipenet clients; empty for none', '', (text) =>
-    text === '' ? undefined : readInteger(text, 1, 65_535),
-  ),
+  ADIT_EDGE_TCP_PORTS: setting('ports of TCP tunnels, e.g. 20000-20999; empty for none', '', readPortRange),
 }
 
 export type EdgeConfig = ReturnType<typeof readEdgeConfig>
@@ -41,7 +39,7 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     /** Not by default: loopback is trusted without any proxy there. */
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
-    pipenetPort: read('ADIT_EDGE_PIPENET_PORT', edgeSettings.ADIT_EDGE_PIPENET_PORT),
+    tcpPorts: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,

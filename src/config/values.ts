@@ -53,6 +53,15 @@ export function readPublicEndpoint(text: string): PublicEndpoint | undefined {
   return { scheme, port: port === undefined ? undefined : readInteger(port, 1, 65_535) }
 }
 
+export function readPortRange(text: string): { first: number; last: number } | undefined {
+  if (text === '') return undefined
+  const [, first = '', last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? []
+  const range = { first: Number(first), last: Number(last) }
+  if (first === '' || range.first < 1 || range.last > 65_535 || range.last < range.first)
+    throw new Error('must be a port or a range of ports, e.g. 20000-20999')
+  return range
+}
+
 export function readAddresses(text: string): string[] {
   const addresses = text.split(',').flatMap((address) => address.trim() || [])
   for (const text of addresses) {

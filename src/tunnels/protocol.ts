@@ -1,27 +1,61 @@
-// The protocol between tunnel client and edge. The client opens a tunnel by a POST, then connects by HTTP
-// upgrades; on each of those connections the edge is the HTTP client.
+// The protocol between tunnel client and edge: one WebSocket that carries yamux. docs/edges/protocol.md
+// describes it.
 
 /** Paths under it are the edge's own and never reach a local server. */
 export const OWN_PATHS = '/.adit/'
-/** POST opens a tunnel, DELETE closes it. */
-export const TUNNELS_PATH = `${OWN_PATHS}tunnels`
-/** A GET with `Upgrade` turns the connection into one of the tunnel's. */
-export const CONNECTION_PATH = `${OWN_PATHS}connection`
-export const UPGRADE = 'adit-tunnel'
+/** A GET with `Upgrade: websocket` opens a tunnel. */
+export const CONNECT_PATH = `${OWN_PATHS}connect`
+export const SUBPROTOCOL = 'adit-tunnel.v1'
+/** The header with the TunnelRequest, as JSON in ASCII. */
+export const TUNNEL_HEADER = 'adit-tunnel'
+
+/** How both sides detect that the other one is gone; well below the idle timeouts of proxies. */
+export const KEEP_ALIVE = { intervalMs: 15_000, timeoutMs: 10_000 }
+
+export type TunnelType = 'http' | 'tcp'
+
+/** What the client asks for. */
+export interface TunnelRequest {
+  readonly type?: TunnelType
+  /** A random name if undefined. */
+  readonly name?: string | undefined
+  /** Join the clients of the workspace that already serve the name. */
+  readonly pool?: boolean
+  /** `resume` of the client's previous connection, which this one replaces. */
+  readonly resume?: string | undefined
+  /** Name and version of the client. */
+  readonly client?: string
+}
 
 /** An open tunnel, as the edge describes it to its client. */
 export interface Opened {
-  /** Authenticates connections of the tunnel, closing it and reopening it. */
-  readonly secret: string
-  readonly name: string
-  readonly host: string
+  readonly type: TunnelType
   readonly url: string
-  /** Maximum number of connections. */
-  readonly connections: number
+  readonly host: string
+  readonly name: string
+  readonly resume: string
 }
 
-/** In JSON the secret is called `id`, as in pipenet's protocol. */
-export type OpenedJson = Omit<Opened, 'secret'> & { readonly id: string }
+/** A request that the edge has proxied to the client. */
+export interface ProxiedRequest {
+  readonly method: string
+  readonly path: string
+  /** 101 for upgrades such as WebSockets, 499 if the visitor left before the response. */
+  readonly status: number
+  readonly ms: number
+}
 
-export const formatAuthorization = (secret: string) => `Tunnel ${secret}`
-export const parseAuthorization = (header = '') => /^Tunnel ([\w-]{32})$/.exec(header)?.[1]
+/** A closed connection of a TCP tunnel. */
+export interface ProxiedConnection {
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly ms: number
+}
+
+/** Events that the edge sends, a JSON object per line, on the first stream that it opens. */
+export type TunnelEvent =
+  | ({ readonly event: 'open' } & Opened)
+  | ({ readonly event: 'request' } & ProxiedRequest)
+  | ({ readonly event: 'connection' } & ProxiedConnection)
+
+export const EVENT_BYTES_MAX = 16 * 1024

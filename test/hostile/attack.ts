@@ -121,7 +121,7 @@ function openingsOf({ plane, edge, tunnel, credentials }: Deployment) {
   const authorized = (secret: string) => `Authorization: Bearer ${secret}\r\n`
   const api = { get: '/api/v1/workspace', post: '/api/v1/tokens', body: '{"label":"a"}' }
   const stream = { get: '/edge/v1/key-changes', post: '/edge/v1/keys/verify', body: '{"key":"x"}' }
-  const control = { get: '/.adit/connection', post: '/.adit/tunnels', body: '{}' }
+  const control = { get: '/.adit/connect', post: '/.adit/connect', body: '{}' }
   return [
     {
       port: Number(new URL(plane.url).port),

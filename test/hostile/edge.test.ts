@@ -18,23 +18,17 @@ async function start(t: TestContext) {
   const local = await startLocal(t)
   const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
   const authorization = `Bearer ${key}`
-  const opened = await fetchHost(edge, 'x', {
-    method: 'POST',
-    path: '/.adit/tunnels',
-    headers: { authorization },
-  })
-  const { id } = JSON.parse(String(opened.body)) as { id: string }
-
   const own: Surface = {
     host: 'x',
     headers: `Authorization: ${authorization}\r\n`,
     get: '/.adit/health',
-    post: '/.adit/tunnels',
+    post: '/.adit/connect',
     body: '{"name":"other"}',
     more: {
-      'tunnel connection':
-        'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
-        `Authorization: Tunnel ${id}\r\n\r\n`,
+      'tunnel client':
+        'GET /.adit/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+        `Sec-WebSocket-Protocol: adit-tunnel.v1\r\nAuthorization: ${authorization}\r\n\r\n`,
     },
   }
   const tunneled: Surface = {

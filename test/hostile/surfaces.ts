@@ -137,23 +137,13 @@ const paths =
     body: random.chance(0.2) ? bytes(json(random), random) : undefined,
   })
 
-/** Opens few tunnels, because each would stay open for seconds. */
 const controlPaths =
   (key: string) =>
   (random: Random): RequestParts => ({
     method: random.pick(['POST', 'DELETE', 'GET', 'OPTIONS']),
-    target: random.pick([
-      '/.adit/tunnels',
-      '/.adit/connection',
-      '/.adit/health',
-      '/.adit/',
-      '/.adit/pipenet/x',
-    ]),
+    target: random.pick(['/.adit/connect', '/.adit/health', '/.adit/']),
     headers: [
-      [
-        'Authorization',
-        random.pick([`Tunnel ${'x'.repeat(32)}`, `Bearer ${text(random)}`, `Bearer ${key.slice(0, -1)}`]),
-      ],
+      ['Authorization', random.pick(['Basic eDp5', `Bearer ${text(random)}`, `Bearer ${key.slice(0, -1)}`])],
     ],
     body: random.chance(0.5) ? bytes(json(random), random) : undefined,
   })

@@ -26,7 +26,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
-  tunnels: { ours: ['edge-sdk', 'net', 'yamux'], packages: ['pipenet'] },
+  tunnels: { ours: ['edge-sdk', 'net', 'yamux'], packages: [] },
   'cli/admin': {
     ours: ['cli', 'contract', 'credentials', 'services', 'config', 'directory', 'log', 'domain'],
     packages: [],

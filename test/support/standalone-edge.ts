@@ -1,12 +1,14 @@
 // An edge without a control plane, and a tunnel client whose bytes the test controls.
-import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { join } from 'node:path'
+import { connect } from '../../src/tunnels/client/connect.ts'
+import type { Opened, TunnelRequest } from '../../src/tunnels/protocol.ts'
+import { Session, type YamuxStream } from '../../src/yamux/index.ts'
 import type { Test } from './cleanup.ts'
 import { createFolder } from './databases.ts'
 import { run } from './process.ts'
-import { type Edge, fetchHost, startLocal, startTunnelEdge } from './tunnels.ts'
+import { type Edge, startLocal, startTunnelEdge } from './tunnels.ts'
+import { until } from './until.ts'
 
 /** With an API key for each workspace, and a local server. */
 export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<string, string> = {}) {
@@ -24,29 +26,33 @@ export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<
   return { edge, file, keys, local: await startLocal(t) }
 }
 
-/** A tunnel whose connections respond to one request each, with the bytes of the test. */
-export async function openRawTunnel(edge: Edge, key: string, name?: string) {
-  const { body } = await fetchHost(edge, 'x', {
-    method: 'POST',
-    path: '/.adit/tunnels',
-    headers: { authorization: `Bearer ${key}` },
-    body: Buffer.from(JSON.stringify({ name })),
+/** A tunnel client that responds with the bytes of the test. */
+export async function openRawTunnel(edge: Pick<Edge, 'url'>, key: string, request: TunnelRequest = {}) {
+  const webSocket = await connect({ edge: edge.url, key, request, signal: new AbortController().signal })
+  const streams: YamuxStream[] = []
+  let respondTo: ((stream: YamuxStream) => void) | undefined
+  const session = new Session(webSocket, {
+    role: 'client',
+    onStream(stream) {
+      stream.on('error', () => {})
+      streams.push(stream)
+      respondTo?.(stream)
+    },
+    onClose: () => {},
   })
-  const { id, host } = JSON.parse(String(body)) as { id: string; host: string }
-  async function addConnection() {
-    const socket = connect(edge.port, '127.0.0.1')
-    socket.on('error', () => {})
-    socket.write(
-      'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n' +
-        `Authorization: Tunnel ${id}\r\n\r\n`,
-    )
-    const [head] = await once(socket, 'data')
-    assert.match(String(head), /^HTTP\/1.1 101 /)
-    return {
-      socket,
-      respond: (bytes: string) => socket.once('data', () => socket.write(bytes, 'latin1')),
-      close: () => socket.destroy(),
-    }
+  await until('the tunnel is open', () => streams.length > 0)
+  const [line] = await once(streams[0] as YamuxStream, 'data')
+  const { host } = JSON.parse(String(line).split('\n', 1)[0] as string) as Opened
+  return {
+    host,
+    /** The streams to the local server. */
+    streams: () => streams.slice(1),
+    /** Responds to the first data on each stream. */
+    respond(bytes: string) {
+      respondTo = (stream) => stream.once('data', () => stream.write(bytes, 'latin1'))
+    },
+    /** Closes the connection without a word. */
+    close: () => webSocket.destroy(),
+    session,
   }
-  return { id, host, addConnection }
 }

@@ -27,11 +27,17 @@ const closed = (socket: Socket) => new Promise((resolve) => socket.once('close',
 
 const statuses = (received: string) => [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, code]) => code)
 
-/** All 100 slots of a tunnel are free: as many WebSockets fit, and no more. */
+/** All 500 slots of a tunnel are free: as many requests fit, and no more. */
 async function assertAllSlotsFree(edge: Edge, host: string): Promise<void> {
-  const sockets = await Promise.all(Array.from({ length: 100 }, () => openSocket(edge, host)))
-  await assert.rejects(openSocket(edge, host), /503/)
-  for (const socket of sockets) socket.terminate()
+  const clients = Array.from({ length: 500 }, () =>
+    open(edge, `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 9\r\n\r\n`),
+  )
+  await until('the tunnel is full', async () => (await fetchHost(edge, host)).status === 503)
+  assert.deepEqual(
+    clients.filter(({ received }) => received !== ''),
+    [],
+  )
+  for (const client of clients) client.destroy()
 }
 
 const get = (host: string, path = '/') => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`
@@ -189,8 +195,7 @@ test('a request never gets two responses', async (t) => {
   }
 
   // The same while the response is being sent.
-  const { host: raw, addConnection } = await openRawTunnel(edge, keys[0] as string)
-  const { respond } = await addConnection()
+  const { host: raw, respond } = await openRawTunnel(edge, keys[0] as string)
   respond('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
   const during = open(edge, post('/', raw))
   await once(during, 'data')
@@ -209,27 +214,46 @@ test('a request never gets two responses', async (t) => {
   assert.deepEqual(statuses(cut.received), ['200', '400'])
 })
 
-test('a malformed request to open a tunnel gets one response, and the edge stays up', async (t) => {
+test('a request to open a tunnel that is not a valid upgrade is 400 with the reason, and the edge stays up', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
-  const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${keys[0]}\r\n`
-  for (const rest of [
-    'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n',
-    `Content-Length: 9000\r\nConnection: close\r\n\r\n${'x'.repeat(9_000)}`,
-  ]) {
-    const { head: first, body } = await sendRaw(edge.url, `${head}${rest}`)
-    assert.ok(statuses(`${first}\r\n\r\n${body}`).length <= 1, body)
+  const valid: Record<string, string> = {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol': 'adit-tunnel.v1',
+    Authorization: `Bearer ${keys[0]}`,
   }
+  const ask = (headers: Record<string, string>, body = '') => {
+    const lines = Object.entries({ ...valid, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+    return sendRaw(edge.url, `GET /.adit/connect HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n${body}`, 1_000)
+  }
+  const invalid: Record<string, string>[] = [
+    { Upgrade: 'adit-tunnel' },
+    { 'Sec-WebSocket-Version': '8' },
+    { 'Sec-WebSocket-Key': 'short' },
+    { 'Sec-WebSocket-Protocol': 'chat' },
+    ...['x', '[]', 'null', '"a"', '{"name":1}', '{"pool":"yes"}', '{"type":"udp"}', '{"resume":"x"}'].map(
+      (tunnel) => ({ 'Adit-Tunnel': tunnel }),
+    ),
+    { 'Adit-Tunnel': `{"client":"${'x'.repeat(65)}"}` },
+    { 'Adit-Tunnel': `{"name":"${'x'.repeat(4_100)}"}` },
+    { 'Adit-Tunnel': '{"name":"not a label"}' },
+  ]
+  for (const headers of invalid) {
+    const { status, body } = await ask(headers)
+    assert.equal(status, 400, JSON.stringify(headers).slice(0, 100))
+    const { error, message } = JSON.parse(body)
+    assert.equal(error, 'invalid_request')
+    assert.match(message, /Expected a WebSocket upgrade|Adit-Tunnel must be|Invalid tunnel name/)
+  }
+  for (const [headers, body] of [
+    [{ 'Content-Length': '2' }, '{}'],
+    [{ 'Transfer-Encoding': 'chunked' }, '2\r\n{}\r\n0\r\n\r\n'],
+  ] as const)
+    assert.equal((await ask(headers, body)).status, 400)
+  assert.equal((await ask({})).status, 101)
   assert.equal((await fetchHost(edge, 'x', { path: '/.adit/health' })).status, 200)
-})
-
-test('a request to open a tunnel with too large a body is 400, and the connection stays usable', async (t) => {
-  const { edge } = await startStandaloneEdge(t, ['acme'])
-  const body = JSON.stringify({ name: 'x'.repeat(100_000) })
-  const head = `POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`
-  const client = open(edge, `${head}${body}${HEALTH}`)
-  await until('both have responses', () => statuses(client.received).length === 2)
-  assert.deepEqual(statuses(client.received), ['400', '200'])
-  client.destroy()
 })
 
 test('a request without a host is rejected in order', async (t) => {
@@ -243,7 +267,7 @@ test('a client whose large body is rejected can read the response, also if the c
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   for (const [path, name, status] of [
-    ['/.adit/tunnels', 'x', 400],
+    ['/.adit/connect', 'x', 400],
     ['/early', host, 200],
     ['/', 'unknown.test', 404],
   ] as const)
@@ -292,7 +316,7 @@ test('resets at any time crash neither the edge nor the tunnel client', async (t
     'nonsense\r\n\r\n',
     `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100\r\n\r\nhalf`,
     `POST / HTTP/1.1\r\nHost: ${host}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
-    'GET /.adit/connection HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n\r\n',
+    'GET /.adit/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
   ]
   for (let turn = 0; turn < 6; turn++)
     await Promise.all(

@@ -28,8 +28,7 @@ test('the Domain of every cookie is removed, in responses and in upgrades', asyn
     [403, upgrade, `HTTP/1.1 403 No\r\n${HEADERS}Content-Length: 0\r\n\r\n`],
     [101, upgrade, `HTTP/1.1 101 Switching Protocols\r\n${upgrade}${HEADERS}\r\n`],
   ] as const) {
-    const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-    const { respond, close } = await addConnection()
+    const { host, respond, close } = await openRawTunnel(edge, keys[0] as string)
     respond(given)
     const response = await sendRaw(edge.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`, 1_000)
     assert.equal(response.status, status)
@@ -41,8 +40,7 @@ test('the Domain of every cookie is removed, in responses and in upgrades', asyn
 
 test('cookies in informational responses and trailers are not proxied', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
-  const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-  const { respond } = await addConnection()
+  const { host, respond } = await openRawTunnel(edge, keys[0] as string)
   respond(
     `HTTP/1.1 103 Early Hints\r\n${HEADERS}\r\nHTTP/1.1 200 OK\r\nTrailer: Set-Cookie\r\n` +
       `Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${HEADERS}\r\n`,
@@ -52,5 +50,5 @@ test('cookies in informational responses and trailers are not proxied', async (t
     `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
   )
   assert.match(body, /ok/)
-  assert.doesNotMatch(head + body, /cookie/i)
+  assert.doesNotMatch(head + body, /set-cookie/i)
 })

@@ -1,14 +1,9 @@
 // Header limits: the edge rejects requests above them, and no request disconnects the tunnel client.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
 import { test } from 'node:test'
-import { atEnd, type Test } from '../support/cleanup.ts'
 import { sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { fetchHost, openTunnel, startTunnel } from '../support/tunnels.ts'
-import { until } from '../support/until.ts'
+import { fetchHost, openTunnel } from '../support/tunnels.ts'
 
 const head = (host: string, headers: string) =>
   `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`
@@ -61,8 +56,7 @@ test('a request may have 200 headers and 32 names in Connection; more is 431 wit
 
 test('headers that Connection names are removed, however many names there are in a response', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
-  const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-  const { respond } = await addConnection()
+  const { host, respond } = await openRawTunnel(edge, keys[0] as string)
   const named = Array.from({ length: 900 }, (_, index) => `x-${index}`)
   respond(
     `HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Kept: yes\r\nConnection: ${named.join(', ')}\r\n` +
@@ -74,84 +68,5 @@ test('headers that Connection names are removed, however many names there are in
   assert.deepEqual(
     Object.keys(headers).filter((name) => /^x-\d/.test(name)),
     [],
-  )
-})
-
-/** A fake edge whose connections to the tunnel client are driven by the test. */
-async function startScriptedEdge(t: Test) {
-  const connections = new Set<Socket>()
-  let openings = 0
-  const server = createServer((request, response) => {
-    request.resume()
-    if (request.method === 'POST') openings += 1
-    response.writeHead(201, { 'content-type': 'application/json' })
-    response.end(
-      JSON.stringify({
-        id: 'x'.repeat(32),
-        name: 'app',
-        host: 'app.test',
-        url: 'http://x',
-        connections: 100,
-      }),
-    )
-  })
-  server.on('upgrade', (_request, socket: Socket) => {
-    socket.on('error', () => {})
-    socket.on('end', () => socket.destroy())
-    socket.resume()
-    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: adit-tunnel\r\n\r\n')
-    connections.add(socket)
-    socket.once('close', () => connections.delete(socket))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    for (const socket of connections) socket.destroy()
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, connections, openings: () => openings }
-}
-
-test('the tunnel client responds with 502 to malformed requests, and keeps the tunnel', async (t) => {
-  const edge = await startScriptedEdge(t)
-  const tunnel = startTunnel(t, { edge, key: 'any', port: 9, name: 'app' })
-  for (let round = 0; round < 5; round++) {
-    await until('four connections are ready', () => edge.connections.size === 4)
-    const responses = [...edge.connections].map(async (socket) => {
-      let received = ''
-      socket.on('data', (chunk) => {
-        received += chunk
-      })
-      socket.write(
-        round % 2 === 0 ? 'nonsense\r\n\r\n' : `GET / HTTP/1.1\r\na: ${'a'.repeat(40_000)}\r\n\r\n`,
-      )
-      await once(socket, 'close')
-      return received
-    })
-    for (const received of await Promise.all(responses)) assert.match(received, /^HTTP\/1\.1 502 /)
-  }
-  assert.equal(edge.openings(), 1)
-  assert.deepEqual(
-    tunnel.events().map(({ event }) => event),
-    ['open'],
-  )
-})
-
-test('a tunnel client that loses all connections reconnects and keeps its tunnel', async (t) => {
-  const edge = await startScriptedEdge(t)
-  const tunnel = startTunnel(t, { edge, key: 'any', port: 9, name: 'app' })
-  for (let round = 0; round < 3; round++) {
-    await until('four connections are ready', () => edge.connections.size === 4)
-    const lost = [...edge.connections]
-    for (const socket of lost) socket.destroy()
-    await until('all are closed', () => !lost.some((socket) => edge.connections.has(socket)))
-  }
-  await until('four connections are ready', () => edge.connections.size === 4)
-  assert.equal(edge.openings(), 1)
-  assert.deepEqual(
-    tunnel.events().map(({ event }) => event),
-    ['open'],
   )
 })

@@ -1,7 +1,7 @@
 // Limits per client and per workspace, and timeouts of slow requests.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { suite, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
@@ -34,11 +34,9 @@ suite('limits of an edge', { concurrency: 2 }, () => {
       steady.write(`80\r\n${'x'.repeat(128)}\r\n`)
     }, 1_000)
     atEnd(t, () => clearInterval(sending))
-    const opening = connect(edge.port, '127.0.0.1')
-    opening.write('POST /.adit/tunnels HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
-    const silent = Array.from({ length: 98 }, () => postSilently(edge, tunnel.host))
+    const silent = Array.from({ length: 498 }, () => postSilently(edge, tunnel.host))
     await until('the tunnel is full', async () => (await fetchHost(edge, tunnel.host)).status === 503)
-    const responses = [slow, opening, ...silent].map((socket) => once(socket, 'data'))
+    const responses = [slow, ...silent].map((socket) => once(socket, 'data'))
     for (const [response] of await Promise.all(responses)) assert.match(String(response), /^HTTP\/1.1 408 /)
     assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
     clearInterval(sending)
@@ -51,7 +49,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   test('a client at its limit leaves the rest of the tunnel to others', async (t) => {
     const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
-    const silent = Array.from({ length: 110 }, () => postSilently(edge, host, '203.0.113.9'))
+    const silent = Array.from({ length: 260 }, () => postSilently(edge, host, '203.0.113.9'))
     await until(
       'the client is limited',
       async () => (await fetchHost(edge, host, from('203.0.113.9'))).status === 429,
@@ -91,7 +89,9 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
     const sockets = await Promise.all(
-      Array.from({ length: 50 }, (_, index) => openSocket(edge, host, from(`2001:db8:1:2::${index}`))),
+      Array.from({ length: 250 }, (_, index) =>
+        openSocket(edge, host, from(`2001:db8:1:2::${index.toString(16)}`)),
+      ),
     )
     await assert.rejects(openSocket(edge, host, from('[2001:db8:1:2:ffff::1]:99')), /429/)
     assert.equal((await fetchHost(edge, host, from('2001:db8:1:3::1'))).status, 200)
@@ -108,7 +108,9 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
     const sockets = await Promise.all(
-      Array.from({ length: 75 }, (_, index) => openSocket(edge, host, from(`2001:db8:1:${index}::1`))),
+      Array.from({ length: 375 }, (_, index) =>
+        openSocket(edge, host, from(`2001:db8:1:${index.toString(16)}::1`)),
+      ),
     )
     assert.equal((await fetchHost(edge, host, from('2001:db8:1:ffff::1'))).status, 429)
     for (const client of ['2001:db8:2::1', '203.0.113.9'])
@@ -124,7 +126,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
     for (const address of ['10.0.0.7', '172.16.0.7', '192.168.0.7', 'fd00::7']) {
-      const silent = Array.from({ length: 50 }, (_, index) =>
+      const silent = Array.from({ length: 250 }, (_, index) =>
         postSilently(edge, host, `203.0.113.${index}, ${address}`),
       )
       await until(
@@ -166,7 +168,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
       ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1, 2001:db8::/32',
     })
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
-    const silent = Array.from({ length: 50 }, (_, index) => postSilently(edge, host, `203.0.113.${index}`))
+    const silent = Array.from({ length: 250 }, (_, index) => postSilently(edge, host, `203.0.113.${index}`))
     await until(
       'it is limited',
       async () => (await fetchHost(edge, host, from('198.51.100.1'))).status === 429,
@@ -176,10 +178,11 @@ suite('limits of an edge', { concurrency: 2 }, () => {
 
   test('a client has at most 500 connections; those of tunnels and trusted proxies do not count', async (t) => {
     const { edge, keys } = await startStandaloneEdge(t, ['acme'], { ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1' })
-    const { addConnection } = await openRawTunnel(edge, keys[0] as string)
-    const tunnelConnections = await Promise.all(Array.from({ length: 20 }, () => addConnection()))
+    const tunnels = await Promise.all(
+      Array.from({ length: 20 }, () => openRawTunnel(edge, keys[0] as string)),
+    )
     atEnd(t, () => {
-      for (const { close } of tunnelConnections) close()
+      for (const { close } of tunnels) close()
     })
     const sockets = Array.from({ length: 500 }, () => connect(edge.port, '127.0.0.1').on('error', () => {}))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
@@ -200,26 +203,21 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     )
   })
 
-  test('a workspace has at most 2,000 tunnel connections, but each tunnel its first four', async (t) => {
+  test('a workspace has at most 500 tunnel clients', async (t) => {
     const { edge, keys } = await startStandaloneEdge(t, ['acme', 'other'])
     const [key = '', otherKey = ''] = keys
-    const sockets: Socket[] = []
+    const clients: RawTunnel[] = []
     atEnd(t, () => {
-      for (const socket of sockets) socket.destroy()
+      for (const { close } of clients) close()
     })
-    const fill = async ({ addConnection }: RawTunnel, count: number) => {
-      const added = await Promise.all(Array.from({ length: count }, () => addConnection()))
-      sockets.push(...added.map(({ socket }) => socket))
-    }
-    for (let opened = 0; opened < 20; opened++) await fill(await openRawTunnel(edge, key), 100)
-    const late = await openRawTunnel(edge, key)
-    await fill(late, 4)
-    await assert.rejects(late.addConnection(), /429 Too Many Requests/)
-    await fill(await openRawTunnel(edge, otherKey), 5)
-    for (const socket of sockets.slice(0, 10)) socket.destroy()
+    for (let batch = 0; batch < 10; batch++)
+      clients.push(...(await Promise.all(Array.from({ length: 50 }, () => openRawTunnel(edge, key)))))
+    await assert.rejects(openRawTunnel(edge, key), /limit of 500 tunnel clients/)
+    clients.push(await openRawTunnel(edge, otherKey))
+    clients.shift()?.close()
     await until('there is room again', () =>
-      fill(late, 1).then(
-        () => true,
+      openRawTunnel(edge, key).then(
+        (opened) => clients.push(opened) > 0,
         () => false,
       ),
     )
@@ -233,8 +231,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
         [10, 200],
         [1_000, 502],
       ] as const) {
-        const { host, addConnection } = await openRawTunnel(edge, keys[0] as string)
-        const { respond } = await addConnection()
+        const { host, respond } = await openRawTunnel(edge, keys[0] as string)
         respond(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
         const socket = connect(edge.port, '127.0.0.1')
         socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`)

@@ -8,6 +8,19 @@ const group = 'Tunnels'
 const TOKENS_FILE = 'tokens.json'
 const tokensFileOption = { value: '<path>', summary: `tokens file (default: ./${TOKENS_FILE})` } as const
 
+const EDGE_ACCESS =
+  'The edge is --edge or ADIT_EDGE_URL, or else the one at the tunnel domain of the workspace; for ' +
+  `tunnels under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.`
+const STOPPING =
+  'Ctrl-C or SIGTERM stops it: what is in progress has 10 seconds to complete. A second Ctrl-C stops at ' +
+  'once.'
+const tunnelOptions = {
+  name: { value: '<name>', summary: 'first label of the host name (default: random)' },
+  pool: { summary: 'share the name with other clients of the workspace' },
+  edge: { value: '<url>', summary: 'edge (default: ADIT_EDGE_URL)' },
+  ...apiOptions,
+} as const
+
 export const tunnelCommands: readonly Command[] = [
   command(
     {
@@ -20,17 +33,31 @@ export const tunnelCommands: readonly Command[] = [
         '  adit tunnel 192.168.1.20:8080 --name my-app\n' +
         'Prints the public URL, then a line for each request, until it is stopped. Reconnects ' +
         'automatically. With --json, each line is an event: open, request or lost.\n' +
-        'The edge is --edge or ADIT_EDGE_URL, or else the one at the tunnel domain of the workspace; for ' +
-        `tunnels under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.\n\n` +
-        API_ACCESS,
+        `${STOPPING}\n` +
+        'For servers that do not use HTTP, see `adit tunnel tcp`.\n' +
+        `${EDGE_ACCESS}\n\n${API_ACCESS}`,
       arguments: ['target'],
-      options: {
-        name: { value: '<name>', summary: 'first label of the host name (default: random)' },
-        edge: { value: '<url>', summary: 'edge (default: ADIT_EDGE_URL)' },
-        ...apiOptions,
-      },
+      options: tunnelOptions,
     },
-    async (input, io) => (await import('../tunnel.ts')).tunnel(input, io),
+    async (input, io) => (await import('../tunnel.ts')).tunnel('http', input, io),
+  ),
+  command(
+    {
+      name: 'tunnel tcp',
+      group,
+      summary: 'expose a local TCP server at a public port',
+      details:
+        'The target is a port of this machine, or host:port:\n' +
+        '  adit tunnel tcp 5432\n' +
+        'Prints the public address, e.g. tcp://tunnels.example.com:20000, then a line for each connection ' +
+        'when it is closed, until it is stopped. Reconnects automatically. With --json, each line is an ' +
+        'event: open, connection or lost.\n' +
+        `${STOPPING}\n` +
+        `${EDGE_ACCESS}\n\n${API_ACCESS}`,
+      arguments: ['target'],
+      options: tunnelOptions,
+    },
+    async (input, io) => (await import('../tunnel.ts')).tunnel('tcp', input, io),
   ),
   command(
     {

@@ -1,96 +1,116 @@
-// Proxies requests that arrive through the tunnel to the local server.
-import { createServer, type IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-import { mayUpgrade, type ProxyOptions, proxyRequest, proxyUpgrade } from '../proxy.ts'
-import { sendError, sendRawError } from '../responses.ts'
+// Connects streams of the tunnel to the local server and copies bytes in both directions.
+import { lookup } from 'node:dns/promises'
+import { connect, isIP, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 
-/** nginx's status for a client that closed the connection before the response. */
-const CLIENT_CLOSED_REQUEST = 499
-/** Twice the limit of the edge, which adds headers to requests. */
-const HEADER_BYTES_MAX = 32 * 1024
-const MALFORMED = 'Bad gateway: the tunnel client could not parse the request.'
-
-export interface ProxiedRequest {
-  readonly method: string
-  readonly path: string
-  /** 101 for upgrades such as WebSockets. */
-  readonly status: number
-  readonly ms: number
-}
+const CONNECT_TIMEOUT_MS = 5_000
+/** Many development servers listen on only one of them, and resolvers differ in which they return. */
+const LOCALHOST = ['127.0.0.1', '::1']
 
 export interface LocalServerOptions {
   /** Address of the local server. */
   readonly host: string
   readonly port: number
-  /** Called once for each request, when its response begins or it fails. */
-  onRequest(request: ProxiedRequest): void
+  /** Called once when the local server cannot be reached, and again only after it could be. */
+  onUnreachable?(message: string): void
 }
 
-/** A Node HTTP server that does not listen: it is given the connections of the tunnel. */
-export function createLocalProxy({ host, port, onRequest }: LocalServerOptions) {
-  const requestListeners = new WeakMap<object, () => void>()
-  /** Sockets with a request whose response is not complete. */
-  const busy = new WeakSet<object>()
-  const server = createServer({
-    keepAliveTimeout: 0,
-    headersTimeout: 0,
-    requestTimeout: 0,
-    shouldUpgradeCallback: mayUpgrade,
-    maxHeaderSize: HEADER_BYTES_MAX,
-  })
-  // The edge limits the number of headers.
-  server.maxHeadersCount = 0
-  const errors = {
-    502: `Bad gateway: the local server at ${host}:${port} did not respond.`,
-    504: `Gateway timeout: the local server at ${host}:${port} did not respond in time.`,
+export class LocalServer {
+  readonly #options: LocalServerOptions
+  /** The one that worked last is the first. */
+  #addresses: readonly string[] | undefined
+  #resolving: Promise<readonly string[]> | undefined
+  #isReported = false
+
+  constructor(options: LocalServerOptions) {
+    this.#options = options
   }
 
-  function proxyOptions(
-    request: IncomingMessage,
-    sendError: (status: number, message: string) => void,
-  ): Required<Pick<ProxyOptions, 'onResponse'>> & ProxyOptions {
-    const startedAt = performance.now()
-    let isReported = false
-    const onResponse = (status: number) => {
-      const { method = '', url = '' } = request
-      if (!isReported) onRequest({ method, path: url, status, ms: performance.now() - startedAt })
-      isReported = true
-    }
-    requestListeners.get(request.socket)?.()
-    return {
-      upstream: { agent: false, host, port },
-      onResponse,
-      fail(status) {
-        onResponse(status)
-        sendError(status, errors[status])
-      },
-    }
+  /** Opens a connection for the stream. Resets the stream if that fails. */
+  serve(stream: Duplex): void {
+    // A reset, or the end of the session. `close` follows.
+    stream.on('error', () => undefined)
+    if (this.#addresses) this.#dial(stream, this.#addresses, 0)
+    else
+      this.#resolve().then(
+        (addresses) => this.#dial(stream, addresses, 0),
+        (error) => this.#fail(stream, error),
+      )
   }
 
-  server.on('request', (request, response) => {
-    const options = proxyOptions(request, (status, message) => sendError(response, status, message))
-    busy.add(request.socket)
-    response.once('close', () => {
-      busy.delete(request.socket)
-      options.onResponse(CLIENT_CLOSED_REQUEST)
+  #resolve(): Promise<readonly string[]> {
+    this.#resolving ??= addressesOf(this.#options.host)
+      .then((addresses) => {
+        this.#addresses = addresses
+        return addresses
+      })
+      .finally(() => {
+        this.#resolving = undefined
+      })
+    return this.#resolving
+  }
+
+  #dial(stream: Duplex, addresses: readonly string[], index: number): void {
+    if (stream.destroyed) return
+    const address = addresses[index] as string
+    const socket = connect({ host: address, port: this.#options.port, noDelay: true, allowHalfOpen: true })
+    const cancel = () => socket.destroy()
+    const timer = setTimeout(() => socket.destroy(timeoutError(address)), CONNECT_TIMEOUT_MS)
+    const onError = (error: Error) => {
+      clearTimeout(timer)
+      stream.off('close', cancel)
+      if (index + 1 < addresses.length) this.#dial(stream, addresses, index + 1)
+      else this.#fail(stream, error)
+    }
+    stream.once('close', cancel)
+    socket.once('error', onError)
+    socket.once('connect', () => {
+      clearTimeout(timer)
+      stream.off('close', cancel)
+      socket.off('error', onError)
+      this.#isReported = false
+      if (index > 0) this.#addresses = [address, ...addresses.filter((other) => other !== address)]
+      join(stream, socket)
     })
-    proxyRequest(request, response, options)
-  })
-  server.on('upgrade', (request, socket, head) => {
-    const options = proxyOptions(request, (status, message) => sendRawError(socket, status, message))
-    proxyUpgrade(request, socket, head, options)
-  })
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
-    // A parse error means that a request has arrived, so the connection is no longer spare.
-    const isParseError = error.code?.startsWith('HPE_') === true
-    if (isParseError) requestListeners.get(socket)?.()
-    if (isParseError && socket.writable && !busy.has(socket)) sendRawError(socket, 502, MALFORMED)
-    else socket.destroy()
-  })
-  return {
-    serve(socket: Socket, onRequestStart: () => void): void {
-      requestListeners.set(socket, onRequestStart)
-      server.emit('connection', socket)
-    },
+    socket.once('close', () => clearTimeout(timer))
+  }
+
+  #fail(stream: Duplex, error: Error): void {
+    // The name may have other addresses by now.
+    this.#addresses = undefined
+    stream.destroy(error)
+    if (this.#isReported) return
+    this.#isReported = true
+    const { host, port, onUnreachable } = this.#options
+    onUnreachable?.(`The local server at ${host}:${port} cannot be reached: ${error.message}.`)
   }
 }
+
+async function addressesOf(host: string): Promise<readonly string[]> {
+  if (host === 'localhost') return LOCALHOST
+  if (isIP(host)) return [host]
+  return (await lookup(host, { all: true })).map(({ address }) => address)
+}
+
+const timeoutError = (address: string) =>
+  new Error(`no connection to ${address} within ${CONNECT_TIMEOUT_MS / 1000} seconds`)
+
+function join(stream: Duplex, socket: Socket): void {
+  socket.on('error', () => undefined)
+  copy(stream, socket)
+  copy(socket, stream)
+  stream.on('close', () => isComplete(stream) || socket.resetAndDestroy())
+  // With an error, because it is what resets a stream whose other direction has ended.
+  socket.on('close', () => isComplete(socket) || stream.destroy(new Error('The local server closed it.')))
+}
+
+function copy(from: Duplex, to: Duplex): void {
+  from.on('data', (chunk: Buffer) => {
+    if (!to.write(chunk)) from.pause()
+  })
+  from.on('end', () => to.end())
+  to.on('drain', () => from.resume())
+}
+
+/** Both directions have ended, as opposed to a reset. */
+const isComplete = (side: Duplex) => side.readableEnded && side.writableFinished

@@ -1,44 +1,58 @@
-// The tunnel client: opens a tunnel at an edge and keeps it open. Reconnects with backoff when the edge or
-// the network fails, and stops only when the edge rejects the tunnel.
+// The tunnel client: keeps a tunnel to a local server open at an edge. It reconnects when the edge or the
+// network fails, and stops only when the edge rejects the tunnel.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { formatAuthorization, type Opened, type OpenedJson, TUNNELS_PATH } from '../protocol.ts'
-import { maintainConnections } from './connections.ts'
-import { createLocalProxy, type LocalServerOptions } from './local-server.ts'
+import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../protocol.ts'
+import { TunnelRejected } from './connect.ts'
+import { type EdgeConnection, openConnection } from './edge-connection.ts'
+import { LocalServer, type LocalServerOptions } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 3_000
 /** A tunnel that was open for longer resets the backoff. */
 const STABLE_AFTER_MS = 1_000
-const REQUEST_TIMEOUT_MS = 10_000
-const CLOSE_TIMEOUT_MS = 1_000
-const BODY_CHARS_MAX = 64 * 1024
-
-/** The edge rejected the tunnel; a retry would not help. */
-export class TunnelRejected extends Error {
-  override name = 'TunnelRejected'
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
-  }
-}
+/** The edge closes idle streams at once; what remains after it are requests in progress. */
+const IDLE_STREAMS_MS = 300
+export const DRAIN_MS = 10_000
 
 export interface TunnelOptions extends LocalServerOptions {
   /** Base URL of the edge. */
   readonly edge: string
   readonly key: string
+  readonly type: TunnelType
   readonly name: string | undefined
+  /** Join the clients of the workspace that already serve the name. */
+  readonly pool: boolean
+  /** Name and version of the client, for the log of the edge. */
+  readonly client?: string
+  /** Stops the tunnel: requests in progress are completed. */
   readonly signal: AbortSignal
+  /** Stops it at once. */
+  readonly abortSignal?: AbortSignal
+  /** How long requests in progress may take after `signal`. */
+  readonly drainMs?: number
   /** Called each time the tunnel is open, also after a reconnection. */
   onOpen(opened: Opened): void
   onLost(reason: string): void
+  onRequest(request: ProxiedRequest): void
+  onConnection(connection: ProxiedConnection): void
+  /** The tunnel waits for this many requests or connections before it stops. */
+  onDrain?(inProgress: number): void
 }
 
-/** Resolves when the signal is aborted. Rejects with TunnelRejected if the edge rejects the tunnel. */
+/** Resolves when the tunnel is stopped. Rejects with TunnelRejected if the edge rejects it. */
 export async function runTunnel(options: TunnelOptions): Promise<void> {
-  const { signal } = options
-  const local = createLocalProxy(options)
+  const connections = new Set<EdgeConnection>()
+  try {
+    await keepOpen(options, connections)
+  } finally {
+    await drain(options, connections)
+  }
+}
+
+/** Adds each connection; the last is the current one, and those before are completing their streams. */
+async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
+  const { signal, onRequest, onConnection } = options
+  const localServer = new LocalServer(options)
   let opened: Opened | undefined
   let backoffMs = 0
   /**
@@ -49,108 +63,56 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
   while (!signal.aborted) {
     // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
     await sleep(backoffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined)
-    if (signal.aborted) break
+    if (signal.aborted) return
     try {
-      // The secret reclaims the name if the edge has not noticed yet that the connections are lost.
-      const name: string | undefined = opened?.name ?? options.name
-      const current: Opened = await open(options, { name, secret: opened?.secret })
-      opened = current
+      const request = toRequest(options, opened)
+      const connection = await openConnection({ ...options, request, localServer, onRequest, onConnection })
       const openedAt = performance.now()
-      lossReason = await maintainConnections({
-        edge: options.edge,
-        opened: current,
-        serve: local.serve,
-        signal,
-        onFirst() {
-          if (lossReason !== undefined) options.onLost(lossReason)
-          options.onOpen(current)
-        },
-      })
+      connections.add(connection)
+      connection.closed.then(() => connections.delete(connection))
+      opened = connection.opened
+      if (lossReason !== undefined) options.onLost(lossReason)
+      options.onOpen(opened)
+      lossReason = await connection.over
       backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? 0 : nextBackoff(backoffMs)
     } catch (error) {
       if (error instanceof TunnelRejected) throw error
-      if (signal.aborted) break
+      if (signal.aborted) return
       options.onLost(lossReason ?? (error as Error).message)
       lossReason = undefined
       backoffMs = nextBackoff(backoffMs)
     }
   }
-  if (opened) await close(options.edge, opened.secret)
 }
+
+/** `resume` replaces the previous connection if the edge has not noticed yet that it is lost. */
+const toRequest = ({ type, name, pool, client }: TunnelOptions, previous: Opened | undefined) => ({
+  type,
+  name: previous?.name ?? name,
+  ...(pool && { pool }),
+  ...(client !== undefined && { client }),
+  ...(previous && { resume: previous.resume }),
+})
 
 const nextBackoff = (backoffMs: number) => Math.min(Math.max(backoffMs, BACKOFF_MIN_MS) * 2, BACKOFF_MAX_MS)
 
-interface OpenRequest {
-  name: string | undefined
-  secret: string | undefined
-}
-
-async function open({ edge, key, signal }: TunnelOptions, request: OpenRequest): Promise<Opened> {
-  const response = await send(edge, 'POST', `Bearer ${key}`, JSON.stringify(request), signal)
-  const body = await readBody(response)
-  if (response.status === 201 && isOpened(body)) {
-    const { id: secret, ...rest } = body
-    return { secret, ...rest }
+async function drain(
+  { drainMs = DRAIN_MS, abortSignal, onDrain }: TunnelOptions,
+  connections: ReadonlySet<EdgeConnection>,
+): Promise<void> {
+  if (connections.size === 0) return
+  const closeAll = () => {
+    for (const connection of connections) connection.close()
   }
-  const message =
-    body?.message && response.status !== 404
-      ? `The edge at ${edge} ${request.secret ? 'closed' : 'rejected'} the tunnel: ${lowerFirst(body.message)}`
-      : `${edge} is not an Adit edge (HTTP ${response.status}). Check --edge.`
-  // Retried: a proxy in front of the edge responds with 5xx while the edge restarts.
-  if (response.status >= 500) throw new Error(message)
-  throw new TunnelRejected(body?.error ?? 'no_edge', message)
-}
-
-/** For a sentence after a colon; an acronym stays as it is. */
-const lowerFirst = (sentence: string) =>
-  sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())
-
-const isOpened = (body: Partial<OpenedJson> | undefined): body is OpenedJson =>
-  typeof body?.id === 'string' &&
-  typeof body.name === 'string' &&
-  typeof body.host === 'string' &&
-  typeof body.url === 'string' &&
-  Number.isInteger(body.connections)
-
-/** Limited, because the URL may belong to any server. */
-async function readBody(response: Response) {
-  let text = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk, { stream: true })
-    if (text.length > BODY_CHARS_MAX) return undefined
+  const report = () => {
+    let streams = 0
+    for (const connection of connections) streams += connection.streams
+    if (streams > 0) onDrain?.(streams)
   }
-  try {
-    return JSON.parse(text) as Partial<OpenedJson> & { error?: string; message?: string }
-  } catch {
-    return undefined
-  }
-}
-
-/** Best effort: without it the edge closes the tunnel seconds after its last connection. */
-async function close(edge: string, secret: string): Promise<void> {
-  const signal = AbortSignal.timeout(CLOSE_TIMEOUT_MS)
-  await send(edge, 'DELETE', formatAuthorization(secret), undefined, signal).catch(() => undefined)
-}
-
-async function send(
-  edge: string,
-  method: string,
-  authorization: string,
-  body: string | undefined,
-  signal: AbortSignal,
-): Promise<Response> {
-  try {
-    return await fetch(edge + TUNNELS_PATH, {
-      method,
-      headers: { authorization, 'content-type': 'application/json' },
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
-      ...(body !== undefined && { body }),
-    })
-  } catch (error) {
-    const { cause = error } = error as { cause?: { message?: string; code?: string } }
-    const { message, code } = cause as { message?: string; code?: string }
-    throw new Error(`The edge at ${edge} cannot be reached: ${message || code}.`)
-  }
+  const timers = [setTimeout(closeAll, drainMs), setTimeout(report, IDLE_STREAMS_MS)]
+  abortSignal?.addEventListener('abort', closeAll)
+  if (abortSignal?.aborted) closeAll()
+  await Promise.all(Array.from(connections, (connection) => connection.drain()))
+  abortSignal?.removeEventListener('abort', closeAll)
+  for (const timer of timers) clearTimeout(timer)
 }

@@ -1,16 +1,11 @@
-// Decides whether a tunnel may be opened with a key and a name. Every rejection has a reason and a remedy.
+// Decides whether a client may open a tunnel with a key and a name. Every rejection has a reason and a remedy.
+import type { Duplex } from 'node:stream'
 import { ControlPlaneError, type Meter, type Verifier, type VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
-import { isTunnelName, randomName } from '../names.ts'
-import type { Registry, Tunnel } from './registry.ts'
-
-export interface OpenRequest {
-  readonly key: string | undefined
-  /** A random name if undefined. */
-  readonly name?: unknown
-  /** The secret of the tunnel to reopen after its connections were lost. */
-  readonly secret?: unknown
-}
+import type { TunnelRequest } from '../protocol.ts'
+import { isTunnelName, randomName } from './names.ts'
+import type { Registry } from './registry.ts'
+import type { TcpListener } from './tcp-ports.ts'
 
 export interface Rejection {
   readonly status: 400 | 401 | 403 | 409 | 429 | 503
@@ -18,59 +13,104 @@ export interface Rejection {
   readonly message: string
 }
 
-export type Admission = { tunnel: Tunnel; name: string } | Rejection
-
 export interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify'>
   readonly registry: Registry
   readonly meter: Pick<Meter, 'refused'> | undefined
+  /** Listens for the connections of a TCP tunnel. Undefined if this edge has no TCP tunnels. */
+  readonly listen: ((host: string) => Promise<TcpListener | undefined>) | undefined
+  /** The public URL of a tunnel. */
+  urlOf(host: string, tcpPort: number | undefined): string
 }
 
 const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Use another key.',
 }
+const UNREACHABLE = rejection(
+  503,
+  'unavailable',
+  'The edge cannot reach its control plane to verify the key. Retry shortly.',
+)
 
-export function createAdmission({ verifier, registry, meter }: AdmissionOptions) {
-  return async ({ key, name = randomName(), secret }: OpenRequest): Promise<Admission> => {
-    if (!isTunnelName(name))
-      return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
-    if (!key)
-      return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
-    let result: VerifyResult
-    try {
-      result = await verifier.verify(key)
-    } catch (error) {
-      if (!(error instanceof ControlPlaneError)) throw error
-      const message = 'The edge cannot reach its control plane to verify the key. Retry shortly.'
-      return rejection(503, 'unavailable', message)
-    }
-    // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
-    if (!result.valid) return rejection(401, 'unauthorized', KEY_MESSAGES[result.reason])
-    const { keyId, workspace } = result
-    const reject = (...why: Parameters<typeof rejection>): Rejection => {
-      meter?.refused(workspace.slug)
-      return rejection(...why)
-    }
+type Valid = VerifyResult & { valid: true }
+
+/** Opens the tunnel over the connection that `connect` makes, or returns why not. */
+export type OpenTunnel = (
+  key: string | undefined,
+  request: TunnelRequest,
+  connect: () => Duplex,
+) => Promise<Rejection | undefined>
+
+export function createAdmission(options: AdmissionOptions): OpenTunnel {
+  const { verifier, registry, meter, listen, urlOf } = options
+
+  /** Why the holder of a valid key may not open the tunnel. */
+  function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
+    const { type = 'http', pool = false, resume } = request
     if (!workspace.provisioned)
-      return reject(
+      return rejection(
         403,
         'not_provisioned',
         `The workspace "${workspace.slug}" is not provisioned for tunnels. The operator provisions it with ` +
           `\`adit admin workspace provision ${workspace.slug}\`.`,
       )
+    if (type === 'tcp' && !listen)
+      return rejection(
+        403,
+        'tcp_disabled',
+        'This edge has no TCP tunnels. The operator enables them with ADIT_EDGE_TCP_PORTS.',
+      )
     const limit = registry.limitReached(workspace.slug)
-    if (limit) return reject(429, 'too_many_tunnels', limit)
-    const host = `${name}.${workspace.tunnelBase}`
-    const reopenSecret = typeof secret === 'string' ? secret : undefined
-    const tunnel = registry.open(host, { key, keyId, workspace: workspace.slug }, reopenSecret)
-    if (tunnel) return { tunnel, name }
-    return reject(409, 'name_taken', `A tunnel is already open at ${host}. Choose another name.`)
+    if (limit) return rejection(429, 'too_many_tunnels', limit)
+    if (registry.mayServe(host, type, { pool, resume })) return undefined
+    return rejection(409, 'name_taken', `A tunnel is already open at ${host}.`)
+  }
+
+  return async (key, request, connect) => {
+    const { type = 'http', name = randomName(), pool = false, resume } = request
+    if (!isTunnelName(name))
+      return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
+    if (!key)
+      return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
+    let listener: TcpListener | undefined
+    for (;;) {
+      let result: VerifyResult
+      try {
+        result = await verifier.verify(key)
+      } catch (error) {
+        listener?.close()
+        if (error instanceof ControlPlaneError) return UNREACHABLE
+        throw error
+      }
+      // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
+      if (!result.valid) {
+        listener?.close()
+        return rejection(401, 'unauthorized', KEY_MESSAGES[result.reason])
+      }
+      const { keyId, workspace } = result
+      const host = `${name}.${workspace.tunnelBase}`
+      const rejected = reject(result, host, request)
+      if (rejected) {
+        listener?.close()
+        meter?.refused(workspace.slug)
+        return rejected
+      }
+      if (type === 'tcp' && listen && !listener && !registry.atHost(host)) {
+        listener = await listen(host)
+        if (!listener)
+          return rejection(503, 'no_free_port', 'All ports for TCP tunnels of this edge are in use.')
+        // The key may have been revoked meanwhile.
+        continue
+      }
+      const address = { type, name, host, url: urlOf(host, listener?.port), listener }
+      const holder = { key, keyId, workspace: workspace.slug }
+      registry.connect(address, holder, connect(), { pool, resume })
+      return undefined
+    }
   }
 }
 
-const rejection = (status: Rejection['status'], error: string, message: string): Rejection => ({
-  status,
-  error,
-  message,
-})
+function rejection(status: Rejection['status'], error: string, message: string): Rejection {
+  return { status, error, message }
+}

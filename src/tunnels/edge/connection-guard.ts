@@ -4,9 +4,9 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
-import { hasBody, mayUpgrade } from '../proxy.ts'
-import { closeGracefully, discardInput, sendError, sendRawError } from '../responses.ts'
 import { type ClientAddresses, ClientLimit } from './client-address.ts'
+import { hasBody, mayUpgrade } from './proxy.ts'
+import { closeGracefully, discardInput, sendError, sendRawError } from './responses.ts'
 
 /** Per connection, including the request in progress; the connection is closed if there are more. */
 const PIPELINED_REQUESTS_MAX = 32

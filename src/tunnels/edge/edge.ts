@@ -1,13 +1,10 @@
 // The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients
 // under /.adit/.
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Meter, Verifier } from '../../edge-sdk/index.ts'
-import { headersError } from '../header-limits.ts'
 import { OWN_PATHS } from '../protocol.ts'
-import { mayUpgrade } from '../proxy.ts'
-import { INVALID_TARGET, parseTarget, sendError, sendRawError } from '../responses.ts'
 import { createAdmission } from './admission.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
 import {
@@ -17,8 +14,12 @@ import {
   type ConnectionGuardOptions,
 } from './connection-guard.ts'
 import { type ControlApi, createControlApi } from './control-api.ts'
+import { headersError } from './header-limits.ts'
 import { createIngress, type Ingress } from './ingress.ts'
-import { createRegistry, type Registry, type RegistryOptions } from './registry.ts'
+import { mayUpgrade } from './proxy.ts'
+import { Registry, type RegistryOptions } from './registry.ts'
+import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './responses.ts'
+import { type PortRange, TcpPorts } from './tcp-ports.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
@@ -32,8 +33,8 @@ export interface EdgeOptions extends Pick<RegistryOptions, 'onOpened' | 'onClose
   readonly port: number
   /** Scheme and port of public URLs; undefined means those of the listener. */
   readonly publicEndpoint: { scheme: 'http' | 'https'; port: number | undefined } | undefined
-  /** Port for stock pipenet clients; undefined means none. */
-  readonly pipenetPort: number | undefined
+  /** Ports of TCP tunnels; undefined means that there are none. */
+  readonly tcpPorts: PortRange | undefined
   /**
    * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
    * missed.
@@ -50,8 +51,8 @@ export interface RunningEdge {
 }
 
 export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
-  const { host, meter, pipenetPort } = options
-  const registry = createRegistry(options)
+  const { host, meter } = options
+  const registry = new Registry(options)
   const verifier: Verifier = options.startVerifier({
     onRevoked: (keyId) => registry.closeOfKey(keyId, 'revoked'),
     onReset: () => void reverify(registry, verifier),
@@ -71,21 +72,24 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
   // closes.
   server.maxHeadersCount = 0
-  const clients = createClientAddresses(options)
+  const visitors = createClientAddresses(options)
   const listeningPort = () => (server.address() as AddressInfo).port
-  const ingress = createIngress({ registry, clients, scheme: options.publicEndpoint?.scheme ?? 'http' })
-  const controlApi = createControlApi({
+  const ingress = createIngress({ registry, visitors, scheme: options.publicEndpoint?.scheme ?? 'http' })
+  const tcpPorts = options.tcpPorts && new TcpPorts(host, options.tcpPorts)
+  const openTunnel = createAdmission({
+    verifier,
     registry,
-    pipenetPort,
-    openTunnel: createAdmission({ verifier, registry, meter }),
-    urlOf(host) {
+    meter,
+    listen: tcpPorts && ((host) => tcpPorts.listen(host, (socket) => ingress.onTcpConnection(host, socket))),
+    urlOf(host, tcpPort) {
+      if (tcpPort !== undefined) return `tcp://${host}:${tcpPort}`
       const { scheme, port } = options.publicEndpoint ?? { scheme: 'http', port: listeningPort() }
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
   })
   const guard: ConnectionGuard = attachConnectionGuard(server, {
-    clients,
-    ...createRouter(controlApi, ingress),
+    clients: visitors,
+    ...createRouter(createControlApi(openTunnel), ingress),
   })
 
   try {
@@ -93,11 +97,6 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       server.once('error', reject)
       server.listen(options.port, host, resolve)
     })
-    if (pipenetPort !== undefined) {
-      // pipenet does not report a port that is in use.
-      await requireFreePort(pipenetPort, host)
-      await registry.listener.listen(pipenetPort, host)
-    }
   } catch (error) {
     server.close()
     verifier.close()
@@ -110,11 +109,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     async stop() {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       server.close()
+      registry.goAway()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
       while (guard.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
       verifier.close()
       registry.closeAll()
-      if (pipenetPort !== undefined) registry.listener.close()
       server.closeAllConnections()
       await meter?.stop()
     },
@@ -162,10 +161,3 @@ function createRouter(
     },
   }
 }
-
-const requireFreePort = (port: number, host: string) =>
-  new Promise<void>((resolve, reject) => {
-    const probe = createNetServer()
-    probe.once('error', reject)
-    probe.listen(port, host, () => probe.close(() => resolve()))
-  })

@@ -1,89 +1,198 @@
-// Public requests: finds the tunnel by host name, proxies the request into it and counts its usage.
+// Traffic of visitors: finds the tunnel by host name or port, proxies requests and connections into it, and
+// counts its usage.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type ProxyOptions, proxyRequest, proxyUpgrade } from '../proxy.ts'
-import { sendError, sendRawError } from '../responses.ts'
-import { CONNECTIONS_MAX } from './agent.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
-import type { Registry, Tunnel } from './registry.ts'
+import { type ProxyOptions, proxyRequest } from './proxy.ts'
+import { connectSockets, proxyUpgrade } from './proxy-upgrade.ts'
+import type { Registry } from './registry.ts'
+import { RequestQuota } from './request-quota.ts'
+import { sendError, sendRawError } from './responses.ts'
+import { REQUESTS_MAX, type Tunnel } from './tunnel.ts'
+import type { TunnelClient } from './tunnel-client.ts'
 
 export interface Ingress {
   onRequest(host: string, request: IncomingMessage, response: ServerResponse): void
   onUpgrade(host: string, request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** A connection to the port of a TCP tunnel. */
+  onTcpConnection(host: string, socket: Socket): void
 }
 
 export interface IngressOptions {
   readonly registry: Registry
-  readonly clients: ClientAddresses
+  readonly visitors: ClientAddresses
   readonly scheme: 'http' | 'https'
 }
 
 type SendError = (status: number, message: string) => void
+
+/** nginx's status for a client that closed the connection before the response. */
+const CLIENT_CLOSED_REQUEST = 499
+/** Paths are shown by the tunnel client; longer ones are cut. */
+const PATH_CHARS_MAX = 2_000
 
 const PROXY_ERRORS = {
   502: 'Bad gateway: the local server did not respond.',
   504: 'Gateway timeout: the local server did not respond in time.',
 }
 
-export function createIngress({ registry, clients, scheme }: IngressOptions): Ingress {
-  /** Finds the tunnel and acquires a slot of it, or sends an error. */
-  function admit(
-    host: string,
-    request: IncomingMessage,
-    send: SendError,
-  ): { tunnel: Tunnel; release: () => void } | undefined {
+export function createIngress({ registry, visitors, scheme }: IngressOptions): Ingress {
+  const quota = new RequestQuota()
+
+  /** Acquires a place in the tunnel, or sends an error. */
+  function admit(host: string, visitor: string | undefined, send: SendError): Passage | undefined {
     const tunnel = registry.atHost(host)
-    if (!tunnel) send(404, `No tunnel is open at ${host}.`)
-    else if (tunnel.requests >= CONNECTIONS_MAX) send(503, 'Tunnel at capacity. Retry shortly.')
+    const { workspace = '' } = tunnel ?? {}
+    if (!tunnel?.pickClient()) send(404, `No tunnel is open at ${host}.`)
+    else if (tunnel.active >= REQUESTS_MAX) send(503, 'Tunnel at capacity. Retry shortly.')
+    else if (!quota.acquire(workspace))
+      send(503, 'The tunnels of this workspace are at capacity. Retry shortly.')
     else {
-      const release = tunnel.perClient.acquire(clients.ofRequest(request))
-      if (release) return { tunnel, release }
+      const releaseVisitor = tunnel.perVisitor.acquire(visitor)
+      if (releaseVisitor)
+        return new Passage(tunnel, () => {
+          releaseVisitor()
+          quota.release(workspace)
+        })
+      quota.release(workspace)
       send(429, 'Too many concurrent requests from your address. Retry shortly.')
     }
     return undefined
   }
 
-  function proxyOptions(tunnel: Tunnel, request: IncomingMessage, send: SendError): ProxyOptions {
+  function admitRequest(host: string, request: IncomingMessage, send: SendError): Passage | undefined {
+    const passage = admit(host, visitors.ofRequest(request), send)
+    // A TCP tunnel has a name too, but takes no HTTP requests.
+    if (passage?.tunnel.type !== 'tcp') return passage
+    passage.finish()
+    send(404, `The tunnel at ${host} is a TCP tunnel. Connect to its port.`)
+    return undefined
+  }
+
+  function proxyOptions(passage: Passage, request: IncomingMessage, send: SendError): ProxyOptions {
     const forwardedFor = request.headers['x-forwarded-for']
     const peer = request.socket.remoteAddress ?? 'unknown'
-    tunnel.count({ requests: 1 })
     return {
-      upstream: { agent: tunnel.agent },
       headers: {
         'x-forwarded-for': forwardedFor === undefined ? peer : `${forwardedFor}, ${peer}`,
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
       },
       rewriteResponse: confineCookies,
-      onBytesIn: (bytesIn) => tunnel.count({ bytesIn }),
-      onBytesOut: (bytesOut) => tunnel.count({ bytesOut }),
-      fail: (status) => send(status, PROXY_ERRORS[status]),
+      pickClient: (failed) => passage.pickClient(failed),
+      onBytesIn: (bytes) => passage.countIn(bytes),
+      onBytesOut: (bytes) => passage.countOut(bytes),
+      onResponse: (status) => passage.reportRequest(request, status),
+      fail(status) {
+        passage.reportRequest(request, status)
+        send(status, PROXY_ERRORS[status])
+      },
     }
   }
 
   return {
     onRequest(host, request, response) {
       const send: SendError = (status, message) => sendError(response, status, message)
-      const admitted = admit(host, request, send)
-      if (!admitted) return
-      const { tunnel, release } = admitted
-      const finish = tunnel.track(proxyRequest(request, response, proxyOptions(tunnel, request, send)))
+      const passage = admitRequest(host, request, send)
+      if (!passage) return
       response.once('close', () => {
-        release()
-        finish()
+        passage.reportRequest(request, CLIENT_CLOSED_REQUEST)
+        passage.finish()
       })
+      proxyRequest(request, response, proxyOptions(passage, request, send))
     },
     onUpgrade(host, request, socket, head) {
       const send: SendError = (status, message) => sendRawError(socket, status, message)
-      const admitted = admit(host, request, send)
-      if (!admitted) return
-      const { tunnel, release } = admitted
-      const finish = tunnel.track(proxyUpgrade(request, socket, head, proxyOptions(tunnel, request, send)))
+      const passage = admitRequest(host, request, send)
+      if (!passage) return
       socket.once('close', () => {
-        release()
-        finish()
+        passage.reportRequest(request, CLIENT_CLOSED_REQUEST)
+        passage.finish()
       })
+      proxyUpgrade(request, socket, head, proxyOptions(passage, request, send))
     },
+    onTcpConnection(host, socket) {
+      const passage = admit(host, visitors.ofPeer(socket.remoteAddress), () => socket.destroy())
+      const client = passage?.pickClient()
+      if (!passage || !client) return
+      socket.on('error', () => {})
+      socket.once('close', () => {
+        passage.reportConnection()
+        passage.finish()
+      })
+      const head = Buffer.alloc(0)
+      const stream = client.openStream()
+      connectSockets(
+        { socket, head },
+        { socket: stream, head },
+        { onBytesIn: (bytes) => passage.countIn(bytes), onBytesOut: (bytes) => passage.countOut(bytes) },
+      )
+    },
+  }
+}
+
+/** A request or connection on its way through a tunnel. */
+class Passage {
+  readonly tunnel: Tunnel
+  readonly #release: () => void
+  readonly #startedAt = performance.now()
+  #client: TunnelClient | undefined
+  #bytesIn = 0
+  #bytesOut = 0
+  #isReported = false
+
+  constructor(tunnel: Tunnel, release: () => void) {
+    this.tunnel = tunnel
+    this.#release = release
+  }
+
+  /** The client that carries it; another one if `failed` did not. */
+  pickClient(failed?: TunnelClient): TunnelClient | undefined {
+    const client = this.tunnel.pickClient(failed)
+    if (client === this.#client) return client
+    this.#client?.finish()
+    client?.start()
+    if (client && !this.#client) this.tunnel.count(client, { requests: 1 })
+    this.#client = client
+    return client
+  }
+
+  countIn(bytesIn: number): void {
+    this.#bytesIn += bytesIn
+    if (this.#client) this.tunnel.count(this.#client, { bytesIn })
+  }
+
+  countOut(bytesOut: number): void {
+    this.#bytesOut += bytesOut
+    if (this.#client) this.tunnel.count(this.#client, { bytesOut })
+  }
+
+  /** Tells the client of the response, once. */
+  reportRequest({ method = '', url = '' }: IncomingMessage, status: number): void {
+    if (this.#isReported) return
+    this.#isReported = true
+    this.#client?.send({
+      event: 'request',
+      method,
+      path: url.slice(0, PATH_CHARS_MAX),
+      status,
+      ms: this.#ms(),
+    })
+  }
+
+  reportConnection(): void {
+    const { bytesIn, bytesOut } = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut }
+    this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms: this.#ms() })
+  }
+
+  finish(): void {
+    this.#client?.finish()
+    this.#release()
+  }
+
+  #ms(): number {
+    return Math.round((performance.now() - this.#startedAt) * 10) / 10
   }
 }

@@ -1,198 +1,127 @@
-// The registry of open tunnels, by host name and by the secret with which their clients connect. pipenet
-// holds the connections.
-import { randomBytes } from 'node:crypto'
-import type { Socket } from 'node:net'
-import type { TunnelServer } from 'pipenet/server'
-import type { Meter, Transfer } from '../../edge-sdk/index.ts'
-import { CONNECTIONS_MAX, TunnelSocketAgent } from './agent.ts'
-import { ClientLimit } from './client-address.ts'
-import { ConnectionQuota } from './connection-quota.ts'
-import { TunnelListener } from './tunnel-listener.ts'
+// The registry of open tunnels by host name, and of their clients by key.
+import type { Duplex } from 'node:stream'
+import type { Meter } from '../../edge-sdk/index.ts'
+import type { TunnelType } from '../protocol.ts'
+import { Tunnel, type TunnelAddress } from './tunnel.ts'
+import { type CloseReason, type KeyHolder, TunnelClient } from './tunnel-client.ts'
 
-const TUNNELS_MAX = 10_000
-const TUNNELS_PER_WORKSPACE_MAX = 500
-/** Below the capacity of the tunnel, so that one client cannot use all of it. */
-const REQUESTS_PER_CLIENT = { max: CONNECTIONS_MAX / 2, maxPer48: (CONNECTIONS_MAX * 3) / 4 }
-/**
- * How long a tunnel stays open without a connection: after opening, and after its last connection was lost.
- */
-const FIRST_CONNECTION_TIMEOUT_MS = 10_000
-const RECONNECT_TIMEOUT_MS = 3_000
+/** Clients of all tunnels, and of those of one workspace. */
+const CLIENTS_MAX = 10_000
+const CLIENTS_PER_WORKSPACE_MAX = 500
 
-/** Why a tunnel was closed; `disconnected` means that its client is gone. */
-export type CloseReason = 'closed' | 'disconnected' | 'replaced' | 'revoked' | 'stopped'
-
-export interface KeyHolder {
-  readonly key: string
-  readonly keyId: string
-  readonly workspace: string
-}
-
-export interface Tunnel {
-  /** Authenticates the tunnel client. */
-  readonly secret: string
-  readonly host: string
-  readonly holder: KeyHolder
-  readonly agent: TunnelSocketAgent
-  readonly totals: Required<Transfer>
-  /** Counts usage of the tunnel and of its workspace. */
-  count(transfer: Transfer): void
-  /** Adds a request, which `abort` ends when the tunnel is closed. Returns a function that removes it. */
-  track(abort: () => void): () => void
-  /** Number of requests in progress. */
-  readonly requests: number
-  readonly perClient: ClientLimit
-}
-
-export interface Registry {
-  /** Undefined if another tunnel has the host, unless `reopenSecret` proves that it is the same one. */
-  open(host: string, holder: KeyHolder, reopenSecret?: string): Tunnel | undefined
-  /** The limit that prevents another tunnel of a workspace, as a message. */
-  limitReached(workspace: string): string | undefined
-  atHost(host: string): Tunnel | undefined
-  withSecret(secret: string): Tunnel | undefined
-  /** Whether the quota of the workspace admits another connection. */
-  mayConnect(tunnel: Tunnel): boolean
-  /** Adds a connection of the tunnel client. */
-  connect(tunnel: Tunnel, socket: Socket): void
-  close(tunnel: Tunnel, reason: CloseReason): void
-  closeOfKey(keyId: string, reason: CloseReason): void
-  closeAll(): void
-  /** The distinct keys of all open tunnels. */
-  holders(): KeyHolder[]
-  /** Listens for stock pipenet clients. */
-  readonly listener: TunnelServer
+export interface JoinRequest {
+  readonly pool: boolean
+  /** `resume` of the client's previous connection. */
+  readonly resume: string | undefined
 }
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
-  onOpened(tunnel: Tunnel): void
-  onClosed(tunnel: Tunnel, reason: CloseReason): void
+  onOpened(tunnel: Tunnel, client: TunnelClient): void
+  onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
 }
 
-export function createRegistry({ meter, onOpened, onClosed }: RegistryOptions): Registry {
-  const byHost = new Map<string, Tunnel>()
-  const bySecret = new Map<string, Tunnel>()
-  const countByWorkspace = new Map<string, number>()
-  /** Functions that end the connections and requests of a tunnel when it is closed. */
-  const cleanups = new Map<Tunnel, Set<() => void>>()
-  const quota = new ConnectionQuota()
-  const mayConnect = ({ holder, agent }: Tunnel) =>
-    quota.admits(holder.workspace, agent.stats().connectedSockets)
-  const listener = new TunnelListener((secret, socket) => {
-    const tunnel = bySecret.get(secret)
-    if (!tunnel) return
-    // Connections of stock pipenet clients have not been checked before.
-    if (!mayConnect(tunnel)) socket.destroy()
-    const { workspace } = tunnel.holder
-    quota.add(workspace)
-    socket.once('close', () => quota.remove(workspace))
-    socket.once(
-      'close',
-      onClose(tunnel, () => socket.destroy()),
-    )
-  })
+export class Registry {
+  readonly #options: RegistryOptions
+  readonly #tunnels = new Map<string, Tunnel>()
+  readonly #clients = new Map<TunnelClient, Tunnel>()
+  readonly #countByWorkspace = new Map<string, number>()
 
-  /** Registers a cleanup. Returns a function that removes it. */
-  function onClose(tunnel: Tunnel, cleanup: () => void): () => void {
-    const registered = cleanups.get(tunnel)
-    registered?.add(cleanup)
-    return () => void registered?.delete(cleanup)
+  constructor(options: RegistryOptions) {
+    this.#options = options
   }
 
-  function createTunnel(host: string, holder: KeyHolder): Tunnel {
-    const secret = randomBytes(24).toString('base64url')
-    const totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
-    const requests = new Set<() => void>()
-    const tunnel: Tunnel = {
-      secret,
-      host,
+  atHost(host: string): Tunnel | undefined {
+    return this.#tunnels.get(host)
+  }
+
+  /** The limit that prevents another tunnel of a workspace, as a message. */
+  limitReached(workspace: string): string | undefined {
+    if (this.#clients.size >= CLIENTS_MAX)
+      return `This edge is at its limit of ${CLIENTS_MAX} tunnel clients.`
+    if ((this.#countByWorkspace.get(workspace) ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
+      return `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
+    return undefined
+  }
+
+  /** Whether a client may serve the host: nobody does, it joins a pool, or it replaces its own connection. */
+  mayServe(host: string, type: TunnelType, { pool, resume }: JoinRequest): boolean {
+    const tunnel = this.#tunnels.get(host)
+    if (!tunnel) return true
+    return tunnel.type === type && (pool || !tunnel.pickClient() || clientWith(tunnel, resume) !== undefined)
+  }
+
+  /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
+  connect(address: TunnelAddress, holder: KeyHolder, connection: Duplex, { resume }: JoinRequest): void {
+    const { host } = address
+    const { meter, onOpened } = this.#options
+    const existing = this.#tunnels.get(host)
+    const tunnel = existing ?? new Tunnel(address, holder.workspace, meter)
+    const replaced = clientWith(tunnel, resume)
+    const client = new TunnelClient({
+      connection,
       holder,
-      agent: new TunnelSocketAgent(secret, listener),
-      totals,
-      count(transfer) {
-        for (const [name, more] of Object.entries(transfer) as [keyof Transfer, number][])
-          totals[name] += more
-        meter?.transferred(holder.workspace, transfer)
-      },
-      track(abort) {
-        requests.add(abort)
-        const removeCleanup = onClose(tunnel, abort)
-        return () => {
-          requests.delete(abort)
-          removeCleanup()
-        }
-      },
-      perClient: new ClientLimit(REQUESTS_PER_CLIENT),
-      get requests() {
-        return requests.size
-      },
-    }
-    return tunnel
-  }
-
-  function open(host: string, holder: KeyHolder, reopenSecret?: string): Tunnel | undefined {
-    const existing = byHost.get(host)
-    if (existing && existing.secret !== reopenSecret) return undefined
-    if (existing) close(existing, 'replaced')
-    const tunnel = createTunnel(host, holder)
-    byHost.set(host, tunnel)
-    bySecret.set(tunnel.secret, tunnel)
-    cleanups.set(tunnel, new Set())
-    countByWorkspace.set(holder.workspace, (countByWorkspace.get(holder.workspace) ?? 0) + 1)
-    closeWhenDisconnected(tunnel)
-    // Registers the agent at the listener; with a shared listener this is synchronous.
-    void tunnel.agent.listen()
-    meter?.opened(holder.workspace)
-    onOpened(tunnel)
-    return tunnel
-  }
-
-  function closeWhenDisconnected(tunnel: Tunnel): void {
-    const disconnect = () => close(tunnel, 'disconnected')
-    let timeout = setTimeout(disconnect, FIRST_CONNECTION_TIMEOUT_MS)
-    onClose(tunnel, () => clearTimeout(timeout))
-    tunnel.agent.on('online', () => clearTimeout(timeout))
-    tunnel.agent.on('offline', () => {
-      clearTimeout(timeout)
-      if (bySecret.has(tunnel.secret)) timeout = setTimeout(disconnect, RECONNECT_TIMEOUT_MS)
+      onDrained: () => this.close(client, 'closed'),
+      onClosed: () => this.#remove(client, 'disconnected'),
     })
+    tunnel.clients.add(client)
+    this.#clients.set(client, tunnel)
+    this.#count(holder.workspace, 1)
+    if (!existing) {
+      this.#tunnels.set(host, tunnel)
+      meter?.opened(holder.workspace)
+    }
+    onOpened(tunnel, client)
+    const { listener, ...announced } = tunnel.address
+    client.announce(announced)
+    if (replaced) this.close(replaced, 'replaced')
   }
 
-  function close(tunnel: Tunnel, reason: CloseReason): void {
-    const { host, secret, agent, holder } = tunnel
-    if (!bySecret.delete(secret)) return
-    byHost.delete(host)
-    const others = (countByWorkspace.get(holder.workspace) ?? 0) - 1
-    if (others > 0) countByWorkspace.set(holder.workspace, others)
-    else countByWorkspace.delete(holder.workspace)
-    agent.destroy()
-    for (const cleanup of cleanups.get(tunnel) ?? []) cleanup()
-    cleanups.delete(tunnel)
-    meter?.closed(holder.workspace)
-    onClosed(tunnel, reason)
+  close(client: TunnelClient, reason: CloseReason): void {
+    this.#remove(client, reason)
+    client.close()
   }
 
-  return {
-    listener,
-    open,
-    close,
-    limitReached(workspace) {
-      if (bySecret.size >= TUNNELS_MAX) return `This edge is at its limit of ${TUNNELS_MAX} tunnels.`
-      if ((countByWorkspace.get(workspace) ?? 0) >= TUNNELS_PER_WORKSPACE_MAX)
-        return `The workspace is at its limit of ${TUNNELS_PER_WORKSPACE_MAX} tunnels at this edge.`
-      return undefined
-    },
-    atHost: (host) => byHost.get(host),
-    withSecret: (secret) => bySecret.get(secret),
-    mayConnect,
-    connect: (tunnel, socket) => listener.accept(tunnel.secret, socket),
-    closeOfKey(keyId, reason) {
-      for (const tunnel of [...bySecret.values()]) if (tunnel.holder.keyId === keyId) close(tunnel, reason)
-    },
-    closeAll() {
-      for (const tunnel of [...bySecret.values()]) close(tunnel, 'stopped')
-    },
-    holders: () => [...new Map([...bySecret.values()].map(({ holder }) => [holder.keyId, holder])).values()],
+  closeOfKey(keyId: string, reason: CloseReason): void {
+    for (const client of [...this.#clients.keys()])
+      if (client.holder.keyId === keyId) this.close(client, reason)
+  }
+
+  /** Tells all clients that this edge is stopping. */
+  goAway(): void {
+    for (const client of this.#clients.keys()) client.goAway()
+  }
+
+  closeAll(): void {
+    for (const client of [...this.#clients.keys()]) this.close(client, 'stopped')
+  }
+
+  /** The distinct keys of all clients. */
+  holders(): KeyHolder[] {
+    return [...new Map([...this.#clients.keys()].map(({ holder }) => [holder.keyId, holder])).values()]
+  }
+
+  #remove(client: TunnelClient, reason: CloseReason): void {
+    const tunnel = this.#clients.get(client)
+    if (!tunnel) return
+    const { meter, onClosed } = this.#options
+    this.#clients.delete(client)
+    tunnel.clients.delete(client)
+    this.#count(tunnel.workspace, -1)
+    if (tunnel.clients.size === 0) {
+      this.#tunnels.delete(tunnel.address.host)
+      tunnel.address.listener?.close()
+      meter?.closed(tunnel.workspace)
+    }
+    onClosed(tunnel, client, reason)
+  }
+
+  #count(workspace: string, change: 1 | -1): void {
+    const count = (this.#countByWorkspace.get(workspace) ?? 0) + change
+    if (count > 0) this.#countByWorkspace.set(workspace, count)
+    else this.#countByWorkspace.delete(workspace)
   }
 }
+
+const clientWith = ({ clients }: Tunnel, resume: string | undefined) =>
+  resume === undefined ? undefined : [...clients].find((client) => client.resume === resume)

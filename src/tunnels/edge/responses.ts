@@ -1,8 +1,7 @@
-// Responses that the edge and the tunnel client generate: JSON for the control API, plain text for proxied
-// requests.
+// Responses that the edge generates: JSON for its control API, plain text for proxied requests.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { GracefulClose } from '../net/graceful-close.ts'
+import { GracefulClose } from '../../net/graceful-close.ts'
 import { normalizeHost } from './names.ts'
 
 const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
@@ -12,15 +11,13 @@ const TEXT_HEADERS = {
   'cache-control': 'no-store',
 }
 
+const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   // A request that turned out to be malformed meanwhile has its response.
   if (response.headersSent) return
   const text = JSON.stringify(body)
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
-    'cache-control': 'no-store',
-  })
+  response.writeHead(status, { ...JSON_HEADERS, 'content-length': Buffer.byteLength(text) })
   response.end(text)
 }
 
@@ -31,11 +28,18 @@ export function sendError(response: ServerResponse, status: number, message: str
 }
 
 /** sendError for sockets without a ServerResponse, such as those of upgrades. */
-export function sendRawError(socket: Duplex, status: number, message: string): void {
-  const headers = Object.entries({ ...TEXT_HEADERS, connection: 'close' }).map(
+export const sendRawError = (socket: Duplex, status: number, message: string) =>
+  sendRaw(socket, status, TEXT_HEADERS, `${message}\n`)
+
+/** sendJson for sockets without a ServerResponse. */
+export const sendRawJson = (socket: Duplex, status: number, body: unknown) =>
+  sendRaw(socket, status, JSON_HEADERS, JSON.stringify(body))
+
+function sendRaw(socket: Duplex, status: number, headers: Record<string, string>, body: string): void {
+  const lines = Object.entries({ ...headers, connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${message}\n`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
   closeGracefully(socket)
 }
 

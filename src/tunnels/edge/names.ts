@@ -1,7 +1,7 @@
 // Tunnel names and the host names made from them. A name is one label under the tunnel domain of its
 // workspace, so no workspace can take a host of another.
 import { randomInt } from 'node:crypto'
-import { isDnsLabel } from '../net/hostname.ts'
+import { isDnsLabel } from '../../net/hostname.ts'
 
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789'
 const RANDOM_LENGTH = 8

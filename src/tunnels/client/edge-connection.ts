@@ -1,0 +1,129 @@
+// One connection to the edge: a yamux session over a WebSocket. Its first stream carries events, and the
+// others are connections to the local server.
+import { Session, type YamuxStream } from '../../yamux/index.ts'
+import { KEEP_ALIVE, type Opened } from '../protocol.ts'
+import type { WebSocketStream } from '../websocket.ts'
+import { type ConnectOptions, connect } from './connect.ts'
+import { type EventHandlers, readEvents } from './events.ts'
+import type { LocalServer } from './local-server.ts'
+
+const OPEN_TIMEOUT_MS = 10_000
+/** How long the edge has to close a connection on which nothing is in progress. */
+const IDLE_CLOSE_MS = 1_000
+
+export interface ConnectionOptions extends ConnectOptions, Pick<EventHandlers, 'onRequest' | 'onConnection'> {
+  readonly localServer: LocalServer
+}
+
+/** Resolves when the tunnel is open. */
+export async function openConnection(options: ConnectionOptions): Promise<EdgeConnection> {
+  const connection = new EdgeConnection(await connect(options), options)
+  await connection.whenOpen()
+  return connection
+}
+
+export class EdgeConnection {
+  /** Resolves with the reason. */
+  readonly closed: Promise<string>
+  /**
+   * Resolves with the reason of the close. With undefined if the edge asks for a new connection, or the tunnel
+   * is stopped, while this one completes its streams.
+   */
+  readonly over: Promise<string | undefined>
+  readonly #edge: string
+  readonly #options: ConnectionOptions
+  readonly #session: Session
+  readonly #isOpen = Promise.withResolvers<void>()
+  #opened: Opened | undefined
+  #events: YamuxStream | undefined
+  #isDraining = false
+  #closeTimer: NodeJS.Timeout | undefined
+
+  constructor(webSocket: WebSocketStream, options: ConnectionOptions) {
+    this.#options = options
+    this.#edge = options.edge
+    const closed = Promise.withResolvers<string>()
+    const over = Promise.withResolvers<string | undefined>()
+    this.closed = closed.promise
+    this.over = over.promise
+    const stop = () => {
+      over.resolve(undefined)
+      if (!this.#opened) this.close()
+    }
+    this.#session = new Session(webSocket, {
+      role: 'client',
+      keepAlive: KEEP_ALIVE,
+      onStream: (stream) => this.#onStream(stream),
+      onGoAway: () => over.resolve(undefined),
+      onClose: (error) => {
+        clearTimeout(this.#closeTimer)
+        options.signal.removeEventListener('abort', stop)
+        const reason = this.#closeReason(error)
+        this.#isOpen.reject(new Error(reason))
+        closed.resolve(reason)
+        over.resolve(reason)
+      },
+    })
+    options.signal.addEventListener('abort', stop)
+  }
+
+  get opened(): Opened {
+    if (!this.#opened) throw new Error('The tunnel is not open.')
+    return this.#opened
+  }
+
+  /** Connections to the local server. */
+  get streams(): number {
+    return this.#session.streams - (this.#events && !this.#events.destroyed ? 1 : 0)
+  }
+
+  /** Rejects if the edge does not open the tunnel in time. */
+  async whenOpen(): Promise<void> {
+    const timer = setTimeout(() => {
+      this.#isOpen.reject(new Error(`The edge at ${this.#edge} did not open the tunnel in time.`))
+      this.close()
+    }, OPEN_TIMEOUT_MS)
+    await this.#isOpen.promise.finally(() => clearTimeout(timer))
+  }
+
+  /** Accepts no more streams. Resolves when those in progress are complete, and the connection is closed. */
+  async drain(): Promise<void> {
+    this.#isDraining = true
+    this.#session.goAway()
+    this.#closeIfIdle()
+    await this.closed
+  }
+
+  close(): void {
+    this.#session.close()
+  }
+
+  #onStream(stream: YamuxStream): void {
+    if (!this.#events) {
+      this.#events = stream
+      stream.on('error', () => undefined)
+      const { onRequest, onConnection } = this.#options
+      readEvents(stream, { onOpen: (opened) => this.#onOpen(opened), onRequest, onConnection })
+      return
+    }
+    stream.once('close', () => this.#closeIfIdle())
+    this.#options.localServer.serve(stream)
+  }
+
+  #onOpen(opened: Opened): void {
+    this.#opened ??= opened
+    this.#isOpen.resolve()
+  }
+
+  /** The edge closes it first, after the events of the last requests. */
+  #closeIfIdle(): void {
+    if (this.#isDraining && this.streams === 0)
+      this.#closeTimer ??= setTimeout(() => this.close(), IDLE_CLOSE_MS)
+  }
+
+  #closeReason(error: (Error & { code?: string }) | undefined): string {
+    return error && error.code !== 'ECONNRESET'
+      ? `The connection to the edge at ${this.#edge} was lost: ${error.message.replace(/\.$/, '')}.`
+      : `The edge at ${this.#edge} closed the connection.`
+  }
+}

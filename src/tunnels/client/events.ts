@@ -1,0 +1,63 @@
+// Parses the events of the edge: JSON objects, one per line.
+import type { Readable } from 'node:stream'
+import { EVENT_BYTES_MAX, type Opened, type ProxiedConnection, type ProxiedRequest } from '../protocol.ts'
+
+const LF = 0x0a
+const EMPTY = Buffer.alloc(0)
+
+export interface EventHandlers {
+  onOpen(opened: Opened): void
+  onRequest(request: ProxiedRequest): void
+  onConnection(connection: ProxiedConnection): void
+}
+
+/** Events that are unknown, malformed or too long are ignored. */
+export function readEvents(stream: Readable, handlers: EventHandlers): void {
+  let line: Buffer = EMPTY
+  stream.on('data', (chunk: Buffer) => {
+    let start = 0
+    for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, start)) {
+      line = append(line, chunk.subarray(start, end))
+      if (line.length <= EVENT_BYTES_MAX) handle(line, handlers)
+      line = EMPTY
+      start = end + 1
+    }
+    line = append(line, chunk.subarray(start))
+  })
+}
+
+/** One byte more than the limit is kept, so that the line is known to be too long. */
+function append(line: Buffer, more: Buffer): Buffer {
+  if (line.length === 0) return more.subarray(0, EVENT_BYTES_MAX + 1)
+  if (line.length > EVENT_BYTES_MAX) return line
+  return Buffer.concat([line, more.subarray(0, EVENT_BYTES_MAX + 1 - line.length)])
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function handle(line: Buffer, { onOpen, onRequest, onConnection }: EventHandlers): void {
+  const fields = parse(line)
+  if (fields?.event === 'open') {
+    const { type, url, host, name, resume } = fields as unknown as Opened
+    if (type !== 'http' && type !== 'tcp') return
+    if (areStrings(url, host, name, resume)) onOpen({ type, url, host, name, resume })
+  } else if (fields?.event === 'request') {
+    const { method, path, status, ms } = fields as unknown as ProxiedRequest
+    if (areStrings(method, path) && areNumbers(status, ms)) onRequest({ method, path, status, ms })
+  } else if (fields?.event === 'connection') {
+    const { bytesIn, bytesOut, ms } = fields as unknown as ProxiedConnection
+    if (areNumbers(bytesIn, bytesOut, ms)) onConnection({ bytesIn, bytesOut, ms })
+  }
+}
+
+function parse(line: Buffer): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(line.toString())
+    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const areStrings = (...values: unknown[]) => values.every((value) => typeof value === 'string')
+const areNumbers = (...values: unknown[]) => values.every((value) => typeof value === 'number')

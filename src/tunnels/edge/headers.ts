@@ -1,0 +1,71 @@
+// Headers of proxied messages, as alternating names and values, in their order and spelling.
+import { connectionNames } from './header-limits.ts'
+
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+])
+/** Never removed, even if Connection names them: without them a body would be parsed as another request. */
+const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
+/** Fields that change how a message is read, routed or authorized have no place behind its body. */
+const NOT_IN_TRAILERS =
+  /^(content-|transfer-|x-forwarded-|forwarded$|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
+
+/** The end-to-end headers, without those in `without` (in lower case). */
+export function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[] {
+  const named = namesInConnection(raw)
+  const kept: string[] = []
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = raw[index] as string
+    const key = name.toLowerCase()
+    if (HOP_BY_HOP.has(key) || without.has(key) || (named?.has(key) && !FRAMING.has(key))) continue
+    kept.push(name, raw[index + 1] as string)
+  }
+  return kept
+}
+
+/** The trailers that may be forwarded, as pairs for `addTrailers`. */
+export function forwardedTrailers(raw: readonly string[]): [string, string][] {
+  const kept: [string, string][] = []
+  for (let index = 0; index < raw.length; index += 2) {
+    const key = (raw[index] as string).toLowerCase()
+    if (!HOP_BY_HOP.has(key) && !NOT_IN_TRAILERS.test(key))
+      kept.push([raw[index] as string, raw[index + 1] as string])
+  }
+  return kept
+}
+
+/** The headers that Connection declares to be hop-by-hop; undefined if there are none. */
+function namesInConnection(raw: readonly string[]): Set<string> | undefined {
+  let named: Set<string> | undefined
+  for (let index = 0; index < raw.length; index += 2) {
+    if ((raw[index] as string).toLowerCase() !== 'connection') continue
+    const value = raw[index + 1] as string
+    if (value === 'keep-alive' || value === 'close') continue
+    named ??= new Set()
+    for (const name of connectionNames(value)) named.add(name)
+  }
+  return named
+}
+
+export function formatHeaders(headers: readonly string[]): string {
+  let text = ''
+  for (let index = 0; index < headers.length; index += 2)
+    text += `${headers[index]}: ${headers[index + 1]}\r\n`
+  return text
+}
+
+/** Size of a head in bytes: first line, headers and the empty line. */
+export function sizeOfHead(firstLineLength: number, headers: readonly string[]): number {
+  let bytes = firstLineLength + 4
+  // Per header: name, ": ", value and the line end.
+  for (let index = 0; index < headers.length; index += 1) bytes += (headers[index] as string).length + 2
+  return bytes
+}

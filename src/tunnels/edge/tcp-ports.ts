@@ -1,0 +1,74 @@
+// The ports of TCP tunnels: a listener per tunnel, on a port of the configured range.
+import { createServer, type Server, type Socket } from 'node:net'
+
+const KEEP_ALIVE_MS = 15_000
+
+export interface PortRange {
+  readonly first: number
+  readonly last: number
+}
+
+export interface TcpListener {
+  readonly port: number
+  close(): void
+}
+
+export class TcpPorts {
+  readonly #address: string
+  readonly #range: PortRange
+  readonly #used = new Set<number>()
+
+  constructor(address: string, range: PortRange) {
+    this.#address = address
+    this.#range = range
+  }
+
+  /**
+   * Listens on a free port; undefined if there is none. A host gets the same port each time, unless that is in
+   * use, so that a tunnel keeps its port when it is opened again.
+   */
+  async listen(tunnelHost: string, onConnection: (socket: Socket) => void): Promise<TcpListener | undefined> {
+    for (const port of this.#candidates(tunnelHost)) {
+      if (this.#used.has(port)) continue
+      this.#used.add(port)
+      const server = createServer(
+        { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS },
+        onConnection,
+      )
+      if (await isListening(server, port, this.#address)) return this.#listener(server, port)
+      this.#used.delete(port)
+    }
+    return undefined
+  }
+
+  #listener(server: Server, port: number): TcpListener {
+    return {
+      port,
+      close: () => {
+        server.close()
+        this.#used.delete(port)
+      },
+    }
+  }
+
+  *#candidates(tunnelHost: string): Generator<number> {
+    const { first, last } = this.#range
+    const count = last - first + 1
+    const start = hashOf(tunnelHost) % count
+    for (let index = 0; index < count; index += 1) yield first + ((start + index) % count)
+  }
+}
+
+/** FNV-1a. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index += 1)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0
+  return hash
+}
+
+const isListening = (server: Server, port: number, host: string) =>
+  new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, host, () => resolve(true))
+  })

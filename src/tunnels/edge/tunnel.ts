@@ -1,0 +1,58 @@
+// An open tunnel: a host name, or a port, and the clients that serve it.
+import type { Meter, Transfer } from '../../edge-sdk/index.ts'
+import type { Opened, TunnelType } from '../protocol.ts'
+import { ClientLimit } from './client-address.ts'
+import type { TcpListener } from './tcp-ports.ts'
+import type { TunnelClient } from './tunnel-client.ts'
+
+/** Requests and connections in progress. */
+export const REQUESTS_MAX = 500
+/** Below the capacity of the tunnel, so that one visitor cannot use all of it. */
+const REQUESTS_PER_VISITOR = { max: REQUESTS_MAX / 2, maxPer48: (REQUESTS_MAX * 3) / 4 }
+
+export interface TunnelAddress extends Omit<Opened, 'resume'> {
+  /** Undefined for HTTP tunnels. */
+  readonly listener?: TcpListener | undefined
+}
+
+export class Tunnel {
+  readonly address: TunnelAddress
+  readonly workspace: string
+  readonly clients = new Set<TunnelClient>()
+  readonly perVisitor = new ClientLimit(REQUESTS_PER_VISITOR)
+  readonly #meter: Pick<Meter, 'transferred'> | undefined
+
+  constructor(address: TunnelAddress, workspace: string, meter: Pick<Meter, 'transferred'> | undefined) {
+    this.address = address
+    this.workspace = workspace
+    this.#meter = meter
+  }
+
+  get type(): TunnelType {
+    return this.address.type
+  }
+
+  get active(): number {
+    let active = 0
+    for (const client of this.clients) active += client.active
+    return active
+  }
+
+  /** The client with the fewest requests; `failed` only if there is no other. */
+  pickClient(failed?: TunnelClient): TunnelClient | undefined {
+    let picked: TunnelClient | undefined
+    for (const client of this.clients)
+      if (client !== failed && !client.isDraining && (!picked || client.active < picked.active))
+        picked = client
+    return picked ?? (failed && this.clients.has(failed) && !failed.isDraining ? failed : undefined)
+  }
+
+  /** Counts usage of the client that carries it and of the workspace. */
+  count(client: TunnelClient, transfer: Transfer): void {
+    const { totals } = client
+    totals.requests += transfer.requests ?? 0
+    totals.bytesIn += transfer.bytesIn ?? 0
+    totals.bytesOut += transfer.bytesOut ?? 0
+    this.#meter?.transferred(this.workspace, transfer)
+  }
+}

@@ -1,0 +1,151 @@
+// `adit tunnel`: what it prints, how it stops, and its exit codes, at an edge that the test controls.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { test } from 'node:test'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { type EdgeSide, OPENED, openStream, startMinimalEdge } from '../support/minimal-edge.ts'
+import { freePort } from '../support/ports.ts'
+import { run, startProcess } from '../support/process.ts'
+import { until } from '../support/until.ts'
+
+const TCP = { type: 'tcp', url: 'tcp://tunnels.test:20000', host: 'tunnels.test:20000', name: 'db' } as const
+
+async function startEcho(t: Test): Promise<number> {
+  const server = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+async function startTunnel(t: Test, args: string[], opened: typeof OPENED | typeof TCP = OPENED) {
+  const edge = await startMinimalEdge(t, {
+    onConnect: (side) => side.send({ event: 'open', ...opened, resume: 'resume' }),
+  })
+  const tunnel = startProcess(t, ['tunnel', ...args], { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: edge.url })
+  return { tunnel, side: await edge.connection() }
+}
+
+/** A stream through which the local server has responded. */
+async function startRequest(side: EdgeSide) {
+  const stream = openStream(side)
+  stream.write('x')
+  await once(stream, 'readable')
+  return stream
+}
+
+test('tunnel prints the URL and each request, and asks for the flags', async (t) => {
+  const { tunnel, side } = await startTunnel(t, ['3000', '--name', 'my-app', '--pool'])
+  assert.match(side.request.client ?? '', /^adit \d+\.\d+\.\d+$/)
+  assert.deepEqual({ ...side.request, client: '' }, { type: 'http', name: 'my-app', pool: true, client: '' })
+  await tunnel.waitFor(/^Forwarding to http:\/\/localhost:3000\. Press Ctrl-C to stop\.$/m, 'stderr')
+  side.send({ event: 'request', method: 'GET', path: '/a\u001b[31m', status: 404, ms: 12.6 })
+  await tunnel.waitFor(/^\d\d:\d\d:\d\d {2}404 {5}13 ms {2}GET {4}\/a/m, 'stderr')
+  side.session.goAway()
+  tunnel.child.kill('SIGINT')
+  const { code, stdout, stderr } = await tunnel.ended
+  assert.equal(code, 0)
+  assert.equal(stdout, `${OPENED.url}\n`)
+  assert.ok(!stderr.includes('\u001b'), 'control characters of a path')
+  assert.match(stderr, /^Tunnel closed\.$/m)
+})
+
+test('tunnel tcp prints the address and each connection; with --json each line is an event', async (t) => {
+  const { tunnel, side } = await startTunnel(t, ['tcp', '5432'], TCP)
+  assert.equal(side.request.type, 'tcp')
+  await tunnel.waitFor(/^Forwarding to tcp:\/\/localhost:5432\. Press Ctrl-C to stop\.$/m, 'stderr')
+  side.send({ event: 'connection', bytesIn: 120, bytesOut: 4096, ms: 5321.2 })
+  await tunnel.waitFor(/^\d\d:\d\d:\d\d {3}5321 ms {2}120 B in, 4\.0 KiB out$/m, 'stderr')
+  tunnel.child.kill('SIGTERM')
+  const { code, stdout } = await tunnel.ended
+  assert.deepEqual([code, stdout], [0, `${TCP.url}\n`])
+
+  const asJson = await startTunnel(t, ['tcp', 'tcp://127.0.0.1:5432', '--json'], TCP)
+  asJson.side.send({ event: 'connection', bytesIn: 1, bytesOut: 2, ms: 3.4 })
+  await asJson.tunnel.waitFor(/"connection"/)
+  asJson.tunnel.child.kill('SIGTERM')
+  const lines = (await asJson.tunnel.ended).stdout.trim().split('\n')
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)),
+    [
+      { event: 'open', ...TCP, target: 'tcp://127.0.0.1:5432' },
+      { event: 'connection', bytesIn: 1, bytesOut: 2, ms: 3 },
+    ],
+  )
+})
+
+test('Ctrl-C completes what is in progress; a second one stops at once', async (t) => {
+  const port = String(await startEcho(t))
+  const completed = await startTunnel(t, [`127.0.0.1:${port}`])
+  const stream = await startRequest(completed.side)
+  completed.tunnel.child.kill('SIGINT')
+  await completed.tunnel.waitFor(/^Finishing 1 request\. Press Ctrl-C again to stop now\.$/m, 'stderr')
+  stream.resume().end()
+  await once(stream, 'end')
+  assert.equal((await completed.tunnel.ended).code, 0)
+
+  const stopped = await startTunnel(t, ['tcp', `127.0.0.1:${port}`], TCP)
+  const streams = [await startRequest(stopped.side), await startRequest(stopped.side)]
+  stopped.tunnel.child.kill('SIGINT')
+  await stopped.tunnel.waitFor(/^Finishing 2 connections\. /m, 'stderr')
+  // A signal that follows within a second is the same Ctrl-C, forwarded by npm.
+  const timer = setInterval(() => stopped.tunnel.child.kill('SIGINT'), 1_100)
+  atEnd(t, () => clearInterval(timer))
+  assert.equal((await stopped.tunnel.ended).code, 0)
+  await until('reset', () => streams.every(({ destroyed }) => destroyed))
+})
+
+test('an unreachable local server is a warning, also with --json', async (t) => {
+  const port = await freePort()
+  for (const flags of [[], ['--json']]) {
+    const { tunnel, side } = await startTunnel(t, [`127.0.0.1:${port}`, ...flags])
+    openStream(side)
+    await tunnel.waitFor(
+      new RegExp(`The local server at 127\\.0\\.0\\.1:${port} cannot be reached: `),
+      'stderr',
+    )
+    tunnel.child.kill('SIGINT')
+    assert.equal((await tunnel.ended).code, 0)
+  }
+})
+
+test('a rejected tunnel has the exit code of its reason, and advice', async (t) => {
+  for (const [status, error, exitCode, advice] of [
+    [400, 'invalid_request', 2, /some reason\.$/],
+    [401, 'unauthorized', 4, /The API key is from ADIT_API_KEY; set it to a valid key/],
+    [403, 'not_provisioned', 1, /some reason\.$/],
+    [403, 'tcp_disabled', 1, /some reason\.$/],
+    [409, 'name_taken', 1, /Use another --name, or --pool to share the name with the client that has it\.$/],
+    [429, 'too_many_tunnels', 1, /some reason\.$/],
+  ] as const) {
+    const edge = await startMinimalEdge(t, {
+      respond: (_request, response) =>
+        void response.writeHead(status).end(JSON.stringify({ error, message: 'Some reason.' })),
+    })
+    const env = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: edge.url }
+    const { code, stdout, stderr } = await run(t, ['tunnel', '3000', '--json'], env)
+    assert.equal(code, exitCode, error)
+    assert.equal(stdout, '')
+    const { error: printed, message } = JSON.parse(stderr)
+    assert.equal(printed, error === 'invalid_request' ? 'usage' : error)
+    assert.match(message, /^The edge at http:\S+ rejected the tunnel: some reason\./)
+    assert.match(message, advice)
+  }
+})
+
+test('targets of tunnel tcp that are no port are usage errors, and commands of others are suggested', async (t) => {
+  const env = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: 'http://127.0.0.1:9' }
+  for (const [args, message] of [
+    [['tunnel', 'tcp'], /Missing argument <target>\. Run `adit tunnel tcp --help` for usage\./],
+    [['tunnel', 'tcp', 'http://localhost:80'], /Invalid port "http:\/\/localhost:80"/],
+    [['tunnel', 'tcp', '0'], /Invalid port "0" \(expected 1–65535\)/],
+    [['tunnel', '3000', '4000'], /Unexpected argument "4000"/],
+    [['tunnel', '3000', '--pool=yes'], /The flag --pool takes no value/],
+    [['tcp', '5432'], /Did you mean `adit tunnel tcp 5432`\?/],
+  ] as const) {
+    const { code, stderr } = await run(t, [...args], env)
+    assert.equal(code, 2, args.join(' '))
+    assert.match(stderr, message)
+  }
+})
