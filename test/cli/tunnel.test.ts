@@ -90,8 +90,8 @@ test('Ctrl-C completes what is in progress; a second one stops at once', async (
   stopped.tunnel.child.kill('SIGINT')
   await stopped.tunnel.waitFor(/^Finishing 2 connections\. /m, 'stderr')
   // A signal that follows within a second is the same Ctrl-C, forwarded by npm.
-  const timer = setInterval(() => stopped.tunnel.child.kill('SIGINT'), 1_100)
-  atEnd(t, () => clearInterval(timer))
+  const timer = setTimeout(() => stopped.tunnel.child.kill('SIGINT'), 1_100)
+  atEnd(t, () => clearTimeout(timer))
   assert.equal((await stopped.tunnel.ended).code, 0)
   await until('reset', () => streams.every(({ destroyed }) => destroyed))
 })

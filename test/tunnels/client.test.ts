@@ -300,6 +300,22 @@ test('events are reported; unknown, malformed and too long ones are ignored', as
   ])
 })
 
+test('open is reported before the events that arrive together with it', async (t) => {
+  const request = { method: 'GET', path: '/', status: 200, ms: 1 }
+  const edge = await startMinimalEdge(t, {
+    onConnect({ send }) {
+      send({ event: 'open', ...OPENED, resume: '1' })
+      send({ event: 'request', ...request })
+    },
+  })
+  const client = start(t, { edge: edge.url, port: 9 })
+  await until('both', () => client.reports.length === 2)
+  assert.deepEqual(
+    client.reports.map(([event]) => event),
+    ['open', 'request'],
+  )
+})
+
 test('after a GoAway the client opens a new connection, and the old one completes its streams', async (t) => {
   const local = await listen(t, echo)
   const { edge, side, client } = await openTunnel(t, local.port)

@@ -11,7 +11,7 @@ const OPEN_TIMEOUT_MS = 10_000
 /** How long the edge has to close a connection on which nothing is in progress. */
 const IDLE_CLOSE_MS = 1_000
 
-export interface ConnectionOptions extends ConnectOptions, Pick<EventHandlers, 'onRequest' | 'onConnection'> {
+export interface ConnectionOptions extends ConnectOptions, EventHandlers {
   readonly localServer: LocalServer
 }
 
@@ -65,6 +65,7 @@ export class EdgeConnection {
       },
     })
     options.signal.addEventListener('abort', stop)
+    if (options.signal.aborted) stop()
   }
 
   get opened(): Opened {
@@ -111,7 +112,10 @@ export class EdgeConnection {
   }
 
   #onOpen(opened: Opened): void {
-    this.#opened ??= opened
+    if (this.#opened) return
+    this.#opened = opened
+    // At once, because events of requests may follow in the same buffer.
+    this.#options.onOpen(opened)
     this.#isOpen.resolve()
   }
 

@@ -50,17 +50,20 @@ export class LocalServer {
     return this.#resolving
   }
 
-  #dial(stream: Duplex, addresses: readonly string[], index: number): void {
+  #dial(stream: Duplex, addresses: readonly string[], index: number, firstError?: Error): void {
     if (stream.destroyed) return
     const address = addresses[index] as string
     const socket = connect({ host: address, port: this.#options.port, noDelay: true, allowHalfOpen: true })
-    const cancel = () => socket.destroy()
+    const cancel = () => {
+      clearTimeout(timer)
+      socket.destroy()
+    }
     const timer = setTimeout(() => socket.destroy(timeoutError(address)), CONNECT_TIMEOUT_MS)
     const onError = (error: Error) => {
       clearTimeout(timer)
       stream.off('close', cancel)
-      if (index + 1 < addresses.length) this.#dial(stream, addresses, index + 1)
-      else this.#fail(stream, error)
+      if (index + 1 < addresses.length) this.#dial(stream, addresses, index + 1, firstError ?? error)
+      else this.#fail(stream, firstError ?? error)
     }
     stream.once('close', cancel)
     socket.once('error', onError)
@@ -72,7 +75,6 @@ export class LocalServer {
       if (index > 0) this.#addresses = [address, ...addresses.filter((other) => other !== address)]
       join(stream, socket)
     })
-    socket.once('close', () => clearTimeout(timer))
   }
 
   #fail(stream: Duplex, error: Error): void {

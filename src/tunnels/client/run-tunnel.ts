@@ -51,7 +51,7 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
 
 /** Adds each connection; the last is the current one, and those before are completing their streams. */
 async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
-  const { signal, onRequest, onConnection } = options
+  const { signal } = options
   const localServer = new LocalServer(options)
   let opened: Opened | undefined
   let backoffMs = 0
@@ -60,19 +60,22 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
    * reason.
    */
   let lossReason: string | undefined
+  const onOpen = (current: Opened) => {
+    if (lossReason !== undefined) options.onLost(lossReason)
+    lossReason = undefined
+    options.onOpen(current)
+  }
   while (!signal.aborted) {
     // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
     await sleep(backoffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined)
     if (signal.aborted) return
     try {
       const request = toRequest(options, opened)
-      const connection = await openConnection({ ...options, request, localServer, onRequest, onConnection })
+      const connection = await openConnection({ ...options, request, localServer, onOpen })
       const openedAt = performance.now()
       connections.add(connection)
       connection.closed.then(() => connections.delete(connection))
       opened = connection.opened
-      if (lossReason !== undefined) options.onLost(lossReason)
-      options.onOpen(opened)
       lossReason = await connection.over
       backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? 0 : nextBackoff(backoffMs)
     } catch (error) {
