@@ -1,6 +1,5 @@
 // Real frps and frpc, from the PATH, with the configurations of docs/edges/frp.md.
-import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, get } from 'node:http'
@@ -10,51 +9,22 @@ import { atEnd, type Test } from './cleanup.ts'
 import { createFolder } from './databases.ts'
 import { freePort } from './ports.ts'
 import { root } from './process.ts'
-import { until } from './until.ts'
+import { type Program, replaceShown, startProgram } from './program.ts'
 
 export const hasFrp = ['frps', 'frpc'].every((name) => spawnSync(name, ['--version']).status === 0)
 export const WITHOUT_FRP = 'frps and frpc are not installed here'
 
-export interface FrpProgram {
-  /** Everything it has printed. */
-  output(): string
-  waitFor(pattern: RegExp): Promise<void>
-}
-
-/** The block of the document that has this line, with other values; each must be in it. */
+/** The block of the document that has this line, with other values. */
 function documented(line: string, replacements: Record<string, string>): string {
   const document = readFileSync(join(root, 'docs/edges/frp.md'), 'utf8')
   const blocks = [...document.matchAll(/```toml\n(.*?)```/gs)].map(([, block = '']) => block)
-  let configuration = blocks.find((block) => block.includes(line)) ?? ''
-  for (const [shown, real] of Object.entries(replacements)) {
-    assert.ok(configuration.includes(shown), shown)
-    configuration = configuration.replaceAll(shown, real)
-  }
-  return configuration
+  return replaceShown(blocks.find((block) => block.includes(line)) ?? '', replacements)
 }
 
-function start(t: Test, name: 'frps' | 'frpc', configuration: string): FrpProgram {
+function start(t: Test, name: 'frps' | 'frpc', configuration: string): Program {
   const file = join(createFolder(t), `${name}.toml`)
   writeFileSync(file, `log.disablePrintColor = true\n${configuration}`)
-  const child = spawn(name, ['-c', file])
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => {
-      output += chunk
-    })
-  const ended = once(child, 'exit')
-  atEnd(t, () => {
-    child.kill('SIGKILL')
-    return ended
-  })
-  return {
-    output: () => output,
-    waitFor: async (pattern) => {
-      await until(`${name} prints ${pattern}`, () => pattern.test(output), 20_000).catch((error) => {
-        throw new Error(`${error.message}\n${output}`)
-      })
-    },
-  }
+  return startProgram(t, name, ['-c', file])
 }
 
 export interface FrpServer {
@@ -78,13 +48,15 @@ export async function startFrps(t: Test, plugin: Record<string, string>): Promis
   await frps.waitFor(/frps started successfully/)
   return {
     port,
-    status: (host) =>
-      new Promise((resolve, reject) => {
-        const options = { port: vhostPort, host: '127.0.0.1', headers: { host }, agent: false }
-        get(options, (response) => resolve(response.resume().statusCode ?? 0)).on('error', reject)
-      }),
+    status: (host) => requestStatus(vhostPort, host),
   }
 }
+
+export const requestStatus = (port: number, host: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const options = { port, host: '127.0.0.1', headers: { host }, agent: false }
+    get(options, (response) => resolve(response.resume().statusCode ?? 0)).on('error', reject)
+  })
 
 export interface FrpClientOptions {
   frps: FrpServer
@@ -95,7 +67,7 @@ export interface FrpClientOptions {
 }
 
 /** Heartbeats every second, so that tests are short. */
-export const startFrpc = (t: Test, { frps, key, localPort, replacements }: FrpClientOptions): FrpProgram =>
+export const startFrpc = (t: Test, { frps, key, localPort, replacements }: FrpClientOptions): Program =>
   start(
     t,
     'frpc',

@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { atEnd, type Test } from './cleanup.ts'
 import { createFolder } from './databases.ts'
+import { isListening } from './ports.ts'
 import { root } from './process.ts'
+import { replaceShown } from './program.ts'
 import { until } from './until.ts'
 
 /** Undefined if it is not installed. */
@@ -21,16 +22,12 @@ export async function startNginx(
   replacements: Record<string, string>,
 ): Promise<void> {
   const folder = createFolder(t)
-  let configuration = readFileSync(join(root, file), 'utf8')
-  for (const [shown, real] of Object.entries(replacements)) {
-    assert.ok(configuration.includes(shown), shown)
-    configuration = configuration.replaceAll(shown, real)
-  }
+  const shown = replaceShown(readFileSync(join(root, file), 'utf8'), replacements)
   // Writable without root.
   const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
-  configuration = configuration.replace('http {', `http { access_log off; ${places.join(' ')}`)
+  const configuration = shown.replace('http {', `http { access_log off; ${places.join(' ')}`)
   writeFileSync(join(folder, 'nginx.conf'), configuration)
   const user = process.getuid?.() === 0 ? ' user root;' : ''
   const directives = `daemon off; pid ${folder}/nginx.pid; error_log stderr;${user}`
@@ -46,16 +43,4 @@ export async function startNginx(
     assert.equal(child.exitCode, null, 'nginx did not start')
     return isListening(port)
   })
-}
-
-async function isListening(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
 }
