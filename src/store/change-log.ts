@@ -1,5 +1,7 @@
 // SQL of the change log (tables key_feed and key_feed_head): entries in commit order, kept for a limited
 // time. The columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
+import { sql } from 'kysely'
+import { isPostgres } from './bulk.ts'
 import type { Db, Tx } from './store.ts'
 
 /**
@@ -43,30 +45,56 @@ const changeColumns = [
 
 export type NewChange = Omit<Change, 'sequence'> & { at: number }
 
+interface Appended {
+  sequence: number
+  previousChecksum: string
+}
+
 /** Call it last in the transaction: every change locks the same row, until its commit. */
-export async function appendChange(db: Tx, change: NewChange): Promise<LinkedChange> {
+export async function appendChange(db: Tx, { at, ...change }: NewChange): Promise<LinkedChange> {
+  const appended = await (isPostgres(db) ? appendAtOnce : appendOnSqlite)(db, { at, ...change })
+  return { ...change, ...appended }
+}
+
+/** In one statement, so that the row is locked for one round trip and the commit. */
+async function appendAtOnce(db: Tx, change: NewChange): Promise<Appended> {
   const { kind, subjectId, hash, at, checksum } = change
-  const head = await db
+  const { rows } = await sql<Appended>`
+    with head as (
+      update key_feed_head set number = previous.number + 1, mark = ${checksum}
+      from (select number, mark from key_feed_head where id = 1 for update) as previous
+      where id = 1
+      returning key_feed_head.number, previous.mark as before
+    )
+    insert into key_feed (number, mark, before, kind, subject_id, hash, at)
+    select number, ${checksum}, before, ${kind}, ${subjectId}, ${hash}, cast(${at} as bigint) from head
+    returning number as sequence, before as "previousChecksum"`.execute(db)
+  return rows[0] as Appended
+}
+
+/** SQLite has no such statement. A transaction there is the only writer. */
+async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
+  const { kind, subjectId, hash, at, checksum } = change
+  const previous = await readHead(db)
+  const sequence = previous.sequence + 1
+  await db
     .updateTable('key_feed_head')
-    .set((row) => ({ number: row('number', '+', 1) }))
+    .set({ number: sequence, mark: checksum })
     .where('id', '=', 1)
-    .returning(['number as sequence', 'mark as previousChecksum'])
-    .executeTakeFirstOrThrow()
-  const { sequence, previousChecksum } = head
+    .execute()
   await db
     .insertInto('key_feed')
     .values({
       number: sequence,
       mark: checksum,
-      before: previousChecksum,
+      before: previous.checksum,
       kind,
       subject_id: subjectId,
       hash,
       at,
     })
     .execute()
-  await db.updateTable('key_feed_head').set({ mark: checksum }).where('id', '=', 1).execute()
-  return { sequence, checksum, previousChecksum, kind, subjectId, hash }
+  return { sequence, previousChecksum: previous.checksum }
 }
 
 /** Serializes with all changes. An update that changes nothing locks the row on both engines. */
