@@ -9,8 +9,8 @@ import { LEASE_MS } from './lease.ts'
 const DRIFT_MS = 50
 const PAUSE_MIN_MS = 2
 const PAUSE_MAX_MS = 40
-/** Pause between queries, as a share of the oldest wait: the wait becomes longer by at most that share. */
-const PAUSE_SHARE = 0.25
+/** Of a pause between queries, as shares of the oldest wait. */
+const PAUSE_SHARES = { min: 0.1, max: 0.5 }
 const CLEANUP_TIMEOUT_MS = 500
 
 export interface PropagationWait {
@@ -36,17 +36,19 @@ export function createPropagationWait(store: Store): PropagationWait {
 
   async function poll(): Promise<void> {
     isPolling = true
+    // No node can have acknowledged yet.
+    await sleep(PAUSE_MIN_MS)
     while (waiters.size > 0) {
       // Not those that are added during the query: it may not see nodes that registered before their commit.
       const included = [...waiters]
       // If it takes longer, it is abandoned, and the next one may run beside it until its statement timeout.
-      const nodes = await resultWithin(LEASE_MS, readAcknowledged(store.db))
+      const nodes = await resultWithin(LEASE_MS, readAcknowledged(store.controlConnection.db))
       if (nodes) {
         leaseMs = Math.max(leaseMs, ...nodes.map((node) => node.leaseMs))
         for (const waiter of included) settle(waiter, nodes)
       }
       const [oldest] = waiters
-      if (oldest) await sleep(pauseAfter(performance.now() - oldest.committedAt))
+      if (oldest) await sleep(pauseMs(performance.now() - oldest.committedAt, shareOf(oldest, nodes)))
     }
     isPolling = false
   }
@@ -87,8 +89,22 @@ export function createPropagationWait(store: Store): PropagationWait {
 export const hasReached = (node: AcknowledgedPosition, position: Position): boolean =>
   isSamePosition(node, position) || (node.isInLog && node.sequence > position.sequence)
 
-const pauseAfter = (waitedMs: number): number =>
-  Math.min(Math.max(PAUSE_SHARE * waitedMs, PAUSE_MIN_MS), PAUSE_MAX_MS)
+/** The share of the nodes that have applied the change. */
+function shareOf({ position }: Waiter, nodes: readonly AcknowledgedPosition[] = []): number {
+  let [reached, all] = [0, 0]
+  for (const node of nodes) {
+    all += node.count
+    if (hasReached(node, position)) reached += node.count
+  }
+  return all === 0 ? 0 : reached / all
+}
+
+/** Half of the time that the other nodes need at the rate so far. One of them may never acknowledge. */
+function pauseMs(waitedMs: number, share: number): number {
+  const leftMs = share === 0 ? Number.POSITIVE_INFINITY : waitedMs * (1 / share - 1)
+  const pause = Math.min(Math.max(leftMs / 2, PAUSE_SHARES.min * waitedMs), PAUSE_SHARES.max * waitedMs)
+  return Math.min(Math.max(pause, PAUSE_MIN_MS), PAUSE_MAX_MS)
+}
 
 /** Undefined if the promise rejects or takes too long. */
 export async function resultWithin<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {

@@ -10,7 +10,7 @@ import { createPropagationWait, type PropagationWait, resultWithin } from './pro
 export const CHANGES_KEPT_MS = DAY_MS
 const CHECKSUM_BYTES = 8
 /** A change waits so long for an announcement before it, whose nodes may have failed. */
-const BATCH_MAX_MS = 100
+const BATCH_MAX_MS = 250
 
 export interface PropagationServices {
   store: Store

@@ -47,22 +47,29 @@ export interface AcknowledgedPosition extends Position {
   isInLog: boolean
   /** The longest lease among these nodes. */
   leaseMs: number
+  /** How many nodes these are. */
+  count: number
 }
 
 /** A row per position, not per node: usually all nodes are at the same one, or at the last few. */
 export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> {
-  const rows = await db
+  // Grouped first, so that an entry is looked up for each position and not for each node.
+  const positions = db
     .selectFrom('nodes')
-    .leftJoin('key_feed as entry', (join) =>
-      join.onRef('entry.number', '=', 'nodes.seen').onRef('entry.mark', '=', 'nodes.mark'),
-    )
     .select((row) => [
-      'nodes.seen as sequence',
-      'nodes.mark as checksum',
-      'entry.number as entry',
-      row.fn.max('nodes.lease_ms').as('leaseMs'),
+      'seen as sequence',
+      'mark as checksum',
+      row.fn.max('lease_ms').as('leaseMs'),
+      row.cast<number>(row.fn.countAll(), 'integer').as('count'),
     ])
-    .groupBy(['nodes.seen', 'nodes.mark', 'entry.number'])
+    .groupBy(['seen', 'mark'])
+  const rows = await db
+    .selectFrom(positions.as('position'))
+    .leftJoin('key_feed as entry', (join) =>
+      join.onRef('entry.number', '=', 'position.sequence').onRef('entry.mark', '=', 'position.checksum'),
+    )
+    .selectAll('position')
+    .select('entry.number as entry')
     .execute()
   return rows.map(({ entry, ...row }) => ({ ...row, isInLog: entry !== null }))
 }

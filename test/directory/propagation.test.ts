@@ -55,7 +55,7 @@ test('an announcement contains the changes in order, or nothing if they are too 
 test('a node has reached a change at its position, or at a later one that the log contains', () => {
   const position = { sequence: 7, checksum: 'a' }
   const at = (sequence: number, checksum: string, isInLog: boolean) =>
-    hasReached({ sequence, checksum, isInLog, leaseMs: 1 }, position)
+    hasReached({ sequence, checksum, isInLog, leaseMs: 1, count: 1 }, position)
   assert.deepEqual([at(7, 'a', true), at(7, 'a', false), at(8, 'x', true)], [true, true, true])
   assert.deepEqual([at(7, 'b', true), at(8, 'x', false), at(6, 'a', true)], [false, false, false])
 })
@@ -146,8 +146,8 @@ test('a wait that cannot read the nodes lasts for the longest lease that was rea
     },
   }
   /** The cast is needed because the type offers only reads. */
-  const db: Db = (store.db as Kysely<unknown>).withPlugin(failing) as unknown as Db
-  const { wait } = createPropagationWait({ ...store, db })
+  const db: Db = (store.controlConnection.db as Kysely<unknown>).withPlugin(failing) as unknown as Db
+  const { wait } = createPropagationWait({ ...store, controlConnection: { ...store.controlConnection, db } })
   await wait(position)
   isFailing = true
   const startedAt = performance.now()
