@@ -13,6 +13,7 @@ import {
 } from '../store/change-log.ts'
 import type { Store } from '../store/store.ts'
 import { parseAnnouncement } from './announcement.ts'
+import { type AppliedChanges, createAppliedChanges } from './applied-changes.ts'
 import { createLease } from './lease.ts'
 import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
@@ -27,22 +28,15 @@ const JITTER = 0.2
 /** Far more changes than are made during a lease, by which one node may be behind another. */
 const LATEST_MAX = 1_000
 
-/** Before the first entry of every change log. */
-const START: Position = { sequence: 0, checksum: '' }
-
-export interface ChangeFollower {
+export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subscribe'> {
   /** Applies a change that this process has just committed. */
   receive(change: LinkedChange): void
-  /** Position of the last applied change; a new object after each. */
-  position(): Position
   /** Whether the lease is valid. Only then may a cache be used that is invalidated by the log. */
   isUpToDate(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
   /** Polls if the sequence is still ahead of this node. */
   catchUpTo(sequence: number): Promise<void>
-  /** Calls the listener for every change after the returned position. */
-  subscribe(listener: ChangeListener): { position: Position; unsubscribe: () => void }
   /** The changes after one position up to another; undefined if some are missing. */
   backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
   /** The last thousand changes up to a position, oldest first. */
@@ -57,12 +51,6 @@ export interface FollowerEvents {
   onRecovery(): void
 }
 
-export interface ChangeListener {
-  onChange: (change: Change) => void
-  /** Changes were missed: everything derived from the log is stale. */
-  onReset: () => void
-}
-
 export async function startChangeFollower(
   store: Store,
   clock: () => number,
@@ -72,8 +60,7 @@ export async function startChangeFollower(
   const { db } = store.controlConnection
   const registration = createRegistration(store.controlConnection, clock, node)
   const lease = createLease(clock)
-  const listeners = new Set<ChangeListener>()
-  let position = START
+  const { position, apply, reset, subscribe } = createAppliedChanges()
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let isPollDue = false
@@ -85,29 +72,19 @@ export async function startChangeFollower(
   let stopped = false
   let failing = false
 
-  function apply(change: Change): void {
-    for (const { onChange } of listeners) onChange(change)
-    position = change
-  }
-
-  function resync(head: Position): void {
-    position = head
-    for (const { onReset } of listeners) onReset()
-  }
-
   async function catchUp(head: Position): Promise<void> {
-    if (isSamePosition(head, position)) return
+    if (isSamePosition(head, position())) return
     intervalMs = POLL_INTERVAL_MS
-    const changes = await readChanges(db, position, head)
+    const changes = await readChanges(db, position(), head)
     // Too many, or some are missing: the node was suspended for longer than entries are kept, or the database
     // was rolled back.
-    if (!changes) return resync(head)
+    if (!changes) return reset(head)
     changes.forEach(apply)
   }
 
   async function acknowledge(): Promise<boolean> {
     acknowledgedAt = performance.now()
-    return registration.acknowledge(position)
+    return registration.acknowledge(position())
   }
 
   /**
@@ -126,11 +103,11 @@ export async function startChangeFollower(
     await catchUp(head)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
-    if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position)))
+    if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position())))
       registered = await acknowledge()
     if (registered) lease.renew(startedAt)
     else if (!stopped) {
-      await registration.register(position)
+      await registration.register(position())
       isPollDue = true
     }
     readAt = startedAt.monotonic
@@ -140,13 +117,13 @@ export async function startChangeFollower(
   async function applyAnnounced(): Promise<void> {
     // Announcements of several nodes can arrive in any order.
     const changes = announced
-      .filter(({ sequence }) => sequence > position.sequence)
+      .filter(({ sequence }) => sequence > position().sequence)
       .sort((a, b) => a.sequence - b.sequence)
     announced = []
     for (const change of changes) {
       // This process receives its own changes twice: after the commit, and by NOTIFY.
-      if (isSamePosition(change, position)) continue
-      if (!follows(change, position)) {
+      if (isSamePosition(change, position())) continue
+      if (!follows(change, position())) {
         isPollDue = true
         return
       }
@@ -197,19 +174,16 @@ export async function startChangeFollower(
 
   return {
     receive: (change) => enqueue([change]),
-    position: () => position,
+    position,
+    subscribe,
     isUpToDate: lease.isValid,
     ageMs: () => performance.now() - readAt,
     async catchUpTo(sequence) {
       // The poll in progress may have started too early; the one after it has not.
-      for (let attempt = 0; attempt < 2 && position.sequence < sequence; attempt++) {
+      for (let attempt = 0; attempt < 2 && position().sequence < sequence; attempt++) {
         wake()
         await working
       }
-    },
-    subscribe(listener) {
-      listeners.add(listener)
-      return { position, unsubscribe: () => listeners.delete(listener) }
     },
     backlog: (after, upTo) => readChanges(store.db, after, upTo),
     latest: (upTo) => readLatest(store.db, upTo, LATEST_MAX),

@@ -197,9 +197,15 @@ function discardBroken(
   }
 }
 
+/** Of the control connection, which has few different statements. */
+const statementNames = new Map<string, string>()
+
 /** By the text, so that versions of Adit that share a connection through a pooler agree on it. */
-const statementNameOf = (text: string): string =>
-  `adit ${createHash('sha256').update(text).digest('base64url')}`
+function statementNameOf(text: string): string {
+  const name = statementNames.get(text) ?? `adit ${createHash('sha256').update(text).digest('base64url')}`
+  statementNames.set(text, name)
+  return name
+}
 
 /** Behind a pooler, each transaction may run on another connection; some poolers do not prepare on it. */
 const isPreparedElsewhere = (error: unknown): boolean =>
