@@ -1,11 +1,14 @@
 // Runs adit as a process, as its users do.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { atEnd, type Test } from './cleanup.ts'
+import type { CommandRequest } from './command-runner.ts'
 import { SECRET } from './databases.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 const launcher = fileURLToPath(new URL('../../bin/adit.js', import.meta.url))
+const commandRunner = fileURLToPath(new URL('command-runner.ts', import.meta.url))
 
 export interface Ended {
   code: number | null
@@ -76,6 +79,33 @@ export async function serving(running: RunningProcess) {
   return { ...running, ...(JSON.parse(line) as ServeFacts) }
 }
 
-/** Runs a command to its end. */
-export const run = (t: Test, args: string[], env: Record<string, string>, input?: string) =>
-  startProcess(t, args, env, input).ended
+/** They handle signals and may exit at any time, so each has a process of its own. */
+const LONG_RUNNING = new Set(['serve', 'edge', 'tunnel', 'mcp'])
+const idle: ChildProcess[] = []
+
+/**
+ * Runs a command to its end, in a process that is used again for the next one: starting one costs more CPU than
+ * most commands.
+ */
+export async function run(t: Test, args: string[], env: Record<string, string>, input = ''): Promise<Ended> {
+  if (LONG_RUNNING.has(args[0] ?? '')) return startProcess(t, args, env, input).ended
+  const runner = idle.pop() ?? fork(commandRunner)
+  let isRunning = true
+  atEnd(t, () => isRunning && runner.kill('SIGKILL'))
+  const ended = await new Promise<Ended>((resolve, reject) => {
+    const fail = () => reject(new Error(`the process exited while it ran: adit ${args.join(' ')}`))
+    runner.once('exit', fail)
+    runner.once('message', (message) => {
+      runner.off('exit', fail)
+      resolve(message as Ended)
+    })
+    runner.send({ args, env, input } satisfies CommandRequest)
+  })
+  isRunning = false
+  idle.push(runner)
+  return ended
+}
+
+after(() => {
+  for (const runner of idle) runner.disconnect()
+})
