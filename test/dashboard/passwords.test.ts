@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict'
 import { registerHooks } from 'node:module'
 import { test } from 'node:test'
-import { loadCommonPasswords } from '../../src/domain/passwords.ts'
+
+/** A copy of the module that has loaded nothing yet. */
+const unloaded = '../../src/domain/passwords.ts?unloaded'
 
 test('loading the list of common passwords is retried after a failure', async (t) => {
+  const { loadCommonPasswords } = await import(unloaded)
   let failures = 1
   const hooks = registerHooks({
     resolve(specifier, context, next) {

@@ -72,6 +72,7 @@ function countAttempts(store: Store): { store: Store; retries: () => number } {
 test('postgres: edges, also one edge on two nodes, report overlapping workspaces concurrently', async (t) => {
   const { stores } = await openNodes(t, 2)
   const counted = stores.map(countAttempts)
+  const before = await deadlocks(stores[0])
   const random = createRandom('concurrent')
   const edges = 8
   const steps = 12
@@ -102,7 +103,7 @@ test('postgres: edges, also one edge on two nodes, report overlapping workspaces
     assert.deepEqual([day?.requests, day?.bytesIn], [BigInt(counters.requests), BigInt(counters.bytesIn)])
     assert.equal(day?.peakTunnels, (edges * (edges + 1)) / 2)
   }
-  assert.equal(await deadlocks(stores[0]), 0)
+  assert.equal(await deadlocks(stores[0]), before)
   assert.deepEqual(
     counted.map(({ retries }) => retries()),
     [0, 0],

@@ -89,7 +89,7 @@ const idle: ChildProcess[] = []
  */
 export async function run(t: Test, args: string[], env: Record<string, string>, input = ''): Promise<Ended> {
   if (LONG_RUNNING.has(args[0] ?? '')) return startProcess(t, args, env, input).ended
-  const runner = idle.pop() ?? fork(commandRunner)
+  const runner = idle.pop() ?? fork(commandRunner, { execArgv: [] })
   let isRunning = true
   atEnd(t, () => isRunning && runner.kill('SIGKILL'))
   const ended = await new Promise<Ended>((resolve, reject) => {
