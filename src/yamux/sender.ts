@@ -10,7 +10,9 @@ const BATCH_BYTES = 256 * 1024
 const SHARED_PAYLOAD_MAX = 32 * 1024
 /** Smaller payloads are copied behind their header: one copy is cheaper than one more buffer to write. */
 const COPY_BYTES_MAX = 4 * 1024
-const SLAB_BYTES = 64 * 1024
+/** Slabs of a busy session are large; an idle one has only its first, small one. */
+const SLAB_BYTES_MIN = 1024
+const SLAB_BYTES_MAX = 64 * 1024
 /** A peer that causes more control frames than this without reading them is flooding. */
 const CONTROL_FRAMES_MAX = 8_192
 const CONTROL_BATCH = 1_024
@@ -29,7 +31,7 @@ export class Sender {
   #control = Buffer.allocUnsafeSlow(32 * HEADER_BYTES)
   #controlBytes = 0
   /** Frames are collected in the slab from `#start` to `#end`, until they are written to the connection. */
-  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES_MIN)
   #start = 0
   #end = 0
   #ready: FrameSource[] = []
@@ -70,7 +72,7 @@ export class Sender {
 
   /** For sources, in `writeFrame`: a frame without payload. */
   header(type: number, flags: number, id: number, length: number): void {
-    if (this.#end + HEADER_BYTES > SLAB_BYTES) this.#nextSlab()
+    this.#reserve(HEADER_BYTES)
     writeHeader(this.#slab, this.#end, type, flags, id, length)
     this.#end += HEADER_BYTES
     this.#batchBytes += HEADER_BYTES
@@ -88,7 +90,7 @@ export class Sender {
       this.#socket.write(bytes)
       return
     }
-    if (this.#end + bytes.length > SLAB_BYTES) this.#nextSlab()
+    this.#reserve(bytes.length)
     this.#end += bytes.copy(this.#slab, this.#end)
   }
 
@@ -152,8 +154,8 @@ export class Sender {
   #flushControl(): void {
     let at = 0
     while (at < this.#controlBytes) {
-      if (this.#end + HEADER_BYTES > SLAB_BYTES) this.#nextSlab()
-      const next = Math.min(this.#controlBytes, at + SLAB_BYTES - this.#end)
+      this.#reserve(HEADER_BYTES)
+      const next = Math.min(this.#controlBytes, at + this.#slab.length - this.#end)
       this.#end += this.#control.copy(this.#slab, this.#end, at, next)
       at = next
     }
@@ -185,9 +187,12 @@ export class Sender {
     this.#start = this.#end
   }
 
-  #nextSlab(): void {
+  /** Makes room in the slab, by another one that is larger if it is full. */
+  #reserve(bytes: number): void {
+    if (this.#end + bytes <= this.#slab.length) return
     this.#writeSlab()
-    this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+    const size = Math.min(Math.max(2 * this.#slab.length, bytes), SLAB_BYTES_MAX)
+    this.#slab = Buffer.allocUnsafeSlow(size)
     this.#start = 0
     this.#end = 0
   }

@@ -56,7 +56,6 @@ export class Session {
   /** The stream of the payload that is being received; undefined if the payload is discarded. */
   #receiver: YamuxStream | undefined
   #isFinNext = false
-  #isGoAwaySent = false
   #isGoAwayReceived = false
   #isClosed = false
 
@@ -82,9 +81,9 @@ export class Session {
     return this.#streams.size
   }
 
-  /** One of the two sides accepts no more streams. */
+  /** The peer accepts no more streams. */
   get isGoingAway(): boolean {
-    return this.#isGoAwaySent || this.#isGoAwayReceived
+    return this.#isGoAwayReceived
   }
 
   get isClosed(): boolean {
@@ -93,7 +92,7 @@ export class Session {
 
   open(): YamuxStream {
     if (this.#isClosed) throw new Error('The session is closed.')
-    if (this.isGoingAway) throw new Error('The session accepts no more streams.')
+    if (this.#isGoAwayReceived) throw new Error('The peer accepts no more streams.')
     return this.#streams.open()
   }
 
@@ -103,10 +102,11 @@ export class Session {
     return this.#pings.ping()
   }
 
-  /** Accepts no more streams. Those that are open continue; the caller closes the session. */
+  /**
+   * Asks the peer to open no more streams. Those that are open continue, and those that the peer opened before
+   * it learns of it are accepted. The caller closes the session.
+   */
   goAway(): void {
-    if (this.#isGoAwaySent) return
-    this.#isGoAwaySent = true
     this.#sender.control(TYPE_GO_AWAY, 0, 0, GO_AWAY_NORMAL)
   }
 
@@ -182,7 +182,6 @@ export class Session {
   }
 
   #accept(id: number): YamuxStream | undefined {
-    if (this.#isGoAwaySent) return this.#streams.refuse(id)
     const stream = this.#streams.accept(id)
     if (stream) this.#options.onStream(stream)
     return stream

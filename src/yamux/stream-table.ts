@@ -51,12 +51,6 @@ export class StreamTable {
     return stream
   }
 
-  /** Refuses a new stream of the peer. */
-  refuse(id: number): undefined {
-    this.#peerIds.use(id)
-    return this.#sendReset(id)
-  }
-
   /** Undefined if the stream was closed before: its peer may not know yet. */
   find(id: number): YamuxStream | undefined {
     const stream = this.#streams.get(id)
