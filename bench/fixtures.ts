@@ -18,7 +18,6 @@ import { createKeys, SEEDED_KEYS, type SeededKeys } from './seed/keys.ts'
 import type { Plan } from './seed/plan.ts'
 import { seedPostgres, withClient } from './seed/postgres.ts'
 import { seedSqlite } from './seed/sqlite.ts'
-import { type ServedTunnel, startTunnel } from './tunnel.ts'
 
 const POSTGRES_SETTINGS = ['shared_buffers=1GB', 'maintenance_work_mem=512MB', 'max_wal_size=8GB']
 
@@ -33,8 +32,8 @@ export interface Fixtures {
   citus(url: string, plan: Plan): Promise<CitusSchemas>
   adit(database: string): Promise<Served>
   baseline(name: string, settings: unknown): Promise<Baseline>
-  /** A tunnel to a port of this machine. */
-  tunnel(port: number): Promise<ServedTunnel>
+  /** Stops it after the figure. */
+  keep<S extends Served>(starting: Promise<S>): Promise<S>
   progress(text: string): void
   /** Stops the servers that a figure started. */
   clear(): Promise<void>
@@ -127,7 +126,7 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
       return keep(startServe(database, join(folder, `log-${++logs}`)))
     },
     baseline: (name, settings) => keep(startBaseline(name, settings)),
-    tunnel: (port) => keep(startTunnel(folder, port)),
+    keep,
     clear,
     async close() {
       isClosed = true

@@ -72,6 +72,15 @@ export function measuredOf(ours: Sample[], other: Sample[]): Measured {
   }
 }
 
+/** Of a figure that is measured once. */
+export const onceOf = (ours: number, other: number): Measured => ({
+  ratio: ours / other,
+  spread: [ours / other, ours / other],
+  ours,
+  other,
+  rounds: 1,
+})
+
 function busyOf(samples: Sample[]): number | undefined {
   const known = samples.flatMap(({ busy }) => (busy === undefined ? [] : [busy]))
   return known.length === 0 ? undefined : median(known)

@@ -5,18 +5,24 @@ import { runAdit, type Served, startCommand } from './processes.ts'
 export interface ServedEdge extends Served {
   /** An API key for each workspace. */
   readonly keys: readonly string[]
+  readonly logFile: string
 }
 
-export async function startEdge(folder: string, workspaces: readonly string[]): Promise<ServedEdge> {
+export async function startEdge(
+  folder: string,
+  workspaces: readonly string[],
+  settings: Record<string, string> = {},
+): Promise<ServedEdge> {
   const file = join(folder, 'tokens.json')
   const keys: string[] = []
   for (const workspace of workspaces) {
     const { stdout } = await runAdit(['tokens-file', 'add', workspace, '--file', file], {})
     keys.push(stdout.trim())
   }
-  const env = { ADIT_EDGE_PORT: '0', ADIT_TUNNEL_DOMAIN: 'localhost' }
-  const edge = await startCommand(['edge', '--tokens-file', file, '--json'], env, join(folder, 'edge.log'))
-  return { ...edge, keys }
+  const env = { ADIT_EDGE_PORT: '0', ADIT_TUNNEL_DOMAIN: 'localhost', ...settings }
+  const logFile = join(folder, 'edge.log')
+  const edge = await startCommand(['edge', '--tokens-file', file, '--json'], env, logFile)
+  return { ...edge, keys, logFile }
 }
 
 export interface ServedTunnel extends Served {

@@ -9,7 +9,7 @@ import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { RequestSpec } from '../load/jobs.ts'
 import { end, residentOf, spawnServe } from '../processes.ts'
-import { compare, type Measured, median } from '../rounds.ts'
+import { compare, type Measured, median, onceOf } from '../rounds.ts'
 import { bearer, CONNECTIONS, edgeVerifying, ownKey, reading, reportOf, verifyMany } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { today } from '../seed/plan.ts'
@@ -125,14 +125,6 @@ async function runLong(fixtures: Fixtures): Promise<LongRun> {
     memory: onceOf(residentOf(served.pid), residentOf(bare.pid)),
   }
 }
-
-const onceOf = (ours: number, other: number): Measured => ({
-  ratio: ours / other,
-  spread: [ours / other, ours / other],
-  ours,
-  other,
-  rounds: 1,
-})
 
 const longRuns = new WeakMap<Fixtures, Promise<LongRun>>()
 

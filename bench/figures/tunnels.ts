@@ -1,13 +1,21 @@
 // Tunnels: edge and tunnel client compared with one plain reverse proxy in front of the same local server.
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
+import { collectGarbage, INSPECTABLE } from '../garbage.ts'
 import type { RequestSpec } from '../load/jobs.ts'
-import { compare, type Measured, type Sample, timing, untilOf } from '../rounds.ts'
+import { residentOf } from '../processes.ts'
+import { compare, type Measured, onceOf, type Sample, timing, untilOf } from '../rounds.ts'
+import { startEdge, startTunnel } from '../tunnel.ts'
 
 const TRANSFER_BYTES = 256 * 1024 * 1024
 const SHORT_TRANSFER_BYTES = 1024 * 1024
 /** Neither idle nor at the limit of the machine. */
 const CPU_CONNECTIONS = 16
+/** Opened before the measurement, so that code and buffers that all share are not counted. */
+const IDLE_FIRST = 100
+const IDLE_TUNNELS = 1_000
+/** As many as the limit of tunnels per workspace requires. */
+const IDLE_WORKSPACES = ['a', 'b', 'c']
 const MICROSECONDS = 1e6
 const MEGABYTE = 1e6
 
@@ -27,7 +35,7 @@ async function startRoutes(fixtures: Fixtures): Promise<Routes> {
   const origin = await fixtures.baseline('origin', {})
   const port = Number(new URL(origin.url).port)
   const proxy = await fixtures.baseline('proxy', { port })
-  const tunnel = await fixtures.tunnel(port)
+  const tunnel = await fixtures.keep(startTunnel(fixtures.folder, port))
   fixtures.progress('measuring')
   return {
     tunnel: { url: tunnel.url, host: tunnel.host, pids: [tunnel.pid, tunnel.clientPid] },
@@ -71,6 +79,20 @@ const bandwidth = (fixtures: Fixtures, direction: 'down' | 'up') =>
     return { value: perSecond / MEGABYTE, busy }
   })
 
+/** Memory in use by an edge, for each tunnel beyond the first ones. */
+async function idleMemory(fixtures: Fixtures): Promise<Measured> {
+  const edge = await fixtures.keep(startEdge(fixtures.folder, IDLE_WORKSPACES, INSPECTABLE))
+  const clients = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: edge.keys })
+  const kilobytes = async (count: number) => {
+    await clients.request({ count })
+    // The first collection leaves objects with finalizers.
+    for (let times = 0; times < 2; times += 1) await collectGarbage(edge.logFile)
+    return residentOf(edge.pid) * 1024
+  }
+  const before = await kilobytes(IDLE_FIRST)
+  return onceOf(((await kilobytes(IDLE_FIRST + IDLE_TUNNELS)) - before) / IDLE_TUNNELS, 1)
+}
+
 const other = 'one plain node:http reverse proxy'
 
 export const tunnels: Figure[] = [
@@ -101,5 +123,13 @@ export const tunnels: Figure[] = [
     unit: 'µs',
     target: { atMost: 1.3 },
     measure: cpuPerRequest,
+  },
+  {
+    name: 'tunnel_idle',
+    ours: 'memory of an edge for each of 1,000 idle tunnels',
+    other: 'a kilobyte',
+    unit: 'KiB',
+    target: { atMost: 25 },
+    measure: idleMemory,
   },
 ]

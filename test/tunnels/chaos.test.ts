@@ -86,7 +86,7 @@ test('under random aborts, resets and kills of the tunnel client, every response
 
   t.diagnostic(`seed ${SEED}: ${JSON.stringify(counts)}`)
   assert.deepEqual([violations, lost], [[], []], `CHAOS_SEED=${SEED}`)
-  assert.ok(counts.complete > REQUESTS / 2 && counts.failed > 0 && counts.aborted > 0, JSON.stringify(counts))
+  for (const [outcome, count] of Object.entries(counts)) assert.ok(count > 0, outcome)
   edge.child.kill('SIGTERM')
   assert.deepEqual(errorsIn((await edge.ended).stderr), [])
 })

@@ -94,10 +94,11 @@ export async function exchange(
     signal: AbortSignal.timeout(DEADLINE_MS),
   })
   const began = performance.now()
+  // A reset may follow the response, or what this client aborts.
+  sent.on('error', () => {})
   try {
     sent.end(upload ? bodyOf(plan) : '')
     if (client === 'abort') {
-      sent.once('error', () => {})
       await once(sent, 'finish')
       sent.destroy()
       return 'aborted'

@@ -8,7 +8,7 @@ import { startStandaloneEdge } from '../support/standalone-edge.ts'
 import { startHttp } from '../support/tunneled.ts'
 import { openTunnel } from '../support/tunnels.ts'
 
-const BODY = Buffer.alloc(32_000_000, 'x')
+const BODY = Buffer.alloc(48_000_000, 'x')
 /** 2 MB are on their way when it is full. Slow enough for a busy machine, so that only the link matters. */
 const LINK = { delayMs: 50, bytesPerSecond: 20_000_000 }
 /** A transfer is slower while other programs use the machine, so the fastest counts. */
