@@ -120,10 +120,10 @@ function parseCounter(
     from: day,
     to: lastSeen ?? day,
     day,
-    requests: BigInt(item.requests),
-    bytesIn: BigInt(item.bytesIn),
-    bytesOut: BigInt(item.bytesOut),
-    events: BigInt(item.events),
+    requests: item.requests,
+    bytesIn: item.bytesIn,
+    bytesOut: item.bytesOut,
+    events: item.events,
     lastSeen,
   }
 }

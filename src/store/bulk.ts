@@ -83,6 +83,11 @@ export interface Written {
   values: Columns
   /** The new value of a column; without one it is replaced. */
   changes?: Readonly<Record<string, (stored: string, input: string) => string>>
+  /**
+   * Condition on the stored row and `excluded`: a row that does not meet it is not written. Ignored if the
+   * table is distributed, where the number of written rows is that of existing rows.
+   */
+  isChange?: string
 }
 
 /**
@@ -96,7 +101,7 @@ export interface Written {
 export async function writeBulk(
   tx: UsageTx,
   table: keyof Tables,
-  { key, values, changes = {} }: Written,
+  { key, values, changes = {}, isChange }: Written,
   rows: readonly Row[],
 ): Promise<number> {
   if (rows.length === 0) return 0
@@ -107,7 +112,7 @@ export async function writeBulk(
   })
   const onConflict = `(${Object.keys(key).join(', ')}) do update set ${set.join(', ')}`
   if (!tx.isDistributed) {
-    await insertBulk(tx, table, columns, rows, onConflict)
+    await insertBulk(tx, table, columns, rows, isChange ? `${onConflict} where ${isChange}` : onConflict)
     return rows.length
   }
   const { unnest, parameters } = asArrays(columns, rows)

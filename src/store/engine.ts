@@ -1,5 +1,6 @@
 // The interface that both database engines implement.
 import type { Dialect, RawBuilder, SqlBool } from 'kysely'
+import type { CounterCache } from './usage-cache.ts'
 
 /**
  * The Kysely dialects of one connection: the same one twice on PostgreSQL, two SQLite connections otherwise.
@@ -22,6 +23,8 @@ export interface Engine {
   withoutFlush?: RawBuilder<SqlBool>
   /** See `Store.dataVersion`. */
   dataVersion?: () => number | undefined
+  /** See `Store.counterCache`. */
+  counterCache?: CounterCache
   /** Closes what Kysely does not: it destroys only drivers that were used. */
   close?: () => void
 }

@@ -14,6 +14,7 @@ import { isBusy } from './db-errors.ts'
 import type { Engine } from './engine.ts'
 import { prepareFile } from './sqlite-file.ts'
 import { type StorageHealth, storageFaultOf } from './storage-fault.ts'
+import { CounterCache } from './usage-cache.ts'
 
 /** SQLite's own busy timeout blocks the event loop. Reads hardly ever wait; writes retry asynchronously. */
 const READ_BUSY_TIMEOUT_MS = 20
@@ -34,14 +35,15 @@ export function openSqlite(path: string, health: StorageHealth): Engine {
   setAndAssert(writer, 'cache_size', -WRITER_CACHE_KIB)
   const reader = connect(path, READ_BUSY_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
+  const counterCache = new CounterCache(writer, health)
   const dialects = {
     reader: dialect(new SqliteReader(reader, health)),
-    writer: dialect(new SqliteWriter(writer, health)),
+    writer: dialect(new SqliteWriter(writer, health, counterCache)),
   }
   const close = () => {
     for (const database of [reader, writer]) if (database.isOpen) database.close()
   }
-  return { main: dialects, control: dialects, dataVersion: dataVersionOf(reader), close }
+  return { main: dialects, control: dialects, dataVersion: dataVersionOf(reader), counterCache, close }
 }
 
 function dataVersionOf(database: DatabaseSync): () => number | undefined {
@@ -126,15 +128,17 @@ class SqliteReader implements Driver {
 class SqliteWriter implements Driver {
   readonly #database: DatabaseSync
   readonly #health: StorageHealth
+  readonly #counterCache: CounterCache
   readonly #connection: SqliteConnection
   #lastInQueue: Promise<void> = Promise.resolve()
   #release: () => void = () => {}
   #deadline = 0
 
-  constructor(database: DatabaseSync, health: StorageHealth) {
+  constructor(database: DatabaseSync, health: StorageHealth, counterCache: CounterCache) {
     this.#database = database
     this.#health = health
-    this.#connection = new SqliteConnection(database, health)
+    this.#counterCache = counterCache
+    this.#connection = new SqliteConnection(database, health, counterCache)
   }
 
   async init(): Promise<void> {}
@@ -177,20 +181,32 @@ class SqliteWriter implements Driver {
   }
 
   async rollbackTransaction(): Promise<void> {
+    this.#counterCache.clear()
     if (this.#database.isTransaction) this.#database.exec('rollback')
   }
 
   async destroy(): Promise<void> {}
 }
 
+/** Reports insert rows, or change them by an INSERT with a conflict; both keep the cache correct. */
+const CHANGES_USAGE = /\b(?:delete from|update) "?usage_/i
+
+interface Prepared {
+  statement: StatementSync
+  returnsRows: boolean
+  changesUsage: boolean
+}
+
 class SqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
   readonly #health: StorageHealth
-  readonly #statements = new Map<string, { statement: StatementSync; returnsRows: boolean }>()
+  readonly #counterCache: CounterCache | undefined
+  readonly #statements = new Map<string, Prepared>()
 
-  constructor(database: DatabaseSync, health: StorageHealth) {
+  constructor(database: DatabaseSync, health: StorageHealth, counterCache?: CounterCache) {
     this.#database = database
     this.#health = health
+    this.#counterCache = counterCache
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -202,7 +218,8 @@ class SqliteConnection implements DatabaseConnection {
   }
 
   #execute<R>(query: CompiledQuery): QueryResult<R> {
-    const { statement, returnsRows } = this.#prepare(query.sql)
+    const { statement, returnsRows, changesUsage } = this.#prepare(query.sql)
+    if (changesUsage) this.#counterCache?.clear()
     const parameters = query.parameters as SQLInputValue[]
     if (returnsRows) return { rows: statement.all(...parameters) as R[] }
     const { changes } = statement.run(...parameters)
@@ -214,11 +231,15 @@ class SqliteConnection implements DatabaseConnection {
     throw new Error('SQLite results are not streamed.')
   }
 
-  #prepare(text: string) {
+  #prepare(text: string): Prepared {
     const known = this.#statements.get(text)
     if (known) return known
     const statement = this.#database.prepare(text)
-    const entry = { statement, returnsRows: statement.columns().length > 0 }
+    const entry = {
+      statement,
+      returnsRows: statement.columns().length > 0,
+      changesUsage: CHANGES_USAGE.test(text),
+    }
     if (this.#statements.size >= STATEMENTS_MAX) {
       const [oldest] = this.#statements.keys()
       this.#statements.delete(oldest as string)

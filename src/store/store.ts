@@ -17,6 +17,7 @@ import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
+import type { CounterCache } from './usage-cache.ts'
 import { createUsageShards, type UsageShards, undistributed } from './usage-shards.ts'
 import { probeWrites } from './write-probe.ts'
 
@@ -52,6 +53,8 @@ export interface Store extends Connection {
   /** A separate connection with short timeouts, for work that must not queue behind requests. */
   readonly controlConnection: Connection
   readonly usageShards: UsageShards
+  /** On SQLite. */
+  readonly counterCache: CounterCache | undefined
   /** Sends up to 8,000 bytes to the processes that listen with `onNotify`. A no-op on SQLite. */
   notify(payload: string): Promise<void>
   /** Returns a function that removes the listener. */
@@ -107,6 +110,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     engine: target.engine,
     controlConnection: control,
     usageShards: target.engine === 'sqlite' ? undistributed : createUsageShards(main.db),
+    counterCache: engine.counterCache,
     async notify(payload) {
       await engine.notifyStatement?.(payload).execute(main.db)
     },

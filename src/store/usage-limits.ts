@@ -1,6 +1,6 @@
 // Limits on the usage that a report adds. Without them one faulty edge could fill a workspace's day to 63
 // bits, so that the reports of all others are rejected, or grow the database by inventing epochs.
-import type { Day, Totals } from './usage-report.ts'
+import type { Amounts, Day, Totals } from './usage-report.ts'
 
 export const INT64_MAX = 2n ** 63n - 1n
 
@@ -30,5 +30,5 @@ export const uncheckedMaxOf = (edgeMax: Totals): Totals => ({
   events: edgeMax.events / BigInt(EPOCHS_MAX),
 })
 
-export const exceeds = ({ requests, bytesIn, bytesOut, events }: Totals, max: Totals) =>
+export const exceeds = ({ requests, bytesIn, bytesOut, events }: Amounts, max: Amounts) =>
   requests > max.requests || bytesIn > max.bytesIn || bytesOut > max.bytesOut || events > max.events

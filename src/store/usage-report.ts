@@ -14,12 +14,15 @@ export interface Totals {
   events: bigint
 }
 
+/** Integers. The API accepts only those that are exact as numbers. */
+export type Amounts = Record<keyof Totals, number | bigint>
+
 export const noUsage: Totals = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n }
 
 export const figures = ['requests', 'bytesIn', 'bytesOut', 'events'] as const
 
 /** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
-export interface Counter extends Day, Totals {
+export interface Counter extends Day, Amounts {
   /** Time of the last traffic, within that day. */
   lastSeen: number | null
 }
@@ -40,7 +43,8 @@ export interface ParsedReport {
 }
 
 /** A row of `usage_counters`. */
-export interface CounterRow extends Counter {
+export interface CounterRow extends Day, Totals {
+  lastSeen: number | null
   edgeId: string
   epoch: string
   /** Identifies the row, and sorts the rows. */
@@ -72,8 +76,8 @@ export const hourKey = ({ workspaceId, hour, edgeId }: HourKey) => `${hour} ${wo
 export function counterRowsOf({ edgeId, epoch, counters }: ParsedReport): CounterRow[] {
   const rows = new Map<string, CounterRow>()
   for (const counter of counters) {
-    if (isZero(counter)) continue
     const row = counterRowOf(edgeId, epoch, counter)
+    if (isZero(row)) continue
     const duplicate = rows.get(row.key)
     rows.set(row.key, duplicate ? maxOf(duplicate, row) : row)
   }
@@ -83,7 +87,18 @@ export function counterRowsOf({ edgeId, epoch, counters }: ParsedReport): Counte
 export function counterRowOf(edgeId: string, epoch: string, counter: Counter): CounterRow {
   const { workspaceId, day, requests, bytesIn, bytesOut, events, lastSeen } = counter
   const key = `${workspaceId} ${day} ${edgeId} ${epoch}`
-  return { workspaceId, day, edgeId, epoch, key, requests, bytesIn, bytesOut, events, lastSeen }
+  return {
+    workspaceId,
+    day,
+    edgeId,
+    epoch,
+    key,
+    requests: BigInt(requests),
+    bytesIn: BigInt(bytesIn),
+    bytesOut: BigInt(bytesOut),
+    events: BigInt(events),
+    lastSeen,
+  }
 }
 
 /** The open tunnels of some reports by hour. Hours without any are dropped. */
@@ -102,7 +117,7 @@ export function hoursOf(reports: readonly ParsedReport[]): TunnelHour[] {
   return [...hours.values()]
 }
 
-const isZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: Counter) =>
+const isZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: CounterRow) =>
   requests === 0n && bytesIn === 0n && bytesOut === 0n && events === 0n && lastSeen === null
 
 /** Of two counters of the same row. */

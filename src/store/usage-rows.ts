@@ -200,6 +200,13 @@ export const addToDays = (tx: UsageTx, deltas: readonly DayDelta[]): Promise<num
         peak_tunnels: greatest,
         last_seen: greatest,
       },
+      // Most minutes of open tunnels are not the peak of their day.
+      isChange: [
+        ...sums.map((column) => `excluded.${column} > 0`),
+        ...['peak_tunnels', 'last_seen'].map(
+          (column) => `excluded.${column} > coalesce(usage_days.${column}, -1)`,
+        ),
+      ].join(' or '),
     },
     deltas.map(dayRowOf),
   )

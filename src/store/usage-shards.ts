@@ -131,6 +131,7 @@ export interface ShardPart {
 
 /** The parts of a report, one for each shard. */
 export async function splitByShard(shards: UsageShards, report: ParsedReport): Promise<ShardPart[]> {
+  if (!(await shards.isDistributed())) return [{ shard: UNDISTRIBUTED, report }]
   const items = [...report.counters, ...report.tunnels]
   const found = await shards.find(new Set(items.map(({ workspaceId }) => workspaceId)))
   const all = new Map([...found.values()].map((shard) => [shard.id, shard]))

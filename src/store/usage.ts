@@ -65,44 +65,32 @@ export async function mergeReports(
   reports: readonly ParsedReport[],
   edgeMax: Totals = NO_LIMIT,
 ): Promise<RejectedCounter[][]> {
-  const counters = reports.map(counterRowsOf)
-  const reported = counters.flat()
-  const batch: MergeBatch = {
-    reported,
-    sorted: sortedRows(reported),
-    hours: hoursOf(reports).sort((a, b) => compare(hourKey(a), hourKey(b))),
-    edgeMax,
-    checksDays: false,
-    insertsDirectly: store.engine === 'sqlite',
-  }
-  if (reported.length + batch.hours.length === 0) return reports.map(() => [])
+  if (reports.every(({ counters, tunnels }) => counters.length + tunnels.length === 0))
+    return reports.map(() => [])
   const isDistributed = await store.usageShards.isDistributed()
+  let checksDays = false
   for (let attempt = 1; ; attempt++) {
     try {
-      const rejected = await store.transaction((db) => mergeInTransaction({ db, isDistributed }, batch))
-      return counters.map((rows) =>
-        rows.flatMap((row) => {
-          const reason = rejected.get(row)
-          return reason ? [{ workspaceId: row.workspaceId, day: row.day, reason }] : []
-        }),
-      )
+      return await store.transaction(async (db) => {
+        const cache = checksDays ? undefined : store.counterCache
+        const left = cache?.merge(reports, uncheckedMaxOf(edgeMax)) ?? reports
+        return mergeInTransaction({ db, isDistributed }, left, {
+          edgeMax,
+          checksDays,
+          insertsDirectly: store.engine === 'sqlite',
+        })
+      })
     } catch (error) {
       if (error instanceof RowsMissing) {
         if (attempt === ATTEMPTS_MAX) throw new Overloaded('Usage rows are deleted faster than inserted.')
         await store.transaction((db) => insertMissing({ db, isDistributed }, error.rows))
-      } else if (isOutOfRange(error) && attempt < ATTEMPTS_MAX) batch.checksDays = true
+      } else if (isOutOfRange(error) && attempt < ATTEMPTS_MAX) checksDays = true
       else throw error
     }
   }
 }
 
-/** What one transaction merges. */
-interface MergeBatch {
-  /** In order of arrival. */
-  reported: readonly CounterRow[]
-  /** One for each key, in the order in which rows are locked. */
-  sorted: readonly CounterRow[]
-  hours: readonly TunnelHour[]
+interface MergeOptions {
   edgeMax: Totals
   /** After an overflow: read the days' totals and reject what does not fit. */
   checksDays: boolean
@@ -114,9 +102,18 @@ interface MergeBatch {
   insertsDirectly: boolean
 }
 
-async function mergeInTransaction(tx: UsageTx, batch: MergeBatch) {
+async function mergeInTransaction(
+  tx: UsageTx,
+  reports: readonly ParsedReport[],
+  { edgeMax, checksDays, insertsDirectly }: MergeOptions,
+): Promise<RejectedCounter[][]> {
   const { db } = tx
-  const { reported, sorted, hours, edgeMax, checksDays, insertsDirectly } = batch
+  const counters = reports.map(counterRowsOf)
+  // In order of arrival.
+  const reported = counters.flat()
+  // One for each key, in the order in which rows are locked.
+  const sorted = sortedRows(reported)
+  const hours = hoursOf(reports).sort((a, b) => compare(hourKey(a), hourKey(b)))
   const uncheckedMax = uncheckedMaxOf(edgeMax)
   const toCheck = reported.filter((row) => exceeds(row, uncheckedMax))
   if (!insertsDirectly) await lockEdges(db, toCheck)
@@ -146,7 +143,12 @@ async function mergeInTransaction(tx: UsageTx, batch: MergeBatch) {
   await writeHours(tx, addHours(totals, merged.deltas, deltas))
   const days = [...deltas].sort(([a], [b]) => compare(a, b)).map(([, delta]) => delta)
   if ((await addToDays(tx, days)) < days.length) throw new RowsMissing({ days })
-  return rejected
+  return counters.map((ofReport) =>
+    ofReport.flatMap((row) => {
+      const reason = rejected.get(row)
+      return reason ? [{ workspaceId: row.workspaceId, day: row.day, reason }] : []
+    }),
+  )
 }
 
 /** Locks all shared rows that the merge can change, in the order of every merge: the totals of hours first. */

@@ -120,6 +120,7 @@ test('a report for a shard that was moved uses the limits of its new worker', as
   let worker = '1'
   const usageShards: UsageShards = {
     ...undistributed,
+    isDistributed: async () => true,
     find: async (ids) => new Map([...ids].map((id) => [id, { id: 'shard', worker }])),
     run(shard, work) {
       workers.push(shard.worker)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Store } from '../../src/store/store.ts'
 import { findLastSeen, readDays } from '../../src/store/usage.ts'
-import type { Counter, ParsedReport } from '../../src/store/usage-report.ts'
+import { type Counter, noUsage, type ParsedReport } from '../../src/store/usage-report.ts'
 import { insertDays } from '../../src/store/usage-rows.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -263,7 +263,13 @@ function model(items: Item[], workspace: string) {
 
 test('postgres: more values than a statement can have parameters are inserted completely', async (t) => {
   const store = await openStore(t, 'postgres')
-  const days = Array.from({ length: 9_000 }, (_, index) => ({ ...counter({ day: index }), peakTunnels: 1 }))
+  const days = Array.from({ length: 9_000 }, (_, index) => ({
+    ...noUsage,
+    workspaceId: 'w1',
+    day: index,
+    lastSeen: null,
+    peakTunnels: 1,
+  }))
   await store.transaction((db) => insertDays({ db, isDistributed: true }, days))
   assert.equal((await allDays(store)).length, days.length)
 })
