@@ -82,9 +82,14 @@ export async function startChangeFollower(
     changes.forEach(apply)
   }
 
-  async function acknowledge(): Promise<boolean> {
+  function acknowledge(): Promise<Position | undefined> {
     acknowledgedAt = performance.now()
     return registration.acknowledge(position())
+  }
+
+  function schedulePoll(): void {
+    clearTimeout(timer)
+    timer = setTimeout(wake, intervalMs * (1 - JITTER * Math.random())).unref()
   }
 
   /**
@@ -96,15 +101,14 @@ export async function startChangeFollower(
     isPollDue = false
     // Committed already, so the poll reads them.
     announced = []
-    clearTimeout(timer)
-    timer = setTimeout(wake, intervalMs * (1 - JITTER * Math.random())).unref()
+    schedulePoll()
     const startedAt = lease.now()
     const { head, acknowledged } = await readPosition(db, node.id)
     await catchUp(head)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
     if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position())))
-      registered = await acknowledge()
+      registered = (await acknowledge()) !== undefined
     if (registered) lease.renew(startedAt)
     else if (!stopped) {
       await registration.register(position())
@@ -113,7 +117,10 @@ export async function startChangeFollower(
     readAt = startedAt.monotonic
   }
 
-  /** Does not renew the lease. A poll follows if an earlier change or this node's row is missing. */
+  /**
+   * The acknowledgment renews the lease like a poll, if the log ends at this node's position: an announcement
+   * alone may be forged. A poll follows if an earlier change or this node's row is missing.
+   */
   async function applyAnnounced(): Promise<void> {
     // Announcements of several nodes can arrive in any order.
     const changes = announced
@@ -129,7 +136,15 @@ export async function startChangeFollower(
       }
       apply(change)
     }
-    if (changes.length > 0 && !(await acknowledge())) isPollDue = true
+    if (changes.length === 0) return
+    const startedAt = lease.now()
+    const head = await acknowledge()
+    if (!head) isPollDue = true
+    else if (isSamePosition(head, position())) {
+      lease.renew(startedAt)
+      readAt = startedAt.monotonic
+      schedulePoll()
+    }
   }
 
   /** One task at a time. A poll that becomes due meanwhile starts after it, and sees the caller's commit. */

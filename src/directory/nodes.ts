@@ -17,8 +17,8 @@ export interface NodeIdentity {
 
 export interface Registration {
   register(position: Position): Promise<void>
-  /** Also a heartbeat. False if the row is gone. */
-  acknowledge(position: Position): Promise<boolean>
+  /** Also a heartbeat. Returns the head of the change log; undefined if the row is gone. */
+  acknowledge(position: Position): Promise<Position | undefined>
   /** Revocations no longer wait for this node. */
   deregister(): Promise<void>
 }

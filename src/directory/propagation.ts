@@ -9,8 +9,11 @@ import { createPropagationWait, type PropagationWait, resultWithin } from './pro
 /** How long entries are kept. A node or edge that was disconnected for longer drops its whole cache. */
 export const CHANGES_KEPT_MS = DAY_MS
 const CHECKSUM_BYTES = 8
-/** A change waits so long for an announcement before it, whose nodes may have failed. */
-const BATCH_MAX_MS = 250
+/**
+ * A change waits so long for an announcement before it, whose nodes may have failed. Nodes poll as often, so a
+ * later announcement would be of no use.
+ */
+const BATCH_MAX_MS = 500
 
 export interface PropagationServices {
   store: Store

@@ -17,23 +17,29 @@ export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise
 }
 
 /**
- * False if the node's row was deleted, because a revocation waited for it until its lease expired. A crash of
- * the database may undo it: then a revocation waits for this node although it need not.
+ * Returns the head of the change log, from the same snapshot. Undefined if the node's row was deleted, because
+ * a revocation waited for it until its lease expired. A crash of the database may undo the acknowledgment:
+ * then a revocation waits for this node although it need not.
  */
-export async function acknowledge(
+export const acknowledge = (
   connection: Connection,
   id: string,
   position: Position,
   at: number,
-): Promise<boolean> {
-  const updated = await connection.updateUnflushed((db) =>
+): Promise<Position | undefined> =>
+  connection.updateUnflushed((db) =>
     db
       .updateTable('nodes')
       .set({ ...columnsOf(position), heard_at: at })
-      .where('id', '=', id),
+      .where('id', '=', id)
+      .returning(({ selectFrom }) => {
+        const head = selectFrom('key_feed_head as head').where('head.id', '=', 1)
+        return [
+          head.select('head.number').$asScalar().$notNull().as('sequence'),
+          head.select('head.mark').$asScalar().$notNull().as('checksum'),
+        ]
+      }),
   )
-  return updated === 1
-}
 
 const columnsOf = ({ sequence, checksum }: Position) => ({ seen: sequence, mark: checksum })
 

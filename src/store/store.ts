@@ -1,15 +1,7 @@
 // All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports
 // neither the domain nor HTTP. Query functions take the database, then the workspace. `find` may return
 // undefined, `get` throws.
-import {
-  type Dialect,
-  Kysely,
-  type RawBuilder,
-  type SqlBool,
-  sql,
-  type Transaction,
-  type UpdateResult,
-} from 'kysely'
+import { type Dialect, Kysely, type RawBuilder, type SqlBool, sql, type Transaction } from 'kysely'
 import { isConflict, isUnsupported } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
@@ -36,16 +28,17 @@ export interface Connection {
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
-   * Runs an update as a transaction of its own, and returns the number of updated rows. On PostgreSQL it is
-   * one round trip and does not wait for the disk: a crash of the server may undo it.
+   * Runs an update of one row as a transaction of its own, and returns what its RETURNING clause selects:
+   * undefined if there is no such row. On PostgreSQL it is one round trip and does not wait for the disk: a
+   * crash of the server may undo it.
    */
-  updateUnflushed(update: (db: Pick<Tx, 'updateTable'>) => Update): Promise<number>
+  updateUnflushed<R>(update: (db: Pick<Tx, 'updateTable'>) => Update<R>): Promise<R | undefined>
 }
 
 /** An update of any table. */
-interface Update {
-  where(condition: RawBuilder<SqlBool>): Update
-  executeTakeFirst(): Promise<UpdateResult>
+interface Update<R> {
+  where(condition: RawBuilder<SqlBool>): Update<R>
+  executeTakeFirst(): Promise<R | undefined>
 }
 
 export interface Store extends Connection {
@@ -152,15 +145,14 @@ const unflushedUpdatesOn = (
   transaction: Connection['transaction'],
   withoutFlush: RawBuilder<SqlBool> | undefined,
 ): Connection['updateUnflushed'] => {
-  const run = async (update: Update) => Number((await update.executeTakeFirst()).numUpdatedRows)
   return async (update) => {
     try {
-      if (withoutFlush) return await run(update(db).where(withoutFlush))
+      if (withoutFlush) return await update(db).where(withoutFlush).executeTakeFirst()
     } catch (error) {
       // Citus accepts no volatile function in the update of a table that it has distributed.
       if (!isUnsupported(error)) throw error
     }
-    return transaction((tx) => run(update(tx)))
+    return transaction((tx) => update(tx).executeTakeFirst())
   }
 }
 

@@ -5,12 +5,13 @@ import fc from 'fast-check'
 import { type Kysely, type KyselyPlugin, sql } from 'kysely'
 import { encodeAnnouncement, parseAnnouncement } from '../../src/directory/announcement.ts'
 import { startChangeFollower } from '../../src/directory/change-follower.ts'
+import { LEASE_MS } from '../../src/directory/lease.ts'
 import { createPropagationWait, hasReached } from '../../src/directory/propagation-wait.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { type LinkedChange, readHead } from '../../src/store/change-log.ts'
 import { insertNode } from '../../src/store/nodes.ts'
-import { type Db, openStore } from '../../src/store/store.ts'
+import { type Db, openStore, type Store } from '../../src/store/store.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createMigratedDatabase } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
@@ -73,6 +74,19 @@ async function open(t: Test) {
   return { services, follower, ctx: { ...services, actor: operator, workspaceId } }
 }
 
+/** The control connection, whose reads fail while the condition holds. */
+function failingWhile({ controlConnection }: Store, isFailing: () => boolean): Db {
+  const failing: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      if (isFailing()) throw new Error('connection lost')
+      return result
+    },
+  }
+  // The type offers only reads.
+  return (controlConnection.db as Kysely<unknown>).withPlugin(failing) as unknown as Db
+}
+
 test('concurrent revocations share announcements', async (t) => {
   const { services, ctx, follower } = await open(t)
   const keys = await Promise.all(Array.from({ length: 20 }, () => createKey(ctx)))
@@ -130,6 +144,31 @@ test('announcements that arrive out of order or twice are applied in order, with
   assert.deepEqual(applied, ['a', 'b', 'c'])
 })
 
+test('the acknowledgment of an announced change renews the lease, that of a forged one does not', async (t) => {
+  const { services, ctx } = await open(t)
+  const { store, clock } = services
+  let isFailing = false
+  const controlConnection = { ...store.controlConnection, db: failingWhile(store, () => isFailing) }
+  const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
+  const events = { onFailure() {}, onRecovery() {} }
+  const follower = await startChangeFollower({ ...store, controlConnection }, clock, node, events)
+  atEnd(t, () => follower.deregister())
+  await until('it is up to date', () => follower.isUpToDate())
+  // It cannot poll from now on.
+  isFailing = true
+  for (const end = performance.now() + 1.5 * LEASE_MS; performance.now() < end; ) {
+    const { id } = await createKey(ctx)
+    await revoke(ctx, id)
+    assert.ok(follower.isUpToDate())
+  }
+  await until('a lease ends without a valid announcement', async () => {
+    const { sequence, checksum } = follower.position()
+    const forged = { sequence: sequence + 1, checksum: 'forged', previousChecksum: checksum }
+    follower.receive({ ...forged, kind: 'key', subjectId: 'x', hash: 'x' })
+    return !follower.isUpToDate()
+  })
+})
+
 test('a wait that cannot read the nodes lasts for the longest lease that was read before', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
   const { store } = services
@@ -138,15 +177,7 @@ test('a wait that cannot read the nodes lasts for the longest lease that was rea
   const node = { id: 'node_x', host: 'x', pid: 1, version: '0', started_at: 0, heard_at: 0 }
   await store.transaction((db) => insertNode(db, { ...node, lease_ms: 2_300, position }))
   let isFailing = false
-  const failing: KyselyPlugin = {
-    transformQuery: ({ node }) => node,
-    async transformResult({ result }) {
-      if (isFailing) throw new Error('connection lost')
-      return result
-    },
-  }
-  /** The cast is needed because the type offers only reads. */
-  const db: Db = (store.controlConnection.db as Kysely<unknown>).withPlugin(failing) as unknown as Db
+  const db = failingWhile(store, () => isFailing)
   const { wait } = createPropagationWait({ ...store, controlConnection: { ...store.controlConnection, db } })
   await wait(position)
   isFailing = true
