@@ -116,18 +116,24 @@ export class Connection {
     socket.destroySoon = () => closeGracefully(socket)
     socket.on('drain', () => this.#queue[0]?.response?.emit('drain'))
     socket.on('timeout', () => this.#onTimeout())
-    socket.once('close', () => {
-      this.#queue.length = 0
-      this.releaseClientSlot()
-    })
+    socket.once('close', () => this.#release())
   }
 
   get isBusy(): boolean {
     return this.#queue[0]?.response !== undefined
   }
 
-  /** A connection that becomes part of a tunnel no longer counts against its client's limit. */
-  releaseClientSlot(): void {
+  /** The connection becomes that of a tunnel client, which has its own limits and timeouts. */
+  detach(): void {
+    this.#release()
+    this.#isRejected = true
+    this.socket.setTimeout(0)
+  }
+
+  /** Also forgets the requests, because they would stay in memory as long as a tunnel is open. */
+  #release(): void {
+    this.#queue.length = 0
+    this.#latest = undefined
     this.#releaseClientSlot?.()
     this.#releaseClientSlot = undefined
   }

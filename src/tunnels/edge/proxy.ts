@@ -110,6 +110,8 @@ class ProxiedExchange {
 
   #onResponse(incoming: IncomingMessage): void {
     const response = this.#response
+    // It failed in the same turn of the event loop.
+    if (this.#upstream?.destroyed) return
     clearTimeout(this.#timeout)
     // The request turned out to be malformed meanwhile, and has its response.
     if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
