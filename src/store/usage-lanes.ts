@@ -27,9 +27,14 @@ export function createUsageLanes({ engine, usageShards: shards }: Store, merge: 
 
   function laneOf(shard: UsageShard): Lane {
     const concurrency = engine === 'postgres' && shard.id === '' ? POSTGRES_CONCURRENCY : 1
+    const admit = async (start: () => Promise<void>) => {
+      // Statements of SQLite are synchronous: no other report would be read until this one is committed.
+      if (engine === 'sqlite') await new Promise((resolve) => setImmediate(resolve))
+      return shards.run(lane.shard, start)
+    }
     const lane: Lane = lanes.get(shard.id) ?? {
       shard,
-      merge: createUsageMerger(merge, { concurrency, admit: (start) => shards.run(lane.shard, start) }),
+      merge: createUsageMerger(merge, { concurrency, admit }),
     }
     lane.shard = shard
     lanes.set(shard.id, lane)

@@ -134,3 +134,19 @@ test('a report for a shard that was moved uses the limits of its new worker', as
   await merge(reportOf('a'))
   assert.deepEqual(workers, ['1', '2'])
 })
+
+test('on SQLite, reports that have arrived at the same time share a transaction', async () => {
+  const groups: string[][] = []
+  const merge = createUsageLanes(
+    { engine: 'sqlite', usageShards: undistributed } as Store,
+    async (reports) => {
+      groups.push(reports.map(({ edgeId }) => edgeId))
+      return reports.map(() => [])
+    },
+  )
+  const first = merge(reportOf('a'))
+  // The next request is handled before the event loop turns, but after all microtasks of the first.
+  await new Promise<void>((resolve) => process.nextTick(resolve))
+  await Promise.all([first, merge(reportOf('b'))])
+  assert.deepEqual(groups, [['a', 'b']])
+})
