@@ -4,12 +4,21 @@ import type { FastifyRequest } from 'fastify'
 import { invalid } from '../../domain/fault.ts'
 
 const QUOTE = 0x22
-const COMMA = 0x2c
-const OPEN_LIST = 0x5b
 const BACKSLASH = 0x5c
-const CLOSE_LIST = 0x5d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
+
+/** Kinds of bytes outside of strings. */
+const OTHER = 0
+const OPEN = 1
+const CLOSE = 2
+const COMMA = 3
+const kinds = new Uint8Array(256)
+for (const [characters, kind] of [
+  ['[{', OPEN],
+  [']}', CLOSE],
+  [',', COMMA],
+  ['"', QUOTE],
+] as const)
+  for (const byte of Buffer.from(characters)) kinds[byte] = kind
 
 /** Smaller bodies are parsed within two milliseconds, whatever they contain. */
 const UNCHECKED_BYTES_MAX = 16 * 1024
@@ -42,35 +51,29 @@ function requireJson(contentType: string | undefined): void {
 }
 
 /**
- * Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings.
+ * Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings. The
+ * table saves comparing each byte with each of the characters.
  */
 function requireSimple(bytes: Buffer): void {
   let depth = 0
   let values = 0
   for (let at = 0; at < bytes.length; at++) {
-    switch (bytes[at]) {
-      case QUOTE:
-        at = endOfString(bytes, at)
-        break
-      case OPEN_LIST:
-      case OPEN_OBJECT:
-        depth += 1
-        values += 1
-        if (depth > DEPTH_MAX) throw invalid('/body', `must not be nested more than ${DEPTH_MAX} levels deep`)
-        break
-      case CLOSE_LIST:
-      case CLOSE_OBJECT:
-        depth -= 1
-        break
-      case COMMA:
-        values += 1
+    const kind = kinds[bytes[at] as number]
+    if (kind === OTHER) continue
+    if (kind === QUOTE) at = endOfString(bytes, at)
+    else if (kind === CLOSE) depth -= 1
+    else {
+      values += 1
+      if (kind === OPEN) depth += 1
+      if (depth > DEPTH_MAX) throw invalid('/body', `must not be nested more than ${DEPTH_MAX} levels deep`)
+      if (values > VALUES_MAX) throw invalid('/body', `must not hold more than ${VALUES_MAX} values`)
     }
-    if (values > VALUES_MAX) throw invalid('/body', `must not hold more than ${VALUES_MAX} values`)
   }
 }
 
 function endOfString(bytes: Buffer, start: number): number {
   let at = start + 1
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  for (let byte = bytes[at]; byte !== undefined && byte !== QUOTE; byte = bytes[at])
+    at += byte === BACKSLASH ? 2 : 1
   return at
 }
