@@ -2,13 +2,16 @@
 // slightly out of order, as the Go library does.
 import { ProtocolError } from './frame.ts'
 
-const SKIPPED_MAX = 1_024
+/** How many of the last ids are remembered. Those before count as used. A power of 2. */
+const REMEMBERED = 1_024
+
+const slotOf = (id: number) => (id >>> 1) & (REMEMBERED - 1)
 
 export class PeerIds {
   readonly #parity: number
   #highest: number
-  /** Ids below the highest that are not used yet. */
-  readonly #skipped = new Set<number>()
+  /** 1 for each of the last ids that is used. A ring, so that an id which skips many others costs little. */
+  #used: Uint8Array | undefined
 
   constructor(isPeerClient: boolean) {
     this.#parity = isPeerClient ? 1 : 0
@@ -20,23 +23,21 @@ export class PeerIds {
   }
 
   hasUsed(id: number): boolean {
-    return id <= this.#highest && !this.#skipped.has(id)
+    if (id > this.#highest) return false
+    return this.#highest - id >= 2 * REMEMBERED || this.#used?.[slotOf(id)] === 1
   }
 
   use(id: number): void {
     if (!this.isPeers(id)) throw new ProtocolError(`stream id ${id} has the wrong parity`)
-    if (id <= this.#highest) {
-      if (!this.#skipped.delete(id)) throw new ProtocolError(`stream id ${id} is used twice`)
-      return
-    }
-    for (let each = Math.max(this.#highest + 2, id - 2 * SKIPPED_MAX); each < id; each += 2) this.#skip(each)
-    this.#highest = id
+    if (this.hasUsed(id)) throw new ProtocolError(`stream id ${id} is used twice`)
+    this.#used ??= new Uint8Array(REMEMBERED)
+    if (id > this.#highest) this.#advance(id, this.#used)
+    this.#used[slotOf(id)] = 1
   }
 
-  #skip(id: number): void {
-    this.#skipped.add(id)
-    if (this.#skipped.size <= SKIPPED_MAX) return
-    const [oldest] = this.#skipped
-    this.#skipped.delete(oldest as number)
+  #advance(id: number, used: Uint8Array): void {
+    const skipped = Math.min((id - this.#highest) / 2 - 1, REMEMBERED)
+    for (let each = id - 2 * skipped; each < id; each += 2) used[slotOf(each)] = 0
+    this.#highest = id
   }
 }

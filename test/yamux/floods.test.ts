@@ -77,3 +77,16 @@ test('more streams than the limit cost one reset each', async (t) => {
   assert.equal(server.session.streams, 10)
   assert.equal(server.streams.length, 10)
 })
+
+test('stream ids that skip many others cost one reset each', async (t) => {
+  const { socket, server, frames } = await rawPeer(t, { maxStreams: 0 })
+  // Neighbors of the jumps are unused, and can be opened later.
+  await flood(socket, (index) => {
+    const id = 1 + 4_096 * (index >> 1) + (index % 2 ? 0 : 2_046)
+    return frame({ type: WINDOW_UPDATE, flags: SYN, id })
+  })
+  socket.write(frame({ type: PING, flags: SYN, length: 77 }))
+  await until('everything is processed', () => frames().at(-1)?.length === 77, 20_000)
+  assert.ok(!server.session.isClosed)
+  assert.equal(frames().filter(({ flags }) => flags === RST).length, FRAMES)
+})
