@@ -32,7 +32,8 @@ export class WebSocketStream extends Duplex {
   readonly #socket: Duplex
   readonly #isClient: boolean
   readonly #parser: FrameParser
-  #isPaused = false
+  /** Until the first read, so that errors in what is received find the listeners of the reader. */
+  #isPaused = true
   #isCloseSent = false
   /** Nothing follows: the peer has sent a close frame or has closed the connection. */
   #isEnded = false
@@ -54,6 +55,7 @@ export class WebSocketStream extends Duplex {
         this.destroy(new WebSocketError(`The peer sent ${problem}.`))
       },
     })
+    socket.pause()
     if (head && head.length > 0) socket.unshift(head)
     socket.on('data', (chunk: Buffer) => this.#parser.parse(chunk))
     socket.on('drain', () => this.#drained())

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { TunnelRejected } from '../../src/tunnels/client/connect.ts'
 import { runTunnel, type TunnelOptions } from '../../src/tunnels/client/run-tunnel.ts'
 import { EVENT_BYTES_MAX } from '../../src/tunnels/protocol.ts'
+import { acceptOf } from '../../src/tunnels/websocket.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { OPENED, openStream, startMinimalEdge } from '../support/minimal-edge.ts'
 import { freePort } from '../support/ports.ts'
@@ -476,4 +477,22 @@ test('a session that violates yamux is lost, and opened again', async (t) => {
   await edge.connection(1)
   await until('open again', () => client.of('open').length === 2)
   assert.match(String(client.of('lost')[0]), /^The connection to the edge at \S+ was lost: .+[^.]\.$/)
+})
+
+test('invalid frames that arrive together with the upgrade lose the connection, and nothing else', async (t) => {
+  let connections = 0
+  const edge = await listen(t, (socket) =>
+    socket.once('data', (request) => {
+      connections += 1
+      const [, key = ''] = /^sec-websocket-key: (.+)$/im.exec(String(request)) ?? []
+      const head =
+        'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        `Sec-WebSocket-Accept: ${acceptOf(key)}\r\nSec-WebSocket-Protocol: adit-tunnel.v1\r\n\r\n`
+      // In one packet: the first frame is parsed before anything else happens.
+      socket.write(`${head}\xff\xff\x00\x00`, 'latin1')
+    }),
+  )
+  const client = start(t, { edge: `http://127.0.0.1:${edge.port}`, port: 9 })
+  await until('another attempt', () => connections > 1, 10_000)
+  assert.match(String(client.of('lost')[0]), /was lost: The peer sent a frame with reserved bits\.$/)
 })

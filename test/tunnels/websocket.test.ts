@@ -227,6 +227,8 @@ for (const role of roles) {
     await until('closed', () => lost.stream.destroyed && lost.socket.destroyed)
 
     const closed = await connectPair(t, role)
+    // Nothing is received before the first read.
+    closed.stream.read(0)
     closed.peer.close()
     await once(closed.peer, 'close')
     closed.stream.write('too late')
@@ -237,6 +239,7 @@ for (const role of roles) {
   test(`${role}: text is an error of the peer, which is told so`, async (t) => {
     const { stream, peer } = await connectPair(t, role)
     const failed = once(stream, 'error')
+    stream.resume()
     peer.send('text')
     assert.equal((await once(peer, 'close'))[0], 1002)
     assert.ok((await failed)[0] instanceof WebSocketError)
