@@ -47,6 +47,10 @@ export async function openRawTunnel(edge: Pick<Edge, 'url'>, key: string, reques
     host,
     /** The streams to the local server. */
     streams: () => streams.slice(1),
+    /** Called with each new stream to the local server. */
+    onStream(act: (stream: YamuxStream) => void) {
+      respondTo = act
+    },
     /** Responds to the first data on each stream. */
     respond(bytes: string) {
       respondTo = (stream) => stream.once('data', () => stream.write(bytes, 'latin1'))

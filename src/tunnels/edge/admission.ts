@@ -35,11 +35,14 @@ const UNREACHABLE = rejection(
 
 type Valid = VerifyResult & { valid: true }
 
-/** Opens the tunnel over the connection that `connect` makes, or returns why not. */
+/**
+ * Opens the tunnel over the connection that `connect` makes, or returns why not. `connect` returns undefined if
+ * the client has left.
+ */
 export type OpenTunnel = (
   key: string | undefined,
   request: TunnelRequest,
-  connect: () => Duplex,
+  connect: () => Duplex | undefined,
 ) => Promise<Rejection | undefined>
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
@@ -74,39 +77,41 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     if (!key)
       return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
     let listener: TcpListener | undefined
-    for (;;) {
-      let result: VerifyResult
-      try {
-        result = await verifier.verify(key)
-      } catch (error) {
-        listener?.close()
-        if (error instanceof ControlPlaneError) return UNREACHABLE
-        throw error
+    let isConnected = false
+    try {
+      for (;;) {
+        const result = await verifier.verify(key)
+        // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
+        if (!result.valid) return rejection(401, 'unauthorized', KEY_MESSAGES[result.reason])
+        const { keyId, workspace } = result
+        const host = `${name}.${workspace.tunnelBase}`
+        const rejected = reject(result, host, request)
+        if (rejected) {
+          meter?.refused(workspace.slug)
+          return rejected
+        }
+        const isOpen = registry.atHost(host) !== undefined
+        if (type === 'tcp' && listen && !listener && !isOpen) {
+          listener = await listen(host)
+          if (!listener)
+            return rejection(503, 'no_free_port', 'All ports for TCP tunnels of this edge are in use.')
+          // The key may have been revoked meanwhile.
+          continue
+        }
+        const connection = connect()
+        if (!connection) return undefined
+        const address = { type, name, host, url: urlOf(host, listener?.port), listener }
+        const holder = { key, keyId, workspace: workspace.slug }
+        registry.connect(address, holder, connection, { pool, resume })
+        // Another client may have opened the tunnel meanwhile, with its own listener.
+        isConnected = !isOpen
+        return undefined
       }
-      // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
-      if (!result.valid) {
-        listener?.close()
-        return rejection(401, 'unauthorized', KEY_MESSAGES[result.reason])
-      }
-      const { keyId, workspace } = result
-      const host = `${name}.${workspace.tunnelBase}`
-      const rejected = reject(result, host, request)
-      if (rejected) {
-        listener?.close()
-        meter?.refused(workspace.slug)
-        return rejected
-      }
-      if (type === 'tcp' && listen && !listener && !registry.atHost(host)) {
-        listener = await listen(host)
-        if (!listener)
-          return rejection(503, 'no_free_port', 'All ports for TCP tunnels of this edge are in use.')
-        // The key may have been revoked meanwhile.
-        continue
-      }
-      const address = { type, name, host, url: urlOf(host, listener?.port), listener }
-      const holder = { key, keyId, workspace: workspace.slug }
-      registry.connect(address, holder, connect(), { pool, resume })
-      return undefined
+    } catch (error) {
+      if (error instanceof ControlPlaneError) return UNREACHABLE
+      throw error
+    } finally {
+      if (!isConnected) listener?.close()
     }
   }
 }

@@ -33,6 +33,7 @@ export function createControlApi(openTunnel: OpenTunnel): ControlApi {
     if (!tunnelRequest)
       return fail(socket, { status: 400, error: 'invalid_request', message: INVALID_HEADER })
     const rejection = await openTunnel(keyOf(request), tunnelRequest, () => {
+      if (socket.destroyed) return undefined
       connection.detach()
       socket.write(
         'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +

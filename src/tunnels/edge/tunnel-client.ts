@@ -109,8 +109,9 @@ export class TunnelClient {
 
   /** Keeps a stream whose response is complete for another request. */
   putIdle(stream: YamuxStream): void {
-    if (stream.destroyed || !stream.writable) return
-    if (this.isDraining || this.#idle.length >= IDLE_MAX) return void stream.destroy()
+    // The local server may have ended it right after the response.
+    const isOpen = stream.readable && stream.writable
+    if (!isOpen || this.isDraining || this.#idle.length >= IDLE_MAX) return void stream.destroy()
     this.#idle.push({ stream, since: performance.now() })
     stream.on('data', destroy)
     stream.on('end', destroy)
