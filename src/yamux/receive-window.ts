@@ -7,21 +7,27 @@ const GROWTH_ROUND_TRIPS = 2
 /** The event loops of both sides add to a round trip what an idle ping does not show. */
 const RTT_MIN_MS = 5
 
-/** Shared by the streams of a session: limits how far their windows grow in total. */
+/** Limits how far windows grow in total. */
 export interface GrowthBudget {
-  readonly windowMax: number
   bytesLeft: number
 }
 
+/** Shared by the streams of a session. */
+export interface SessionBudget extends GrowthBudget {
+  readonly windowMax: number
+  /** Shared by several sessions. */
+  readonly total: GrowthBudget
+}
+
 export class ReceiveWindow {
-  readonly #budget: GrowthBudget
+  readonly #budget: SessionBudget
   #size = INITIAL_WINDOW
   /** What the peer may send before the next update. */
   #credit = INITIAL_WINDOW
   #consumed = 0
   #updatedAt: number | undefined
 
-  constructor(budget: GrowthBudget) {
+  constructor(budget: SessionBudget) {
     this.#budget = budget
   }
 
@@ -51,17 +57,22 @@ export class ReceiveWindow {
 
   /** Returns the growth to the budget when the stream ends. */
   release(): void {
-    this.#budget.bytesLeft += this.#size - INITIAL_WINDOW
-    this.#size = INITIAL_WINDOW
+    this.#grow(INITIAL_WINDOW - this.#size)
   }
 
   #growth(now: number, rttMs: number | undefined): number {
     if (rttMs === undefined || this.#updatedAt === undefined) return 0
     if (now - this.#updatedAt > Math.max(rttMs, RTT_MIN_MS) * GROWTH_ROUND_TRIPS) return 0
-    const bytes = Math.min(this.#size, this.#budget.windowMax - this.#size, this.#budget.bytesLeft)
+    const { windowMax, bytesLeft, total } = this.#budget
+    const bytes = Math.min(this.#size, windowMax - this.#size, bytesLeft, total.bytesLeft)
     if (bytes <= 0) return 0
+    this.#grow(bytes)
+    return bytes
+  }
+
+  #grow(bytes: number): void {
     this.#size += bytes
     this.#budget.bytesLeft -= bytes
-    return bytes
+    this.#budget.total.bytesLeft -= bytes
   }
 }

@@ -16,6 +16,7 @@ import {
   TYPE_PING,
 } from './frame.ts'
 import { type KeepAlive, Pings } from './pings.ts'
+import type { GrowthBudget } from './receive-window.ts'
 import { Sender } from './sender.ts'
 import type { YamuxStream } from './stream.ts'
 import { StreamTable } from './stream-table.ts'
@@ -41,6 +42,8 @@ export interface SessionOptions {
   readonly windowMax?: number
   /** Limit of what the windows of all streams have grown in total. */
   readonly sessionWindowMax?: number
+  /** Limit that several sessions share, of what their windows have grown in total. */
+  readonly totalGrowth?: GrowthBudget
   /** Pings an idle peer, and closes the session if there is no response. */
   readonly keepAlive?: KeepAlive
 }
@@ -126,10 +129,11 @@ export class Session {
   }
 
   #createTable(): StreamTable {
-    const bytesLeft = this.#options.sessionWindowMax ?? SESSION_WINDOW_MAX
+    const { sessionWindowMax: bytesLeft = SESSION_WINDOW_MAX, totalGrowth } = this.#options
+    const total = totalGrowth ?? { bytesLeft }
     const owner = {
       sender: this.#sender,
-      budget: { windowMax: this.#windowMax, bytesLeft },
+      budget: { windowMax: this.#windowMax, bytesLeft, total },
       rttMs: () => this.#pings.rttMs(),
       release: (stream: YamuxStream, isHalfOpen: boolean) => this.#streams.release(stream, isHalfOpen),
     }

@@ -1,6 +1,6 @@
 // One stream of a session: a Duplex that can be used like a net.Socket, also by Node's HTTP client and server.
 import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
-import { type GrowthBudget, ReceiveWindow } from './receive-window.ts'
+import { ReceiveWindow, type SessionBudget } from './receive-window.ts'
 import type { FrameSource, Sender } from './sender.ts'
 import { SocketDuplex } from './socket-duplex.ts'
 import { Unread } from './unread.ts'
@@ -11,7 +11,7 @@ type Done = (error?: Error | null) => void
 /** What a stream needs of its session. */
 export interface StreamOwner {
   readonly sender: Sender
-  readonly budget: GrowthBudget
+  readonly budget: SessionBudget
   rttMs(): number | undefined
   /** The stream is over. If `isHalfOpen`, it was closed after its FIN, and the peer may still send. */
   release(stream: YamuxStream, isHalfOpen: boolean): void

@@ -151,6 +151,23 @@ test('the windows of a session grow by its limit at most, and closed streams ret
   }
 })
 
+test('sessions that share a budget grow by it at most, and closed streams return their share', async (t) => {
+  const totalGrowth = { bytesLeft: 1024 * KIB }
+  const pairs = [await delayedPair(t, 10, { totalGrowth }), await delayedPair(t, 10, { totalGrowth })]
+  const downloads = pairs.map(({ client }) => client.open())
+  for (const stream of downloads) stream.end()
+  for (const { server } of pairs) (await accepted(server)).end(Buffer.alloc(16 * 1024 * KIB))
+  let largest = 0
+  const growth = () => downloads.reduce((sum, { receiveWindow }) => sum + receiveWindow - INITIAL_WINDOW, 0)
+  for (const stream of downloads)
+    stream.on('data', () => {
+      largest = Math.max(largest, growth())
+    })
+  await Promise.all(downloads.map((stream) => once(stream, 'end')))
+  assert.equal(largest, 1024 * KIB)
+  assert.equal(totalGrowth.bytesLeft, 1024 * KIB)
+})
+
 test('many tiny unread frames use memory in proportion to their bytes', async (t) => {
   const { socket, server } = await rawPeer(t)
   socket.write(frame({ type: WINDOW_UPDATE, flags: SYN, id: 1 }))

@@ -11,6 +11,9 @@ const IDLE_MAX = 100
 /** How long the local server may take to close its side of an idle stream. */
 const END_TIMEOUT_MS = 5_000
 
+/** Of the windows of all clients: otherwise many tunnels with slow visitors could fill the memory. */
+const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
+
 export interface KeyHolder {
   readonly key: string
   readonly keyId: string
@@ -50,6 +53,7 @@ export class TunnelClient {
     this.#session = new Session(connection, {
       role: 'server',
       keepAlive: KEEP_ALIVE,
+      totalGrowth,
       // The client opens none.
       maxStreams: 0,
       onStream: (stream) => stream.destroy(),
