@@ -273,6 +273,8 @@ test('events are reported; unknown, malformed and too long ones are ignored', as
     { event: 'request', ...request, unknown: 1 },
     { event: 'later' },
     { event: 'request', method: 1 },
+    { event: 'request', ...request, path: '/\r\nadit: \u001b[31mfake' },
+    { event: 'request', ...request, method: 'GET\u009b' },
     { event: 'open', url: 1 },
     '{"event":"request"',
     'null',

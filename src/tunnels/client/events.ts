@@ -59,5 +59,7 @@ function parse(line: Buffer): Fields | undefined {
   }
 }
 
-const areStrings = (...values: unknown[]) => values.every((value) => typeof value === 'string')
+/** They are shown to the user, so they must not contain line breaks or other control characters. */
+const areStrings = (...values: unknown[]) =>
+  values.every((value) => typeof value === 'string' && !/\p{Cc}/u.test(value))
 const areNumbers = (...values: unknown[]) => values.every((value) => typeof value === 'number')
