@@ -39,7 +39,7 @@ export class WebSocketStream extends Duplex {
   #isEnded = false
   /** Called when the socket accepts more. */
   #onDrain: Callback | undefined
-  /** Payload of a ping that arrived while the socket accepted no more. */
+  /** Payload of the last ping that is not answered. */
   #pendingPong: Buffer | undefined
   #closeTimer: NodeJS.Timeout | undefined
 
@@ -57,7 +57,10 @@ export class WebSocketStream extends Duplex {
     })
     socket.pause()
     if (head && head.length > 0) socket.unshift(head)
-    socket.on('data', (chunk: Buffer) => this.#parser.parse(chunk))
+    socket.on('data', (chunk: Buffer) => {
+      this.#parser.parse(chunk)
+      this.#sendPong()
+    })
     socket.on('drain', () => this.#drained())
     socket.on('end', () => this.#end())
     // What arrived before the end can still be read.
@@ -116,9 +119,7 @@ export class WebSocketStream extends Duplex {
   }
 
   #drained(): void {
-    const pong = this.#pendingPong
-    this.#pendingPong = undefined
-    if (pong) this.#sendControl(PONG, pong)
+    this.#sendPong()
     const done = this.#onDrain
     this.#onDrain = undefined
     done?.()
@@ -157,11 +158,18 @@ export class WebSocketStream extends Duplex {
       this.#sendClose(NORMAL)
       this.#socket.end()
       this.#end()
-    } else if (opcode === PING) {
-      // Only the last ping is answered while the peer does not read, so that pongs do not fill the memory.
-      if (this.#socket.writableNeedDrain) this.#pendingPong = payload
-      else this.#sendControl(PONG, payload)
-    }
+    } else if (opcode === PING) this.#pendingPong = payload
+  }
+
+  /**
+   * Only the last of several pings is answered, which RFC 6455 allows: pongs neither fill the memory while the
+   * peer does not read, nor cost a write for each ping of a flood.
+   */
+  #sendPong(): void {
+    const pong = this.#pendingPong
+    if (!pong || this.#socket.writableNeedDrain) return
+    this.#pendingPong = undefined
+    this.#sendControl(PONG, pong)
   }
 
   #end(): void {

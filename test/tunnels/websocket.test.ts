@@ -185,6 +185,17 @@ for (const role of roles) {
     await until('a pong', () => pongs > 0)
   })
 
+  test(`${role}: of many pings at once, the last one is answered`, async (t) => {
+    const { stream, peer } = await connectPair(t, role)
+    const pongs: string[] = []
+    peer.on('pong', (payload) => pongs.push(String(payload)))
+    for (let index = 0; index < 1_000; index += 1) peer.ping(String(index))
+    await until('all are sent', () => peer.bufferedAmount === 0)
+    stream.resume()
+    await until('the last one is answered', () => pongs.at(-1) === '999')
+    assert.ok(pongs.length < 500, `${pongs.length} pongs`)
+  })
+
   test(`${role}: a stream that is not read stops the peer`, async (t) => {
     const { stream, peer } = await connectPair(t, role)
     const message = Buffer.alloc(64 * 1024, 'x')
