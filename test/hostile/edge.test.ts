@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
 import { createRandom } from '../support/random.ts'
+import { upgradeRequest } from '../support/standalone-edge.ts'
 import { fetchHost, newKey, openTunnel, startLocal, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 import { amount, prefixes, seed } from './form.ts'
 import { tunnelOpenings } from './tunnel-frames.ts'
@@ -19,19 +20,13 @@ async function start(t: TestContext) {
   const edge = await startTunnelEdge(t, { plane })
   const local = await startLocal(t)
   const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
-  const authorization = `Bearer ${key}`
   const own: Surface = {
     host: 'x',
-    headers: `Authorization: ${authorization}\r\n`,
+    headers: `Authorization: Bearer ${key}\r\n`,
     get: '/.adit/health',
     post: '/.adit/connect',
     body: '{"name":"other"}',
-    more: {
-      'tunnel client':
-        'GET /.adit/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
-        `Sec-WebSocket-Protocol: adit-tunnel.v1\r\nAuthorization: ${authorization}\r\n\r\n`,
-    },
+    more: { 'tunnel client': upgradeRequest(key) },
   }
   const tunneled: Surface = {
     host: tunnel.host,

@@ -2,6 +2,7 @@
 // them valid, and a few broken ones.
 import type { Opening } from '../support/broken-connections.ts'
 import type { Random } from '../support/random.ts'
+import { upgradeRequest } from '../support/standalone-edge.ts'
 
 const [DATA, WINDOW_UPDATE, PING, GO_AWAY] = [0, 1, 2, 3]
 const FLAGS = [0, 0, 0, 1, 2, 4, 8, 5, 12, 15, 0x10, 0xffff]
@@ -28,16 +29,10 @@ export const tunnelOpenings = ({ key, names, count }: TunnelClients, random: Ran
   Array.from({ length: count }, (_, index) => {
     const frames = webSocketFrames(yamuxFrames(random), random)
     if (random.chance(0.2)) flipByte(frames, random)
-    const head = Buffer.from(upgradeRequest(key, random.pick(names)))
+    // Several hostile clients get the requests of a name.
+    const head = Buffer.from(upgradeRequest(key, { name: random.pick(names), pool: true }))
     return { name: `tunnel client ${index}`, bytes: Buffer.concat([head, frames]) }
   })
-
-/** Joins the pool of the name, so that several hostile clients get its requests. */
-const upgradeRequest = (key: string, name: string) =>
-  'GET /.adit/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
-  `Sec-WebSocket-Protocol: adit-tunnel.v1\r\nAuthorization: Bearer ${key}\r\n` +
-  `Adit-Tunnel: {"name":"${name}","pool":true}\r\n\r\n`
 
 const yamuxFrames = (random: Random) =>
   Buffer.concat(Array.from({ length: random.whole(0, 30) }, () => yamuxFrame(random)))

@@ -26,6 +26,13 @@ export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<
   return { edge, file, keys, local: await startLocal(t) }
 }
 
+/** The bytes that ask for a tunnel. */
+export const upgradeRequest = (key: string, request: TunnelRequest = {}) =>
+  'GET /.adit/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
+  `Sec-WebSocket-Protocol: adit-tunnel.v1\r\nAuthorization: Bearer ${key}\r\n` +
+  `Adit-Tunnel: ${JSON.stringify(request)}\r\n\r\n`
+
 /** A tunnel client that responds with the bytes of the test. */
 export async function openRawTunnel(edge: Pick<Edge, 'url'>, key: string, request: TunnelRequest = {}) {
   const webSocket = await connect({ edge: edge.url, key, request, signal: new AbortController().signal })

@@ -4,17 +4,11 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { YamuxStream } from '../../src/yamux/index.ts'
-import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { openRawTunnel, startStandaloneEdge, upgradeRequest } from '../support/standalone-edge.ts'
 import { fetchHost, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 const RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-
-/** The bytes that ask for a tunnel. */
-const upgradeRequest = (key: string, request: string) =>
-  'GET /.adit/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' +
-  `Sec-WebSocket-Protocol: adit-tunnel.v1\r\nAuthorization: Bearer ${key}\r\nAdit-Tunnel: ${request}\r\n\r\n`
 
 test('a stream that the client ended together with its response carries no other request', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
@@ -46,7 +40,7 @@ test('a client that leaves while its key is verified leaves no tunnel', async (t
   const key = await newKey(plane, 'acme')
   plane.child.kill('SIGSTOP')
   const leaving = connect(edge.port, '127.0.0.1')
-  leaving.write(upgradeRequest(key, '{"name":"app"}'))
+  leaving.write(upgradeRequest(key, { name: 'app' }))
   await once(leaving, 'connect')
   await until(
     'the edge has read it',
