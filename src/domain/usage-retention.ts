@@ -8,10 +8,11 @@ import {
   type Expired,
   listOldHours,
   listWorkspaceIds,
+  type UsageBatch,
 } from '../store/retention.ts'
 import type { Db } from '../store/store.ts'
 import { convertMinutes } from '../store/usage-conversion.ts'
-import { groupByShard } from '../store/usage-shards.ts'
+import { groupByShard, withCurrentShards } from '../store/usage-shards.ts'
 import { DAY_MS, startOfDay } from '../time.ts'
 import { BATCH_MAX, deleteInBatches, pauseAfter, type Run } from './deletion-batches.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
@@ -60,16 +61,24 @@ async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
   const before = Math.max(oldest, state.usageFloor)
   for (;;) {
     const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
-    for (const group of await groupByShard(store.usageShards, workspaceIds))
-      for (const table of ['usage_counters', 'usage_minutes'] as const)
-        if (!(await deleteUsageOf(run, { table, workspaceIds: group.workspaceIds, before }))) return false
+    for (const table of ['usage_counters', 'usage_minutes'] as const)
+      if (!(await deleteByShard(run, { table, workspaceIds, before }))) return false
     run.usageCursor = workspaceIds.at(-1) ?? null
     if (run.usageCursor === null) return true
   }
 }
 
-const deleteUsageOf = (run: Run, batch: Parameters<typeof deleteUsage>[2]) =>
-  deleteInBatches(run, batch.table, (db, size) => deleteUsage(db, run.services.store.engine, batch, size))
+function deleteByShard(run: Run, { table, workspaceIds, before }: UsageBatch): Promise<boolean> {
+  const { usageShards, engine } = run.services.store
+  return withCurrentShards(usageShards, async () => {
+    for (const group of await groupByShard(usageShards, workspaceIds)) {
+      const batch = { table, workspaceIds: group.workspaceIds, before }
+      const isDone = await deleteInBatches(run, table, (db, size) => deleteUsage(db, engine, batch, size))
+      if (!isDone) return false
+    }
+    return true
+  })
+}
 
 /**
  * Hours need no floor: one that is inserted again has at most the tunnels it had, and the day's peak is never
@@ -84,10 +93,8 @@ async function deleteOldHours(run: Run, before: number): Promise<boolean> {
     const last = oldest.at(-1)
     if (!last) return true
     const workspaceIds = [...new Set(oldest.map((row) => row.workspaceId))]
-    for (const group of await groupByShard(store.usageShards, workspaceIds)) {
-      const batch = { table: 'usage_hours', workspaceIds: group.workspaceIds, before: last.hour + 1 } as const
-      if (!(await deleteUsageOf(run, batch))) return false
-    }
+    const batch = { table: 'usage_hours', workspaceIds, before: last.hour + 1 } as const
+    if (!(await deleteByShard(run, batch))) return false
   }
 }
 

@@ -77,14 +77,16 @@ export async function countExpired(db: Db, table: ExpiringTable, before: number 
   return rows[0] as Expired
 }
 
-interface UsageBatch {
+export interface UsageBatch {
   table: keyof typeof usage
-  /** If the table is distributed, all of one shard. */
   workspaceIds: readonly string[]
   before: number
 }
 
-/** Deletes rows of some workspaces, at most `size`, along the primary key. Not for hours on SQLite. */
+/**
+ * Deletes rows of some workspaces, at most `size`, along the primary key. If the table is distributed, all are of
+ * one shard. Not for hours on SQLite.
+ */
 export async function deleteUsage(
   db: Tx,
   engine: Store['engine'],

@@ -3,7 +3,7 @@ import { deleteBulk } from './bulk.ts'
 import type { Store } from './store.ts'
 import { mergeReports } from './usage.ts'
 import type { TunnelMinute } from './usage-report.ts'
-import { groupByShard } from './usage-shards.ts'
+import { groupByShard, withCurrentShards } from './usage-shards.ts'
 
 type StoredMinute = TunnelMinute & { edgeId: string }
 
@@ -22,10 +22,12 @@ export async function convertMinutes(store: Store, limit: number): Promise<numbe
     .limit(limit)
     .execute()
   const byWorkspace = Map.groupBy(rows, ({ workspaceId }) => workspaceId)
-  for (const { shard, workspaceIds } of await groupByShard(store.usageShards, byWorkspace.keys())) {
-    const ofShard = workspaceIds.flatMap((id) => byWorkspace.get(id) ?? [])
-    await store.usageShards.run(shard, () => convert(store, ofShard))
-  }
+  await withCurrentShards(store.usageShards, async () => {
+    for (const { shard, workspaceIds } of await groupByShard(store.usageShards, byWorkspace.keys())) {
+      const ofShard = workspaceIds.flatMap((id) => byWorkspace.get(id) ?? [])
+      await store.usageShards.run(shard, () => convert(store, ofShard))
+    }
+  })
   return rows.length
 }
 

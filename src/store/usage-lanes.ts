@@ -1,11 +1,10 @@
 // Merges reports in one lane for each shard, in parallel. A report is acknowledged after the last commit. If a
 // shard fails, the others stay committed: merging is idempotent, and the edge sends the report again.
-import { isMultiShard } from './db-errors.ts'
 import type { Store } from './store.ts'
 import type { RejectedCounter } from './usage-limits.ts'
 import { createUsageMerger, type MergeUsage } from './usage-merger.ts'
 import type { ParsedReport } from './usage-report.ts'
-import { splitByShard, type UsageShard } from './usage-shards.ts'
+import { splitByShard, type UsageShard, withCurrentShards } from './usage-shards.ts'
 
 type Merge = Parameters<typeof createUsageMerger>[0]
 
@@ -52,14 +51,5 @@ export function createUsageLanes({ engine, usageShards: shards }: Store, merge: 
     return rejected.flat()
   }
 
-  return async (report) => {
-    try {
-      return await mergeParts(report)
-    } catch (error) {
-      if (!isMultiShard(error)) throw error
-      // The tables were distributed or a shard was split since the shards were read.
-      shards.invalidate()
-      return mergeParts(report)
-    }
-  }
+  return (report) => withCurrentShards(shards, () => mergeParts(report))
 }

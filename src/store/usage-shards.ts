@@ -1,6 +1,7 @@
 // Where the usage of a workspace is stored: on Citus in a shard of a worker, elsewhere in one place. Reports are
 // split by shard, so that each transaction involves one worker, and shards do not wait for each other.
 import { type QueryExecutorProvider, sql } from 'kysely'
+import { isMultiShard } from './db-errors.ts'
 import type { ParsedReport } from './usage-report.ts'
 import { createWorkerGate } from './worker-gate.ts'
 
@@ -103,6 +104,20 @@ async function readShards(
     ) as located
     join pg_dist_placement as placement on placement.shardid = located.shard`.execute(db)
   return rows.map(({ workspace, shard, worker }) => [workspace, { id: shard, worker }])
+}
+
+/**
+ * Repeats work once if the cached shards were outdated: a shard was split, or the tables were distributed. So the
+ * work must be idempotent, and find the shards itself.
+ */
+export async function withCurrentShards<T>(shards: UsageShards, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isMultiShard(error)) throw error
+    shards.invalidate()
+    return work()
+  }
 }
 
 /** The workspaces of each shard. */

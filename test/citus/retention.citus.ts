@@ -12,27 +12,27 @@ import { atEnd } from '../support/cleanup.ts'
 import { openTestServices } from '../support/server.ts'
 
 const WORKSPACES = 500
+const TODAY = startOfDay(Date.now())
+const OLD = TODAY - 60 * DAY_MS
 
 test('old usage is deleted shard by shard, by statements on one shard', async (t) => {
   const { services, database } = await openTestServices(t, 'postgres')
   const { store } = services
   atEnd(t, () => store.close())
   assert.equal(await store.usageShards.isDistributed(), true)
-  const today = startOfDay(services.clock())
-  const old = today - 60 * DAY_MS
   await store.transaction(async (db) => {
     await sql`insert into workspaces (id, slug, name, created_at)
       select 'ws_' || i, 'w' || i, 'W', 1 from generate_series(1, ${WORKSPACES}) as i`.execute(db)
-    for (const day of [old, old + DAY_MS, today])
+    for (const day of [OLD, OLD + DAY_MS, TODAY])
       await sql`insert into usage_counters
         select 'ws_' || i, ${day}, 'edge_' || e, 'p', 1, 1, 1, 1, null
         from generate_series(1, ${WORKSPACES}) as i, generate_series(1, 2) as e`.execute(db)
-    for (const hour of [old, old + HOUR_MS, today])
+    for (const hour of [OLD, OLD + HOUR_MS, TODAY])
       await sql`insert into usage_hours select 'ws_' || i, ${hour}, 'edge_' || e, '1'
         from generate_series(1, ${WORKSPACES}) as i, generate_series(1, 2) as e`.execute(db)
     await db
       .updateTable('maintenance')
-      .set({ usage_floor: today - 40 * DAY_MS, usage_floor_at: 0, usage_cursor: '' })
+      .set({ usage_floor: TODAY - 40 * DAY_MS, usage_floor_at: 0, usage_cursor: '' })
       .execute()
   })
   const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index + 1}`)
@@ -87,6 +87,49 @@ test('a deletion that would involve several shards is rejected: row addresses re
     isMultiShard,
   )
 })
+
+for (const [table, time] of [
+  ['usage_counters', OLD],
+  ['usage_minutes', TODAY],
+  ['usage_hours', OLD],
+] as const)
+  test(`a run goes on after a shard of ${table} was split`, async (t) => {
+    const { services, database } = await openTestServices(t, 'postgres')
+    const { store } = services
+    atEnd(t, () => store.close())
+    const values = { usage_counters: "'p', 1, 1, 1, 1, null", usage_minutes: '1', usage_hours: "'1'" }
+    const client = new pg.Client(database)
+    await client.connect()
+    atEnd(t, () => client.end())
+    await client.query(`insert into workspaces (id, slug, name, created_at)
+      select 'ws_' || i, 'w' || i, 'W', 1 from generate_series(1, ${WORKSPACES}) as i`)
+    await client.query(`insert into ${table} select id, ${time}, 'edge_1', ${values[table]} from workspaces`)
+    // Null: counters are deleted already, so that the step of the table is the one that finds the split.
+    const cursor = table === 'usage_counters' ? '' : null
+    const floor = TODAY - 40 * DAY_MS
+    await client.query('update maintenance set usage_floor = $1, usage_floor_at = 0, usage_cursor = $2', [
+      floor,
+      cursor,
+    ])
+    const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index + 1}`)
+    for (const { shard } of await groupByShard(store.usageShards, ids)) await splitShard(client, shard.id)
+
+    const signal = new AbortController().signal
+    const result = await runNow(services, { settings: { auditDays: undefined }, signal, onDeleted() {} })
+    assert.deepEqual(result, { outcome: 'completed' })
+    assert.deepEqual((await client.query(`select 1 from ${table}`)).rows, [])
+  })
+
+/** In the middle, with the shards of the other usage tables. Both halves stay on the worker. */
+const splitShard = (client: pg.Client, shard: string) =>
+  client.query(
+    `select citus_split_shard_by_split_points(s.shardid,
+       array[((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text], array[n.nodeid, n.nodeid],
+       'block_writes')
+     from pg_dist_shard s join pg_dist_placement using (shardid) join pg_dist_node n using (groupid)
+     where s.shardid = $1`,
+    [shard],
+  )
 
 function recordStatements(t: Parameters<typeof atEnd>[0]) {
   const recorded: { text: string; values: unknown[] }[] = []
