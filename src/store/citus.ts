@@ -75,6 +75,8 @@ export async function distribute(url: string, onProgress: (step: string) => void
     await requireCitus(client)
     // If this process is killed, the server stops too. Not every platform has the setting.
     await client.query('set client_connection_check_interval = 500').catch(() => {})
+    // Behind a pooler, the role has the timeouts of requests.
+    await client.query('set statement_timeout = 0; set idle_in_transaction_session_timeout = 0')
     await waitForOthers(client, onProgress)
     await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
     const changed = new Set<string>()

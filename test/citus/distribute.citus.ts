@@ -109,6 +109,14 @@ test('a new database is distributed, and a second run changes nothing', async (t
   assert.match(stdout, /^workspaces +coordinator +no$/m)
 })
 
+test('timeouts of the role do not stop the command', async (t) => {
+  const database = await createCitusSchema(t)
+  await migrateTo(database)
+  await fill(database)
+  await distribute(t, `${database}%20-c%20statement_timeout=300`)
+  await assertPlaced(database)
+})
+
 test('of two commands at the same time, one finds nothing to do', async (t) => {
   const database = await createCitusSchema(t)
   await migrateTo(database)
