@@ -1,11 +1,12 @@
 // Shards are moved to other workers while edges report.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { coordinatorUrl, onCoordinator, query, shardsOf } from '../support/citus.ts'
+import { coordinatorUrl, onCoordinator, query } from '../support/citus.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { addEdge, addWorkspace, databaseOf, serve } from '../support/server.ts'
+import { addEdge, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { counter } from '../support/usage.ts'
+import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const WORKSPACES = 24
@@ -16,11 +17,8 @@ test('a worker is removed and added again while edges report, and nothing is los
   const edges = await Promise.all(
     Array.from({ length: EDGES }, (_, index) => addEdge(server, `edge-${index}`)),
   )
-  const slugs = Array.from({ length: WORKSPACES }, (_, index) => `w-${index}`)
-  const workspaces = await Promise.all(slugs.map((slug) => addWorkspace(server, slug)))
-  const ids = workspaces.map(({ workspace }) => workspace.id)
-  const readWorkers = async () =>
-    new Set((await shardsOf(databaseOf(server), ids)).map(({ worker }) => worker))
+  const { slugs, workspaces, readShards } = await addWorkspaces(server, WORKSPACES)
+  const readWorkers = async () => new Set((await readShards()).map(({ worker }) => worker))
 
   const responses = new Map<number, number>()
   let isOver = false

@@ -5,10 +5,11 @@ import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { resetUsage, showCounters } from '../../src/domain/usage-reset.ts'
 import { createUsageShards } from '../../src/store/usage-shards.ts'
-import { coordinatorUrl, query, shardsOf } from '../support/citus.ts'
+import { coordinatorUrl, query } from '../support/citus.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { addEdge, addWorkspace, databaseOf, openTestServices, operator, serve } from '../support/server.ts'
+import { addEdge, databaseOf, openTestServices, operator, serve } from '../support/server.ts'
 import { counter } from '../support/usage.ts'
+import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const WORKSPACES = 24
@@ -16,12 +17,8 @@ const WORKSPACES = 24
 test('every statement of a report, of a read and of a reset runs on one shard', async (t) => {
   const server = await serve(t, { engine: 'postgres', clock: () => NOW })
   const edges = [await addEdge(server, 'one'), await addEdge(server, 'two')]
-  const slugs = Array.from({ length: WORKSPACES }, (_, index) => `w-${index}`)
-  const workspaces = await Promise.all(slugs.map((slug) => addWorkspace(server, slug)))
-  const shards = await shardsOf(
-    databaseOf(server),
-    workspaces.map(({ workspace }) => workspace.id),
-  )
+  const { slugs, workspaces, readShards } = await addWorkspaces(server, WORKSPACES)
+  const shards = await readShards()
   assert.equal(new Set(shards.map(({ worker }) => worker)).size, 2, 'workspaces on both workers')
   const before = await executions()
   for (const bytesIn of [10, 30, 30, 20])
@@ -65,12 +62,8 @@ async function executions() {
 test('a report that waits for a lock does not delay reports for other shards', async (t) => {
   const server = await serve(t, { engine: 'postgres', clock: () => NOW })
   const edge = await addEdge(server)
-  const slugs = Array.from({ length: WORKSPACES }, (_, index) => `w-${index}`)
-  const workspaces = await Promise.all(slugs.map((slug) => addWorkspace(server, slug)))
-  const shards = await shardsOf(
-    databaseOf(server),
-    workspaces.map(({ workspace }) => workspace.id),
-  )
+  const { slugs, workspaces, readShards } = await addWorkspaces(server, WORKSPACES)
+  const shards = await readShards()
   const report = (slugs: string[], bytesIn: number) =>
     edge.report({ epoch: 'e', counters: slugs.map((workspace) => counter({ workspace, bytesIn })) })
   await report(slugs, 1)

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { relayWorkers, shardsOf } from '../support/citus.ts'
+import { relayWorkers } from '../support/citus.ts'
 import type { Test } from '../support/cleanup.ts'
-import { addEdge, addWorkspace, databaseOf, serve } from '../support/server.ts'
+import { addEdge, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { counter } from '../support/usage.ts'
 import { addMember, openBrowser, signIn } from '../support/users.ts'
+import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const WORKSPACES = 16
@@ -19,12 +20,8 @@ async function deploy(t: Test) {
   const relays = await relayWorkers(t)
   const server = await serve(t, { engine: 'postgres', clock: () => NOW })
   const edge = await addEdge(server)
-  const slugs = Array.from({ length: WORKSPACES }, (_, index) => `w-${index}`)
-  const workspaces = await Promise.all(slugs.map((slug) => addWorkspace(server, slug)))
-  const shards = await shardsOf(
-    databaseOf(server),
-    workspaces.map(({ workspace }) => workspace.id),
-  )
+  const { slugs, workspaces, readShards } = await addWorkspaces(server, WORKSPACES)
+  const shards = await readShards()
   const [down] = relays
   assert.ok(down)
   const isOnDown = (index: number) => String(shards[index]?.worker) === down.port
