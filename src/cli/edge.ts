@@ -68,11 +68,12 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   process.exit()
 }
 
-const describe = ({ address, workspace, clients }: Tunnel, { holder }: TunnelClient) => ({
+const describe = ({ address, workspace, clients }: Tunnel, { holder, software }: TunnelClient) => ({
   host: address.host,
   ...(address.listener && { port: address.listener.port }),
   workspace,
   key: holder.keyId,
+  client: software,
   clients: clients.size,
 })
 

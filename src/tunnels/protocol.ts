@@ -21,7 +21,7 @@ export interface TunnelRequest {
   readonly name?: string | undefined
   /** Join the clients of the workspace that already serve the name. */
   readonly pool?: boolean
-  /** `resume` of the client's previous connection, which this one replaces. */
+  /** A secret of the client: a connection replaces the one before with the same secret. */
   readonly resume?: string | undefined
   /** Name and version of the client. */
   readonly client?: string
@@ -33,14 +33,13 @@ export interface Opened {
   readonly url: string
   readonly host: string
   readonly name: string
-  readonly resume: string
 }
 
 /** A request that the edge has proxied to the client. */
 export interface ProxiedRequest {
   readonly method: string
   readonly path: string
-  /** 101 for upgrades such as WebSockets, 499 if the visitor left before the response. */
+  /** 101 for upgrades such as WebSockets, 499 if the client closed the connection before the response. */
   readonly status: number
   readonly ms: number
 }

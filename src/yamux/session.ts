@@ -96,7 +96,11 @@ export class Session {
   open(): YamuxStream {
     if (this.#isClosed) throw new Error('The session is closed.')
     if (this.#isGoAwayReceived) throw new Error('The peer accepts no more streams.')
-    return this.#streams.open()
+    const stream = this.#streams.open()
+    if (stream) return stream
+    const error = new Error('The session has used all stream ids.')
+    this.close(error)
+    throw error
   }
 
   /** Resolves with the round-trip time in milliseconds. */
@@ -118,6 +122,8 @@ export class Session {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#parser.stop()
+    // What was written before an orderly close is sent, as far as the connection takes it.
+    if (!reason) this.#sender.flush()
     const error = reason ?? connectionReset('The session was closed.')
     for (const stream of this.#streams.all()) stream.onReset(error)
     this.#pings.close(error)

@@ -33,8 +33,9 @@ export class StreamTable {
     return this.#streams.values()
   }
 
-  open(): YamuxStream {
-    if (this.#nextId > UINT32_MAX) throw new Error('The session has used all stream ids.')
+  /** Undefined if all ids are used. */
+  open(): YamuxStream | undefined {
+    if (this.#nextId > UINT32_MAX) return undefined
     const stream = new YamuxStream(this.#owner, this.#nextId, true)
     this.#nextId += 2
     this.#streams.set(stream.id, stream)

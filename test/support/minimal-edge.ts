@@ -42,8 +42,7 @@ export const OPENED = {
 
 export async function startMinimalEdge(t: Test, { respond, onConnect }: MinimalEdgeOptions = {}) {
   const connections: EdgeSide[] = []
-  const open = (side: EdgeSide) =>
-    side.send({ event: 'open', ...OPENED, resume: `resume-${connections.length}` })
+  const open = (side: EdgeSide) => side.send({ event: 'open', ...OPENED })
 
   function accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const key = request.headers['sec-websocket-key'] ?? ''

@@ -35,8 +35,15 @@ export const upgradeRequest = (key: string, request: TunnelRequest = {}) =>
 
 /** A tunnel client that responds with the bytes of the test. */
 export async function openRawTunnel(edge: Pick<Edge, 'url'>, key: string, request: TunnelRequest = {}) {
-  const webSocket = await connect({ edge: edge.url, key, request, signal: new AbortController().signal })
+  const webSocket = await connect({
+    edge: edge.url,
+    key,
+    request,
+    isReconnect: false,
+    signal: new AbortController().signal,
+  })
   const streams: YamuxStream[] = []
+  const requests: string[] = []
   let respondTo: ((stream: YamuxStream) => void) | undefined
   const session = new Session(webSocket, {
     role: 'client',
@@ -49,18 +56,28 @@ export async function openRawTunnel(edge: Pick<Edge, 'url'>, key: string, reques
   })
   await until('the tunnel is open', () => streams.length > 0)
   const [line] = await once(streams[0] as YamuxStream, 'data')
-  const { host } = JSON.parse(String(line).split('\n', 1)[0] as string) as Opened
+  const { host, url } = JSON.parse(String(line).split('\n', 1)[0] as string) as Opened
   return {
     host,
+    url,
+    events: streams[0] as YamuxStream,
+    /** What arrived first on each stream that `respond` has handled. */
+    requests: () => requests,
     /** The streams to the local server. */
     streams: () => streams.slice(1),
     /** Called with each new stream to the local server. */
     onStream(act: (stream: YamuxStream) => void) {
       respondTo = act
     },
-    /** Responds to the first data on each stream. */
+    /** Responds to the head of each request. */
     respond(bytes: string) {
-      respondTo = (stream) => stream.once('data', () => stream.write(bytes, 'latin1'))
+      respondTo = (stream) =>
+        stream.on('data', (chunk) => {
+          // Not the body of a request.
+          if (!/^[A-Z]+ \//.test(String(chunk))) return
+          requests.push(String(chunk))
+          stream.write(bytes, 'latin1')
+        })
     },
     /** Closes the connection without a word. */
     close: () => webSocket.destroy(),

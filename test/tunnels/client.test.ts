@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { TunnelRejected } from '../../src/tunnels/client/connect.ts'
 import { runTunnel, type TunnelOptions } from '../../src/tunnels/client/run-tunnel.ts'
 import { EVENT_BYTES_MAX } from '../../src/tunnels/protocol.ts'
@@ -95,9 +96,11 @@ test('the upgrade has the key and the wanted tunnel, and what the edge opened is
   })
   const { request, authorization } = await edge.connection()
   assert.equal(authorization, 'Bearer adit_key')
-  assert.deepEqual(request, { type: 'tcp', name: 'ünïcode', pool: true, client: 'test 1' })
+  const { resume, ...rest } = request
+  assert.match(resume ?? '', /^[\w-]{32}$/)
+  assert.deepEqual(rest, { type: 'tcp', name: 'ünïcode', pool: true, client: 'test 1' })
   await until('open', () => client.of('open').length > 0)
-  assert.deepEqual(client.of('open'), [{ ...OPENED, resume: 'resume-1' }])
+  assert.deepEqual(client.of('open'), [OPENED])
 })
 
 test('bytes are copied in both directions, many streams at once, more than the windows', async (t) => {
@@ -307,7 +310,7 @@ test('open is reported before the events that arrive together with it', async (t
   const request = { method: 'GET', path: '/', status: 200, ms: 1 }
   const edge = await startMinimalEdge(t, {
     onConnect({ send }) {
-      send({ event: 'open', ...OPENED, resume: '1' })
+      send({ event: 'open', ...OPENED })
       send({ event: 'request', ...request })
     },
   })
@@ -327,7 +330,7 @@ test('after a GoAway the client opens a new connection, and the old one complete
   await once(old, 'readable')
   side.session.goAway()
   const next = await edge.connection(1)
-  assert.deepEqual(next.request, { type: 'http', name: 'my-app', resume: 'resume-1' })
+  assert.deepEqual(next.request, { ...side.request, name: 'my-app' })
   await until('open again', () => client.of('open').length === 2)
   old.end('and complete')
   assert.equal(String(await readAll(old)), 'begun and complete')
@@ -343,9 +346,21 @@ test('a lost connection is reported and opened again with its name and resume', 
   const { edge, side, client } = await openTunnel(t, 9, { name: 'my-app' })
   side.socket.destroy()
   const next = await edge.connection(1)
-  assert.deepEqual(next.request, { type: 'http', name: 'my-app', resume: 'resume-1' })
+  assert.deepEqual(next.request, { ...side.request, name: 'my-app' })
   await until('open again', () => client.of('open').length === 2)
   assert.deepEqual(client.of('lost'), [`The edge at ${edge.url} closed the connection.`])
+})
+
+test('a client that stops serves streams that the edge opened before it learned of it', async (t) => {
+  const local = await listen(t, echo)
+  const { side, client } = await openTunnel(t, local.port)
+  client.stop.abort()
+  const late = openStream(side)
+  late.write('a request that takes longer than an idle connection is kept')
+  await once(late, 'readable')
+  await sleep(1_500)
+  late.end()
+  assert.match(String(await readAll(late)), /a request/)
 })
 
 test('when it stops, streams in progress are completed; the edge closes the connection', async (t) => {

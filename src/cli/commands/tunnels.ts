@@ -49,7 +49,7 @@ export const tunnelCommands: readonly Command[] = [
       details:
         'The target is a port of this machine, or host:port:\n' +
         '  adit tunnel tcp 5432\n' +
-        'Prints the public address, e.g. tcp://tunnels.example.com:20000, then a line for each connection ' +
+        'Prints the public address, e.g. tcp://db.acme.tunnels.example.com:20417, then a line for each connection ' +
         'when it is closed, until it is stopped. Reconnects automatically. With --json, each line is an ' +
         'event: open, connection or lost.\n' +
         `${STOPPING}\n` +

@@ -23,11 +23,14 @@ export interface ConnectOptions {
   readonly edge: string
   readonly key: string
   readonly request: TunnelRequest
+  /** The tunnel was open before. */
+  readonly isReconnect: boolean
   readonly signal: AbortSignal
 }
 
 /** Rejects with TunnelRejected, or with another error if a retry may help. */
-export async function connect({ edge, key, request, signal }: ConnectOptions): Promise<WebSocketStream> {
+export async function connect(options: ConnectOptions): Promise<WebSocketStream> {
+  const { edge, key, request, signal } = options
   const url = new URL(edge + CONNECT_PATH)
   const send = url.protocol === 'https:' ? (await import('node:https')).request : httpRequest
   const nonce = randomBytes(16).toString('base64')
@@ -52,7 +55,7 @@ export async function connect({ edge, key, request, signal }: ConnectOptions): P
     }
   })
   upgrade.on('response', (response) => {
-    readBody(response).then((body) => reject(toError(edge, request, response, body)), reject)
+    readBody(response).then((body) => reject(toError(options, response, body)), reject)
   })
   upgrade.on('error', (error: NodeJS.ErrnoException) =>
     reject(new Error(`The edge at ${edge} cannot be reached: ${error.message || error.code}.`)),
@@ -91,15 +94,14 @@ interface ErrorBody {
 }
 
 function toError(
-  edge: string,
-  { resume }: TunnelRequest,
+  { edge, isReconnect }: ConnectOptions,
   response: IncomingMessage,
   body: ErrorBody | undefined,
 ): Error {
   const { statusCode = 0 } = response
   const isEdge = body !== undefined && statusCode !== 404
   const message = isEdge
-    ? `The edge at ${edge} ${resume ? 'closed' : 'rejected'} the tunnel: ${lowerFirst(body.message)}`
+    ? `The edge at ${edge} ${isReconnect ? 'closed' : 'rejected'} the tunnel: ${lowerFirst(body.message)}`
     : `The edge at ${edge} is not available (HTTP ${statusCode}).`
   // Retried: a proxy in front of the edge responds with 5xx while the edge restarts.
   if (statusCode >= 500) return new Error(message)

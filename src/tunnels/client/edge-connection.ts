@@ -8,6 +8,8 @@ import { type EventHandlers, readEvents } from './events.ts'
 import type { LocalServer } from './local-server.ts'
 
 const OPEN_TIMEOUT_MS = 10_000
+/** Far above what an edge opens, because streams that it resets count for a second. */
+const STREAMS_MAX = 4_096
 /** How long the edge has to close a connection on which nothing is in progress. */
 const IDLE_CLOSE_MS = 1_000
 
@@ -53,6 +55,7 @@ export class EdgeConnection {
     this.#session = new Session(webSocket, {
       role: 'client',
       keepAlive: KEEP_ALIVE,
+      maxStreams: STREAMS_MAX,
       onStream: (stream) => this.#onStream(stream),
       onGoAway: () => over.resolve(undefined),
       onClose: (error) => {
@@ -107,6 +110,7 @@ export class EdgeConnection {
       readEvents(stream, { onOpen: (opened) => this.#onOpen(opened), onRequest, onConnection })
       return
     }
+    clearTimeout(this.#closeTimer)
     stream.once('close', () => this.#closeIfIdle())
     this.#options.localServer.serve(stream)
   }
@@ -119,10 +123,11 @@ export class EdgeConnection {
     this.#isOpen.resolve()
   }
 
-  /** The edge closes it first, after the events of the last requests. */
+  /** The edge closes it first, after the events of the last requests. It may still open streams meanwhile. */
   #closeIfIdle(): void {
+    clearTimeout(this.#closeTimer)
     if (this.#isDraining && this.streams === 0)
-      this.#closeTimer ??= setTimeout(() => this.close(), IDLE_CLOSE_MS)
+      this.#closeTimer = setTimeout(() => this.close(), IDLE_CLOSE_MS)
   }
 
   #closeReason(error: (Error & { code?: string }) | undefined): string {

@@ -38,9 +38,9 @@ type Fields = Readonly<Record<string, unknown>>
 function handle(line: Buffer, { onOpen, onRequest, onConnection }: EventHandlers): void {
   const fields = parse(line)
   if (fields?.event === 'open') {
-    const { type, url, host, name, resume } = fields as unknown as Opened
+    const { type, url, host, name } = fields as unknown as Opened
     if (type !== 'http' && type !== 'tcp') return
-    if (areStrings(url, host, name, resume)) onOpen({ type, url, host, name, resume })
+    if (areStrings(url, host, name)) onOpen({ type, url, host, name })
   } else if (fields?.event === 'request') {
     const { method, path, status, ms } = fields as unknown as ProxiedRequest
     if (areStrings(method, path) && areNumbers(status, ms)) onRequest({ method, path, status, ms })

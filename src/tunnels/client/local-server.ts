@@ -1,7 +1,8 @@
 // Connects streams of the tunnel to the local server and copies bytes in both directions.
 import { lookup } from 'node:dns/promises'
-import { connect, isIP, type Socket } from 'node:net'
+import { connect, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { connectStreams } from '../connect-streams.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 /** Many development servers listen on only one of them, and resolvers differ in which they return. */
@@ -73,7 +74,7 @@ export class LocalServer {
       socket.off('error', onError)
       this.#isReported = false
       if (index > 0) this.#addresses = [address, ...addresses.filter((other) => other !== address)]
-      join(stream, socket)
+      connectStreams(stream, socket)
     })
   }
 
@@ -96,23 +97,3 @@ async function addressesOf(host: string): Promise<readonly string[]> {
 
 const timeoutError = (address: string) =>
   new Error(`no connection to ${address} within ${CONNECT_TIMEOUT_MS / 1000} seconds`)
-
-function join(stream: Duplex, socket: Socket): void {
-  socket.on('error', () => undefined)
-  copy(stream, socket)
-  copy(socket, stream)
-  stream.on('close', () => isComplete(stream) || socket.resetAndDestroy())
-  // With an error, because it is what resets a stream whose other direction has ended.
-  socket.on('close', () => isComplete(socket) || stream.destroy(new Error('The local server closed it.')))
-}
-
-function copy(from: Duplex, to: Duplex): void {
-  from.on('data', (chunk: Buffer) => {
-    if (!to.write(chunk)) from.pause()
-  })
-  from.on('end', () => to.end())
-  to.on('drain', () => from.resume())
-}
-
-/** Both directions have ended, as opposed to a reset. */
-const isComplete = (side: Duplex) => side.readableEnded && side.writableFinished

@@ -1,5 +1,6 @@
 // The tunnel client: keeps a tunnel to a local server open at an edge. It reconnects when the edge or the
 // network fails, and stops only when the edge rejects the tunnel.
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../protocol.ts'
 import { TunnelRejected } from './connect.ts'
@@ -13,6 +14,8 @@ const STABLE_AFTER_MS = 1_000
 /** The edge closes idle streams at once; what remains after it are requests in progress. */
 const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
+/** Rejections that no retry changes, also of a tunnel that was open. */
+const PERMANENT = new Set(['unauthorized', 'not_provisioned', 'invalid_request', 'tcp_disabled'])
 
 export interface TunnelOptions extends LocalServerOptions {
   /** Base URL of the edge. */
@@ -53,6 +56,7 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
 async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
   const { signal } = options
   const localServer = new LocalServer(options)
+  const resume = randomBytes(24).toString('base64url')
   let opened: Opened | undefined
   let backoffMs = 0
   /**
@@ -67,19 +71,25 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
   }
   while (!signal.aborted) {
     // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
-    await sleep(backoffMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined)
+    await sleep(backoffMs * Math.random(), undefined, { signal }).catch(() => undefined)
     if (signal.aborted) return
     try {
-      const request = toRequest(options, opened)
-      const connection = await openConnection({ ...options, request, localServer, onOpen })
+      const request = toRequest(options, resume, opened)
+      const connection = await openConnection({
+        ...options,
+        request,
+        isReconnect: opened !== undefined,
+        localServer,
+        onOpen,
+      })
       const openedAt = performance.now()
       connections.add(connection)
       connection.closed.then(() => connections.delete(connection))
       opened = connection.opened
       lossReason = await connection.over
-      backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? 0 : nextBackoff(backoffMs)
+      backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? BACKOFF_MIN_MS : nextBackoff(backoffMs)
     } catch (error) {
-      if (error instanceof TunnelRejected) throw error
+      if (isFinal(error, opened)) throw error
       if (signal.aborted) return
       options.onLost(lossReason ?? (error as Error).message)
       lossReason = undefined
@@ -88,14 +98,26 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
   }
 }
 
-/** `resume` replaces the previous connection if the edge has not noticed yet that it is lost. */
-const toRequest = ({ type, name, pool, client }: TunnelOptions, previous: Opened | undefined) => ({
+/** `resume` replaces the previous connection if the edge has not noticed that it is lost. */
+const toRequest = (
+  { type, name, pool, client }: TunnelOptions,
+  resume: string,
+  previous: Opened | undefined,
+) => ({
   type,
   name: previous?.name ?? name,
+  resume,
   ...(pool && { pool }),
   ...(client !== undefined && { client }),
-  ...(previous && { resume: previous.resume }),
 })
+
+/**
+ * A tunnel that was open is opened again in spite of errors that may pass: a proxy in front of the edge has
+ * errors of its own, and the name or the last free slot may be that of a connection whose loss the edge has not
+ * noticed.
+ */
+const isFinal = (error: unknown, opened: Opened | undefined) =>
+  error instanceof TunnelRejected && (opened === undefined || PERMANENT.has(error.code))
 
 const nextBackoff = (backoffMs: number) => Math.min(Math.max(backoffMs, BACKOFF_MIN_MS) * 2, BACKOFF_MAX_MS)
 

@@ -27,6 +27,12 @@ const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> 
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Use another key.',
 }
+const NO_FREE_PORT = rejection(
+  503,
+  'no_free_port',
+  'All ports for TCP tunnels of this edge are in use. Retry later.',
+)
+const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
 const UNREACHABLE = rejection(
   503,
   'unavailable',
@@ -36,8 +42,8 @@ const UNREACHABLE = rejection(
 type Valid = VerifyResult & { valid: true }
 
 /**
- * Opens the tunnel over the connection that `connect` makes, or returns why not. `connect` returns undefined if
- * the client has left.
+ * Opens the tunnel over the connection that `connect` makes, or returns why not. `connect` returns undefined
+ * if the client is gone.
  */
 export type OpenTunnel = (
   key: string | undefined,
@@ -50,7 +56,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
 
   /** Why the holder of a valid key may not open the tunnel. */
   function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
-    const { type = 'http', pool = false, resume } = request
+    const { type = 'http', resume } = request
     if (!workspace.provisioned)
       return rejection(
         403,
@@ -64,20 +70,22 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
         'tcp_disabled',
         'This edge has no TCP tunnels. The operator enables them with ADIT_EDGE_TCP_PORTS.',
       )
-    const limit = registry.limitReached(workspace.slug)
+    if (registry.isStopping) return STOPPING
+    // A client that replaces its own connection is no additional one.
+    const limit = registry.hasClient(host, resume) ? undefined : registry.limitReached(workspace.slug)
     if (limit) return rejection(429, 'too_many_tunnels', limit)
-    if (registry.mayServe(host, type, { pool, resume })) return undefined
+    if (registry.mayServe(host, type, request)) return undefined
     return rejection(409, 'name_taken', `A tunnel is already open at ${host}.`)
   }
 
   return async (key, request, connect) => {
-    const { type = 'http', name = randomName(), pool = false, resume } = request
+    const { type = 'http', name = randomName() } = request
     if (!isTunnelName(name))
       return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
     if (!key)
       return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
     let listener: TcpListener | undefined
-    let isConnected = false
+    let isUsed = false
     try {
       for (;;) {
         const result = await verifier.verify(key)
@@ -90,28 +98,27 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
           meter?.refused(workspace.slug)
           return rejected
         }
-        const isOpen = registry.atHost(host) !== undefined
-        if (type === 'tcp' && listen && !listener && !isOpen) {
+        const isNew = registry.atHost(host) === undefined
+        if (type === 'tcp' && isNew && listen && !listener) {
           listener = await listen(host)
-          if (!listener)
-            return rejection(503, 'no_free_port', 'All ports for TCP tunnels of this edge are in use.')
+          if (!listener) return NO_FREE_PORT
           // The key may have been revoked meanwhile.
           continue
         }
         const connection = connect()
         if (!connection) return undefined
+        isUsed = isNew
         const address = { type, name, host, url: urlOf(host, listener?.port), listener }
         const holder = { key, keyId, workspace: workspace.slug }
-        registry.connect(address, holder, connection, { pool, resume })
-        // Another client may have opened the tunnel meanwhile, with its own listener.
-        isConnected = !isOpen
+        registry.connect(address, holder, connection, request)
         return undefined
       }
     } catch (error) {
       if (error instanceof ControlPlaneError) return UNREACHABLE
       throw error
     } finally {
-      if (!isConnected) listener?.close()
+      // Also if another client opened the same tunnel meanwhile.
+      if (!isUsed) listener?.close()
     }
   }
 }

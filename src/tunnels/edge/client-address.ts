@@ -10,6 +10,8 @@ export interface ClientAddresses {
   ofPeer(address: string | undefined): string | undefined
   /** Undefined if a trusted proxy sends no X-Forwarded-For. */
   ofRequest(request: IncomingMessage): string | undefined
+  /** X-Forwarded-For for the local server: what a trusted proxy sent, and the address that connected. */
+  forwardedFor(request: IncomingMessage): string
 }
 
 export interface ClientAddressesOptions {
@@ -50,6 +52,12 @@ export function createClientAddresses({
       }
       if (forwarded !== undefined && !isTrusted(peer)) onIgnoredProxy(peer)
       return forwardedClient(peer, forwarded, isTrusted)
+    },
+    forwardedFor({ headers, socket }) {
+      const peer = normalizeAddress(socket.remoteAddress ?? '')
+      if (peer === undefined) return 'unknown'
+      const forwarded = headers['x-forwarded-for']
+      return forwarded !== undefined && isTrusted(peer) ? `${forwarded}, ${peer}` : peer
     },
   }
 }

@@ -26,7 +26,7 @@ const ERRORS: Record<ClientError, [status: number, message: string]> = {
 }
 
 export interface ConnectionGuardOptions {
-  readonly clients: ClientAddresses
+  readonly addresses: ClientAddresses
   onRequest(request: IncomingMessage, response: ServerResponse): void
   onUpgrade(request: IncomingMessage, connection: Connection, head: Buffer): void
 }
@@ -40,13 +40,13 @@ export interface ConnectionGuard {
 
 export function attachConnectionGuard(
   server: Server,
-  { clients, onRequest, onUpgrade }: ConnectionGuardOptions,
+  { addresses, onRequest, onUpgrade }: ConnectionGuardOptions,
 ): ConnectionGuard {
   const connections = new Map<Duplex, Connection>()
   const perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
 
   server.on('connection', (socket: Socket) => {
-    const release = perClient.acquire(clients.ofPeer(socket.remoteAddress))
+    const release = perClient.acquire(addresses.ofPeer(socket.remoteAddress))
     if (!release) {
       socket.destroy()
       return

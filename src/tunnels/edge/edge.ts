@@ -55,7 +55,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const registry = new Registry(options)
   const verifier: Verifier = options.startVerifier({
     onRevoked: (keyId) => registry.closeOfKey(keyId, 'revoked'),
-    onReset: () => void reverify(registry, verifier),
+    onReset: createReverification(registry, (key) => verifier.verify(key)),
   })
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -72,9 +72,9 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
   // closes.
   server.maxHeadersCount = 0
-  const visitors = createClientAddresses(options)
+  const addresses = createClientAddresses(options)
   const listeningPort = () => (server.address() as AddressInfo).port
-  const ingress = createIngress({ registry, visitors, scheme: options.publicEndpoint?.scheme ?? 'http' })
+  const ingress = createIngress({ registry, addresses, scheme: options.publicEndpoint?.scheme ?? 'http' })
   const tcpPorts = options.tcpPorts && new TcpPorts(host, options.tcpPorts)
   const openTunnel = createAdmission({
     verifier,
@@ -88,13 +88,13 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
   })
   const guard: ConnectionGuard = attachConnectionGuard(server, {
-    clients: visitors,
+    addresses,
     ...createRouter(createControlApi(openTunnel), ingress),
   })
 
   try {
     await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
+      server.on('error', reject)
       server.listen(options.port, host, resolve)
     })
   } catch (error) {
@@ -122,17 +122,31 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
 
 /**
  * Closes the tunnels of invalid keys. Retries keys that cannot be verified; their tunnels stay open
- * meanwhile.
+ * meanwhile. Returns a function that starts it, once if it is running already.
  */
-async function reverify(registry: Registry, verifier: Verifier): Promise<void> {
-  const results = await Promise.all(
-    registry.holders().map(async ({ key, keyId }) => {
-      const result = await verifier.verify(key).catch(() => undefined)
-      if (result?.valid === false) registry.closeOfKey(keyId, 'revoked')
-      return result
-    }),
-  )
-  if (results.includes(undefined)) setTimeout(() => reverify(registry, verifier), REVERIFY_DELAY_MS).unref()
+function createReverification(registry: Registry, verify: Verifier['verify']): () => void {
+  let isRunning = false
+  let isRequested = false
+
+  async function run(): Promise<void> {
+    isRunning = true
+    isRequested = false
+    const results = await Promise.all(
+      registry.holders().map(async ({ key, keyId }) => {
+        const result = await verify(key).catch(() => undefined)
+        if (result?.valid === false) registry.closeOfKey(keyId, 'revoked')
+        return result
+      }),
+    )
+    isRunning = false
+    if (isRequested) void run()
+    else if (results.includes(undefined)) setTimeout(start, REVERIFY_DELAY_MS).unref()
+  }
+  function start(): void {
+    isRequested = true
+    if (!isRunning) void run()
+  }
+  return start
 }
 
 function createRouter(

@@ -1,12 +1,13 @@
-// Traffic of visitors: finds the tunnel by host name or port, proxies requests and connections into it, and
-// counts its usage.
+// Requests and connections from the internet: finds the tunnel by host name or port, proxies into
+// it, and counts its usage.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { connectStreams } from '../connect-streams.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
-import { connectSockets, proxyUpgrade } from './proxy-upgrade.ts'
+import { proxyUpgrade } from './proxy-upgrade.ts'
 import type { Registry } from './registry.ts'
 import { RequestQuota } from './request-quota.ts'
 import { sendError, sendRawError } from './responses.ts'
@@ -22,7 +23,7 @@ export interface Ingress {
 
 export interface IngressOptions {
   readonly registry: Registry
-  readonly visitors: ClientAddresses
+  readonly addresses: ClientAddresses
   readonly scheme: 'http' | 'https'
 }
 
@@ -38,22 +39,22 @@ const PROXY_ERRORS = {
   504: 'Gateway timeout: the local server did not respond in time.',
 }
 
-export function createIngress({ registry, visitors, scheme }: IngressOptions): Ingress {
+export function createIngress({ registry, addresses, scheme }: IngressOptions): Ingress {
   const quota = new RequestQuota()
 
-  /** Acquires a place in the tunnel, or sends an error. */
-  function admit(host: string, visitor: string | undefined, send: SendError): Passage | undefined {
+  /** Acquires a slot of the tunnel, or sends an error. */
+  function admit(host: string, address: string | undefined, send: SendError): ActiveRequest | undefined {
     const tunnel = registry.atHost(host)
     const { workspace = '' } = tunnel ?? {}
-    if (!tunnel?.pickClient()) send(404, `No tunnel is open at ${host}.`)
+    if (!tunnel?.isAvailable) send(404, `No tunnel is open at ${host}.`)
     else if (tunnel.active >= REQUESTS_MAX) send(503, 'Tunnel at capacity. Retry shortly.')
     else if (!quota.acquire(workspace))
       send(503, 'The tunnels of this workspace are at capacity. Retry shortly.')
     else {
-      const releaseVisitor = tunnel.perVisitor.acquire(visitor)
-      if (releaseVisitor)
-        return new Passage(tunnel, () => {
-          releaseVisitor()
+      const releaseAddress = tunnel.perAddress.acquire(address)
+      if (releaseAddress)
+        return new ActiveRequest(tunnel, () => {
+          releaseAddress()
           quota.release(workspace)
         })
       quota.release(workspace)
@@ -62,31 +63,29 @@ export function createIngress({ registry, visitors, scheme }: IngressOptions): I
     return undefined
   }
 
-  function admitRequest(host: string, request: IncomingMessage, send: SendError): Passage | undefined {
-    const passage = admit(host, visitors.ofRequest(request), send)
+  function admitRequest(host: string, request: IncomingMessage, send: SendError): ActiveRequest | undefined {
+    const active = admit(host, addresses.ofRequest(request), send)
     // A TCP tunnel has a name too, but takes no HTTP requests.
-    if (passage?.tunnel.type !== 'tcp') return passage
-    passage.finish()
+    if (active?.tunnel.type !== 'tcp') return active
+    active.finish()
     send(404, `The tunnel at ${host} is a TCP tunnel. Connect to its port.`)
     return undefined
   }
 
-  function proxyOptions(passage: Passage, request: IncomingMessage, send: SendError): ProxyOptions {
-    const forwardedFor = request.headers['x-forwarded-for']
-    const peer = request.socket.remoteAddress ?? 'unknown'
+  function proxyOptions(active: ActiveRequest, request: IncomingMessage, send: SendError): ProxyOptions {
     return {
       headers: {
-        'x-forwarded-for': forwardedFor === undefined ? peer : `${forwardedFor}, ${peer}`,
+        'x-forwarded-for': addresses.forwardedFor(request),
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
       },
       rewriteResponse: confineCookies,
-      pickClient: (failed) => passage.pickClient(failed),
-      onBytesIn: (bytes) => passage.countIn(bytes),
-      onBytesOut: (bytes) => passage.countOut(bytes),
-      onResponse: (status) => passage.reportRequest(request, status),
+      pickClient: (failed) => active.pickClient(failed),
+      onBytesIn: (bytes) => active.countIn(bytes),
+      onBytesOut: (bytes) => active.countOut(bytes),
+      onResponse: (status) => active.reportRequest(request, status),
       fail(status) {
-        passage.reportRequest(request, status)
+        active.reportRequest(request, status)
         send(status, PROXY_ERRORS[status])
       },
     }
@@ -95,46 +94,56 @@ export function createIngress({ registry, visitors, scheme }: IngressOptions): I
   return {
     onRequest(host, request, response) {
       const send: SendError = (status, message) => sendError(response, status, message)
-      const passage = admitRequest(host, request, send)
-      if (!passage) return
+      const active = admitRequest(host, request, send)
+      if (!active) return
       response.once('close', () => {
-        passage.reportRequest(request, CLIENT_CLOSED_REQUEST)
-        passage.finish()
+        active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+        active.finish()
       })
-      proxyRequest(request, response, proxyOptions(passage, request, send))
+      proxyRequest(request, response, proxyOptions(active, request, send))
     },
     onUpgrade(host, request, socket, head) {
       const send: SendError = (status, message) => sendRawError(socket, status, message)
-      const passage = admitRequest(host, request, send)
-      if (!passage) return
+      const active = admitRequest(host, request, send)
+      if (!active) return
       socket.once('close', () => {
-        passage.reportRequest(request, CLIENT_CLOSED_REQUEST)
-        passage.finish()
+        active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+        active.finish()
       })
-      proxyUpgrade(request, socket, head, proxyOptions(passage, request, send))
+      proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
     },
     onTcpConnection(host, socket) {
-      const passage = admit(host, visitors.ofPeer(socket.remoteAddress), () => socket.destroy())
-      const client = passage?.pickClient()
-      if (!passage || !client) return
+      const active = admit(host, addresses.ofPeer(socket.remoteAddress), () => socket.destroy())
+      const client = active?.pickClient()
+      if (!active || !client) return
       socket.on('error', () => {})
       socket.once('close', () => {
-        passage.reportConnection()
-        passage.finish()
+        active.reportConnection()
+        active.finish()
       })
-      const head = Buffer.alloc(0)
-      const stream = client.openStream()
-      connectSockets(
-        { socket, head },
-        { socket: stream, head },
-        { onBytesIn: (bytes) => passage.countIn(bytes), onBytesOut: (bytes) => passage.countOut(bytes) },
+      const stream = openStream(client)
+      if (!stream) return void socket.destroy()
+      connectStreams(
+        socket,
+        stream,
+        (bytes) => active.countIn(bytes),
+        (bytes) => active.countOut(bytes),
       )
     },
   }
 }
 
-/** A request or connection on its way through a tunnel. */
-class Passage {
+/** Undefined if the connection of the client cannot carry another stream. */
+function openStream(client: TunnelClient) {
+  try {
+    return client.openStream()
+  } catch {
+    return undefined
+  }
+}
+
+/** A request or connection in progress. */
+class ActiveRequest {
   readonly tunnel: Tunnel
   readonly #release: () => void
   readonly #startedAt = performance.now()
@@ -169,7 +178,7 @@ class Passage {
     if (this.#client) this.tunnel.count(this.#client, { bytesOut })
   }
 
-  /** Tells the client of the response, once. */
+  /** Sends the request event to the tunnel client, once. */
   reportRequest({ method = '', url = '' }: IncomingMessage, status: number): void {
     if (this.#isReported) return
     this.#isReported = true

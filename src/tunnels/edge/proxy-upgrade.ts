@@ -1,6 +1,7 @@
 // Proxies a WebSocket or another protocol upgrade to the local server of a tunnel.
 import type { ClientRequest, IncomingMessage } from 'node:http'
-import { type Duplex, pipeline } from 'node:stream'
+import type { Duplex } from 'node:stream'
+import { connectStreams } from '../connect-streams.ts'
 import { formatHeaders } from './headers.ts'
 import {
   isFinal,
@@ -12,8 +13,6 @@ import {
 } from './proxy.ts'
 import { closeGracefully } from './responses.ts'
 import { startUpstreamRequest } from './upstream.ts'
-
-const LISTENERS_MAX = 30
 
 export function proxyUpgrade(
   downstream: IncomingMessage,
@@ -46,6 +45,11 @@ class UpgradeExchange {
   readonly #options: ProxyOptions
   readonly #timeout: NodeJS.Timeout
   #hasResponse = false
+  readonly #onReadable = () => {
+    const { socket } = this.#downstream
+    if (socket.readableLength === 0) socket.read()
+  }
+  readonly #onEnd = () => this.#downstream.socket.destroy()
 
   constructor(downstream: UpgradedEnd, upstream: ClientRequest, options: ProxyOptions) {
     this.#downstream = downstream
@@ -57,6 +61,9 @@ class UpgradeExchange {
       clearTimeout(this.#timeout)
       upstream.destroy()
     })
+    // Reads, so that the end of a client that gave up is noticed; what it sends stays in the buffer.
+    downstream.socket.on('readable', this.#onReadable)
+    downstream.socket.on('end', this.#onEnd)
     upstream.on('error', () => this.#fail(502))
     upstream.on('response', (response) => this.#onDeclined(response))
     upstream.on('upgrade', (response, socket, head) => this.#onAccepted(response, { socket, head }))
@@ -82,11 +89,17 @@ class UpgradeExchange {
     upstream.socket.on('error', () => {})
     if (this.#upstream.destroyed) return
     this.#sendHead(response, this.#options.rewriteResponse(response.rawHeaders))
-    connectSockets(this.#downstream, upstream, this.#options)
+    const { socket, head } = this.#downstream
+    // Bytes that arrived together with the headers.
+    if (head.length > 0) socket.unshift(head)
+    if (upstream.head.length > 0) upstream.socket.unshift(upstream.head)
+    connectStreams(socket, upstream.socket, this.#options.onBytesIn, this.#options.onBytesOut)
   }
 
   #sendHead(response: IncomingMessage, headers: string[]): void {
     clearTimeout(this.#timeout)
+    this.#downstream.socket.off('readable', this.#onReadable)
+    this.#downstream.socket.off('end', this.#onEnd)
     this.#hasResponse = true
     const { statusCode = 0, statusMessage } = response
     this.#options.onResponse(statusCode)
@@ -101,26 +114,5 @@ class UpgradeExchange {
     this.#upstream.destroy()
     if (this.#hasResponse) socket.destroy()
     else if (!socket.destroyed) this.#options.fail(status)
-  }
-}
-
-/** Copies bytes in both directions; each direction may end before the other. */
-export function connectSockets(
-  downstream: UpgradedEnd,
-  upstream: UpgradedEnd,
-  { onBytesIn, onBytesOut }: Pick<ProxyOptions, 'onBytesIn' | 'onBytesOut'>,
-): void {
-  // The two pipelines below add several listeners each.
-  for (const { socket } of [downstream, upstream]) socket.setMaxListeners(LISTENERS_MAX)
-  for (const [from, to, onBytes] of [
-    [upstream, downstream, onBytesOut],
-    [downstream, upstream, onBytesIn],
-  ] as const) {
-    if (from.head.length > 0) {
-      to.socket.write(from.head)
-      onBytes(from.head.length)
-    }
-    from.socket.on('data', (chunk: Buffer) => onBytes(chunk.length))
-    pipeline(from.socket, to.socket, () => {})
   }
 }

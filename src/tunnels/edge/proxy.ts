@@ -12,7 +12,7 @@ const TRANSFER_ENCODING = new Set(['transfer-encoding'])
 export interface ProxyOptions {
   /** The client to send the request to: another one than `failed`, if that one did not respond. */
   pickClient(failed?: TunnelClient): TunnelClient | undefined
-  /** Request headers that replace those of the visitor, by lower-case name. */
+  /** Request headers that replace those of the client, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** Rewrites response headers, given as alternating names and values. */
   rewriteResponse(headers: string[]): string[]
@@ -21,7 +21,7 @@ export interface ProxyOptions {
   onBytesOut(bytes: number): void
   /** Called when the response begins. */
   onResponse(status: number): void
-  /** Sends an error to the visitor. Called only before a response has begun. */
+  /** Sends an error downstream. Called only before a response has begun. */
   fail(status: 502 | 504): void
 }
 
@@ -144,7 +144,7 @@ class ProxiedExchange {
       this.#forwardTrailers(incoming, response, this.#options.onBytesOut)
       response.end()
     })
-    // Emitted without `end` if the response is incomplete: so must be the one to the visitor.
+    // Emitted without `end` if the response is incomplete: so must be the one sent downstream.
     incoming.once('error', () => response.destroy())
     incoming.once('close', () => {
       if (!incoming.complete) response.destroy()

@@ -1,19 +1,13 @@
 // The registry of open tunnels by host name, and of their clients by key.
 import type { Duplex } from 'node:stream'
 import type { Meter } from '../../edge-sdk/index.ts'
-import type { TunnelType } from '../protocol.ts'
+import type { TunnelRequest, TunnelType } from '../protocol.ts'
 import { Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type CloseReason, type KeyHolder, TunnelClient } from './tunnel-client.ts'
 
 /** Clients of all tunnels, and of those of one workspace. */
 const CLIENTS_MAX = 10_000
 const CLIENTS_PER_WORKSPACE_MAX = 500
-
-export interface JoinRequest {
-  readonly pool: boolean
-  /** `resume` of the client's previous connection. */
-  readonly resume: string | undefined
-}
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
@@ -26,9 +20,15 @@ export class Registry {
   readonly #tunnels = new Map<string, Tunnel>()
   readonly #clients = new Map<TunnelClient, Tunnel>()
   readonly #countByWorkspace = new Map<string, number>()
+  #isStopping = false
 
   constructor(options: RegistryOptions) {
     this.#options = options
+  }
+
+  /** The edge is stopping: it opens no more tunnels. */
+  get isStopping(): boolean {
+    return this.#isStopping
   }
 
   atHost(host: string): Tunnel | undefined {
@@ -44,23 +44,32 @@ export class Registry {
     return undefined
   }
 
+  /** Whether a client with this secret serves the host. */
+  hasClient(host: string, resume: string | undefined): boolean {
+    const tunnel = this.#tunnels.get(host)
+    return tunnel !== undefined && clientWith(tunnel, resume) !== undefined
+  }
+
   /** Whether a client may serve the host: nobody does, it joins a pool, or it replaces its own connection. */
-  mayServe(host: string, type: TunnelType, { pool, resume }: JoinRequest): boolean {
+  mayServe(host: string, type: TunnelType, { pool, resume }: TunnelRequest): boolean {
     const tunnel = this.#tunnels.get(host)
     if (!tunnel) return true
-    return tunnel.type === type && (pool || !tunnel.pickClient() || clientWith(tunnel, resume) !== undefined)
+    return tunnel.type === type && (pool === true || !tunnel.isAvailable || this.hasClient(host, resume))
   }
 
   /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
-  connect(address: TunnelAddress, holder: KeyHolder, connection: Duplex, { resume }: JoinRequest): void {
+  connect(address: TunnelAddress, holder: KeyHolder, connection: Duplex, request: TunnelRequest): void {
     const { host } = address
     const { meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
     const tunnel = existing ?? new Tunnel(address, holder.workspace, meter)
+    const { resume, client: software } = request
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       connection,
       holder,
+      resume,
+      software,
       onDrained: () => this.close(client, 'closed'),
       onClosed: () => this.#remove(client, 'disconnected'),
     })
@@ -87,8 +96,9 @@ export class Registry {
       if (client.holder.keyId === keyId) this.close(client, reason)
   }
 
-  /** Tells all clients that this edge is stopping. */
+  /** Opens no more tunnels, and sends all clients to another edge. */
   goAway(): void {
+    this.#isStopping = true
     for (const client of this.#clients.keys()) client.goAway()
   }
 

@@ -4,7 +4,7 @@ const REQUESTS_PER_WORKSPACE_MAX = 4_000
 export class RequestQuota {
   readonly #active = new Map<string, number>()
 
-  /** Takes a place, or returns false if the workspace is at its limit. */
+  /** Acquires a slot, or returns false if the workspace is at its limit. */
   acquire(workspace: string): boolean {
     const active = this.#active.get(workspace) ?? 0
     if (active >= REQUESTS_PER_WORKSPACE_MAX) return false

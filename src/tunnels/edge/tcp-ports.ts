@@ -17,6 +17,8 @@ export class TcpPorts {
   readonly #address: string
   readonly #range: PortRange
   readonly #used = new Set<number>()
+  /** The host that had each port last, the latest use last: others get these ports only when no other is left. */
+  readonly #lastHosts = new Map<number, string>()
 
   constructor(address: string, range: PortRange) {
     this.#address = address
@@ -35,13 +37,15 @@ export class TcpPorts {
         { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS },
         onConnection,
       )
-      if (await isListening(server, port, this.#address)) return this.#listener(server, port)
+      if (await isListening(server, port, this.#address)) return this.#listener(server, port, tunnelHost)
       this.#used.delete(port)
     }
     return undefined
   }
 
-  #listener(server: Server, port: number): TcpListener {
+  #listener(server: Server, port: number, tunnelHost: string): TcpListener {
+    this.#lastHosts.delete(port)
+    this.#lastHosts.set(port, tunnelHost)
     return {
       port,
       close: () => {
@@ -55,7 +59,11 @@ export class TcpPorts {
     const { first, last } = this.#range
     const count = last - first + 1
     const start = hashOf(tunnelHost) % count
-    for (let index = 0; index < count; index += 1) yield first + ((start + index) % count)
+    const ports = Array.from({ length: count }, (_, index) => first + ((start + index) % count))
+    const isOwn = (port: number) => this.#lastHosts.get(port) === tunnelHost
+    yield* ports.filter(isOwn)
+    yield* ports.filter((port) => !this.#lastHosts.has(port))
+    yield* [...this.#lastHosts.keys()].filter((port) => !isOwn(port))
   }
 }
 
@@ -69,6 +77,7 @@ function hashOf(text: string): number {
 
 const isListening = (server: Server, port: number, host: string) =>
   new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false))
+    // Also errors of later connections, which have no other listener.
+    server.on('error', () => resolve(false))
     server.listen(port, host, () => resolve(true))
   })

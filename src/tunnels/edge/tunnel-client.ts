@@ -1,5 +1,4 @@
 // One connected client of a tunnel: its session, the streams that are kept for reuse, and what it carried.
-import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { KEEP_ALIVE, type Opened, type TunnelEvent } from '../protocol.ts'
@@ -27,6 +26,8 @@ export interface TunnelClientOptions {
   /** The WebSocket of the client. */
   readonly connection: Duplex
   readonly holder: KeyHolder
+  readonly resume: string | undefined
+  readonly software: string | undefined
   /** The client is stopping, and its requests are complete. */
   onDrained(): void
   /** The connection is closed, by whichever side. */
@@ -35,8 +36,10 @@ export interface TunnelClientOptions {
 
 export class TunnelClient {
   readonly holder: KeyHolder
-  /** Proves that a later connection is of the same client. */
-  readonly resume = randomBytes(24).toString('base64url')
+  /** A later connection of the same client has the same secret. */
+  readonly resume: string | undefined
+  /** Name and version of its program. */
+  readonly software: string | undefined
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
   #active = 0
@@ -47,8 +50,11 @@ export class TunnelClient {
   readonly #idle: { stream: YamuxStream; since: number }[] = []
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor({ connection, holder, onDrained, onClosed }: TunnelClientOptions) {
+  constructor(options: TunnelClientOptions) {
+    const { connection, holder, onDrained, onClosed } = options
     this.holder = holder
+    this.resume = options.resume
+    this.software = options.software
     this.#onDrained = onDrained
     this.#session = new Session(connection, {
       role: 'server',
@@ -84,8 +90,8 @@ export class TunnelClient {
     if (this.#active === 0 && this.isDraining) this.#onDrained()
   }
 
-  announce(opened: Omit<Opened, 'resume'>): void {
-    this.#events.sendNow({ event: 'open', ...opened, resume: this.resume })
+  announce(opened: Opened): void {
+    this.#events.sendNow({ event: 'open', ...opened })
   }
 
   send(event: TunnelEvent): void {
@@ -113,9 +119,13 @@ export class TunnelClient {
 
   /** Keeps a stream whose response is complete for another request. */
   putIdle(stream: YamuxStream): void {
+    if (stream.destroyed) return
     // The local server may have ended it right after the response.
     const isOpen = stream.readable && stream.writable
-    if (!isOpen || this.isDraining || this.#idle.length >= IDLE_MAX) return void stream.destroy()
+    if (!isOpen || this.isDraining || this.#idle.length >= IDLE_MAX) {
+      endStream(stream)
+      return
+    }
     this.#idle.push({ stream, since: performance.now() })
     stream.on('data', destroy)
     stream.on('end', destroy)
@@ -142,10 +152,9 @@ export class TunnelClient {
   }
 
   #closeIdle(before: number): void {
-    while (this.#idle[0] && this.#idle[0].since <= before) {
-      const stream = this.#idle.shift()?.stream
-      stream?.end()
-      setTimeout(() => stream?.destroy(), END_TIMEOUT_MS).unref()
+    for (let oldest = this.#idle[0]; oldest && oldest.since <= before; oldest = this.#idle[0]) {
+      this.#idle.shift()
+      endStream(oldest.stream)
     }
   }
 }
@@ -153,4 +162,13 @@ export class TunnelClient {
 /** Closes a stream that sends unsolicited data, which would be parsed as the response to the next request. */
 function destroy(this: YamuxStream): void {
   this.destroy()
+}
+
+/** Closes the connection to the local server, and resets it if the server does not close its side. */
+function endStream(stream: YamuxStream): void {
+  stream.resume()
+  stream.end()
+  const timeout = setTimeout(() => stream.destroy(new Error('The stream was not closed.')), END_TIMEOUT_MS)
+  timeout.unref()
+  stream.once('close', () => clearTimeout(timeout))
 }

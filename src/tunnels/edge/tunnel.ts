@@ -7,10 +7,10 @@ import type { TunnelClient } from './tunnel-client.ts'
 
 /** Requests and connections in progress. */
 export const REQUESTS_MAX = 500
-/** Below the capacity of the tunnel, so that one visitor cannot use all of it. */
-const REQUESTS_PER_VISITOR = { max: REQUESTS_MAX / 2, maxPer48: (REQUESTS_MAX * 3) / 4 }
+/** Below the capacity of the tunnel, so that one address cannot use all of it. */
+const REQUESTS_PER_ADDRESS = { max: REQUESTS_MAX / 2, maxPer48: (REQUESTS_MAX * 3) / 4 }
 
-export interface TunnelAddress extends Omit<Opened, 'resume'> {
+export interface TunnelAddress extends Opened {
   /** Undefined for HTTP tunnels. */
   readonly listener?: TcpListener | undefined
 }
@@ -19,7 +19,7 @@ export class Tunnel {
   readonly address: TunnelAddress
   readonly workspace: string
   readonly clients = new Set<TunnelClient>()
-  readonly perVisitor = new ClientLimit(REQUESTS_PER_VISITOR)
+  readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
   readonly #meter: Pick<Meter, 'transferred'> | undefined
 
   constructor(address: TunnelAddress, workspace: string, meter: Pick<Meter, 'transferred'> | undefined) {
@@ -38,13 +38,24 @@ export class Tunnel {
     return active
   }
 
-  /** The client with the fewest requests; `failed` only if there is no other. */
+  /** Whether a client can be picked. */
+  get isAvailable(): boolean {
+    for (const { isDraining } of this.clients) if (!isDraining) return true
+    return false
+  }
+
+  /** The client with the fewest requests, in turn if several have as few; `failed` only if it is the only one. */
   pickClient(failed?: TunnelClient): TunnelClient | undefined {
     let picked: TunnelClient | undefined
     for (const client of this.clients)
       if (client !== failed && !client.isDraining && (!picked || client.active < picked.active))
         picked = client
-    return picked ?? (failed && this.clients.has(failed) && !failed.isDraining ? failed : undefined)
+    picked ??= failed && this.clients.has(failed) && !failed.isDraining ? failed : undefined
+    if (picked && this.clients.size > 1) {
+      this.clients.delete(picked)
+      this.clients.add(picked)
+    }
+    return picked
   }
 
   /** Counts usage of the client that carries it and of the workspace. */

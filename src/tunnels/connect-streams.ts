@@ -1,0 +1,36 @@
+// Copies bytes between two streams, in both directions.
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+type OnBytes = (bytes: number) => void
+
+/**
+ * Each direction may end before the other. A failure of one stream resets the other, so that a receiver does not
+ * mistake it for the end of the data. The callbacks get the size of each chunk.
+ */
+export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onBytesFromB?: OnBytes): void {
+  copy(a, b, onBytesFromA)
+  copy(b, a, onBytesFromB)
+}
+
+function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
+  from.on('data', (chunk: Buffer) => {
+    onBytes?.(chunk.length)
+    if (!to.write(chunk)) from.pause()
+  })
+  to.on('drain', () => from.resume())
+  from.on('end', () => to.end())
+  from.on('error', () => {})
+  from.on('close', () => {
+    if (!isComplete(from)) reset(to)
+  })
+}
+
+/** Both directions have ended, as opposed to a reset. */
+const isComplete = (stream: Duplex) => stream.readableEnded && stream.writableFinished
+
+function reset(stream: Duplex): void {
+  // While a socket is ending, libuv refuses to reset it, and Node would leave it open.
+  if (stream instanceof Socket && !stream.writableEnded) stream.resetAndDestroy()
+  else stream.destroy(new Error('The other side failed.'))
+}
