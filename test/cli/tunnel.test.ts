@@ -41,14 +41,15 @@ test('tunnel prints the URL and each request, and asks for the flags', async (t)
   const { client: _client, resume: _resume, ...request } = side.request
   assert.deepEqual(request, { type: 'http', name: 'my-app', pool: true })
   await tunnel.waitFor(/^Forwarding to http:\/\/localhost:3000\. Press Ctrl-C to stop\.$/m, 'stderr')
-  side.send({ event: 'request', method: 'GET', path: '/a\u001b[31m', status: 404, ms: 12.6 })
+  side.send({ event: 'request', method: 'GET', path: '/hostile\u001b[31m', status: 200, ms: 1 })
+  side.send({ event: 'request', method: 'GET', path: '/a', status: 404, ms: 12.6 })
   await tunnel.waitFor(/^\d\d:\d\d:\d\d {2}404 {5}13 ms {2}GET {4}\/a/m, 'stderr')
   side.session.goAway()
   tunnel.child.kill('SIGINT')
   const { code, stdout, stderr } = await tunnel.ended
   assert.equal(code, 0)
   assert.equal(stdout, `${OPENED.url}\n`)
-  assert.ok(!stderr.includes('\u001b'), 'control characters of a path')
+  assert.ok(!stderr.includes('\u001b') && !stderr.includes('hostile'), 'control characters of a path')
   assert.match(stderr, /^Tunnel closed\.$/m)
 })
 
