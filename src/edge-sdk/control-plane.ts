@@ -1,5 +1,6 @@
 // HTTP client for the three /edge/v1 operations that an edge calls, each with a timeout.
 import type { Receipt, Report, VerifyResult } from './api.ts'
+import { hashKey } from './key-hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
 export type { Receipt, Report, VerifyResult }
@@ -8,6 +9,8 @@ const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000
 
 export interface ControlPlane {
+  /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
+  readonly credentialFingerprint: string
   verify(key: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
   /** Streams revocations after the given event id, or from now on. Ends with the connection. */
@@ -88,6 +91,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
   }
 
   return {
+    credentialFingerprint: hashKey(credential).slice(0, 16),
     verify: (key) => post('/keys/verify', { key }, VERIFY_TIMEOUT_MS, isVerifyResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
     async keyChanges(after, signal) {

@@ -24,7 +24,7 @@ export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'refuse
 }
 
 export interface MeterOptions {
-  /** Folder for the spool of unreported usage. Edges must not share it. */
+  /** Folder for the spool of unreported usage. It is locked: running edges cannot share it. */
   folder: string
   /** Called with a line for the log when usage cannot be spooled or reported, or is rejected. */
   onNotice?: (line: string) => void
@@ -36,14 +36,15 @@ export interface MeterOptions {
   clock?: () => number
 }
 
-/** Rejects if the folder is not writable: an edge that cannot spool its usage should not start. */
+/** Rejects if the folder is not writable or in use: an edge that cannot spool its usage should not start. */
 export async function startMeter(
   controlPlane: ControlPlane,
   { folder, reportEveryMs = 5_000, itemsMax = 50_000, clock = Date.now, ...callbacks }: MeterOptions,
 ): Promise<Meter> {
   const onNotice = safeCallback(callbacks.onNotice)
   const run = randomUUID()
-  const spool = await openSpool(folder, run, onNotice)
+  const owner = controlPlane.credentialFingerprint
+  const spool = await openSpool(folder, { epoch: run, owner, onNotice })
   const counters = createUsageCounters(run, clock, itemsMax)
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
@@ -140,6 +141,7 @@ export async function startMeter(
       const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
       await Promise.race([lastReport, timeout.promise])
       clearTimeout(timer)
+      await spool.close()
     },
   }
 }

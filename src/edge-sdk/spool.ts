@@ -1,14 +1,17 @@
-// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run sends what
-// earlier runs left.
+// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run with the same
+// credential sends what earlier runs left: with another one, the control plane would count it for two edges.
 import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from './control-plane.ts'
 import { createFolder } from './folder.ts'
+import { lockFolder } from './folder-lock.ts'
 
 /** Limit for the files of earlier runs together; beyond it the oldest are deleted. */
 const EARLIER_BYTES_MAX = 64 * 1024 * 1024
 const DRAFT = /^usage-.*\.json\.new$/
-const NAME = /^usage-([\x21-\x2e\x30-\x7e]{1,64})\.json$/
+const NAME = /^usage-[\x21-\x2e\x30-\x7e]{1,81}\.json$/
+/** The fingerprint of the credential; earlier versions wrote none. */
+const OWNED = /^usage-([0-9a-f]{16})-/
 
 export interface SpoolFile {
   reports: Report[]
@@ -23,24 +26,53 @@ export interface SpoolFile {
 export interface Spool {
   /** Resolves when the reports are synced to disk. Without reports there is no file. */
   write(reports: Report[]): Promise<void>
-  /** Files of earlier runs, oldest first. */
+  /** Files of earlier runs with this credential, oldest first. */
   earlierFiles(): AsyncGenerator<SpoolFile>
+  /** Another process may open the folder. */
+  close(): Promise<void>
 }
 
-export async function openSpool(
-  folder: string,
-  epoch: string,
-  onNotice: (line: string) => void,
-): Promise<Spool> {
-  const own = join(folder, `usage-${epoch}.json`)
+export interface SpoolOptions {
+  epoch: string
+  /** Fingerprint of the credential that the usage is reported with. */
+  owner: string
+  onNotice: (line: string) => void
+}
+
+export async function openSpool(folder: string, { epoch, owner, onNotice }: SpoolOptions): Promise<Spool> {
+  const own = join(folder, `usage-${owner}-${epoch}.json`)
   let onDisk = '[]'
-  // Writes once, so that a folder that is not writable fails the start.
   await createFolder(folder)
-  for (const name of await readdir(folder))
-    if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
-  await write([{ epoch }])
-  await write([])
-  await deleteBeyondLimit()
+  const close = await lockFolder(folder)
+  try {
+    for (const name of await readdir(folder))
+      if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
+    // Writes once, so that a folder that is not writable fails the start.
+    await write([{ epoch }])
+    await write([])
+    await assignOwners()
+    await deleteBeyondLimit()
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  /** Takes over files without an owner, and logs which files other credentials have left. */
+  async function assignOwners(): Promise<void> {
+    const others = new Set<string>()
+    for (const name of await readdir(folder)) {
+      if (!NAME.test(name)) continue
+      const [, found] = OWNED.exec(name) ?? []
+      if (found === undefined)
+        await rename(join(folder, name), join(folder, name.replace('usage-', `usage-${owner}-`)))
+      else if (found !== owner) others.add(join(folder, `usage-${found}-*.json`))
+    }
+    if (others.size > 0)
+      onNotice(
+        `Usage that was counted with another edge credential is not reported: ${[...others].join(', ')}. ` +
+          'Start the edge once with that credential, or delete the files if it was revoked.',
+      )
+  }
 
   async function write(reports: Report[]): Promise<void> {
     const text = JSON.stringify(reports)
@@ -50,12 +82,12 @@ export async function openSpool(
     onDisk = text
   }
 
-  /** Files of earlier runs, newest first. */
+  /** Files of earlier runs with this credential, newest first. */
   async function listEarlier() {
     const files = []
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
-      if (path === own || !NAME.test(name)) continue
+      if (path === own || !NAME.test(name) || OWNED.exec(name)?.[1] !== owner) continue
       const { mtimeMs, size } = await stat(path)
       files.push({ path, mtimeMs, size })
     }
@@ -74,6 +106,7 @@ export async function openSpool(
 
   return {
     write,
+    close,
     async *earlierFiles() {
       for (const { path } of (await listEarlier()).reverse()) {
         const quarantine = async (reason: string) => {

@@ -357,6 +357,7 @@ function scripted() {
   const requested: { key: string; release: () => void }[] = []
   let holding = false
   const controlPlane: ControlPlane = {
+    credentialFingerprint: '0123456789abcdef',
     report: async () => ({ accepted: 0, refused: [] }),
     async verify(key) {
       const result = results.get(key) ?? { valid: false as const, reason: 'unknown' as const }

@@ -51,6 +51,8 @@ export const newKey = (plane: Plane, slug: string) => plane.admin('key', 'create
 export interface Edge extends RunningProcess {
   url: string
   port: number
+  /** Folder of its spool. */
+  folder: string
   restart(): Promise<Edge>
 }
 
@@ -59,17 +61,18 @@ export async function startTunnelEdge(
   t: Test,
   { plane, args = [], env = {} }: { plane?: Plane; args?: string[]; env?: Record<string, string> },
 ): Promise<Edge> {
+  const folder = join(createFolder(t), 'edge')
   const access = plane && {
     ADIT_URL: plane.url,
     ADIT_EDGE_KEY: await plane.admin('edge', 'create', `edge-${await freePort()}`),
-    ADIT_EDGE_FOLDER: join(createFolder(t), 'edge'),
+    ADIT_EDGE_FOLDER: folder,
   }
   const settings = { ...access, ADIT_EDGE_PORT: String(await freePort()), ...env }
   const start = async (): Promise<Edge> => {
     const running = startProcess(t, ['edge', ...args, '--json'], settings)
     const [line] = await running.waitFor(/^\{.*\}$/m)
     const { url } = JSON.parse(line) as { url: string }
-    return { ...running, url, port: Number(new URL(url).port), restart: start }
+    return { ...running, url, port: Number(new URL(url).port), folder, restart: start }
   }
   return start()
 }

@@ -358,7 +358,7 @@ test('an edge that shuts down completes requests in progress', async (t) => {
   assert.equal((await edge.ended).code, 0)
 })
 
-test('an edge with an invalid credential, or on a port in use, exits with the reason', async (t) => {
+test('an edge with an invalid credential, or on a port or folder in use, exits with the reason', async (t) => {
   const plane = await startPlane(t)
   const env = { ADIT_URL: plane.url, ADIT_EDGE_KEY: 'adit_edge_bad', ADIT_EDGE_FOLDER: createFolder(t) }
   const rejected = await run(t, ['edge'], env)
@@ -371,6 +371,14 @@ test('an edge with an invalid credential, or on a port in use, exits with the re
   assert.match(
     taken.stderr,
     new RegExp(`127.0.0.1:${port} is in use by another program\\. Stop it, or set ADIT_EDGE_PORT`),
+  )
+  const running = await startTunnelEdge(t, { plane })
+  const shared = { ...good, ADIT_EDGE_PORT: '0', ADIT_EDGE_FOLDER: running.folder }
+  const second = await run(t, ['edge'], shared)
+  assert.equal(second.code, 1)
+  assert.match(
+    second.stderr,
+    new RegExp(`${running.folder} is in use by process ${running.child.pid}, .* ADIT_EDGE_FOLDER`),
   )
   for (const range of ['0-5', '5-4', '70000', 'x', '1-2-3']) {
     const { code, stderr } = await run(t, ['edge'], { ...good, ADIT_EDGE_TCP_PORTS: range })

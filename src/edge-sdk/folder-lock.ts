@@ -1,0 +1,68 @@
+// Exclusive use of a folder by one running process. The name of an empty lock file identifies the process: by
+// its id and, on Linux, by the time of its start and the boot, because ids are reused (in a container the
+// process is always 1). So the lock of a process that was killed is recognized as stale.
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+const NAME = /^process-(\d{1,10})-(.{1,100})\.lock$/
+const UNKNOWN_START = 'unknown'
+
+/** Returns the function that releases the lock; rejects if another process that runs has the folder. */
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
+  const ownStart = await findStart(process.pid)
+  const ownName = `process-${process.pid}-${ownStart ?? UNKNOWN_START}.lock`
+  const path = join(folder, ownName)
+  const inUse = (pid: number, name: string) =>
+    new Error(
+      `The folder ${folder} is in use by process ${pid}, another edge. Stop that process, or use another ` +
+        `folder. If it is not an edge, delete ${join(folder, name)}.`,
+    )
+  try {
+    await writeFile(path, '', { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Without a known start the lock may be of an earlier process with the same id.
+    if (ownStart !== undefined) throw inUse(process.pid, ownName)
+  }
+  let isHeld = true
+  const release = async () => {
+    if (isHeld) await rm(path, { force: true })
+    isHeld = false
+  }
+  // Locks are checked after the own one exists: of two processes that start together, at least one fails.
+  for (const name of await readdir(folder)) {
+    const [, pid, start] = NAME.exec(name) ?? []
+    if (pid === undefined || name === ownName) continue
+    if (await isRunning(Number(pid), start, ownStart)) {
+      await release()
+      throw inUse(Number(pid), name)
+    }
+    await rm(join(folder, name), { force: true })
+  }
+  return release
+}
+
+async function isRunning(pid: number, start: string | undefined, ownStart: string | undefined) {
+  if (ownStart !== undefined) return start === (await findStart(pid))
+  if (pid === process.pid) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** When a process was started, in clock ticks and with the boot; undefined if it has ended, or not on Linux. */
+async function findStart(pid: number): Promise<string | undefined> {
+  try {
+    const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    // The name of the program, in parentheses, may contain spaces. Fields 3 and 22 are the state and the start.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const [state = ''] = fields
+    return 'ZX'.includes(state) ? undefined : `${fields[19]}-${boot.trim()}`
+  } catch {
+    return undefined
+  }
+}
