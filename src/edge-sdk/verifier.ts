@@ -27,13 +27,18 @@ export interface VerifierOptions {
   onNotice?: (line: string) => void
   /** The cache is cleared if no revocations could be received for this long; 10,000 by default. */
   staleAfterMs?: number
-  /** Maximum age of cached workspace details; 60,000 by default. Revalidating also updates `lastUsedAt`. */
+  /**
+   * Maximum age of cached workspace details; 60,000 by default, and 250 at most until the workspace is
+   * provisioned. Revalidating also updates `lastUsedAt`.
+   */
   revalidateAfterMs?: number
   /** Capacity of the cache, 100,000 keys by default; the least recently used key is evicted first. */
   keysMax?: number
 }
 
 const KEY_CHARS_MAX = 200
+/** Short, so that tunnels can be opened right after the operator has provisioned the workspace. */
+const REVALIDATE_UNPROVISIONED_MS = 250
 const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
 
 export function startVerifier(controlPlane: ControlPlane, options: VerifierOptions = {}): Verifier {
@@ -44,6 +49,11 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
   const revoked = new RevokedKeys(keysMax)
   const isFresh = () => follower.isFresh()
   const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh })
+
+  const maxAgeMs = (result: VerifyResult): number =>
+    result.valid && !result.workspace.provisioned
+      ? Math.min(REVALIDATE_UNPROVISIONED_MS, revalidateAfterMs)
+      : revalidateAfterMs
 
   function clearCache(): void {
     cache.clear()
@@ -76,7 +86,7 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
         return remote.verifyRemotely(key, hash)
       }
       const entry = cache.get(hash)
-      if (entry && performance.now() - entry.verifiedAt <= revalidateAfterMs) return entry.result
+      if (entry && performance.now() - entry.verifiedAt <= maxAgeMs(entry.result)) return entry.result
       const result = remote.verifySingleFlight(key, hash)
       if (!entry) return result
       return result.catch((error: ControlPlaneError) => {

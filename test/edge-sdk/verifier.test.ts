@@ -292,6 +292,22 @@ test('workspace details are revalidated after revalidateAfterMs, and kept if tha
   assert.equal((await verifier.verify(key.token)).valid, true)
 })
 
+test('a workspace that is provisioned after its key was cached is provisioned within a second', async (t) => {
+  const { server, counted, requested, start } = await setUp(t)
+  const verifier = start(counted)
+  const { key } = await addWorkspace(server, 'beta')
+  await warm(verifier, key.token, requested)
+  await provision(server.services, operator, 'beta')
+  const isProvisioned = async () => {
+    const result = await verifier.verify(key.token)
+    return result.valid && result.workspace.provisioned
+  }
+  await until('it is provisioned', isProvisioned, 1_000)
+  const before = requested.length
+  await isProvisioned()
+  assert.equal(requested.length, before, 'the new result is cached')
+})
+
 test('concurrent verifications of a key share one request; too many are rejected', async (t) => {
   const { server, relay, direct, relayed, start } = await setUp(t)
   const { counted, requested } = counting({ ...direct, verify: relayed.verify })

@@ -76,12 +76,15 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
     `The edge at ${edge.url} rejected the tunnel: unknown API key. Check that it was copied completely. ` +
       'The API key is from ADIT_API_KEY; set it to a valid key, or unset it to use a profile.',
   ])
-  assert.deepEqual(await rejection({ key: await newKey(plane, 'later'), name: 'app' }), [
+  const later = await newKey(plane, 'later')
+  assert.deepEqual(await rejection({ key: later, name: 'app' }), [
     1,
     'not_provisioned',
     `The edge at ${edge.url} rejected the tunnel: the workspace "later" is not provisioned for tunnels. The operator ` +
       'provisions it with `adit admin workspace provision later`.',
   ])
+  await plane.admin('workspace', 'provision', 'later')
+  await openTunnel(t, { edge, key: later, port, name: 'app' })
   assert.deepEqual(await rejection({ key, name: 'taken' }), [
     1,
     'name_taken',
