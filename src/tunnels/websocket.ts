@@ -2,6 +2,7 @@
 // binary messages is read, whatever their boundaries. No extensions, no text.
 import { createHash } from 'node:crypto'
 import { Duplex } from 'node:stream'
+import { joinInPlace } from '../yamux/index.ts'
 import { BINARY, CLOSE, createHeader, FrameParser, PING, PONG } from './websocket-frames.ts'
 
 /** Up to this size a message is copied into one buffer, which is cheaper than writing several. */
@@ -39,6 +40,8 @@ export class WebSocketStream extends Duplex {
   #isEnded = false
   /** Called when the socket accepts more. */
   #onDrain: Callback | undefined
+  /** Payload of the chunk that is being parsed. */
+  #received: Buffer | undefined
   /** Payload of the last ping that is not answered. */
   #pendingPong: Buffer | undefined
   #closeTimer: NodeJS.Timeout | undefined
@@ -48,7 +51,7 @@ export class WebSocketStream extends Duplex {
     this.#socket = socket
     this.#isClient = role === 'client'
     this.#parser = new FrameParser(!this.#isClient, {
-      onPayload: (payload) => this.#deliver(payload),
+      onPayload: (payload) => this.#onPayload(payload),
       onControl: (opcode, payload) => this.#onControl(opcode, payload),
       onProblem: (problem) => {
         this.#sendClose(PROTOCOL_ERROR)
@@ -59,6 +62,7 @@ export class WebSocketStream extends Duplex {
     if (head && head.length > 0) socket.unshift(head)
     socket.on('data', (chunk: Buffer) => {
       this.#parser.parse(chunk)
+      this.#deliver()
       this.#sendPong()
     })
     socket.on('drain', () => this.#drained())
@@ -147,18 +151,28 @@ export class WebSocketStream extends Duplex {
     this.#sendControl(CLOSE, payload)
   }
 
-  #deliver(payload: Buffer): void {
-    if (this.push(payload) || this.#isPaused) return
+  /** Joins the payloads of the messages in one chunk. */
+  #onPayload(payload: Buffer): void {
+    const joined = this.#received && joinInPlace(this.#received, payload)
+    if (!joined) this.#deliver()
+    this.#received = joined ?? payload
+  }
+
+  #deliver(): void {
+    const received = this.#received
+    this.#received = undefined
+    if (!received || this.#isEnded || this.push(received) || this.#isPaused) return
     this.#isPaused = true
     this.#socket.pause()
   }
 
   #onControl(opcode: number, payload: Buffer): void {
     if (opcode === CLOSE) {
+      this.#deliver()
       this.#sendClose(NORMAL)
       this.#socket.end()
       this.#end()
-    } else if (opcode === PING) this.#pendingPong = payload
+    } else if (opcode === PING) this.#pendingPong = Buffer.from(payload)
   }
 
   /**

@@ -1,4 +1,5 @@
 // Multiplexes byte streams over one connection with the yamux protocol. Imports nothing of the project.
+export { joinInPlace } from './buffers.ts'
 export { ProtocolError } from './frame.ts'
 export { Session, type SessionOptions } from './session.ts'
 export { YamuxStream } from './stream.ts'

@@ -1,5 +1,6 @@
 // A yamux session: many streams over one connection. The protocol is that of hashicorp/yamux (spec.md there).
 import type { Duplex } from 'node:stream'
+import { joinInPlace } from './buffers.ts'
 import {
   ACK,
   FIN,
@@ -58,6 +59,8 @@ export class Session {
   readonly #parser: FrameParser
   /** The stream of the payload that is being received; undefined if the payload is discarded. */
   #receiver: YamuxStream | undefined
+  /** What the current input has for one stream. */
+  #unread: { stream: YamuxStream; bytes: Buffer } | undefined
   #isFinNext = false
   #isGoAwayReceived = false
   #isClosed = false
@@ -156,6 +159,7 @@ export class Session {
     this.#pings.onActivity()
     try {
       this.#parser.push(input)
+      this.#deliver()
     } catch (error) {
       this.close(error as Error)
       // Errors of listeners are not ours to handle.
@@ -176,6 +180,9 @@ export class Session {
   }
 
   #onStreamFrame(type: number, flags: number, id: number, length: number): void {
+    const continues =
+      type === TYPE_DATA && id === this.#unread?.stream.id && length > 0 && !(flags & (SYN | RST))
+    if (!continues) this.#deliver()
     this.#receiver = undefined
     const stream = flags & SYN ? this.#accept(id) : this.#streams.find(id)
     if (!stream) this.#onLateFrame(type, flags, id, length)
@@ -208,8 +215,19 @@ export class Session {
   #onPayload(piece: Buffer, left: number): void {
     const stream = this.#receiver
     if (!stream) return
-    stream.onPayload(piece)
-    if (left === 0 && this.#isFinNext && !stream.destroyed) stream.onFin()
+    const joined = this.#unread?.stream === stream ? joinInPlace(this.#unread.bytes, piece) : undefined
+    if (!joined) this.#deliver()
+    this.#unread = { stream, bytes: joined ?? piece }
+    if (left > 0 || !this.#isFinNext) return
+    this.#deliver()
+    if (!stream.destroyed) stream.onFin()
+  }
+
+  /** Passes on what was received for one stream: the payloads of consecutive frames of one input are joined. */
+  #deliver(): void {
+    const unread = this.#unread
+    this.#unread = undefined
+    unread?.stream.onPayload(unread.bytes)
   }
 
   #onPing(flags: number, id: number): void {

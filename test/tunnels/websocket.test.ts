@@ -325,6 +325,28 @@ test('what arrived together with the upgrade is read first', async () => {
   await until('all read', () => String(read()) === 'first second')
 })
 
+test('messages of one chunk are joined, and a ping between them keeps its payload', async () => {
+  const [near, far] = duplexPair()
+  const stream = new WebSocketStream(near, { role: 'client' })
+  const chunks: string[] = []
+  stream.on('data', (chunk) => chunks.push(String(chunk)))
+  const unmasked = { isMasked: false }
+  far.write(
+    Buffer.concat([
+      frame(2, Buffer.from('a'.repeat(50)), unmasked),
+      frame(9, Buffer.from('payload of the ping'), unmasked),
+      frame(2, Buffer.from('b'.repeat(10)), unmasked),
+      frame(2, Buffer.from('c'.repeat(70)), unmasked),
+    ]),
+  )
+  const [pong] = await once(far, 'data')
+  assert.deepEqual(chunks, ['a'.repeat(50) + 'b'.repeat(10) + 'c'.repeat(70)])
+  assert.deepEqual(
+    pong,
+    frame(10, Buffer.from('payload of the ping'), { isMasked: true, mask: Buffer.alloc(4) }),
+  )
+})
+
 interface FrameOptions {
   isMasked: boolean
   isFinal?: boolean

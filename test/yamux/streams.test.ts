@@ -146,3 +146,29 @@ test('a session opens any number of streams, also concurrently', async (t) => {
   for (const [index, stream] of server.streams.entries())
     assert.equal(String(await readAll(stream)), `stream ${index}`)
 })
+
+test('consecutive frames of a stream in one chunk are read at once, in order with those of others', async (t) => {
+  const { server, socket } = await rawPeer(t)
+  const read = new Map<number, string[]>()
+  socket.write(
+    Buffer.concat([
+      frame({ type: DATA, flags: SYN, id: 1, payload: 'one ' }),
+      frame({ type: DATA, flags: 0, id: 1, payload: 'two ' }),
+      frame({ type: DATA, flags: SYN, id: 3, payload: 'other ' }),
+      frame({ type: DATA, flags: 0, id: 1, payload: 'three ' }),
+      frame({ type: WINDOW_UPDATE, id: 1, length: 1 }),
+      frame({ type: DATA, flags: 0, id: 1, payload: 'four ' }),
+      frame({ type: DATA, flags: FIN, id: 1, payload: 'five' }),
+      frame({ type: DATA, flags: FIN, id: 3, payload: 'end' }),
+    ]),
+  )
+  await until('both streams are accepted', () => server.streams.length === 2)
+  for (const stream of server.streams) {
+    const chunks: string[] = []
+    read.set(stream.id, chunks)
+    stream.on('data', (chunk) => chunks.push(String(chunk)))
+  }
+  await until('both have ended', () => server.streams.every(({ readableEnded }) => readableEnded))
+  assert.equal(read.get(1)?.join(''), 'one two three four five')
+  assert.equal(read.get(3)?.join(''), 'other end')
+})
