@@ -7,8 +7,8 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
-/** More than most machines have cores, because tests also wait. */
-const CONCURRENCY = 5
+/** More than two cores, because tests also wait; not many more, because some have time limits. */
+const CONCURRENCY = 3
 const TEST_TIMEOUT_MS = 120_000
 /** Their files do not share a process: their tests are few and long, and run the program in other processes. */
 const SEPARATE = new Set(['faults', 'hostile', 'package', 'process', 'tunnels'])
