@@ -35,7 +35,7 @@ export interface SessionOptions {
   onStream(stream: YamuxStream): void
   /** Called once; the reason is undefined for an orderly close. */
   onClose(reason: Error | undefined): void
-  /** The peer accepts no more streams. */
+  /** The peer does not accept new streams. */
   onGoAway?(): void
   /** Open streams of the peer; more are reset. */
   readonly maxStreams?: number
@@ -87,7 +87,7 @@ export class Session {
     return this.#streams.size
   }
 
-  /** The peer accepts no more streams. */
+  /** The peer does not accept new streams. */
   get isGoingAway(): boolean {
     return this.#isGoAwayReceived
   }
@@ -98,7 +98,7 @@ export class Session {
 
   open(): YamuxStream {
     if (this.#isClosed) throw new Error('The session is closed.')
-    if (this.#isGoAwayReceived) throw new Error('The peer accepts no more streams.')
+    if (this.#isGoAwayReceived) throw new Error('The peer does not accept new streams.')
     const stream = this.#streams.open()
     if (stream) return stream
     const error = new Error('The session has used all stream ids.')
@@ -113,7 +113,7 @@ export class Session {
   }
 
   /**
-   * Asks the peer to open no more streams. Those that are open continue, and those that the peer opened before
+   * Asks the peer not to open new streams. Those that are open continue, and those that the peer opened before
    * it learns of it are accepted. The caller closes the session.
    */
   goAway(): void {

@@ -31,7 +31,7 @@ test('after goAway streams continue, and the peer opens no more', async (t) => {
   assert.equal(String(await readAll(stream)), 'late')
   await until('the client learns it', () => isTold)
   assert.ok(client.session.isGoingAway)
-  assert.throws(() => client.session.open(), /accepts no more streams/)
+  assert.throws(() => client.session.open(), /does not accept new streams/)
   // The server may still open streams.
   assert.ok(!server.session.isGoingAway)
   server.open().end('still')

@@ -31,7 +31,7 @@ export class EdgeConnection {
    * Resolves with the reason of the close. With undefined if the edge asks for a new connection, or the tunnel
    * is stopped, while this one completes its streams.
    */
-  readonly over: Promise<string | undefined>
+  readonly ended: Promise<string | undefined>
   readonly #edge: string
   readonly #options: ConnectionOptions
   readonly #session: Session
@@ -45,11 +45,11 @@ export class EdgeConnection {
     this.#options = options
     this.#edge = options.edge
     const closed = Promise.withResolvers<string>()
-    const over = Promise.withResolvers<string | undefined>()
+    const ended = Promise.withResolvers<string | undefined>()
     this.closed = closed.promise
-    this.over = over.promise
+    this.ended = ended.promise
     const stop = () => {
-      over.resolve(undefined)
+      ended.resolve(undefined)
       if (!this.#opened) this.close()
     }
     this.#session = new Session(webSocket, {
@@ -57,14 +57,14 @@ export class EdgeConnection {
       keepAlive: KEEP_ALIVE,
       maxStreams: STREAMS_MAX,
       onStream: (stream) => this.#onStream(stream),
-      onGoAway: () => over.resolve(undefined),
+      onGoAway: () => ended.resolve(undefined),
       onClose: (error) => {
         clearTimeout(this.#closeTimer)
         options.signal.removeEventListener('abort', stop)
         const reason = this.#closeReason(error)
         this.#isOpen.reject(new Error(reason))
         closed.resolve(reason)
-        over.resolve(reason)
+        ended.resolve(reason)
       },
     })
     options.signal.addEventListener('abort', stop)
@@ -90,7 +90,7 @@ export class EdgeConnection {
     await this.#isOpen.promise.finally(() => clearTimeout(timer))
   }
 
-  /** Accepts no more streams. Resolves when those in progress are complete, and the connection is closed. */
+  /** Asks the edge for no new streams. Resolves when those in progress are complete and the connection is closed. */
   async drain(): Promise<void> {
     this.#isDraining = true
     this.#session.goAway()

@@ -33,14 +33,14 @@ export function proxyUpgrade(
   upstream.end()
 }
 
-interface UpgradedEnd {
+interface UpgradedSocket {
   socket: Duplex
   /** Bytes that arrived together with the headers. */
   head: Buffer
 }
 
 class UpgradeExchange {
-  readonly #downstream: UpgradedEnd
+  readonly #downstream: UpgradedSocket
   readonly #upstream: ClientRequest
   readonly #options: ProxyOptions
   readonly #timeout: NodeJS.Timeout
@@ -51,7 +51,7 @@ class UpgradeExchange {
   }
   readonly #onEnd = () => this.#downstream.socket.destroy()
 
-  constructor(downstream: UpgradedEnd, upstream: ClientRequest, options: ProxyOptions) {
+  constructor(downstream: UpgradedSocket, upstream: ClientRequest, options: ProxyOptions) {
     this.#downstream = downstream
     this.#upstream = upstream
     this.#options = options
@@ -85,7 +85,7 @@ class UpgradeExchange {
     response.once('end', () => closeGracefully(socket))
   }
 
-  #onAccepted(response: IncomingMessage, upstream: UpgradedEnd): void {
+  #onAccepted(response: IncomingMessage, upstream: UpgradedSocket): void {
     upstream.socket.on('error', () => {})
     if (this.#upstream.destroyed) return
     this.#sendHead(response, this.#options.rewriteResponse(response.rawHeaders))

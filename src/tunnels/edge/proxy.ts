@@ -98,7 +98,7 @@ class ProxiedExchange {
     })
   }
 
-  /** A request that may be repeated is: on another client, or on a new stream if it was sent on an old one. */
+  /** A request that may be repeated is: on another client, or on a new stream if it was sent on a reused one. */
   #onUpstreamError(upstream: ClientRequest, client: TunnelClient): void {
     if (upstream !== this.#upstream || this.#response.destroyed) return
     const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent

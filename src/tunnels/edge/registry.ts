@@ -26,7 +26,7 @@ export class Registry {
     this.#options = options
   }
 
-  /** The edge is stopping: it opens no more tunnels. */
+  /** The edge is stopping: new tunnels are rejected. */
   get isStopping(): boolean {
     return this.#isStopping
   }
@@ -96,7 +96,7 @@ export class Registry {
       if (client.holder.keyId === keyId) this.close(client, reason)
   }
 
-  /** Opens no more tunnels, and sends all clients to another edge. */
+  /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */
   goAway(): void {
     this.#isStopping = true
     for (const client of this.#clients.keys()) client.goAway()
