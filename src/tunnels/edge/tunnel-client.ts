@@ -10,7 +10,7 @@ const IDLE_MAX = 100
 /** How long the local server may take to close its side of an idle stream. */
 const END_TIMEOUT_MS = 5_000
 
-/** Of the windows of all clients: otherwise many tunnels with slow visitors could fill the memory. */
+/** Of the windows of all clients: otherwise responses that are read slowly could fill the memory. */
 const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
 
 export interface KeyHolder {
