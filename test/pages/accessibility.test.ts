@@ -37,7 +37,7 @@ test('every page is accessible and fits the screen, on desktop and phone, light 
   if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await seedWorkspaces(server)
-  const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
+  const context = await browser.newContext({ viewport: DESKTOP })
   const { page, errors } = await openPage(context)
   for (const [name, path] of publicPages) {
     // Through another document: a change of the fragment alone would not load the page.

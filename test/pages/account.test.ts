@@ -48,7 +48,7 @@ test('two-factor authentication is turned on in a dialog that fits the screen or
   if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce' })
+  const context = await browser.newContext({ viewport: DESKTOP })
   await signInAs(context, server.url, ann)
   const { page, errors } = await openPage(context)
   await page.goto(`${server.url}/account`)

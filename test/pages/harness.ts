@@ -17,9 +17,13 @@ export const PHONE = { width: 360, height: 740 }
 const screenshots = join(root, 'screenshots')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** `errors` collects uncaught exceptions and console errors of the page. */
+/**
+ * `errors` collects uncaught exceptions and console errors of the page. It has no animations, so that what a test
+ * waits for is fully drawn when it appears.
+ */
 export async function openPage(context: BrowserContext) {
   const page = await context.newPage()
+  await page.emulateMedia({ reducedMotion: 'reduce' })
   const errors: string[] = []
   page.on('pageerror', (error) => errors.push(String(error)))
   page.on('console', (message) => {
@@ -55,19 +59,17 @@ export async function checkEveryView(page: Page, name: string): Promise<void> {
   for (const viewport of [DESKTOP, PHONE]) {
     await page.setViewportSize(viewport)
     for (const colorScheme of ['light', 'dark'] as const) {
-      // With reduced motion, colors do not change gradually.
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await page.emulateMedia({ colorScheme })
       await until(`the page is ${colorScheme}`, () =>
         page.evaluate(`document.documentElement.dataset.mantineColorScheme === '${colorScheme}'`),
       )
-      await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
       // Between the schemes only colors differ.
       const rules = colorScheme === 'dark' ? ['color-contrast'] : undefined
       await checkPage(page, name, `${viewport.width}-${colorScheme}`, rules)
     }
   }
   await page.setViewportSize(DESKTOP)
-  await page.emulateMedia({ colorScheme: 'light', reducedMotion: null })
+  await page.emulateMedia({ colorScheme: 'light' })
 }
 
 /** No horizontal overflow, no serious violation of the accessibility rules, and a screenshot if wanted. */
@@ -95,8 +97,23 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[]
 }
 
+/** A fading element has too little contrast. The frames are for transitions that begin in the next one. */
+const ANIMATIONS_ENDED = `(async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done))
+  const ends = ({ effect, playState }) =>
+    playState === 'running' && effect.getComputedTiming().endTime !== Infinity
+  for (;;) {
+    await frame()
+    await frame()
+    const running = document.getAnimations().filter(ends)
+    if (running.length === 0) return
+    await Promise.allSettled(running.map((animation) => animation.finished))
+  }
+})()`
+
 /** All rules of axe, or some. */
 export async function findViolations(page: Page, rules?: string[]): Promise<Violation[]> {
+  await page.evaluate(ANIMATIONS_ENDED)
   // Evaluated by the debugger, so that the Content-Security-Policy stays in force.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe)
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) })
