@@ -2,11 +2,11 @@
 // the environment.
 import { createReader, setting } from './config/setting.ts'
 import {
-  readAddresses,
   readBaseUrl,
   readDatabaseUrl,
   readDomain,
   readInteger,
+  readNetworks,
   readSmtpUrl,
 } from './config/values.ts'
 import type { Variant } from './contract/variants.ts'
@@ -84,7 +84,7 @@ export const settings = {
   ADIT_TRUSTED_PROXIES: setting(
     'comma-separated addresses of proxies whose X-Forwarded-For is trusted',
     '',
-    readAddresses,
+    readNetworks,
   ),
   ADIT_OIDC_ISSUER: setting('issuer URL of an OpenID Connect identity provider', '', readBaseUrl),
   ADIT_OIDC_CLIENT_ID: setting('OIDC client ID', '', (text) => text || undefined),

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { settings } from '../config.ts'
 import { createReader, setting } from './setting.ts'
-import { readAddresses, readInteger, readPortRange, readPublicEndpoint } from './values.ts'
+import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
 
 export const edgeSettings = {
   ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
@@ -17,7 +17,7 @@ export const edgeSettings = {
   ADIT_EDGE_TRUSTED_PROXIES: setting(
     'comma-separated addresses or networks of proxies whose X-Forwarded-For is trusted',
     '127.0.0.0/8,::1',
-    readAddresses,
+    readNetworks,
   ),
   ADIT_EDGE_FOLDER: setting(
     'folder for usage that is not reported yet; each edge needs its own',

@@ -1,7 +1,7 @@
 // Parsers of values. Their errors do not repeat the value, which may contain a password.
-import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { isDnsLabel } from '../net/hostname.ts'
+import { parseNetwork } from '../net/ip-network.ts'
 import type { Target } from '../store/store.ts'
 
 export function readInteger(text: string, min: number, max: number): number {
@@ -62,16 +62,16 @@ export function readPortRange(text: string): { first: number; last: number } | u
   return range
 }
 
-export function readAddresses(text: string): string[] {
-  const addresses = text.split(',').flatMap((address) => address.trim() || [])
-  for (const text of addresses) {
-    const [address = '', bits = '0', ...rest] = text.split('/')
-    const version = isIP(address)
-    const bitsMax = version === 4 ? 32 : 128
-    if (version === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > bitsMax || rest.length > 0)
-      throw new Error('must be comma-separated IP addresses or networks, e.g. 10.0.0.0/8')
-  }
-  return addresses
+/** Addresses become networks of one address. */
+export function readNetworks(text: string): string[] {
+  return text
+    .split(',')
+    .flatMap((part) => part.trim() || [])
+    .map((part) => {
+      const network = parseNetwork(part)
+      if (!network) throw new Error('must be comma-separated IP addresses or networks, e.g. 10.0.0.0/8')
+      return network
+    })
 }
 
 export function readDomain(text: string): string {

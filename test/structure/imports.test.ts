@@ -12,7 +12,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   contract: { ours: ['credentials'], packages: ['typebox'] },
   store: { ours: ['credentials', 'time'], packages: ['kysely', 'pg'] },
   domain: {
-    ours: ['contract', 'credentials', 'directory', 'lazily', 'store', 'time'],
+    ours: ['contract', 'credentials', 'directory', 'lazily', 'net', 'store', 'time'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
   directory: { ours: ['credentials', 'store', 'time'], packages: [] },
@@ -26,7 +26,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
-  tunnels: { ours: ['edge-sdk', 'net', 'yamux'], packages: [] },
+  tunnels: { ours: ['credentials', 'edge-sdk', 'net', 'yamux'], packages: [] },
   'cli/admin': {
     ours: ['cli', 'contract', 'credentials', 'services', 'config', 'directory', 'log', 'domain'],
     packages: [],

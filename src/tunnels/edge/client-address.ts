@@ -1,9 +1,8 @@
 // Client addresses behind trusted proxies, and limits of concurrent use per client.
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIPv6 } from 'node:net'
+import { isIPv6 } from 'node:net'
 import { forwardedClient, ipPrefix, normalizeAddress } from '../../net/ip-address.ts'
-
-const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')
+import { createNetworkMatcher } from '../../net/ip-network.ts'
 
 export interface ClientAddresses {
   /** Undefined for a trusted proxy, because its connections belong to many clients. */
@@ -15,7 +14,7 @@ export interface ClientAddresses {
 }
 
 export interface ClientAddressesOptions {
-  /** Addresses and networks whose X-Forwarded-For is trusted. */
+  /** Networks whose X-Forwarded-For is trusted, in the form of `parseNetwork`. */
   readonly trustedProxies: readonly string[]
   /** Called once, with the first trusted proxy that sends a request without X-Forwarded-For. */
   onUnnamedClient(proxy: string): void
@@ -29,13 +28,7 @@ export function createClientAddresses({
 }: ClientAddressesOptions): ClientAddresses {
   const onUnnamedClient = once(options.onUnnamedClient)
   const onIgnoredProxy = once(options.onIgnoredProxy)
-  const trusted = new BlockList()
-  for (const network of trustedProxies) {
-    const [address = '', bits] = network.split('/')
-    if (bits === undefined) trusted.addAddress(address, familyOf(address))
-    else trusted.addSubnet(address, Number(bits), familyOf(address))
-  }
-  const isTrusted = (address: string) => trusted.check(address, familyOf(address))
+  const isTrusted = createNetworkMatcher(trustedProxies)
 
   return {
     ofPeer(peer = '') {

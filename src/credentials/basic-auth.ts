@@ -1,0 +1,18 @@
+// User names and passwords of access rules, as Basic authentication (RFC 7617) can carry them.
+
+export const BASIC_AUTH_LIMITS = { userCharsMax: 64, passwordCharsMin: 8, passwordCharsMax: 128 }
+
+/** The rules in words, for messages. */
+export const BASIC_AUTH_USER_RULE = `1 to ${BASIC_AUTH_LIMITS.userCharsMax} characters without a colon`
+export const BASIC_AUTH_PASSWORD_RULE = `${BASIC_AUTH_LIMITS.passwordCharsMin} to ${BASIC_AUTH_LIMITS.passwordCharsMax} characters`
+
+/** Control characters cannot be sent; a lone surrogate has no UTF-8 form. */
+const isText = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed()
+
+export const isBasicAuthUser = (text: string): boolean =>
+  text.length >= 1 && text.length <= BASIC_AUTH_LIMITS.userCharsMax && !text.includes(':') && isText(text)
+
+export const isBasicAuthPassword = (text: string): boolean =>
+  text.length >= BASIC_AUTH_LIMITS.passwordCharsMin &&
+  text.length <= BASIC_AUTH_LIMITS.passwordCharsMax &&
+  isText(text)

@@ -1,0 +1,34 @@
+// Networks in CIDR notation, such as those of access rules and trusted proxies.
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import { normalizeAddress } from './ip-address.ts'
+
+/** An address without a prefix length is a network of one address. */
+const NETWORK = /^([^/]{1,45})(?:\/(\d{1,3}))?$/
+const MAPPED_BITS = 96
+
+/** In canonical form, with a prefix length; undefined if the text is neither an address nor a network. */
+export function parseNetwork(text: string): string | undefined {
+  const [, written = '', length] = NETWORK.exec(text) ?? []
+  const address = isIP(written) && !written.includes('%') ? normalizeAddress(written) : undefined
+  if (address === undefined) return undefined
+  const addressBits = isIPv6(address) ? 128 : 32
+  // An IPv4 address that is mapped to IPv6 has a prefix length of IPv6.
+  const offset = isIPv6(written) && !isIPv6(address) ? MAPPED_BITS : 0
+  const bits = length === undefined ? addressBits : Number(length) - offset
+  return bits >= 0 && bits <= addressBits ? `${address}/${bits}` : undefined
+}
+
+/** Whether an address, in canonical form, is in one of the networks. */
+export type NetworkMatcher = (address: string) => boolean
+
+/** The networks have the form of `parseNetwork`. */
+export function createNetworkMatcher(networks: readonly string[]): NetworkMatcher {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/')
+    list.addSubnet(address, Number(bits), familyOf(address))
+  }
+  return (address) => list.check(address, familyOf(address))
+}
+
+const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')
