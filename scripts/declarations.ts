@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { verifyKey } from '../src/contract/edge.ts'
 import { faults } from '../src/contract/faults.ts'
+import { findHost } from '../src/contract/hosts.ts'
 import type { Operation } from '../src/contract/operation.ts'
 import { reportUsage } from '../src/contract/reports.ts'
 import { variants } from '../src/contract/variants.ts'
@@ -85,6 +86,7 @@ ${errors.join('\n')}
 
 const edgeApi = () => `/** Whether a key is valid, and to which workspace it belongs. */
 export type VerifyResult = ${typeOf(verifyKey.response.schema as Schema, 'number')}
+export type HostResult = ${typeOf(findHost.response.schema as Schema, 'number')}
 export type Report = ${typeOf(reportUsage.body as Schema, 'number')}
 export type Receipt = ${typeOf(reportUsage.response.schema as Schema, 'number')}
 `

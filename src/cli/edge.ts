@@ -50,6 +50,12 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
         'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send ' +
           'the header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
       ),
+    onCertificatesLimited: (workspace) =>
+      log.warn(
+        { workspace },
+        'the workspace opened tunnels at more hosts than may have certificates in 24 hours; to allow more, ' +
+          'set ADIT_EDGE_CERTIFICATES_PER_DAY',
+      ),
     onIgnoredProxy: (peer) =>
       log.warn(
         { peer },

@@ -24,7 +24,17 @@ export const edgeSettings = {
     './data/edge',
     resolve,
   ),
+  ADIT_EDGE_CERTIFICATES_PER_DAY: setting(
+    'hosts of a workspace for which a proxy may obtain certificates within 24 hours',
+    '500',
+    (text) => readInteger(text, 1, 100_000),
+  ),
   ADIT_EDGE_TCP_PORTS: setting('ports of TCP tunnels, e.g. 20000-20999; empty for none', '', readPortRange),
+  ADIT_EDGE_TCP_HOST: setting(
+    'address to listen on for TCP tunnels; empty for that of ADIT_EDGE_HOST',
+    '',
+    (text) => text,
+  ),
 }
 
 export type EdgeConfig = ReturnType<typeof readEdgeConfig>
@@ -39,7 +49,9 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     /** Not by default: loopback is trusted without any proxy there. */
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
+    certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY', edgeSettings.ADIT_EDGE_CERTIFICATES_PER_DAY),
     tcpPorts: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
+    tcpHost: read('ADIT_EDGE_TCP_HOST', edgeSettings.ADIT_EDGE_TCP_HOST),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { type InactiveState, inactiveStates } from '../credentials/key-state.ts'
 import { readDescription } from './description.ts'
 import { HostName, Slug, TokenId, WorkspaceName } from './fields.ts'
+import { findHost } from './hosts.ts'
 import { operation } from './operation.ts'
 import { reportUsage } from './reports.ts'
 
@@ -135,5 +136,6 @@ export const edgeOperations = [
   authorizeRequest,
   followKeyChanges,
   reportUsage,
+  findHost,
   readDescription,
 ] as const

@@ -2,8 +2,10 @@
 // out (scripts/declarations.ts), so that an edge that embeds the SDK needs neither the contract nor TypeBox.
 import type { Static } from 'typebox'
 import type { verifyKey } from '../contract/edge.ts'
+import type { findHost } from '../contract/hosts.ts'
 import type { reportUsage } from '../contract/reports.ts'
 
 export type VerifyResult = Static<(typeof verifyKey)['response']['schema']>
+export type HostResult = Static<(typeof findHost)['response']['schema']>
 export type Report = Static<(typeof reportUsage)['body']>
 export type Receipt = Static<(typeof reportUsage)['response']['schema']>

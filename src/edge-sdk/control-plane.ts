@@ -1,18 +1,21 @@
-// HTTP client for the three /edge/v1 operations that an edge calls, each with a timeout.
-import type { Receipt, Report, VerifyResult } from './api.ts'
+// HTTP client for the /edge/v1 operations that an edge calls, each with a timeout.
+import type { HostResult, Receipt, Report, VerifyResult } from './api.ts'
 import { hashKey } from './key-hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
-export type { Receipt, Report, VerifyResult }
+export type { HostResult, Receipt, Report, VerifyResult }
 
 const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000
+const FIND_HOST_TIMEOUT_MS = 5_000
 
 export interface ControlPlane {
   /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
   readonly credentialFingerprint: string
   verify(key: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
+  /** Whether a host name is a tunnel domain of the control plane or of one of its workspaces. */
+  findHost(host: string): Promise<HostResult>
   /** Streams revocations after the given event id, or from now on. Ends with the connection. */
   keyChanges(after: string | undefined, signal: AbortSignal): Promise<AsyncIterable<ServerEvent>>
 }
@@ -93,6 +96,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
   return {
     credentialFingerprint: hashKey(credential).slice(0, 16),
     verify: (key) => post('/keys/verify', { key }, VERIFY_TIMEOUT_MS, isVerifyResult),
+    findHost: (host) => post('/hosts/find', { host }, FIND_HOST_TIMEOUT_MS, isHostResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
     async keyChanges(after, signal) {
       const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
@@ -127,6 +131,11 @@ function isVerifyResult(value: unknown): value is VerifyResult {
   if (valid === false) return true
   const { slug } = (workspace ?? {}) as { slug?: unknown }
   return valid === true && typeof keyId === 'string' && typeof slug === 'string'
+}
+
+function isHostResult(value: unknown): value is HostResult {
+  const { found, workspace } = (value ?? {}) as Record<string, unknown>
+  return found === false || (found === true && (workspace === null || typeof workspace === 'string'))
 }
 
 const isReceipt = (value: unknown): value is Receipt =>

@@ -4,6 +4,7 @@ export {
   type ControlPlane,
   ControlPlaneError,
   createControlPlane,
+  type HostResult,
   type VerifyResult,
 } from './control-plane.ts'
 export { type Meter, type MeterOptions, startMeter, type Transfer } from './meter.ts'

@@ -63,6 +63,12 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
         workspace: { slug, name: slug, provisioned: true, tunnelBase: `${slug}.${tunnelDomain}` },
       }
     },
+    async findHost(host) {
+      if (host === tunnelDomain) return { found: true, workspace: null }
+      for (const { workspace } of tokens.values())
+        if (host === `${workspace}.${tunnelDomain}`) return { found: true, workspace }
+      return { found: false }
+    },
     close: () => clearInterval(timer),
   }
 }

@@ -1,6 +1,6 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
-import type { ControlPlane, ControlPlaneError, VerifyResult } from './control-plane.ts'
+import type { ControlPlane, ControlPlaneError, HostResult, VerifyResult } from './control-plane.ts'
 import { KeyCache, RevokedKeys } from './key-cache.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { hashKey } from './key-hash.ts'
@@ -10,6 +10,8 @@ import { safeCallback } from './safe-callback.ts'
 export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<VerifyResult>
+  /** Whether a host is a tunnel domain. Rejects with a ControlPlaneError if that cannot be found out. */
+  findHost(host: string): Promise<HostResult>
   close(): void
 }
 
@@ -96,6 +98,7 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
         return cached.result
       })
     },
+    findHost: (host) => controlPlane.findHost(host),
     close: () => follower.stop(),
   }
 }

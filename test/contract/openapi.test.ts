@@ -88,6 +88,7 @@ test('the edge API document passes the same linter, and is separate from the pub
     '/authorize',
     '/key-changes',
     '/usage',
+    '/hosts/find',
     '/openapi.json',
   ])
   assert.ok(!(await call('GET', '/openapi.json')).text.includes('/keys/verify'))

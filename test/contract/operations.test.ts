@@ -91,6 +91,7 @@ const forPrograms: Record<string, Operation['access']> = {
   'keys.changes': 'edge',
   'requests.authorize': 'edge',
   'usage.report': 'edge',
+  'hosts.find': 'edge',
   'description.read': 'anyone',
   'health.read': 'anyone',
   'readiness.read': 'anyone',

@@ -374,6 +374,7 @@ function scripted() {
   let holding = false
   const controlPlane: ControlPlane = {
     credentialFingerprint: '0123456789abcdef',
+    findHost: async () => ({ found: false }),
     report: async () => ({ accepted: 0, refused: [] }),
     async verify(key) {
       const result = results.get(key) ?? { valid: false as const, reason: 'unknown' as const }

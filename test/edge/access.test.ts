@@ -15,6 +15,7 @@ import { counter } from '../support/usage.ts'
 const bodies: Record<string, string> = {
   'keys.verify': '{"key":"adit_x"}',
   'usage.report': '{"epoch":"e1"}',
+  'hosts.find': '{"host":"x"}',
 }
 
 for (const engine of engines) {

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { edgeSettings, readEdgeConfig } from '../../src/config/edge.ts'
 import { readConfig, settings } from '../../src/config.ts'
 import { faults } from '../../src/contract/faults.ts'
 import { createFolder } from '../support/databases.ts'
@@ -14,7 +15,8 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const compose = read('deploy/compose.yaml')
 const unit = read('deploy/adit.service')
 const dockerfile = read('deploy/Dockerfile')
-const proxy = read('deploy/haproxy.cfg')
+const edgeUnit = read('deploy/adit-edge.service')
+const proxy = read('deploy/Caddyfile')
 
 const seconds = (text: string, pattern: RegExp): number => {
   const found = pattern.exec(text)?.[1]
@@ -29,25 +31,34 @@ const substitute = (value: string) =>
     .replace(/\$\{\w+:\?[^}]*\}/g, 'x'.repeat(40))
     .replace(/^"(.*)"$/, '$1')
 
-/** The environment that all nodes share. */
-const nodeEnvironment = Object.fromEntries(
-  [...compose.matchAll(/^ {4}(ADIT_\w+): (.+)$/gm)].map(([, name, value]) => [
-    name,
-    substitute(value as string),
-  ]),
-)
+const environmentIn = (pattern: RegExp): Record<string, string> =>
+  Object.fromEntries(
+    [...compose.matchAll(pattern)].map(([, name, value]) => [name, substitute(value as string)]),
+  )
+/** Shared by all nodes. */
+const nodeEnvironment = environmentIn(/^ {4}(ADIT_\w+): (.+)$/gm)
+const edgeEnvironment = environmentIn(/^ {6}(ADIT_\w+): (.+)$/gm)
+/** Of an edge, outside its table. */
+const edgeAccess = ['ADIT_URL', 'ADIT_EDGE_KEY']
+const known = new Set([...Object.keys(settings), ...Object.keys(edgeSettings), ...edgeAccess])
 
 test('every setting in deploy/ exists and has a valid value', () => {
-  for (const text of [compose, unit, dockerfile, proxy])
-    for (const [name] of text.matchAll(/\bADIT_[A-Z_]+\b/g)) assert.ok(Object.hasOwn(settings, name), name)
+  for (const text of [compose, unit, edgeUnit, dockerfile, proxy])
+    for (const [name] of text.matchAll(/\bADIT_[A-Z_]+\b/g)) assert.ok(known.has(name), name)
   assert.ok(Object.keys(nodeEnvironment).length > 5)
   assert.equal(readConfig(nodeEnvironment).database.engine, 'postgres')
-  for (const text of [unit, dockerfile]) {
+  assert.equal(readConfig(nodeEnvironment).baseUrl, 'https://localhost')
+  assert.equal(readEdgeConfig(edgeEnvironment).publicEndpoint?.scheme, 'https')
+  for (const [text, readSettings] of [
+    [unit, readConfig],
+    [dockerfile, readConfig],
+    [edgeUnit, readEdgeConfig],
+  ] as const) {
     const assignments = [...text.matchAll(/^(?:Environment=|ENV ).*$/gm)].flatMap(([line]) => [
       ...line.matchAll(/(ADIT_\w+)=(\S+)/g),
     ])
     assert.ok(assignments.length > 0)
-    readConfig(Object.fromEntries(assignments.map(([, name, value]) => [name, value])))
+    readSettings(Object.fromEntries(assignments.map(([, name, value]) => [name, value])))
   }
 })
 
@@ -80,76 +91,94 @@ test('the files that deploy/ uses exist and are in the build context of the imag
   assert.ok(existsSync(join(root, 'deploy', /context: (\S+)/.exec(compose)?.[1] as string, 'package.json')))
   assert.ok(existsSync(join(root, /dockerfile: (\S+)/.exec(compose)?.[1] as string)))
   assert.ok(existsSync(join(root, 'deploy', /"(\.\/\S+?):/.exec(compose)?.[1] as string)))
-  const [, program = '', launcher = ''] = /^ExecStart=(\S+) --\S+ (\S+) serve$/m.exec(unit) ?? []
-  const installed = `${/^WorkingDirectory=(\S+)$/m.exec(unit)?.[1]}/`
-  for (const path of [program, launcher]) assert.ok(path.startsWith(installed), path)
-  assert.ok(existsSync(join(root, launcher.slice(installed.length))))
+  for (const text of [unit, edgeUnit]) {
+    const [, program = '', launcher = ''] =
+      /^ExecStart=(\S+) (?:--\S+ )?(\S+) (?:serve|edge)$/m.exec(text) ?? []
+    const installed = `${/^WorkingDirectory=(\S+)$/m.exec(text)?.[1]}/`
+    for (const path of [program, launcher]) assert.ok(path.startsWith(installed), path)
+    assert.ok(existsSync(join(root, launcher.slice(installed.length))))
+  }
 })
 
-test('the proxy lists every node, checks /readyz, and is trusted by its address', () => {
+test('the proxy has every node and the edge, checks /readyz, and is trusted by its address', () => {
   const nodes = [...compose.matchAll(/^ {2}([\w-]+): \*node$/gm)].map(([, name]) => name)
-  const servers = [...proxy.matchAll(/^ {2}server (\S+) (\S+):(\d+)$/gm)]
   assert.equal(nodes.length, 3)
-  assert.deepEqual(
-    servers.map(([, name, host]) => [name, host]),
-    nodes.map((name) => [name, name]),
+  assert.equal(
+    /^ {6}NODES: (.+)$/m.exec(compose)?.[1],
+    nodes.map((name) => `${name}:${nodeEnvironment.ADIT_PORT}`).join(' '),
   )
-  for (const [, , , port] of servers) assert.equal(port, nodeEnvironment.ADIT_PORT)
-  assert.equal(/ipv4_address: (\S+)/.exec(compose)?.[1], nodeEnvironment.ADIT_TRUSTED_PROXIES)
+  assert.equal(/^ {6}EDGE: (.+)$/m.exec(compose)?.[1], `edge:${edgeEnvironment.ADIT_EDGE_PORT}`)
+  assert.equal(edgeEnvironment.ADIT_URL, `http://nodes:${nodeEnvironment.ADIT_PORT}`)
+  const address = /ipv4_address: (\S+)/.exec(compose)?.[1]
+  assert.equal(address, nodeEnvironment.ADIT_TRUSTED_PROXIES)
+  assert.equal(address, edgeEnvironment.ADIT_EDGE_TRUSTED_PROXIES)
   // Automatic addresses are in the upper half of the subnet.
   const [subnet, range] = [/subnet: (\S+)\.0\/24$/m, /ip_range: (\S+)\.128\/25$/m].map(
     (pattern) => pattern.exec(compose)?.[1],
   )
   assert.equal(range, subnet)
   assert.match(nodeEnvironment.ADIT_TRUSTED_PROXIES ?? '', new RegExp(`^${subnet}\\.\\d\\d$`))
-  assert.match(proxy, /http-check send meth GET uri \/readyz/)
-  assert.match(proxy, /set-header X-Forwarded-For %\[src\]/)
-  // Without it every event of a stream was delayed by 200 ms.
-  assert.match(proxy, /^ {2}option http-no-delay$/m)
+  assert.match(proxy, /^\t\thealth_uri \/readyz$/m)
+  assert.match(proxy, new RegExp(`NODES:127\\.0\\.0\\.1:${settings.ADIT_PORT.fallback}}`))
+  assert.match(proxy, new RegExp(`EDGE:127\\.0\\.0\\.1:${edgeSettings.ADIT_EDGE_PORT.fallback}}`))
 })
 
 test('if no node is ready, the proxy responds like a node', () => {
   const { status, example } = faults.unavailable
-  const [, code, type, body, headers] =
-    /^ {2}http-error status (\d+) content-type "(.+?)" string '(.+?)' (hdr .+)$/m.exec(proxy) ?? []
+  const [, body, code] = /^\t\trespond `(.+)` (\d+)$/m.exec(proxy) ?? []
   assert.equal(Number(code), status)
-  assert.equal(type, 'application/json; charset=utf-8')
   assert.deepEqual(JSON.parse(body as string), example)
-  for (const header of ['Retry-After 1', 'Access-Control-Allow-Origin *'])
-    assert.ok(headers?.includes(`hdr ${header}`), header)
 })
 
 test('timeouts match: the proxy notices a node before it stops, it drains before it is killed, no stream is cut', () => {
   const source = (path: string, name: string) =>
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
   const drain = source('src/http/server/drain.ts', 'GRACE_PERIOD_MS')
-  const comment = source('src/http/api/change-events.ts', 'HEARTBEAT_INTERVAL_MS')
-  const idle = source('src/http/server/connection-guard.ts', 'KEEP_ALIVE_MS')
+  const idle = [
+    source('src/http/server/connection-guard.ts', 'KEEP_ALIVE_MS'),
+    source('src/tunnels/edge/edge.ts', 'IDLE_TIMEOUT_MS'),
+  ]
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
-  const noticedAfter = seconds(proxy, /inter (\d+)s/) * seconds(proxy, /fall (\d+)/)
+  const noticedAfter = seconds(proxy, /health_interval (\d+)s/) + seconds(proxy, /health_timeout (\d+)s/)
   assert.ok(noticedAfter < delay, 'ADIT_STOP_DELAY is shorter than the health checks need')
   assert.ok(seconds(compose, /^ {2}stop_grace_period: (\d+)s/m) >= delay + drain + 5)
+  const caddy = compose.slice(compose.indexOf('\n  caddy:'))
+  assert.ok(seconds(caddy, /stop_grace_period: (\d+)s/) > seconds(proxy, /grace_period (\d+)s/))
+  const edgeDrain = source('src/tunnels/edge/edge.ts', 'SHUTDOWN_GRACE_MS')
+  const report = source('src/edge-sdk/control-plane.ts', 'REPORT_TIMEOUT_MS')
+  assert.ok(seconds(edgeUnit, /^TimeoutStopSec=(\d+)$/m) >= edgeDrain + report + 5)
   assert.ok(
-    seconds(compose, /^ {4}stop_grace_period: (\d+)s\n {4}ports:/m) >
-      seconds(proxy, /hard-stop-after (\d+)s/),
+    seconds(compose, /^ {4}stop_grace_period: (\d+)s\n {4}environment:\n {6}ADIT_URL/m) >=
+      edgeDrain + report + 5,
   )
   assert.ok(seconds(unit, /^TimeoutStopSec=(\d+)$/m) >= drain + 20 + 5)
-  for (const end of ['client', 'server'])
-    assert.ok(seconds(proxy, new RegExp(`timeout ${end} (\\d+)s`)) > 3 * comment, end)
-  assert.ok(seconds(proxy, /timeout http-keep-alive (\d+)s/) < idle)
+  const keepAlive = [...proxy.matchAll(/keepalive (\d+)s/g)].map(([, text]) => Number(text))
+  assert.equal(keepAlive.length, idle.length)
+  idle.forEach((node, index) => {
+    assert.ok((keepAlive[index] as number) < node)
+  })
 })
 
-test('HAProxy accepts its configuration', (t) => {
-  if (spawnSync('haproxy', ['-v']).status !== 0) return t.skip('HAProxy is not installed')
-  const { status, stderr } = spawnSync('haproxy', ['-c', '-f', join(root, 'deploy/haproxy.cfg')])
-  assert.equal(status, 0, String(stderr))
+test('Caddy accepts its configuration', (t) => {
+  if (spawnSync('caddy', ['version']).status !== 0) return t.skip('Caddy is not installed')
+  const file = join(root, 'deploy/Caddyfile')
+  for (const options of ['', 'local_certs', 'email ann@example.com']) {
+    const env = { PATH: process.env.PATH ?? '', HOME: createFolder(t), CADDY_GLOBAL_OPTIONS: options }
+    const { status, stderr } = spawnSync('caddy', ['validate', '--config', file, '--adapter', 'caddyfile'], {
+      env,
+    })
+    assert.equal(status, 0, String(stderr))
+    assert.doesNotMatch(String(stderr), /not formatted/)
+  }
 })
 
-test('systemd accepts the unit', (t) => {
+test('systemd accepts the units', (t) => {
   if (spawnSync('systemd-analyze', ['--version']).status !== 0) return t.skip('systemd is not installed')
-  // systemd checks that the program exists; it is elsewhere on this machine.
-  const file = join(createFolder(t), 'adit.service')
-  writeFileSync(file, unit.replaceAll(/^ExecStart=\S+/gm, `ExecStart=${process.execPath}`))
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file])
-  assert.deepEqual([status, String(stderr)], [0, ''])
+  for (const [name, text] of Object.entries({ 'adit.service': unit, 'adit-edge.service': edgeUnit })) {
+    // systemd checks that the program exists; it is elsewhere on this machine.
+    const file = join(createFolder(t), name)
+    writeFileSync(file, text.replaceAll(/^ExecStart=\S+/gm, `ExecStart=${process.execPath}`))
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file])
+    assert.deepEqual([status, String(stderr)], [0, ''])
+  }
 })

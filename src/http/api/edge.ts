@@ -13,6 +13,7 @@ import {
   type ValidKey,
 } from '../../directory/directory.ts'
 import type { Services } from '../../domain/context.ts'
+import { findHost } from '../../domain/hosts.ts'
 import { createReportPacing, paceReport } from '../../domain/report-pacing.ts'
 import { ingestReport } from '../../domain/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
@@ -86,6 +87,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
       paceReport(pacing, actor.id, report, () =>
         ingestReport(services, directory.findWorkspaceIds, actor.id, report),
       ),
+    'hosts.find': (_caller, { host }) => findHost(services, directory.findWorkspaceIds, host),
     'description.read': () => document,
   }
 

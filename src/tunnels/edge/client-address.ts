@@ -9,6 +9,8 @@ export interface ClientAddresses {
   ofPeer(address: string | undefined): string | undefined
   /** Undefined if a trusted proxy sends no X-Forwarded-For. */
   ofRequest(request: IncomingMessage): string | undefined
+  /** Whether a trusted proxy sends the request itself, and not for a client. */
+  isOfProxy(request: IncomingMessage): boolean
   /** X-Forwarded-For for the local server: what a trusted proxy sent, and the address that connected. */
   forwardedFor(request: IncomingMessage): string
 }
@@ -45,6 +47,10 @@ export function createClientAddresses({
       }
       if (forwarded !== undefined && !isTrusted(peer)) onIgnoredProxy(peer)
       return forwardedClient(peer, forwarded, isTrusted)
+    },
+    isOfProxy({ headers, socket }) {
+      const peer = normalizeAddress(socket.remoteAddress ?? '')
+      return peer !== undefined && isTrusted(peer) && headers['x-forwarded-for'] === undefined
     },
     forwardedFor({ headers, socket }) {
       const peer = normalizeAddress(socket.remoteAddress ?? '')

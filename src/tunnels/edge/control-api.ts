@@ -1,13 +1,17 @@
-// The control API of the edge under /.adit/: tunnel clients connect, and health checks.
+// The control API of the edge under /.adit/: tunnel clients connect, health checks, and a proxy in front asks
+// for which hosts it may obtain certificates.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CONNECT_PATH, OWN_PATHS, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
 import { acceptOf, WebSocketStream } from '../websocket.ts'
 import type { OpenTunnel, Rejection } from './admission.ts'
+import type { ClientAddresses } from './client-address.ts'
 import type { Connection } from './connection-guard.ts'
 import { sendJson, sendRawJson } from './responses.ts'
+import type { TlsAsk } from './tls-ask.ts'
 
 const HEALTH_PATH = `${OWN_PATHS}health`
+const TLS_ASK_PATH = `${OWN_PATHS}tls-ask`
 const HEADER_CHARS_MAX = 4_096
 const RESUME = /^[\w-]{32}$/
 const CLIENT = /^[\x20-\x7e]{0,64}$/
@@ -17,6 +21,7 @@ const INVALID_UPGRADE =
 const INVALID_HEADER =
   'The header Adit-Tunnel must be a JSON object of at most 4 KiB with type ("http" or "tcp"), name, pool, ' +
   'resume and client, all of them optional.'
+const INTERNAL_ERROR = { error: 'internal', message: 'Internal error of the edge. Retry shortly.' }
 
 export interface ControlApi {
   onRequest(path: string, request: IncomingMessage, response: ServerResponse): void
@@ -24,7 +29,13 @@ export interface ControlApi {
   onUpgrade(path: string, request: IncomingMessage, connection: Connection, head: Buffer): void
 }
 
-export function createControlApi(openTunnel: OpenTunnel): ControlApi {
+export interface ControlApiOptions {
+  readonly openTunnel: OpenTunnel
+  readonly tlsAsk: TlsAsk
+  readonly addresses: Pick<ClientAddresses, 'isOfProxy'>
+}
+
+export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOptions): ControlApi {
   async function connect(request: IncomingMessage, connection: Connection, head: Buffer): Promise<void> {
     const { socket } = connection
     const upgrade = parseUpgrade(request)
@@ -44,9 +55,18 @@ export function createControlApi(openTunnel: OpenTunnel): ControlApi {
     if (rejection) fail(socket, rejection)
   }
 
+  async function answerTlsAsk({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const query = new URLSearchParams(url.slice(TLS_ASK_PATH.length))
+    const { status, ...answer } = await tlsAsk.ask(query.get('domain') ?? '')
+    sendJson(response, status, answer)
+  }
+
   return {
-    onRequest(path, _request, response) {
+    onRequest(path, request, response) {
       if (path === HEALTH_PATH) sendJson(response, 200, { status: 'ok' })
+      // Not for clients of the proxy: they would learn names, and use up lookups.
+      else if (path === TLS_ASK_PATH && addresses.isOfProxy(request))
+        answerTlsAsk(request, response).catch(() => sendJson(response, 500, INTERNAL_ERROR))
       else if (path === CONNECT_PATH)
         sendJson(response, 400, { error: 'invalid_request', message: INVALID_UPGRADE })
       else sendJson(response, 404, { error: 'not_found', message: 'Not found.' })
@@ -56,12 +76,7 @@ export function createControlApi(openTunnel: OpenTunnel): ControlApi {
       if (path !== CONNECT_PATH)
         return sendRawJson(socket, 404, { error: 'not_found', message: 'Not found.' })
       // An unexpected error fails one connection and not the process.
-      connect(request, connection, head).catch(() =>
-        sendRawJson(socket, 500, {
-          error: 'internal',
-          message: 'Internal error of the edge. Retry shortly.',
-        }),
-      )
+      connect(request, connection, head).catch(() => sendRawJson(socket, 500, INTERNAL_ERROR))
     },
   }
 }

@@ -20,6 +20,7 @@ import { mayUpgrade } from './proxy.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './responses.ts'
 import { type PortRange, TcpPorts } from './tcp-ports.ts'
+import { TlsAsk, type TlsAskOptions } from './tls-ask.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
@@ -28,13 +29,18 @@ const SHUTDOWN_GRACE_MS = 5_000
 const DRAIN_POLL_MS = 20
 const REVERIFY_DELAY_MS = 1_000
 
-export interface EdgeOptions extends Pick<RegistryOptions, 'onOpened' | 'onClosed'>, ClientAddressesOptions {
+export interface EdgeOptions
+  extends Pick<RegistryOptions, 'onOpened' | 'onClosed'>,
+    Pick<TlsAskOptions, 'certificatesPerDay' | 'onCertificatesLimited'>,
+    ClientAddressesOptions {
   readonly host: string
   readonly port: number
   /** Scheme and port of public URLs; undefined means those of the listener. */
   readonly publicEndpoint: { scheme: 'http' | 'https'; port: number | undefined } | undefined
   /** Ports of TCP tunnels; undefined means that there are none. */
   readonly tcpPorts: PortRange | undefined
+  /** Where they listen; empty means `host`. */
+  readonly tcpHost: string
   /**
    * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
    * missed.
@@ -75,7 +81,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const addresses = createClientAddresses(options)
   const listeningPort = () => (server.address() as AddressInfo).port
   const ingress = createIngress({ registry, addresses, scheme: options.publicEndpoint?.scheme ?? 'http' })
-  const tcpPorts = options.tcpPorts && new TcpPorts(host, options.tcpPorts)
+  const tcpPorts = options.tcpPorts && new TcpPorts(options.tcpHost || host, options.tcpPorts)
   const openTunnel = createAdmission({
     verifier,
     registry,
@@ -87,9 +93,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
   })
+  const tlsAsk = new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
+  const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
   const guard: ConnectionGuard = attachConnectionGuard(server, {
     addresses,
-    ...createRouter(createControlApi(openTunnel), ingress),
+    ...createRouter(controlApi, ingress),
   })
 
   try {

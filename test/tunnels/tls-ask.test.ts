@@ -1,0 +1,111 @@
+// `GET /.adit/tls-ask`: for which hosts a proxy in front of an edge may obtain certificates.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { type Edge, fetchHost, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
+
+const PROXY = '127.0.0.1'
+
+async function ask(edge: Edge, domain: string, headers: Record<string, string> = {}) {
+  const path = `/.adit/tls-ask?domain=${encodeURIComponent(domain)}`
+  return (await fetchHost(edge, `${PROXY}:${edge.port}`, { path, headers })).status
+}
+
+test('a certificate is allowed for open HTTP tunnels and tunnel domains only', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'], { ADIT_EDGE_TCP_PORTS: '20000-29999' })
+  const [key = ''] = keys
+  assert.equal(await ask(edge, 'app.acme.tunnels.test'), 404)
+  const tunnel = await openRawTunnel(edge, key, { name: 'app' })
+  const tcp = await openRawTunnel(edge, key, { name: 'db', type: 'tcp' })
+  t.after(() => [tunnel, tcp].map(({ close }) => close()))
+  for (const domain of [
+    'app.acme.tunnels.test',
+    'APP.acme.tunnels.test.',
+    'acme.tunnels.test',
+    'tunnels.test',
+  ])
+    assert.equal(await ask(edge, domain), 200, domain)
+  const others = [
+    '',
+    '.',
+    '*',
+    '*.acme',
+    'db.acme',
+    'x.app.acme',
+    'beta',
+    'app.beta',
+    'app_acme',
+    'app.acme:443',
+  ]
+  for (const domain of [
+    ...others.map((name) => `${name}.tunnels.test`),
+    '',
+    ' ',
+    '\0',
+    '127.0.0.1',
+    'a'.repeat(9_999),
+  ])
+    assert.equal(await ask(edge, domain), 404, domain)
+  const withoutDomain = await fetchHost(edge, PROXY, { path: '/.adit/tls-ask' })
+  assert.equal(withoutDomain.status, 404)
+})
+
+test('only the proxy itself may ask, not its clients or others', async (t) => {
+  const { edge } = await startStandaloneEdge(t, ['acme'])
+  assert.equal(await ask(edge, 'tunnels.test'), 200)
+  assert.equal(await ask(edge, 'tunnels.test', { 'x-forwarded-for': '203.0.113.9' }), 404)
+  assert.equal(await ask(edge, 'tunnels.test', { 'x-forwarded-for': '' }), 404)
+  const elsewhere = await startStandaloneEdge(t, ['acme'], { ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1' })
+  assert.equal(await ask(elsewhere.edge, 'tunnels.test'), 404)
+})
+
+test('a workspace has a limit of hosts with certificates, and those it has stay allowed', async (t) => {
+  const { edge, keys } = await startStandaloneEdge(t, ['acme', 'beta'], {
+    ADIT_EDGE_CERTIFICATES_PER_DAY: '2',
+  })
+  const hosts: string[] = []
+  for (const [key, name] of [
+    [keys[0], 'a'],
+    [keys[0], 'b'],
+    [keys[0], 'c'],
+    [keys[1], 'a'],
+  ] as const) {
+    const { host, close } = await openRawTunnel(edge, key as string, { name })
+    t.after(close)
+    hosts.push(host)
+  }
+  const statuses = async () => {
+    const all: number[] = []
+    for (const host of hosts) all.push(await ask(edge, host))
+    return all
+  }
+  assert.deepEqual(await statuses(), [200, 200, 429, 200])
+  assert.deepEqual(await statuses(), [200, 200, 429, 200])
+  edge.child.kill('SIGTERM')
+  const { stderr } = await edge.ended
+  assert.equal(stderr.match(/set ADIT_EDGE_CERTIFICATES_PER_DAY/g)?.length, 1, stderr)
+})
+
+test('unknown hosts cost the control plane a limited number of lookups, and open tunnels none', async (t) => {
+  const plane = await startPlane(t, ['acme'], { ADIT_TUNNEL_DOMAIN: 'tunnels.test' })
+  const edge = await startTunnelEdge(t, { plane })
+  const { host, close } = await openRawTunnel(edge, await newKey(plane, 'acme'), { name: 'app' })
+  t.after(close)
+  assert.equal(await ask(edge, 'acme.tunnels.test'), 200)
+  assert.equal(await ask(edge, 'beta.tunnels.test'), 404)
+  await plane.admin('workspace', 'create', 'beta')
+  assert.equal(await ask(edge, 'beta.tunnels.test'), 200)
+  const flood = await Promise.all(
+    Array.from({ length: 300 }, (_, index) => ask(edge, `x${index}.tunnels.test`)),
+  )
+  assert.ok(flood.includes(429))
+  assert.deepEqual(new Set(flood), new Set([404, 429]))
+  // Known hosts are cached.
+  for (const domain of [host, 'beta.tunnels.test']) assert.equal(await ask(edge, domain), 200, domain)
+  plane.child.kill('SIGKILL')
+  await plane.ended
+  for (const domain of [host, 'beta.tunnels.test']) assert.equal(await ask(edge, domain), 200, domain)
+  let status = 429
+  while (status === 429) status = await ask(edge, 'gamma.tunnels.test')
+  assert.equal(status, 503)
+})
