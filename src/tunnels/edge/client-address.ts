@@ -1,12 +1,12 @@
 // Client addresses behind trusted proxies, and limits of concurrent use per client.
 import type { IncomingMessage } from 'node:http'
-import { isIPv6 } from 'node:net'
+import { isIPv6, type Socket } from 'node:net'
 import { forwardedClient, ipPrefix, normalizeAddress } from '../../net/ip-address.ts'
 import { createNetworkMatcher } from '../../net/ip-network.ts'
 
 export interface ClientAddresses {
   /** Undefined for a trusted proxy, because its connections belong to many clients. */
-  ofPeer(address: string | undefined): string | undefined
+  ofPeer(socket: Socket): string | undefined
   /** Undefined if a trusted proxy sends no X-Forwarded-For. */
   ofRequest(request: IncomingMessage): string | undefined
   /** Whether a trusted proxy sends the request itself, and not for a client. */
@@ -32,33 +32,50 @@ export function createClientAddresses({
   const onIgnoredProxy = once(options.onIgnoredProxy)
   const isTrusted = createNetworkMatcher(trustedProxies)
 
+  /** Of connections, because each carries many requests and a lookup is slow. */
+  const peers = new WeakMap<Socket, Peer>()
+  const peerOf = (socket: Socket): Peer => {
+    const known = peers.get(socket)
+    if (known) return known
+    const address = normalizeAddress(socket.remoteAddress ?? '')
+    const peer = { address, isTrusted: address !== undefined && isTrusted(address) }
+    // The address of a closed socket is unknown.
+    if (address !== undefined) peers.set(socket, peer)
+    return peer
+  }
+
   return {
-    ofPeer(peer = '') {
-      const address = normalizeAddress(peer)
-      return address === undefined || isTrusted(address) ? undefined : address
+    ofPeer(socket) {
+      const peer = peerOf(socket)
+      return peer.isTrusted ? undefined : peer.address
     },
     ofRequest({ headers, socket }) {
-      const peer = normalizeAddress(socket.remoteAddress ?? '')
+      const peer = peerOf(socket)
       const forwarded = headers['x-forwarded-for']
-      if (peer === undefined) return undefined
-      if (forwarded === undefined && isTrusted(peer)) {
-        onUnnamedClient(peer)
+      if (peer.address === undefined || (forwarded === undefined && !peer.isTrusted)) return peer.address
+      if (forwarded === undefined) {
+        onUnnamedClient(peer.address)
         return undefined
       }
-      if (forwarded !== undefined && !isTrusted(peer)) onIgnoredProxy(peer)
-      return forwardedClient(peer, forwarded, isTrusted)
+      if (!peer.isTrusted) onIgnoredProxy(peer.address)
+      return forwardedClient(peer.address, forwarded, isTrusted)
     },
     isOfProxy({ headers, socket }) {
-      const peer = normalizeAddress(socket.remoteAddress ?? '')
-      return peer !== undefined && isTrusted(peer) && headers['x-forwarded-for'] === undefined
+      return peerOf(socket).isTrusted && headers['x-forwarded-for'] === undefined
     },
     forwardedFor({ headers, socket }) {
-      const peer = normalizeAddress(socket.remoteAddress ?? '')
-      if (peer === undefined) return 'unknown'
+      const { address, isTrusted } = peerOf(socket)
+      if (address === undefined) return 'unknown'
       const forwarded = headers['x-forwarded-for']
-      return forwarded !== undefined && isTrusted(peer) ? `${forwarded}, ${peer}` : peer
+      return forwarded !== undefined && isTrusted ? `${forwarded}, ${address}` : address
     },
   }
+}
+
+/** The other end of a connection. */
+interface Peer {
+  readonly address: string | undefined
+  readonly isTrusted: boolean
 }
 
 function once(call: (address: string) => void): (address: string) => void {

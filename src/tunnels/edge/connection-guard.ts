@@ -46,7 +46,7 @@ export function attachConnectionGuard(
   const perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
 
   server.on('connection', (socket: Socket) => {
-    const release = perClient.acquire(addresses.ofPeer(socket.remoteAddress))
+    const release = perClient.acquire(addresses.ofPeer(socket))
     if (!release) {
       socket.destroy()
       return

@@ -31,16 +31,22 @@ export function endToEnd(raw: readonly string[], without: ReadonlySet<string>): 
   return kept
 }
 
-/** The trailers that may be forwarded, as pairs for `addTrailers`. */
-export function forwardedTrailers(raw: readonly string[]): [string, string][] {
-  const kept: [string, string][] = []
+/** The trailers that may be forwarded. */
+export function forwardedTrailers(raw: readonly string[]): string[] {
+  const kept: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
     const key = (raw[index] as string).toLowerCase()
     if (!HOP_BY_HOP.has(key) && !NOT_IN_TRAILERS.test(key))
-      kept.push([raw[index] as string, raw[index + 1] as string])
+      kept.push(raw[index] as string, raw[index + 1] as string)
   }
   return kept
 }
+
+/** For `addTrailers`. */
+export const pairsOf = (headers: readonly string[]) =>
+  headers.flatMap((name, index): [string, string][] =>
+    index % 2 === 0 ? [[name, headers[index + 1] as string]] : [],
+  )
 
 /** The headers that Connection declares to be hop-by-hop; undefined if there are none. */
 function namesInConnection(raw: readonly string[]): Set<string> | undefined {

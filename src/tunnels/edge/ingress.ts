@@ -113,7 +113,7 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
       proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
     },
     onTcpConnection(host, socket) {
-      const active = admit(host, addresses.ofPeer(socket.remoteAddress), () => socket.destroy())
+      const active = admit(host, addresses.ofPeer(socket), () => socket.destroy())
       const client = active?.pickClient()
       if (!active || !client) return
       socket.on('error', () => {})

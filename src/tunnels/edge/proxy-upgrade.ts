@@ -1,18 +1,20 @@
 // Proxies a WebSocket or another protocol upgrade to the local server of a tunnel.
-import type { ClientRequest, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { YamuxStream } from '../../yamux/index.ts'
 import { connectStreams } from '../connect-streams.ts'
 import { formatHeaders } from './headers.ts'
 import {
-  isFinal,
   type ProxyOptions,
   RESPONSE_TIMEOUT_MS,
-  requestHeaders,
+  requestHead,
   responseHeaders,
   sizeOfRequestHead,
 } from './proxy.ts'
 import { closeGracefully } from './responses.ts'
-import { startUpstreamRequest } from './upstream.ts'
+import type { TunnelClient } from './tunnel-client.ts'
+import { type RequestHead, type UpstreamHandler, UpstreamRequest } from './upstream/request.ts'
+import type { ResponseHead } from './upstream/response-head.ts'
 
 export function proxyUpgrade(
   downstream: IncomingMessage,
@@ -25,25 +27,23 @@ export function proxyUpgrade(
     options.fail(502)
     return
   }
-  const headers = requestHeaders(downstream, options)
-  headers.push('Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '')
-  options.onBytesIn(sizeOfRequestHead(downstream, headers))
-  const upstream = startUpstreamRequest(client, downstream, headers, false)
-  new UpgradeExchange({ socket, head }, upstream, options)
-  upstream.end()
+  const { headers, ...request } = requestHead(downstream, options)
+  const upgrade = ['Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '']
+  const exchange = new UpgradeExchange({ socket, head }, options)
+  exchange.send(client, { ...request, headers: [...headers, ...upgrade], isUpgrade: true })
 }
 
-interface UpgradedSocket {
-  socket: Duplex
+interface UpgradingSocket {
+  readonly socket: Duplex
   /** Bytes that arrived together with the headers. */
-  head: Buffer
+  readonly head: Buffer
 }
 
-class UpgradeExchange {
-  readonly #downstream: UpgradedSocket
-  readonly #upstream: ClientRequest
+class UpgradeExchange implements UpstreamHandler {
+  readonly #downstream: UpgradingSocket
   readonly #options: ProxyOptions
   readonly #timeout: NodeJS.Timeout
+  #upstream: UpstreamRequest | undefined
   #hasResponse = false
   readonly #onReadable = () => {
     const { socket } = this.#downstream
@@ -51,67 +51,78 @@ class UpgradeExchange {
   }
   readonly #onEnd = () => this.#downstream.socket.destroy()
 
-  constructor(downstream: UpgradedSocket, upstream: ClientRequest, options: ProxyOptions) {
+  constructor(downstream: UpgradingSocket, options: ProxyOptions) {
     this.#downstream = downstream
-    this.#upstream = upstream
     this.#options = options
     this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
-    downstream.socket.on('error', () => upstream.destroy())
-    downstream.socket.on('close', () => {
+  }
+
+  send({ connections }: TunnelClient, head: RequestHead): void {
+    const { socket } = this.#downstream
+    socket.on('error', () => this.#upstream?.destroy())
+    socket.on('close', () => {
       clearTimeout(this.#timeout)
-      upstream.destroy()
+      this.#upstream?.destroy()
     })
     // Reads, so that the end of a client that gave up is noticed; what it sends stays in the buffer.
-    downstream.socket.on('readable', this.#onReadable)
-    downstream.socket.on('end', this.#onEnd)
-    upstream.on('error', () => this.#fail(502))
-    upstream.on('response', (response) => this.#onDeclined(response))
-    upstream.on('upgrade', (response, socket, head) => this.#onAccepted(response, { socket, head }))
-  }
-
-  /** An ordinary response, after which both connections are closed. */
-  #onDeclined(response: IncomingMessage): void {
-    const { socket } = this.#downstream
-    if (this.#upstream.destroyed) return
-    if (!isFinal(response.statusCode ?? 0)) {
+    socket.on('readable', this.#onReadable)
+    socket.on('end', this.#onEnd)
+    this.#options.onBytesIn(sizeOfRequestHead(head))
+    try {
+      this.#upstream = new UpstreamRequest(connections, connections.open(), head, this)
+    } catch {
+      // The session of the client is closed.
       this.#fail(502)
-      return
     }
-    response.once('end', () => this.#upstream.destroy())
-    this.#sendHead(response, [...responseHeaders(response, this.#options), 'Connection', 'close'])
-    response.on('data', (chunk: Buffer) => this.#options.onBytesOut(chunk.length))
-    response.on('error', () => socket.destroy())
-    response.pipe(socket, { end: false })
-    response.once('end', () => closeGracefully(socket))
   }
 
-  #onAccepted(response: IncomingMessage, upstream: UpgradedSocket): void {
-    upstream.socket.on('error', () => {})
-    if (this.#upstream.destroyed) return
-    this.#sendHead(response, this.#options.rewriteResponse(response.rawHeaders))
-    const { socket, head } = this.#downstream
-    // Bytes that arrived together with the headers.
-    if (head.length > 0) socket.unshift(head)
-    if (upstream.head.length > 0) upstream.socket.unshift(upstream.head)
-    connectStreams(socket, upstream.socket, this.#options.onBytesIn, this.#options.onBytesOut)
+  /** The local server declines: an ordinary response, after which both connections are closed. */
+  onHead(head: ResponseHead): void {
+    this.#sendHead(head, [...responseHeaders(head, this.#options), 'Connection', 'close'])
   }
 
-  #sendHead(response: IncomingMessage, headers: string[]): void {
+  onData(data: Buffer): void {
+    const { socket } = this.#downstream
+    this.#options.onBytesOut(data.length)
+    if (socket.write(data)) return
+    this.#upstream?.pause()
+    socket.once('drain', () => this.#upstream?.resume())
+  }
+
+  onComplete(): void {
+    closeGracefully(this.#downstream.socket)
+  }
+
+  onUpgrade(head: ResponseHead, stream: YamuxStream): void {
+    this.#sendHead(head, this.#options.rewriteResponse(head.headers))
+    const { socket, head: received } = this.#downstream
+    if (received.length > 0) socket.unshift(received)
+    connectStreams(socket, stream, this.#options.onBytesIn, this.#options.onBytesOut)
+  }
+
+  onError(): void {
+    this.#fail(502)
+  }
+
+  /** The request has no body. */
+  onDrain(): void {}
+
+  #sendHead({ status, reason }: ResponseHead, headers: readonly string[]): void {
+    const { socket } = this.#downstream
     clearTimeout(this.#timeout)
-    this.#downstream.socket.off('readable', this.#onReadable)
-    this.#downstream.socket.off('end', this.#onEnd)
+    socket.off('readable', this.#onReadable)
+    socket.off('end', this.#onEnd)
     this.#hasResponse = true
-    const { statusCode = 0, statusMessage } = response
-    this.#options.onResponse(statusCode)
-    const text = `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${formatHeaders(headers)}\r\n`
-    this.#downstream.socket.write(text, 'latin1')
+    this.#options.onResponse(status)
+    const text = `HTTP/1.1 ${status} ${reason}\r\n${formatHeaders(headers)}\r\n`
+    socket.write(text, 'latin1')
     this.#options.onBytesOut(text.length)
   }
 
   #fail(status: 502 | 504): void {
     const { socket } = this.#downstream
     clearTimeout(this.#timeout)
-    this.#upstream.destroy()
+    this.#upstream?.destroy()
     if (this.#hasResponse) socket.destroy()
     else if (!socket.destroyed) this.#options.fail(status)
   }

@@ -1,9 +1,11 @@
 // Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
 // repeats a request once that got no response and may be repeated.
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import { endToEnd, forwardedTrailers, sizeOfHead } from './headers.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { endToEnd, forwardedTrailers, pairsOf, sizeOfHead } from './headers.ts'
 import type { TunnelClient } from './tunnel-client.ts'
-import { startUpstreamRequest } from './upstream.ts'
+import type { UpstreamConnection } from './upstream/connection.ts'
+import { type RequestHead, type UpstreamHandler, UpstreamRequest } from './upstream/request.ts'
+import type { ResponseHead } from './upstream/response-head.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -33,137 +35,130 @@ export function proxyRequest(
   new ProxiedExchange(downstream, response, options).start()
 }
 
-class ProxiedExchange {
+class ProxiedExchange implements UpstreamHandler {
   readonly #downstream: IncomingMessage
   readonly #response: ServerResponse
   readonly #options: ProxyOptions
-  readonly #headers: string[]
-  readonly #hasBody: boolean
+  readonly #head: RequestHead
   readonly #mayRepeat: boolean
   readonly #timeout: NodeJS.Timeout
-  #upstream: ClientRequest | undefined
+  #upstream: UpstreamRequest | undefined
+  #client: TunnelClient | undefined
+  #isConnectionReused = false
   #isRepeated = false
+  #isBodyStarted = false
 
   constructor(downstream: IncomingMessage, response: ServerResponse, options: ProxyOptions) {
     this.#downstream = downstream
     this.#response = response
     this.#options = options
-    this.#headers = requestHeaders(downstream, options)
-    this.#hasBody = hasBody(downstream)
-    this.#mayRepeat = !this.#hasBody && REPEATABLE_METHODS.has(downstream.method as string)
+    this.#head = requestHead(downstream, options)
+    this.#mayRepeat = this.#head.body === 'none' && REPEATABLE_METHODS.has(this.#head.method)
     this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
   }
 
   start(): void {
     const client = this.#options.pickClient()
-    this.#options.onBytesIn(sizeOfRequestHead(this.#downstream, this.#headers))
+    this.#options.onBytesIn(sizeOfRequestHead(this.#head))
     this.#response.once('close', () => this.#onClose())
     this.#send(client)
-    if (this.#hasBody) this.#sendBody()
+    if (this.#head.body !== 'none') this.#sendBody()
   }
 
   #send(client: TunnelClient | undefined): void {
-    if (!client) {
-      this.#fail(502)
-      return
+    this.#client = client
+    const connection = client && this.#connect(client)
+    if (!connection) return void this.#fail(502)
+    this.#isConnectionReused = connection.isUsed
+    this.#upstream = new UpstreamRequest(client.connections, connection, this.#head, this)
+  }
+
+  /**
+   * Only requests that may be repeated are sent over a used connection, because the local server may be closing
+   * it at the same time. Undefined if the session of the client is closed.
+   */
+  #connect({ connections }: TunnelClient): UpstreamConnection | undefined {
+    try {
+      const idle = this.#mayRepeat && !this.#isRepeated ? connections.takeIdle() : undefined
+      return idle ?? connections.open()
+    } catch {
+      return undefined
     }
-    const mayReuse = this.#mayRepeat && !this.#isRepeated
-    const upstream = startUpstreamRequest(client, this.#downstream, this.#headers, mayReuse)
-    this.#upstream = upstream
-    upstream.on('response', (incoming) => this.#onResponse(incoming))
-    upstream.on('error', () => this.#onUpstreamError(upstream, client))
-    // Only if the local server switches protocols without being asked to.
-    upstream.on('upgrade', (_response, socket) => {
-      socket.destroy()
-      this.#fail(502)
-    })
-    if (!this.#hasBody) upstream.end()
   }
 
   #sendBody(): void {
-    const upstream = this.#upstream
-    if (!upstream) return
     const downstream = this.#downstream
-    upstream.flushHeaders()
     downstream.on('data', (chunk: Buffer) => {
       this.#options.onBytesIn(chunk.length)
       // A large upload may take longer than the timeout, which counts from its last chunk.
       if (!this.#response.headersSent) this.#timeout.refresh()
-      if (!upstream.write(chunk)) downstream.pause()
+      if (this.#upstream?.write(chunk) === false) downstream.pause()
     })
-    upstream.on('drain', () => downstream.resume())
     downstream.on('end', () => {
-      this.#forwardTrailers(downstream, upstream, this.#options.onBytesIn)
-      upstream.end()
+      const trailers = forwardedTrailers(downstream.rawTrailers)
+      this.#countTrailers(trailers, this.#options.onBytesIn)
+      this.#upstream?.end(trailers)
     })
   }
 
-  /** A request that may be repeated is: on another client, or on a new stream if it was sent on a reused one. */
-  #onUpstreamError(upstream: ClientRequest, client: TunnelClient): void {
-    if (upstream !== this.#upstream || this.#response.destroyed) return
+  onDrain(): void {
+    this.#downstream.resume()
+  }
+
+  /** A request that may be repeated is: on another client, or on a new connection if its own was reused. */
+  onError(): void {
+    if (this.#response.destroyed) return
     const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent
     this.#isRepeated = true
-    const other = mayRepeat ? this.#options.pickClient(client) : undefined
-    if (other && (other !== client || upstream.reusedSocket)) this.#send(other)
+    const other = mayRepeat ? this.#options.pickClient(this.#client) : undefined
+    if (other && (other !== this.#client || this.#isConnectionReused)) this.#send(other)
     else this.#fail(502)
   }
 
-  #onResponse(incoming: IncomingMessage): void {
+  onHead(head: ResponseHead): void {
     const response = this.#response
-    // It failed in the same turn of the event loop.
-    if (this.#upstream?.destroyed) return
     clearTimeout(this.#timeout)
     // The request turned out to be malformed meanwhile, and has its response.
     if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
-    const { statusCode: status = 0, statusMessage: reason = '' } = incoming
-    const headers = responseHeaders(incoming, this.#options)
+    const headers = responseHeaders(head, this.#options)
     try {
-      if (!isFinal(status)) throw new RangeError('not a final status')
-      response.writeHead(status, reason, headers)
+      response.writeHead(head.status, head.reason, headers)
     } catch {
-      // The local server is not trusted to send a valid status or reason.
-      this.#fail(502)
-      return
+      // What Node rejects is not sent.
+      return void this.#fail(502)
     }
-    this.#options.onResponse(status)
-    this.#options.onBytesOut(sizeOfHead(firstLineLength(status, reason), headers))
-    this.#receiveBody(incoming)
+    this.#options.onResponse(head.status)
+    this.#options.onBytesOut(sizeOfHead(firstLineLength(head), headers))
+    process.nextTick(() => this.#flushHead())
   }
 
-  #receiveBody(incoming: IncomingMessage): void {
+  onData(data: Buffer): void {
     const response = this.#response
-    let isStarted = false
-    incoming.on('data', (chunk: Buffer) => {
-      isStarted = true
-      this.#options.onBytesOut(chunk.length)
-      if (!response.write(chunk)) incoming.pause()
-    })
-    response.on('drain', () => incoming.resume())
-    incoming.once('end', () => {
-      isStarted = true
-      this.#forwardTrailers(incoming, response, this.#options.onBytesOut)
-      response.end()
-    })
-    // Emitted without `end` if the response is incomplete: so must be the one sent downstream.
-    incoming.once('error', () => response.destroy())
-    incoming.once('close', () => {
-      if (!incoming.complete) response.destroy()
-    })
-    // An event stream may begin long before its first event.
-    setImmediate(() => {
-      if (!isStarted && !response.destroyed) response.flushHeaders()
-    })
+    this.#isBodyStarted = true
+    this.#options.onBytesOut(data.length)
+    if (response.write(data)) return
+    this.#upstream?.pause()
+    response.once('drain', () => this.#upstream?.resume())
   }
 
-  #forwardTrailers(
-    { rawTrailers }: IncomingMessage,
-    to: ClientRequest | ServerResponse,
-    onBytes: (bytes: number) => void,
-  ): void {
-    if (rawTrailers.length === 0) return
-    const trailers = forwardedTrailers(rawTrailers)
-    onBytes(sizeOfHead(0, trailers.flat()) - 4)
-    to.addTrailers(trailers as never)
+  onComplete(trailers: readonly string[]): void {
+    this.#isBodyStarted = true
+    const forwarded = forwardedTrailers(trailers)
+    this.#countTrailers(forwarded, this.#options.onBytesOut)
+    if (forwarded.length > 0) this.#response.addTrailers(pairsOf(forwarded))
+    this.#response.end()
+  }
+
+  /** Never called: the parser rejects an upgrade that the request did not ask for. */
+  onUpgrade(): void {}
+
+  /** An event stream may begin long before its first event. */
+  #flushHead(): void {
+    if (!this.#isBodyStarted && !this.#response.destroyed) this.#response.flushHeaders()
+  }
+
+  #countTrailers(trailers: readonly string[], onBytes: (bytes: number) => void): void {
+    if (trailers.length > 0) onBytes(sizeOfHead(0, trailers) - 4)
   }
 
   #fail(status: 502 | 504): void {
@@ -180,12 +175,10 @@ class ProxiedExchange {
     this.#upstream?.destroy()
     // The response may end before the body is read: discards the rest, so that the next request can be
     // parsed.
-    if (this.#hasBody) this.#downstream.removeAllListeners('data')
+    if (this.#head.body !== 'none') this.#downstream.removeAllListeners('data')
     this.#downstream.resume()
   }
 }
-
-export const isFinal = (status: number) => status >= 200 && status <= 999
 
 /** A request with a body is proxied as a request even if it asks for an upgrade: the body is part of it. */
 export const mayUpgrade = (request: IncomingMessage) =>
@@ -194,16 +187,23 @@ export const mayUpgrade = (request: IncomingMessage) =>
 export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 
-export function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
+export function requestHead(request: IncomingMessage, options: ProxyOptions): RequestHead {
+  const { method = '', url: target = '', headers } = request
+  const isWhole = headers['transfer-encoding'] === undefined
+  const body = !hasBody(request) ? 'none' : isWhole ? 'as it is' : 'chunked'
+  return { method, target, headers: requestHeaders(request, options), body, isUpgrade: false }
+}
+
+function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
   const kept = endToEnd(rawHeaders, new Set(Object.keys(headers)))
   for (const name in headers) kept.push(name, headers[name] as string)
   return kept
 }
 
-export const sizeOfRequestHead = ({ method = '', url = '' }: IncomingMessage, headers: readonly string[]) =>
-  sizeOfHead(method.length + url.length + ' '.length + ' HTTP/1.1'.length, headers)
+export const sizeOfRequestHead = ({ method, target, headers }: RequestHead) =>
+  sizeOfHead(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
 
-export const responseHeaders = ({ rawHeaders }: IncomingMessage, { rewriteResponse }: ProxyOptions) =>
-  rewriteResponse(endToEnd(rawHeaders, TRANSFER_ENCODING))
+export const responseHeaders = ({ headers }: ResponseHead, { rewriteResponse }: ProxyOptions) =>
+  rewriteResponse(endToEnd(headers, TRANSFER_ENCODING))
 
-const firstLineLength = (status: number, reason: string) => `HTTP/1.1 ${status} `.length + reason.length
+const firstLineLength = ({ status, reason }: ResponseHead) => `HTTP/1.1 ${status} `.length + reason.length

@@ -1,0 +1,123 @@
+// Parses the response to one request: informational responses, the head, and the body, which is passed on
+// as it arrives, without copying.
+import { ChunkedDecoder } from './chunked-decoder.ts'
+import { LineBuffer } from './line-buffer.ts'
+import { InvalidResponse, isUpgrade, parseHead, type ResponseHead } from './response-head.ts'
+
+const HEAD_BYTES_MAX = 16 * 1024
+/** Limit of 1xx responses to one request. */
+const INFORMATIONAL_MAX = 32
+const NO_TRAILERS: readonly string[] = []
+
+export interface ResponseHandler {
+  onHead(head: ResponseHead): void
+  onData(data: Buffer): void
+  /** The response is complete. */
+  onComplete(trailers: readonly string[]): void
+  /** The server switched protocols; `rest` is what it sent after the head. */
+  onUpgrade(head: ResponseHead, rest: Buffer): void
+}
+
+/** Methods throw InvalidResponse. */
+export class ResponseParser {
+  readonly #method: string
+  readonly #mayUpgrade: boolean
+  readonly #handler: ResponseHandler
+  readonly #onData: (data: Buffer) => void
+  readonly #lines = new LineBuffer('\r\n\r\n')
+  #informational = 0
+  #head: ResponseHead | undefined
+  /** Of a body with a length. */
+  #dataLeft = 0
+  #chunks: ChunkedDecoder | undefined
+  #isComplete = false
+  #isStopped = false
+  #hasExcess = false
+
+  constructor(method: string, mayUpgrade: boolean, handler: ResponseHandler) {
+    this.#method = method
+    this.#mayUpgrade = mayUpgrade
+    this.#handler = handler
+    this.#onData = (data) => this.#isStopped || handler.onData(data)
+  }
+
+  /** The connection can be used for another request after the response. */
+  get isReusable(): boolean {
+    return this.#isComplete && this.#head?.isPersistent === true && !this.#hasExcess
+  }
+
+  /** Ignores everything that follows. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  push(received: Buffer): void {
+    let at = 0
+    while (at < received.length && !this.#isComplete && !this.#isStopped)
+      at = this.#head ? this.#readBody(this.#head, received, at) : this.#readHead(received, at)
+    if (at < received.length) this.#hasExcess = true
+    if (this.#isComplete) this.#complete()
+  }
+
+  /** The connection ended. */
+  end(): void {
+    if (this.#isComplete || this.#isStopped) return
+    if (this.#head?.framing !== 'until close') throw new InvalidResponse('incomplete response')
+    this.#isComplete = true
+    this.#complete()
+  }
+
+  #readHead(received: Buffer, at: number): number {
+    const found = this.#lines.add(received, at)
+    if ((found?.text.length ?? this.#lines.bytes) > HEAD_BYTES_MAX)
+      throw new InvalidResponse(`head of more than ${HEAD_BYTES_MAX} bytes`)
+    if (!found) return received.length
+    const head = parseHead(found.text)
+    if (head.status >= 200) this.#onHead(head)
+    else if (isUpgrade(head) && this.#mayUpgrade) {
+      this.#isStopped = true
+      this.#handler.onUpgrade(head, received.subarray(found.next))
+    } else this.#onInformational(head)
+    return found.next
+  }
+
+  #onInformational({ status }: ResponseHead): void {
+    this.#informational += 1
+    if (status < 100 || status === 101) throw new InvalidResponse(`unexpected status ${status}`)
+    if (this.#informational > INFORMATIONAL_MAX) throw new InvalidResponse('too many informational responses')
+  }
+
+  #onHead(head: ResponseHead): void {
+    const { status, framing } = head
+    this.#head = head
+    this.#handler.onHead(head)
+    const hasNoBody = this.#method === 'HEAD' || status === 204 || status === 304 || framing === 0
+    if (hasNoBody) this.#isComplete = true
+    else if (framing === 'chunked') this.#chunks = new ChunkedDecoder()
+    else if (framing !== 'until close') this.#dataLeft = framing
+  }
+
+  #readBody(head: ResponseHead, received: Buffer, at: number): number {
+    if (this.#chunks) {
+      const end = this.#chunks.push(received, at, this.#onData)
+      this.#isComplete = this.#chunks.isComplete
+      return end
+    }
+    if (head.framing === 'until close') {
+      this.#onData(received.subarray(at))
+      return received.length
+    }
+    const end = Math.min(received.length, at + this.#dataLeft)
+    this.#dataLeft -= end - at
+    this.#onData(at === 0 && end === received.length ? received : received.subarray(at, end))
+    this.#isComplete = this.#dataLeft === 0
+    return end
+  }
+
+  /** Once. */
+  #complete(): void {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    this.#handler.onComplete(this.#chunks?.trailers() ?? NO_TRAILERS)
+  }
+}
