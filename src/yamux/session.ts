@@ -236,6 +236,8 @@ export class Session {
   }
 
   #onGoAway(code: number): void {
+    // What was sent before it is received before it.
+    this.#deliver()
     if (code !== GO_AWAY_NORMAL) this.close(new Error(`The peer closed the session: ${goAwayName(code)}.`))
     else if (!this.#isGoAwayReceived) {
       this.#isGoAwayReceived = true

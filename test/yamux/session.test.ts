@@ -16,6 +16,20 @@ import {
   WINDOW_UPDATE,
 } from './support.ts'
 
+test('what was written before goAway and close is received before them', async (t) => {
+  const received: string[] = []
+  const { server, near, far } = await streamPair(t, { onGoAway: () => received.push('goAway') })
+  near.on('data', (chunk) => received.push(String(chunk)))
+  near.on('error', () => received.push('reset'))
+  far.on('error', () => undefined)
+  far.write('first')
+  await until('it flows', () => received.length > 0)
+  far.write('last')
+  server.session.close()
+  await until('reset', () => received.includes('reset'))
+  assert.deepEqual(received, ['first', 'last', 'goAway', 'reset'])
+})
+
 test('after goAway streams continue, and the peer opens no more', async (t) => {
   let isTold = false
   const { client, server, near, far } = await streamPair(t, {
