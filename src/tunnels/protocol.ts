@@ -51,10 +51,18 @@ export interface ProxiedConnection {
   readonly ms: number
 }
 
+/** Why the edge closes the tunnel for good: the client must not reconnect. */
+export interface TunnelClosure {
+  readonly reason: string
+  /** For the user of the client. */
+  readonly message: string
+}
+
 /** Events that the edge sends, a JSON object per line, on the first stream that it opens. */
 export type TunnelEvent =
   | ({ readonly event: 'open' } & Opened)
   | ({ readonly event: 'request' } & ProxiedRequest)
   | ({ readonly event: 'connection' } & ProxiedConnection)
+  | ({ readonly event: 'close' } & TunnelClosure)
 
 export const EVENT_BYTES_MAX = 16 * 1024

@@ -136,6 +136,20 @@ test('a rejected tunnel has the exit code of its reason, and advice', async (t) 
   }
 })
 
+test('a tunnel that is closed with a reason prints it and exits with 1', async (t) => {
+  const edge = await startMinimalEdge(t)
+  const env = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: edge.url }
+  const tunnel = startProcess(t, ['tunnel', '3000'], env)
+  const side = await edge.connection()
+  await tunnel.waitFor(/Forwarding to/, 'stderr')
+  side.send({ event: 'close', reason: 'requested', message: 'Ann closed this tunnel in the dashboard.' })
+  side.session.close()
+  const { code, stderr } = await tunnel.ended
+  assert.equal(code, 1)
+  assert.match(stderr, /Ann closed this tunnel in the dashboard\.\n$/)
+  assert.equal(edge.connections.length, 1)
+})
+
 test('targets of tunnel tcp that are no port are usage errors, and commands of others are suggested', async (t) => {
   const env = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: 'http://127.0.0.1:9' }
   for (const [args, message] of [

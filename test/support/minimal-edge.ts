@@ -27,6 +27,8 @@ export interface EdgeSide {
 }
 
 export interface MinimalEdgeOptions {
+  /** Whether `respond` is called; always by default, if there is one. */
+  isRejected?(): boolean
   /** Responds to the upgrade as to another request. */
   respond?(request: IncomingMessage, response: ServerResponse): void
   /** Without it, the tunnel is opened at once. */
@@ -40,7 +42,10 @@ export const OPENED = {
   name: 'my-app',
 } as const
 
-export async function startMinimalEdge(t: Test, { respond, onConnect }: MinimalEdgeOptions = {}) {
+export async function startMinimalEdge(
+  t: Test,
+  { respond, isRejected = () => respond !== undefined, onConnect }: MinimalEdgeOptions = {},
+) {
   const connections: EdgeSide[] = []
   const open = (side: EdgeSide) => side.send({ event: 'open', ...OPENED })
 
@@ -77,7 +82,7 @@ export async function startMinimalEdge(t: Test, { respond, onConnect }: MinimalE
     else open(side)
   }
 
-  const server = createServer({ shouldUpgradeCallback: () => respond === undefined }, (request, response) => {
+  const server = createServer({ shouldUpgradeCallback: () => !isRejected() }, (request, response) => {
     if (respond) respond(request, response)
     else response.writeHead(404).end()
   })

@@ -448,6 +448,31 @@ for (const [status, error, isRetried] of [
     }
   })
 
+test('a tunnel that the edge closes with a reason ends with it and is not opened again', async (t) => {
+  const { edge, client, side } = await openTunnel(t, 9)
+  side.send({ event: 'close', reason: 'requested', message: 'Ann closed it.' })
+  side.session.close()
+  await assert.rejects(client.ended, new TunnelRejected('closed', 'Ann closed it.'))
+  assert.equal(edge.connections.length, 1)
+  assert.deepEqual(client.of('lost'), [])
+})
+
+test('a tunnel that was closed while its connection was lost ends with the reason when it reconnects', async (t) => {
+  const message = 'Ann closed it.'
+  let isClosed = false
+  const edge = await startMinimalEdge(t, {
+    isRejected: () => isClosed,
+    respond: (_request, response) =>
+      void response.writeHead(403).end(JSON.stringify({ error: 'closed', message })),
+  })
+  const client = start(t, { edge: edge.url, port: 9 })
+  const side = await edge.connection()
+  await until('open', () => client.of('open').length > 0)
+  isClosed = true
+  side.socket.destroy()
+  await assert.rejects(client.ended, new TunnelRejected('closed', message))
+})
+
 test('another server is not an edge; a proxy without its edge is retried', async (t) => {
   for (const [status, headers, body, what] of [
     [200, {}, '<html>', 'HTTP 200'],

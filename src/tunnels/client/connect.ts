@@ -7,7 +7,7 @@ import { acceptOf, WebSocketStream } from '../websocket.ts'
 const CONNECT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
 
-/** The edge rejected the tunnel; a retry would not help. */
+/** The edge rejected or closed the tunnel; a retry would not help. */
 export class TunnelRejected extends Error {
   override name = 'TunnelRejected'
   readonly code: string
@@ -99,6 +99,8 @@ function toError(
   body: ErrorBody | undefined,
 ): Error {
   const { statusCode = 0 } = response
+  // The message of whoever closed it says everything.
+  if (body?.error === 'closed') return new TunnelRejected(body.error, body.message)
   const isEdge = body !== undefined && statusCode !== 404
   const message = isEdge
     ? `The edge at ${edge} ${isReconnect ? 'closed' : 'rejected'} the tunnel: ${lowerFirst(body.message)}`

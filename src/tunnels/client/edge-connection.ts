@@ -3,7 +3,7 @@
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { KEEP_ALIVE, type Opened } from '../protocol.ts'
 import type { WebSocketStream } from '../websocket.ts'
-import { type ConnectOptions, connect } from './connect.ts'
+import { type ConnectOptions, connect, TunnelRejected } from './connect.ts'
 import { type EventHandlers, readEvents } from './events.ts'
 import type { LocalServer } from './local-server.ts'
 
@@ -13,7 +13,7 @@ const STREAMS_MAX = 4_096
 /** How long the edge has to close a connection on which nothing is in progress. */
 const IDLE_CLOSE_MS = 1_000
 
-export interface ConnectionOptions extends ConnectOptions, EventHandlers {
+export interface ConnectionOptions extends ConnectOptions, Omit<EventHandlers, 'onClose'> {
   readonly localServer: LocalServer
 }
 
@@ -29,13 +29,14 @@ export class EdgeConnection {
   readonly closed: Promise<string>
   /**
    * Resolves with the reason of the close. With undefined if the edge asks for a new connection, or the tunnel
-   * is stopped, while this one completes its streams.
+   * is stopped, while this one completes its streams. Rejects with TunnelRejected if the edge closes the tunnel.
    */
   readonly ended: Promise<string | undefined>
   readonly #edge: string
   readonly #options: ConnectionOptions
   readonly #session: Session
   readonly #isOpen = Promise.withResolvers<void>()
+  readonly #ended = Promise.withResolvers<string | undefined>()
   #opened: Opened | undefined
   #events: YamuxStream | undefined
   #isDraining = false
@@ -45,11 +46,12 @@ export class EdgeConnection {
     this.#options = options
     this.#edge = options.edge
     const closed = Promise.withResolvers<string>()
-    const ended = Promise.withResolvers<string | undefined>()
     this.closed = closed.promise
-    this.ended = ended.promise
+    this.ended = this.#ended.promise
+    // It is awaited only for the current connection.
+    this.ended.catch(() => undefined)
     const stop = () => {
-      ended.resolve(undefined)
+      this.#ended.resolve(undefined)
       if (!this.#opened) this.close()
     }
     this.#session = new Session(webSocket, {
@@ -57,14 +59,14 @@ export class EdgeConnection {
       keepAlive: KEEP_ALIVE,
       maxStreams: STREAMS_MAX,
       onStream: (stream) => this.#onStream(stream),
-      onGoAway: () => ended.resolve(undefined),
+      onGoAway: () => this.#ended.resolve(undefined),
       onClose: (error) => {
         clearTimeout(this.#closeTimer)
         options.signal.removeEventListener('abort', stop)
         const reason = this.#closeReason(error)
         this.#isOpen.reject(new Error(reason))
         closed.resolve(reason)
-        ended.resolve(reason)
+        this.#ended.resolve(reason)
       },
     })
     options.signal.addEventListener('abort', stop)
@@ -107,7 +109,12 @@ export class EdgeConnection {
       this.#events = stream
       stream.on('error', () => undefined)
       const { onRequest, onConnection } = this.#options
-      readEvents(stream, { onOpen: (opened) => this.#onOpen(opened), onRequest, onConnection })
+      readEvents(stream, {
+        onOpen: (opened) => this.#onOpen(opened),
+        onRequest,
+        onConnection,
+        onClose: ({ message }) => this.#ended.reject(new TunnelRejected('closed', message)),
+      })
       return
     }
     clearTimeout(this.#closeTimer)

@@ -1,6 +1,12 @@
 // Parses the events of the edge: JSON objects, one per line.
 import type { Readable } from 'node:stream'
-import { EVENT_BYTES_MAX, type Opened, type ProxiedConnection, type ProxiedRequest } from '../protocol.ts'
+import {
+  EVENT_BYTES_MAX,
+  type Opened,
+  type ProxiedConnection,
+  type ProxiedRequest,
+  type TunnelClosure,
+} from '../protocol.ts'
 
 const LF = 0x0a
 const EMPTY = Buffer.alloc(0)
@@ -9,6 +15,7 @@ export interface EventHandlers {
   onOpen(opened: Opened): void
   onRequest(request: ProxiedRequest): void
   onConnection(connection: ProxiedConnection): void
+  onClose(closure: TunnelClosure): void
 }
 
 /** Events that are unknown, malformed or too long are ignored. */
@@ -35,7 +42,7 @@ function append(line: Buffer, more: Buffer): Buffer {
 
 type Fields = Readonly<Record<string, unknown>>
 
-function handle(line: Buffer, { onOpen, onRequest, onConnection }: EventHandlers): void {
+function handle(line: Buffer, { onOpen, onRequest, onConnection, onClose }: EventHandlers): void {
   const fields = parse(line)
   if (fields?.event === 'open') {
     const { type, url, host, name } = fields as unknown as Opened
@@ -47,6 +54,9 @@ function handle(line: Buffer, { onOpen, onRequest, onConnection }: EventHandlers
   } else if (fields?.event === 'connection') {
     const { bytesIn, bytesOut, ms } = fields as unknown as ProxiedConnection
     if (areNumbers(bytesIn, bytesOut, ms)) onConnection({ bytesIn, bytesOut, ms })
+  } else if (fields?.event === 'close') {
+    const { reason, message } = fields as unknown as TunnelClosure
+    if (areStrings(reason, message)) onClose({ reason, message })
   }
 }
 

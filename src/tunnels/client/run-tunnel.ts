@@ -1,5 +1,5 @@
 // The tunnel client: keeps a tunnel to a local server open at an edge. It reconnects when the edge or the
-// network fails, and stops only when the edge rejects the tunnel.
+// network fails, and stops only when the edge rejects or closes the tunnel.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../protocol.ts'
@@ -15,7 +15,7 @@ const STABLE_AFTER_MS = 1_000
 const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
 /** Rejections that no retry changes, also of a tunnel that was open. */
-const PERMANENT = new Set(['unauthorized', 'not_provisioned', 'invalid_request', 'tcp_disabled'])
+const PERMANENT = new Set(['unauthorized', 'not_provisioned', 'invalid_request', 'tcp_disabled', 'closed'])
 
 export interface TunnelOptions extends LocalServerOptions {
   /** Base URL of the edge. */
@@ -42,7 +42,7 @@ export interface TunnelOptions extends LocalServerOptions {
   onDrain?(inProgress: number): void
 }
 
-/** Resolves when the tunnel is stopped. Rejects with TunnelRejected if the edge rejects it. */
+/** Resolves when the tunnel is stopped. Rejects with TunnelRejected if the edge rejects or closes it. */
 export async function runTunnel(options: TunnelOptions): Promise<void> {
   const connections = new Set<EdgeConnection>()
   try {
