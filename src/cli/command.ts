@@ -10,6 +10,8 @@ export interface Option {
   /** The placeholder of its value, e.g. `<slug>`; a boolean flag has none. */
   readonly value?: string
   readonly required?: true
+  /** May be given several times. */
+  readonly repeatable?: true
 }
 
 export const groups = ['Workspace', 'Tunnels', 'Server', 'Admin', 'Other'] as const
@@ -32,9 +34,11 @@ export interface Command {
 }
 
 type Value<O extends Option> = O extends { value: string }
-  ? O extends { required: true }
-    ? string
-    : string | undefined
+  ? O extends { repeatable: true }
+    ? string[]
+    : O extends { required: true }
+      ? string
+      : string | undefined
   : boolean
 
 export type Input<C extends Pick<Command, 'arguments' | 'options'>> = {
@@ -54,7 +58,7 @@ export const commonOptions: { [name: string]: Option } = {
   help: { summary: 'show this help' },
 }
 
-type Values = Record<string, string | boolean | undefined>
+type Values = Record<string, string | string[] | boolean | undefined>
 
 /** Parses the words after the command's name. Throws a UsageError that names the mistake. */
 export function readInput(command: Command, words: string[]): Values {
@@ -88,14 +92,17 @@ function readFlags(options: Record<string, Option>, words: string[]) {
     tokens: true,
   })
   const values: Values = {}
-  for (const [name, { value }] of Object.entries(options)) values[name] = value ? undefined : false
+  for (const [name, { value, repeatable }] of Object.entries(options))
+    values[name] = repeatable ? [] : value ? undefined : false
   const positionals: string[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value)
     if (token.kind !== 'option') continue
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
     if (!option) throw new Error(unknownFlag(token.rawName, Object.keys(options)))
-    values[token.name] = readValue(option, token)
+    const value = readValue(option, token)
+    const before = values[token.name]
+    values[token.name] = Array.isArray(before) ? [...before, String(value)] : value
   }
   return { values, positionals }
 }

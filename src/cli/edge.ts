@@ -44,6 +44,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
     onOpened: (tunnel, client) => log.info(describe(tunnel, client), 'tunnel opened'),
     onClosed: (tunnel, client, ending) =>
       log.info({ ...describe(tunnel, client), ending, ...client.totals }, 'tunnel closed'),
+    onWrongPassword: (host, address) => log.warn({ host, address }, 'wrong user or password for a tunnel'),
     onUnnamedClient: (proxy) =>
       log[config.expectsProxy ? 'warn' : 'debug'](
         { proxy },

@@ -88,7 +88,8 @@ function usageOf({ name, arguments: names = [], options = {} }: Command): string
   ].join(' ')
 }
 const flagOf = (name: string, { value }: Option) => `--${name}${value ? ` ${value}` : ''}`
-const summaryOf = ({ summary, required }: Option) => (required ? `${summary} (required)` : summary)
+const summaryOf = ({ summary, required, repeatable }: Option) =>
+  summary + (required ? ' (required)' : '') + (repeatable ? ' (repeatable)' : '')
 
 /** Two columns, the second wrapped. */
 function list(

@@ -21,6 +21,7 @@ import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
 import { dim, green, red, type Text, yellow } from './style.ts'
+import { accessNote, readAccess } from './tunnel-access.ts'
 
 const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
 
@@ -29,10 +30,13 @@ export interface TunnelInput extends ApiInput {
   name: string | undefined
   edge: string | undefined
   pool: boolean
+  'basic-auth': string | undefined
+  'allow-ip': string[]
 }
 
 export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Promise<void> {
   const { host, port, url: target } = parseTarget(type, input.target)
+  const access = await readAccess(type, input, io)
   const { edge, apiKey, keySource, isGuessed } = await findEdge(input)
   const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
@@ -44,16 +48,17 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       type,
       name: input.name,
       pool: input.pool,
+      access,
       client: `adit ${version}`,
       host,
       port,
       signal,
       abortSignal,
-      onOpen({ url, host, name }: Opened) {
+      onOpen({ url, host, name, access }: Opened) {
         if (shown !== undefined) io.info('Reconnected.')
         // Scripts read the URL from the first line of output; with --json, each reconnect is an event too.
-        if (io.json || shown !== url) io.data({ event: 'open', type, url, host, name, target }, url)
-        if (shown !== url) io.info(`Forwarding to ${target}. Press Ctrl-C to stop.\n`)
+        if (io.json || shown !== url) io.data({ event: 'open', type, url, host, name, target, access }, url)
+        if (shown !== url) io.info(`Forwarding to ${target}.${accessNote(access)} Press Ctrl-C to stop.\n`)
         shown = url
         lost = undefined
       },

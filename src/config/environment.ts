@@ -10,6 +10,7 @@ const otherVariables = new Set([
   'ADIT_API_KEY',
   'ADIT_EDGE_KEY',
   'ADIT_EDGE_URL',
+  'ADIT_TUNNEL_BASIC_AUTH',
   ...Object.keys(edgeSettings),
 ])
 
@@ -20,13 +21,14 @@ export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): s
   )
 }
 
-/** The API, the key for it, and an edge. */
+/** The API, the key for it, an edge, and the user and password for a tunnel. */
 export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) {
-  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL } = environment
+  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL, ADIT_TUNNEL_BASIC_AUTH } = environment
   return {
     url: ADIT_URL?.trim() || undefined,
     apiKey: ADIT_API_KEY?.trim() || undefined,
     edgeUrl: ADIT_EDGE_URL?.trim() || undefined,
+    tunnelBasicAuth: ADIT_TUNNEL_BASIC_AUTH || undefined,
   }
 }
 

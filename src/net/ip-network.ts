@@ -5,6 +5,8 @@ import { normalizeAddress } from './ip-address.ts'
 /** An address without a prefix length is a network of one address. */
 const NETWORK = /^([^/]{1,45})(?:\/(\d{1,3}))?$/
 const MAPPED_BITS = 96
+/** In one set of access rules. */
+export const ALLOW_IP_MAX = 50
 
 /** In canonical form, with a prefix length; undefined if the text is neither an address nor a network. */
 export function parseNetwork(text: string): string | undefined {
@@ -23,12 +25,17 @@ export type NetworkMatcher = (address: string) => boolean
 
 /** The networks have the form of `parseNetwork`. */
 export function createNetworkMatcher(networks: readonly string[]): NetworkMatcher {
-  const list = new BlockList()
+  // Separate, because in a network such as ::/64 a BlockList finds every IPv4 address, mapped to IPv6.
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const network of networks) {
     const [address = '', bits] = network.split('/')
-    list.addSubnet(address, Number(bits), familyOf(address))
+    const family = familyOf(address)
+    lists[family].addSubnet(address, Number(bits), family)
   }
-  return (address) => list.check(address, familyOf(address))
+  return (address) => {
+    const family = familyOf(address)
+    return lists[family].check(address, family)
+  }
 }
 
 const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4')

@@ -14,6 +14,14 @@ export const KEEP_ALIVE = { intervalMs: 15_000, timeoutMs: 10_000 }
 
 export type TunnelType = 'http' | 'tcp'
 
+/** Limits who may use the tunnel. */
+export interface RequestedAccess {
+  /** HTTP tunnels only. The edge keeps a hash of the password. */
+  readonly basicAuth?: { readonly user: string; readonly password: string }
+  /** Addresses and networks in CIDR notation; none means that all are allowed. */
+  readonly allowIp?: readonly string[]
+}
+
 /** What the client asks for. */
 export interface TunnelRequest {
   readonly type?: TunnelType
@@ -25,6 +33,7 @@ export interface TunnelRequest {
   readonly resume?: string | undefined
   /** Name and version of the client. */
   readonly client?: string
+  readonly access?: RequestedAccess
 }
 
 /** An open tunnel, as the edge describes it to its client. */
@@ -33,6 +42,8 @@ export interface Opened {
   readonly url: string
   readonly host: string
   readonly name: string
+  /** What the rules of the client and of the name require. Edges without access rules omit it. */
+  readonly access?: { readonly basicAuth: boolean; readonly allowIp: boolean }
 }
 
 /** A request that the edge has proxied to the client. */

@@ -6,6 +6,7 @@ import { hashPassword, isPasswordHash, verifyPassword } from '../../src/credenti
 
 test('a password matches its hash, and no other one does', async () => {
   const hash = await hashPassword('correct horse', randomBytes)
+  assert.match(await hashPassword('correct horse', randomBytes, 'memory'), /^\$scrypt\$ln=14,r=8,p=1\$/)
   assert.match(hash, /^\$scrypt\$ln=14,r=8,p=5\$[\w+/]{22}\$[\w+/]{43}$/)
   assert.ok(await verifyPassword('correct horse', hash))
   for (const wrong of ['', 'correct hors', 'Correct horse', 'correct horse '])

@@ -52,4 +52,8 @@ test('an address is in a network if its first bits are those of the network', ()
   assert.ok(!createNetworkMatcher([])('192.0.2.1'))
   const isIpv4 = createNetworkMatcher(['0.0.0.0/0'])
   assert.deepEqual([isIpv4('8.8.8.8'), isIpv4('2001:db8::1')], [true, false])
+  for (const network of ['::/0', '::/64', '::ffff:0:0/64', '64:ff9b::/96']) {
+    const isIpv6 = createNetworkMatcher([parseNetwork(network) ?? network])
+    assert.ok(!isIpv6('8.8.8.8'), network)
+  }
 })

@@ -93,11 +93,8 @@ export interface OpenTunnel extends RunningProcess {
 }
 
 /** `adit tunnel`, once it is open. */
-export async function openTunnel(
-  t: Test,
-  { edge, key, port, name }: { edge: Edge; key: string; port: number; name?: string },
-): Promise<OpenTunnel> {
-  const running = startTunnel(t, { edge, key, port, ...(name && { name }) })
+export async function openTunnel(t: Test, options: TunnelOptions): Promise<OpenTunnel> {
+  const running = startTunnel(t, options)
   await running.waitFor(/"event":"open"/)
   const { url = '', host = '' } = running.events()[0] as TunnelEvent
   return { ...running, url, host }
@@ -108,11 +105,13 @@ interface TunnelOptions {
   key: string
   port: number
   name?: string
+  flags?: string[]
   env?: Record<string, string>
 }
 
-export function startTunnel(t: Test, { edge, key, port, name, env = {} }: TunnelOptions) {
-  const args = ['tunnel', String(port), ...(name ? ['--name', name] : []), '--edge', edge.url, '--json']
+export function startTunnel(t: Test, { edge, key, port, name, flags = [], env = {} }: TunnelOptions) {
+  const named = name ? ['--name', name] : []
+  const args = ['tunnel', String(port), ...named, ...flags, '--edge', edge.url, '--json']
   const running = startProcess(t, args, { ADIT_API_KEY: key, ...env })
   let output = ''
   running.child.stdout?.on('data', (chunk) => {

@@ -306,6 +306,34 @@ test('events are reported; unknown, malformed and too long ones are ignored', as
   ])
 })
 
+test('a tunnel with access rules that the edge does not confirm is closed', async (t) => {
+  const rules = [
+    { allowIp: ['10.0.0.0/8'] },
+    { basicAuth: { user: 'ann', password: 'correct horse' } },
+    { basicAuth: { user: 'ann', password: 'correct horse' }, allowIp: ['10.0.0.0/8'] },
+  ]
+  const confirmed = { basicAuth: true, allowIp: true }
+  for (const access of rules)
+    for (const opened of [
+      OPENED,
+      { ...OPENED, access: { ...confirmed, [Object.keys(access)[0] as string]: false } },
+    ]) {
+      const edge = await startMinimalEdge(t, { onConnect: ({ send }) => send({ event: 'open', ...opened }) })
+      const client = start(t, { edge: edge.url, port: 9, access })
+      await assert.rejects(
+        client.ended,
+        (error) => error instanceof TunnelRejected && error.code === 'access_unsupported',
+      )
+      assert.deepEqual(client.reports, [])
+      await until('the connection is closed', () => edge.connections.every(({ isClosed }) => isClosed))
+    }
+  const edge = await startMinimalEdge(t, {
+    onConnect: ({ send }) => send({ event: 'open', ...OPENED, access: confirmed }),
+  })
+  const client = start(t, { edge: edge.url, port: 9, access: rules[2] })
+  await until('it is open', () => client.of('open').length === 1)
+})
+
 test('open is reported before the events that arrive together with it', async (t) => {
   const request = { method: 'GET', path: '/', status: 200, ms: 1 }
   const edge = await startMinimalEdge(t, {

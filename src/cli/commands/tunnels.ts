@@ -14,9 +14,22 @@ const EDGE_ACCESS =
 const STOPPING =
   'Ctrl-C or SIGTERM stops it: what is in progress has 10 seconds to complete. A second Ctrl-C stops at ' +
   'once.'
+const BASIC_AUTH =
+  'With --basic-auth, requests need a user and a password. The password is asked for, or read from standard ' +
+  'input; or set ADIT_TUNNEL_BASIC_AUTH to user:password. --basic-auth user:password works too, but other ' +
+  'users of this machine can read it in the list of processes.'
 const tunnelOptions = {
   name: { value: '<name>', summary: 'first label of the host name (default: random)' },
   pool: { summary: 'share the name with other clients of the workspace' },
+  'basic-auth': {
+    value: '<user>',
+    summary: 'require this user and a password, which is asked for (HTTP only)',
+  },
+  'allow-ip': {
+    value: '<cidr>',
+    summary: 'allow only this address or network, e.g. 203.0.113.0/24',
+    repeatable: true,
+  },
   edge: { value: '<url>', summary: 'edge (default: ADIT_EDGE_URL)' },
   ...apiOptions,
 } as const
@@ -34,6 +47,7 @@ export const tunnelCommands: readonly Command[] = [
         'Prints the public URL, then a line for each request, until it is stopped. Reconnects ' +
         'automatically. With --json, each line is an event: open, request or lost.\n' +
         `${STOPPING}\n` +
+        `${BASIC_AUTH}\n` +
         'For servers that do not use HTTP, see `adit tunnel tcp`.\n' +
         `${EDGE_ACCESS}\n\n${API_ACCESS}`,
       arguments: ['target'],

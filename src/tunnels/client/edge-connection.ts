@@ -1,7 +1,7 @@
 // One connection to the edge: a yamux session over a WebSocket. Its first stream carries events, and the
 // others are connections to the local server.
 import { Session, type YamuxStream } from '../../yamux/index.ts'
-import { KEEP_ALIVE, type Opened } from '../protocol.ts'
+import { KEEP_ALIVE, type Opened, type TunnelRequest } from '../protocol.ts'
 import type { WebSocketStream } from '../websocket.ts'
 import { type ConnectOptions, connect, TunnelRejected } from './connect.ts'
 import { type EventHandlers, readEvents } from './events.ts'
@@ -124,6 +124,11 @@ export class EdgeConnection {
 
   #onOpen(opened: Opened): void {
     if (this.#opened) return
+    if (lacksAccessRules(this.#options.request, opened)) {
+      this.#isOpen.reject(accessUnsupported(this.#edge))
+      this.close()
+      return
+    }
     this.#opened = opened
     // At once, because events of requests may follow in the same buffer.
     this.#options.onOpen(opened)
@@ -143,3 +148,14 @@ export class EdgeConnection {
       : `The edge at ${this.#edge} closed the connection.`
   }
 }
+
+/** An edge that does not know access rules ignores them, and would let everybody in. */
+const lacksAccessRules = ({ access }: TunnelRequest, { access: applied }: Opened) =>
+  (access?.basicAuth !== undefined && !applied?.basicAuth) ||
+  ((access?.allowIp ?? []).length > 0 && !applied?.allowIp)
+
+const accessUnsupported = (edge: string) =>
+  new TunnelRejected(
+    'access_unsupported',
+    `The edge at ${edge} does not support access rules, so the tunnel was closed. Upgrade the edge.`,
+  )

@@ -45,9 +45,10 @@ type Fields = Readonly<Record<string, unknown>>
 function handle(line: Buffer, { onOpen, onRequest, onConnection, onClose }: EventHandlers): void {
   const fields = parse(line)
   if (fields?.event === 'open') {
-    const { type, url, host, name } = fields as unknown as Opened
+    const { type, url, host, name, access } = fields as unknown as Opened
     if (type !== 'http' && type !== 'tcp') return
-    if (areStrings(url, host, name)) onOpen({ type, url, host, name })
+    if (areStrings(url, host, name))
+      onOpen({ type, url, host, name, ...(access && { access: toAccess(access) }) })
   } else if (fields?.event === 'request') {
     const { method, path, status, ms } = fields as unknown as ProxiedRequest
     if (areStrings(method, path) && areNumbers(status, ms)) onRequest({ method, path, status, ms })
@@ -59,6 +60,11 @@ function handle(line: Buffer, { onOpen, onRequest, onConnection, onClose }: Even
     if (areStrings(reason, message)) onClose({ reason, message })
   }
 }
+
+const toAccess = ({ basicAuth, allowIp }: NonNullable<Opened['access']>) => ({
+  basicAuth: basicAuth === true,
+  allowIp: allowIp === true,
+})
 
 function parse(line: Buffer): Fields | undefined {
   try {

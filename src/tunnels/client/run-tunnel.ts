@@ -2,7 +2,14 @@
 // network fails, and stops only when the edge rejects or closes the tunnel.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../protocol.ts'
+import type {
+  Opened,
+  ProxiedConnection,
+  ProxiedRequest,
+  RequestedAccess,
+  TunnelRequest,
+  TunnelType,
+} from '../protocol.ts'
 import { TunnelRejected } from './connect.ts'
 import { type EdgeConnection, openConnection } from './edge-connection.ts'
 import { LocalServer, type LocalServerOptions } from './local-server.ts'
@@ -15,7 +22,14 @@ const STABLE_AFTER_MS = 1_000
 const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
 /** Rejections that no retry changes, also of a tunnel that was open. */
-const PERMANENT = new Set(['unauthorized', 'not_provisioned', 'invalid_request', 'tcp_disabled', 'closed'])
+const PERMANENT = new Set([
+  'unauthorized',
+  'not_provisioned',
+  'invalid_request',
+  'tcp_disabled',
+  'access_unsupported',
+  'closed',
+])
 
 export interface TunnelOptions extends LocalServerOptions {
   /** Base URL of the edge. */
@@ -25,6 +39,7 @@ export interface TunnelOptions extends LocalServerOptions {
   readonly name: string | undefined
   /** Join the clients of the workspace that already serve the name. */
   readonly pool: boolean
+  readonly access?: RequestedAccess | undefined
   /** Name and version of the client, for the log of the edge. */
   readonly client?: string
   /** Stops the tunnel: requests in progress are completed. */
@@ -100,15 +115,16 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
 
 /** `resume` replaces the previous connection if the edge has not noticed that it is lost. */
 const toRequest = (
-  { type, name, pool, client }: TunnelOptions,
+  { type, name, pool, client, access }: TunnelOptions,
   resume: string,
   previous: Opened | undefined,
-) => ({
+): TunnelRequest => ({
   type,
   name: previous?.name ?? name,
   resume,
   ...(pool && { pool }),
   ...(client !== undefined && { client }),
+  ...(access !== undefined && { access }),
 })
 
 /**

@@ -3,6 +3,8 @@ import type { Duplex } from 'node:stream'
 import { ControlPlaneError, type Meter, type Verifier, type VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
 import type { TunnelRequest } from '../protocol.ts'
+import { type AccessRules, areSameRules, NO_RULES } from './access/access-control.ts'
+import { RuleHasher } from './access/rule-hasher.ts'
 import { isTunnelName, randomName } from './names.ts'
 import type { Registry } from './registry.ts'
 import type { TcpListener } from './tcp-ports.ts'
@@ -32,6 +34,11 @@ const NO_FREE_PORT = rejection(
   'no_free_port',
   'All ports for TCP tunnels of this edge are in use. Retry later.',
 )
+const HASHING_BUSY = rejection(
+  503,
+  'unavailable',
+  'The edge is hashing the passwords of too many other tunnels. Retry shortly.',
+)
 const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
 const UNREACHABLE = rejection(
   503,
@@ -53,6 +60,7 @@ export type OpenTunnel = (
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
   const { verifier, registry, meter, listen, urlOf } = options
+  const hasher = new RuleHasher()
 
   /** Why the holder of a valid key may not open the tunnel. */
   function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
@@ -79,13 +87,15 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
   }
 
   return async (key, request, connect) => {
-    const { type = 'http', name = randomName() } = request
+    const { type = 'http', name = randomName(), access, resume } = request
     if (!isTunnelName(name))
       return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
     if (!key)
       return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
     let listener: TcpListener | undefined
     let isUsed = false
+    let rules: AccessRules | undefined = access ? undefined : NO_RULES
+    let rulesOfOthers: AccessRules | undefined
     try {
       for (;;) {
         const result = await verifier.verify(key)
@@ -105,12 +115,20 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
           // The key may have been revoked meanwhile.
           continue
         }
+        const current = registry.rulesAt(host, resume)
+        if (!rules || (access && rulesOfOthers !== current)) {
+          rulesOfOthers = current
+          rules = await hasher.hash(workspace.slug, access ?? {}, current)
+          if (!rules) return HASHING_BUSY
+          continue
+        }
+        if (current && !areSameRules(rules, current)) return differentRules(host)
         const connection = connect()
         if (!connection) return undefined
         isUsed = isNew
         const address = { type, name, host, url: urlOf(host, listener?.port), listener }
         const holder = { key, keyId, workspace: workspace.slug }
-        registry.connect(address, holder, connection, request)
+        registry.connect(address, holder, connection, request, rules)
         return undefined
       }
     } catch (error) {
@@ -122,6 +140,13 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     }
   }
 }
+
+const differentRules = (host: string) =>
+  rejection(
+    409,
+    'different_rules',
+    `The other clients at ${host} have different access rules. All clients of a pool need the same.`,
+  )
 
 function rejection(status: Rejection['status'], error: string, message: string): Rejection {
   return { status, error, message }

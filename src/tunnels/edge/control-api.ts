@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CONNECT_PATH, OWN_PATHS, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
+import { InvalidAccess, parseAccess } from '../requested-access.ts'
 import { acceptOf, WebSocketStream } from '../websocket.ts'
 import type { OpenTunnel, Rejection } from './admission.ts'
 import type { ClientAddresses } from './client-address.ts'
@@ -20,7 +21,7 @@ const INVALID_UPGRADE =
   `Sec-WebSocket-Protocol: ${SUBPROTOCOL}.`
 const INVALID_HEADER =
   'The header Adit-Tunnel must be a JSON object of at most 4 KiB with type ("http" or "tcp"), name, pool, ' +
-  'resume and client, all of them optional.'
+  'resume, client and access, all of them optional.'
 const INTERNAL_ERROR = { error: 'internal', message: 'Internal error of the edge. Retry shortly.' }
 
 export interface ControlApi {
@@ -40,9 +41,9 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
     const { socket } = connection
     const upgrade = parseUpgrade(request)
     if (!upgrade) return fail(socket, { status: 400, error: 'invalid_request', message: INVALID_UPGRADE })
-    const tunnelRequest = parseTunnelRequest(request.headers[TUNNEL_HEADER])
-    if (!tunnelRequest)
-      return fail(socket, { status: 400, error: 'invalid_request', message: INVALID_HEADER })
+    const tunnelRequest = readTunnelRequest(request)
+    if (typeof tunnelRequest === 'string')
+      return fail(socket, { status: 400, error: 'invalid_request', message: tunnelRequest })
     const rejection = await openTunnel(keyOf(request), tunnelRequest, () => {
       if (socket.destroyed) return undefined
       connection.detach()
@@ -98,6 +99,16 @@ function parseUpgrade({ headers }: IncomingMessage): { key: string } | undefined
   return isValid ? { key } : undefined
 }
 
+/** Or why it is invalid. */
+function readTunnelRequest({ headers }: IncomingMessage): TunnelRequest | string {
+  try {
+    return parseTunnelRequest(headers[TUNNEL_HEADER]) ?? INVALID_HEADER
+  } catch (error) {
+    if (error instanceof InvalidAccess) return error.message
+    throw error
+  }
+}
+
 function parseTunnelRequest(header: string | string[] | undefined = '{}'): TunnelRequest | undefined {
   if (typeof header !== 'string' || header.length > HEADER_CHARS_MAX) return undefined
   let parsed: unknown
@@ -107,11 +118,18 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     return undefined
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined
-  const { type = 'http', name, pool = false, resume, client } = parsed as Record<string, unknown>
+  const { type = 'http', name, pool = false, resume, client, access } = parsed as Record<string, unknown>
   if (type !== 'http' && type !== 'tcp') return undefined
   if (typeof pool !== 'boolean') return undefined
   if (name !== undefined && typeof name !== 'string') return undefined
   if (resume !== undefined && !(typeof resume === 'string' && RESUME.test(resume))) return undefined
   if (client !== undefined && !(typeof client === 'string' && CLIENT.test(client))) return undefined
-  return { type, name, pool, resume, ...(client !== undefined && { client }) }
+  return {
+    type,
+    name,
+    pool,
+    resume,
+    ...(client !== undefined && { client }),
+    ...(access !== undefined && { access: parseAccess(type, access) }),
+  }
 }

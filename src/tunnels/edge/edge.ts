@@ -30,7 +30,7 @@ const DRAIN_POLL_MS = 20
 const REVERIFY_DELAY_MS = 1_000
 
 export interface EdgeOptions
-  extends Pick<RegistryOptions, 'onOpened' | 'onClosed'>,
+  extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
     Pick<TlsAskOptions, 'certificatesPerDay' | 'onCertificatesLimited'>,
     ClientAddressesOptions {
   readonly host: string

@@ -4,14 +4,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connectStreams } from '../connect-streams.ts'
+import type { Denial } from './access/denial.ts'
+import { ActiveRequest } from './active-request.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
 import { proxyUpgrade } from './proxy-upgrade.ts'
 import type { Registry } from './registry.ts'
 import { RequestQuota } from './request-quota.ts'
-import { sendError, sendRawError } from './responses.ts'
-import { REQUESTS_MAX, type Tunnel } from './tunnel.ts'
+import { sendDenial, sendError, sendRawDenial, sendRawError } from './responses.ts'
+import { REQUESTS_MAX } from './tunnel.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 
 export interface Ingress {
@@ -27,12 +29,16 @@ export interface IngressOptions {
   readonly scheme: 'http' | 'https'
 }
 
+/** A request without a response. */
+interface Exchange {
+  isPending(): boolean
+  deny(denial: Denial): void
+}
+
 type SendError = (status: number, message: string) => void
 
 /** nginx's status for a client that closed the connection before the response. */
 const CLIENT_CLOSED_REQUEST = 499
-/** Paths are shown by the tunnel client; longer ones are cut. */
-const PATH_CHARS_MAX = 2_000
 
 const PROXY_ERRORS = {
   502: 'Bad gateway: the local server did not respond.',
@@ -63,6 +69,20 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
     return undefined
   }
 
+  /** Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified. */
+  function authorize(host: string, request: IncomingMessage, exchange: Exchange, proceed: () => void): void {
+    const access = registry.atHost(host)?.access
+    const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
+    if (result instanceof Promise)
+      void result.then((denial) => {
+        if (!exchange.isPending()) return
+        if (denial) exchange.deny(denial)
+        else authorize(host, request, exchange, proceed)
+      })
+    else if (result) exchange.deny(result)
+    else proceed()
+  }
+
   function admitRequest(host: string, request: IncomingMessage, send: SendError): ActiveRequest | undefined {
     const active = admit(host, addresses.ofRequest(request), send)
     // A TCP tunnel has a name too, but takes no HTTP requests.
@@ -78,6 +98,8 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
         'x-forwarded-for': addresses.forwardedFor(request),
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
+        // It was for the edge.
+        ...(active.tunnel.access.needsPassword && { authorization: undefined }),
       },
       rewriteResponse: confineCookies,
       pickClient: (failed) => active.pickClient(failed),
@@ -94,26 +116,41 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
   return {
     onRequest(host, request, response) {
       const send: SendError = (status, message) => sendError(response, status, message)
-      const active = admitRequest(host, request, send)
-      if (!active) return
-      response.once('close', () => {
-        active.reportRequest(request, CLIENT_CLOSED_REQUEST)
-        active.finish()
+      const exchange: Exchange = {
+        isPending: () => !response.headersSent && !response.destroyed,
+        deny: (denial) => sendDenial(response, request, denial),
+      }
+      authorize(host, request, exchange, () => {
+        const active = admitRequest(host, request, send)
+        if (!active) return
+        response.once('close', () => {
+          active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+          active.finish()
+        })
+        proxyRequest(request, response, proxyOptions(active, request, send))
       })
-      proxyRequest(request, response, proxyOptions(active, request, send))
     },
     onUpgrade(host, request, socket, head) {
       const send: SendError = (status, message) => sendRawError(socket, status, message)
-      const active = admitRequest(host, request, send)
-      if (!active) return
-      socket.once('close', () => {
-        active.reportRequest(request, CLIENT_CLOSED_REQUEST)
-        active.finish()
+      const exchange: Exchange = {
+        isPending: () => socket.writable,
+        deny: (denial) => sendRawDenial(socket, request, denial),
+      }
+      authorize(host, request, exchange, () => {
+        const active = admitRequest(host, request, send)
+        if (!active) return
+        socket.once('close', () => {
+          active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+          active.finish()
+        })
+        proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
       })
-      proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
     },
     onTcpConnection(host, socket) {
-      const active = admit(host, addresses.ofPeer(socket), () => socket.destroy())
+      const address = addresses.ofPeer(socket)
+      const isAllowed = registry.atHost(host)?.access.allowsConnection(address)
+      if (isAllowed === false) return void socket.destroy()
+      const active = admit(host, address, () => socket.destroy())
       const client = active?.pickClient()
       if (!active || !client) return
       socket.on('error', () => {})
@@ -139,69 +176,5 @@ function openStream(client: TunnelClient) {
     return client.openStream()
   } catch {
     return undefined
-  }
-}
-
-/** A request or connection in progress. */
-class ActiveRequest {
-  readonly tunnel: Tunnel
-  readonly #release: () => void
-  readonly #startedAt = performance.now()
-  #client: TunnelClient | undefined
-  #bytesIn = 0
-  #bytesOut = 0
-  #isReported = false
-
-  constructor(tunnel: Tunnel, release: () => void) {
-    this.tunnel = tunnel
-    this.#release = release
-  }
-
-  /** The client that carries it; another one if `failed` did not. */
-  pickClient(failed?: TunnelClient): TunnelClient | undefined {
-    const client = this.tunnel.pickClient(failed)
-    if (client === this.#client) return client
-    this.#client?.finish()
-    client?.start()
-    if (client && !this.#client) this.tunnel.count(client, { requests: 1 })
-    this.#client = client
-    return client
-  }
-
-  countIn(bytesIn: number): void {
-    this.#bytesIn += bytesIn
-    if (this.#client) this.tunnel.count(this.#client, { bytesIn })
-  }
-
-  countOut(bytesOut: number): void {
-    this.#bytesOut += bytesOut
-    if (this.#client) this.tunnel.count(this.#client, { bytesOut })
-  }
-
-  /** Sends the request event to the tunnel client, once. */
-  reportRequest({ method = '', url = '' }: IncomingMessage, status: number): void {
-    if (this.#isReported) return
-    this.#isReported = true
-    this.#client?.send({
-      event: 'request',
-      method,
-      path: url.slice(0, PATH_CHARS_MAX),
-      status,
-      ms: this.#ms(),
-    })
-  }
-
-  reportConnection(): void {
-    const { bytesIn, bytesOut } = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut }
-    this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms: this.#ms() })
-  }
-
-  finish(): void {
-    this.#client?.finish()
-    this.#release()
-  }
-
-  #ms(): number {
-    return Math.round((performance.now() - this.#startedAt) * 10) / 10
   }
 }

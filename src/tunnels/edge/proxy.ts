@@ -14,8 +14,8 @@ const TRANSFER_ENCODING = new Set(['transfer-encoding'])
 export interface ProxyOptions {
   /** The client to send the request to: another one than `failed`, if that one did not respond. */
   pickClient(failed?: TunnelClient): TunnelClient | undefined
-  /** Request headers that replace those of the client, by lower-case name. */
-  readonly headers: Readonly<Record<string, string>>
+  /** Request headers that replace those of the client, by lower-case name; undefined removes them. */
+  readonly headers: Readonly<Record<string, string | undefined>>
   /** Rewrites response headers, given as alternating names and values. */
   rewriteResponse(headers: string[]): string[]
   /** Called with the size of the head, of each chunk of the body, and of the trailers. */
@@ -196,7 +196,10 @@ export function requestHead(request: IncomingMessage, options: ProxyOptions): Re
 
 function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
   const kept = endToEnd(rawHeaders, new Set(Object.keys(headers)))
-  for (const name in headers) kept.push(name, headers[name] as string)
+  for (const name in headers) {
+    const value = headers[name]
+    if (value !== undefined) kept.push(name, value)
+  }
   return kept
 }
 

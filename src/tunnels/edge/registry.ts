@@ -2,6 +2,8 @@
 import type { Duplex } from 'node:stream'
 import type { Meter } from '../../edge-sdk/index.ts'
 import type { TunnelRequest, TunnelType } from '../protocol.ts'
+import { AccessControl, type AccessRules } from './access/access-control.ts'
+import { PasswordVerifier } from './access/basic-auth.ts'
 import { Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type CloseReason, type KeyHolder, TunnelClient } from './tunnel-client.ts'
 
@@ -11,12 +13,15 @@ const CLIENTS_PER_WORKSPACE_MAX = 500
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
+  /** Address is undefined if it is not known. */
+  onWrongPassword(host: string, address: string | undefined): void
   onOpened(tunnel: Tunnel, client: TunnelClient): void
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
 }
 
 export class Registry {
   readonly #options: RegistryOptions
+  readonly #passwordVerifier: PasswordVerifier
   readonly #tunnels = new Map<string, Tunnel>()
   readonly #clients = new Map<TunnelClient, Tunnel>()
   readonly #countByWorkspace = new Map<string, number>()
@@ -24,6 +29,7 @@ export class Registry {
 
   constructor(options: RegistryOptions) {
     this.#options = options
+    this.#passwordVerifier = new PasswordVerifier(options.onWrongPassword)
   }
 
   /** The edge is stopping: new tunnels are rejected. */
@@ -57,13 +63,28 @@ export class Registry {
     return tunnel.type === type && (pool === true || !tunnel.isAvailable || this.hasClient(host, resume))
   }
 
+  /** The rules that a client has to share: those of other clients of the host. */
+  rulesAt(host: string, resume: string | undefined): AccessRules | undefined {
+    const tunnel = this.#tunnels.get(host)
+    const own = tunnel && clientWith(tunnel, resume)
+    const others = [...(tunnel?.clients ?? [])].filter((client) => client !== own && !client.isDraining)
+    return others.length > 0 ? tunnel?.access.clientRules : undefined
+  }
+
   /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
-  connect(address: TunnelAddress, holder: KeyHolder, connection: Duplex, request: TunnelRequest): void {
+  connect(
+    address: TunnelAddress,
+    holder: KeyHolder,
+    connection: Duplex,
+    { resume, client: software }: TunnelRequest,
+    rules: AccessRules,
+  ): void {
     const { host } = address
     const { meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
-    const tunnel = existing ?? new Tunnel(address, holder.workspace, meter)
-    const { resume, client: software } = request
+    const access = existing?.access ?? new AccessControl(host, this.#passwordVerifier, rules)
+    access.clientRules = rules
+    const tunnel = existing ?? new Tunnel(address, holder.workspace, access, meter)
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       connection,
@@ -82,7 +103,10 @@ export class Registry {
     }
     onOpened(tunnel, client)
     const { listener, ...announced } = tunnel.address
-    client.announce(announced)
+    client.announce({
+      ...announced,
+      access: { basicAuth: access.needsPassword, allowIp: access.limitsAddresses },
+    })
     if (replaced) this.close(replaced, 'replaced')
   }
 

@@ -1,7 +1,9 @@
-// Responses that the edge generates: JSON for its control API, plain text for proxied requests.
+// Responses that the edge generates: JSON for its control API, plain text for proxied requests, and what the
+// access rules of a tunnel reject.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GracefulClose } from '../../net/graceful-close.ts'
+import { type Denial, denialResponse } from './access/denial.ts'
 import { normalizeHost } from './names.ts'
 
 const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
@@ -25,6 +27,18 @@ export function sendError(response: ServerResponse, status: number, message: str
   // The reason is set explicitly: a failed writeHead may have left an invalid one.
   response.writeHead(status, STATUS_CODES[status], TEXT_HEADERS)
   response.end(`${message}\n`)
+}
+
+export function sendDenial(response: ServerResponse, request: IncomingMessage, denial: Denial): void {
+  const { headers, body } = denialResponse(denial, request)
+  response.writeHead(denial.status, { ...headers, 'content-length': Buffer.byteLength(body) })
+  response.end(body)
+}
+
+/** sendDenial for sockets without a ServerResponse. */
+export function sendRawDenial(socket: Duplex, request: IncomingMessage, denial: Denial): void {
+  const { headers, body } = denialResponse(denial, request)
+  sendRaw(socket, denial.status, headers, body)
 }
 
 /** sendError for sockets without a ServerResponse, such as those of upgrades. */

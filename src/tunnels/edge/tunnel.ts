@@ -1,6 +1,7 @@
 // An open tunnel: a host name, or a port, and the clients that serve it.
 import type { Meter, Transfer } from '../../edge-sdk/index.ts'
 import type { Opened, TunnelType } from '../protocol.ts'
+import type { AccessControl } from './access/access-control.ts'
 import { ClientLimit } from './client-address.ts'
 import type { TcpListener } from './tcp-ports.ts'
 import type { TunnelClient } from './tunnel-client.ts'
@@ -10,7 +11,7 @@ export const REQUESTS_MAX = 500
 /** Below the capacity of the tunnel, so that one address cannot use all of it. */
 const REQUESTS_PER_ADDRESS = { max: REQUESTS_MAX / 2, maxPer48: (REQUESTS_MAX * 3) / 4 }
 
-export interface TunnelAddress extends Opened {
+export interface TunnelAddress extends Omit<Opened, 'access'> {
   /** Undefined for HTTP tunnels. */
   readonly listener?: TcpListener | undefined
 }
@@ -18,13 +19,20 @@ export interface TunnelAddress extends Opened {
 export class Tunnel {
   readonly address: TunnelAddress
   readonly workspace: string
+  readonly access: AccessControl
   readonly clients = new Set<TunnelClient>()
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
   readonly #meter: Pick<Meter, 'transferred'> | undefined
 
-  constructor(address: TunnelAddress, workspace: string, meter: Pick<Meter, 'transferred'> | undefined) {
+  constructor(
+    address: TunnelAddress,
+    workspace: string,
+    access: AccessControl,
+    meter: Pick<Meter, 'transferred'> | undefined,
+  ) {
     this.address = address
     this.workspace = workspace
+    this.access = access
     this.#meter = meter
   }
 

@@ -1,0 +1,146 @@
+// Basic authentication (RFC 7617) against a password hash. The first request with the right credential waits
+// for a slow hash; the credential is then accepted by its HMAC, so that further requests cost little and no
+// flood of wrong ones delays them.
+import { isUtf8 } from 'node:buffer'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { isBasicAuthPassword, isBasicAuthUser } from '../../../credentials/basic-auth.ts'
+import { isPasswordHash, verifyPassword } from '../../../credentials/password-hash.ts'
+import { ClientLimit } from '../client-address.ts'
+import { AttemptThrottle } from './attempt-throttle.ts'
+import { type Denial, tooManyAttempts, unauthorized } from './denial.ts'
+import { HashQueue } from './hash-queue.ts'
+
+/** Of the longest user and password, in base64. */
+const CREDENTIAL_CHARS_MAX = 1_100
+const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
+/** Verifications of one client in the queue: other clients of the tunnel have the rest of it. */
+const VERIFICATIONS_PER_CLIENT = { max: 2, maxPer48: 4 }
+const BUSY_RETRY_MS = 1_000
+/** Wrong credentials that are rejected without another hash. */
+const REJECTED_MAX = 100
+
+export interface BasicAuthRule {
+  readonly user: string
+  /** In the form of `hashPassword`. */
+  readonly hash: string
+}
+
+export interface Credential {
+  readonly user: string
+  readonly password: string
+}
+
+/** Undefined if there is none that could be right, or if there are several: another parser might use the other. */
+export function credentialOf({ rawHeaders }: IncomingMessage): Credential | undefined {
+  let header: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue
+    if (header !== undefined) return undefined
+    header = rawHeaders[index + 1]
+  }
+  if (header === undefined || header.length > CREDENTIAL_CHARS_MAX) return undefined
+  const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64')
+  const text = isUtf8(bytes) ? bytes.toString().normalize('NFC') : ''
+  const colon = text.indexOf(':')
+  const credential = { user: text.slice(0, Math.max(colon, 0)), password: text.slice(colon + 1) }
+  return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : undefined
+}
+
+/** What all tunnels of an edge share. */
+export class PasswordVerifier {
+  readonly #queue = new HashQueue()
+  readonly #throttle = new AttemptThrottle()
+  readonly #perClient = new ClientLimit(VERIFICATIONS_PER_CLIENT)
+  readonly #key = randomBytes(32)
+  readonly #onWrongPassword: (host: string, address: string | undefined) => void
+
+  constructor(onWrongPassword: (host: string, address: string | undefined) => void) {
+    this.#onWrongPassword = onWrongPassword
+  }
+
+  digest({ user, password }: Credential): Buffer {
+    return createHmac('sha256', this.#key).update(`${user}:${password}`).digest()
+  }
+
+  /** How long to wait with another attempt if this one cannot be verified now. */
+  verify(
+    host: string,
+    address: string | undefined,
+    rule: BasicAuthRule,
+    credential: Credential,
+  ): Promise<boolean> | { retryAfterMs: number } {
+    const retryAfterMs = this.#throttle.consume(address)
+    if (retryAfterMs > 0) return { retryAfterMs }
+    const release = this.#perClient.acquire(address)
+    const verified = release && this.#queue.run(host, () => this.#matches(rule, credential))
+    if (!verified) {
+      release?.()
+      this.#throttle.refund(address)
+      return { retryAfterMs: BUSY_RETRY_MS }
+    }
+    return verified.finally(release).then((isRight) => {
+      if (isRight) this.#throttle.refund(address)
+      else this.#onWrongPassword(host, address)
+      return isRight
+    })
+  }
+
+  /** Takes the same time for a wrong user. */
+  async #matches({ user, hash }: BasicAuthRule, { user: given, password }: Credential): Promise<boolean> {
+    const isPassword = await verifyPassword(password, hash)
+    const digests = [user.normalize('NFC'), given].map((text) => this.digest({ user: text, password: '' }))
+    return timingSafeEqual(...(digests as [Buffer, Buffer])) && isPassword
+  }
+}
+
+/** The check of one rule at one tunnel. */
+export class BasicAuthCheck {
+  readonly #rule: BasicAuthRule
+  readonly #host: string
+  readonly #verifier: PasswordVerifier
+  readonly #denial: Denial
+  #accepted: Buffer | undefined
+  readonly #rejected = new Set<string>()
+  readonly #pending = new Map<string, Promise<Denial | undefined>>()
+
+  constructor(rule: BasicAuthRule, host: string, verifier: PasswordVerifier) {
+    this.#rule = rule
+    this.#host = host
+    this.#verifier = verifier
+    this.#denial = unauthorized(host)
+  }
+
+  /** Undefined if the credential is accepted. A promise of undefined means that it would be now. */
+  check(
+    credential: Credential | undefined,
+    address: string | undefined,
+  ): Denial | undefined | Promise<Denial | undefined> {
+    if (!credential || !isPasswordHash(this.#rule.hash)) return this.#denial
+    const digest = this.#verifier.digest(credential)
+    if (this.#accepted && timingSafeEqual(digest, this.#accepted)) return undefined
+    const id = digest.toString('base64')
+    if (this.#rejected.has(id)) return this.#denial
+    // Browsers send several requests at the same time.
+    const pending = this.#pending.get(id)
+    if (pending) return pending
+    const result = this.#verifier.verify(this.#host, address, this.#rule, credential)
+    if (!(result instanceof Promise)) return tooManyAttempts(result.retryAfterMs)
+    const verified = result
+      .then((isRight) => {
+        if (isRight) this.#accepted = digest
+        else this.#reject(id)
+        return isRight ? undefined : this.#denial
+      })
+      .catch(() => tooManyAttempts(BUSY_RETRY_MS))
+      .finally(() => this.#pending.delete(id))
+    this.#pending.set(id, verified)
+    return verified
+  }
+
+  #reject(id: string): void {
+    this.#rejected.add(id)
+    const [oldest = ''] = this.#rejected
+    if (this.#rejected.size > REJECTED_MAX) this.#rejected.delete(oldest)
+  }
+}

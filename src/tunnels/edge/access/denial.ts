@@ -1,0 +1,84 @@
+// Responses to requests that the access rules of a tunnel reject: a page for browsers, JSON for others.
+import { hash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+export interface Denial {
+  readonly status: 401 | 403 | 429
+  readonly error: 'unauthorized' | 'forbidden' | 'rate_limited'
+  readonly title: string
+  readonly message: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The host is that of an open tunnel, so it needs no quoting. */
+export const unauthorized = (host: string): Denial => ({
+  status: 401,
+  error: 'unauthorized',
+  title: 'Sign in to continue',
+  message: 'This tunnel needs a user name and a password.',
+  headers: { 'www-authenticate': `Basic realm="${host}", charset="UTF-8"` },
+})
+
+/** `address` is that of the client, in canonical form. */
+export const forbidden = (address: string | undefined): Denial => ({
+  status: 403,
+  error: 'forbidden',
+  title: 'Access denied',
+  message:
+    address === undefined
+      ? 'This tunnel is limited to certain addresses, and yours is not known: the proxy in front of the edge ' +
+        'does not send X-Forwarded-For.'
+      : `This tunnel is limited to certain addresses, and yours (${address}) is not one of them.`,
+  headers: {},
+})
+
+export function tooManyAttempts(retryAfterMs: number): Denial {
+  const seconds = Math.ceil(retryAfterMs / 1000)
+  return {
+    status: 429,
+    error: 'rate_limited',
+    title: 'Too many attempts to sign in',
+    message: `Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`,
+    headers: { 'retry-after': String(seconds) },
+  }
+}
+
+const STYLE =
+  ':root{color-scheme:light dark}' +
+  'body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto 0;padding:0 1.25rem;' +
+  'color:#1f2328;background:#fff;overflow-wrap:anywhere}' +
+  'h1{font-size:1.375rem;line-height:1.3;margin:0 0 .5rem}p{margin:0;color:#59636e}' +
+  '@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}p{color:#9da7b3}}'
+const CONTENT_SECURITY_POLICY =
+  `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; ` +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+export interface DenialResponse {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export function denialResponse(
+  denial: Denial,
+  { headers: { accept = '' } }: IncomingMessage,
+): DenialResponse {
+  const { error, title, message } = denial
+  const headers = { ...denial.headers, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+  if (!/\btext\/html\b/i.test(accept))
+    return {
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ error, message }),
+    }
+  return {
+    headers: {
+      ...headers,
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': CONTENT_SECURITY_POLICY,
+    },
+    body:
+      '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
+      '<meta name="viewport" content="width=device-width,initial-scale=1">' +
+      `<title>${title}</title><style>${STYLE}</style></head>` +
+      `<body><main><h1>${title}</h1><p>${message}</p></main></body></html>\n`,
+  }
+}

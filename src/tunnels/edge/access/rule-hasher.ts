@@ -1,0 +1,29 @@
+// Turns the access rules that a tunnel client asks for into those that the edge keeps: without the password.
+import { randomBytes } from 'node:crypto'
+import { hashPassword, verifyPassword } from '../../../credentials/password-hash.ts'
+import type { RequestedAccess } from '../../protocol.ts'
+import type { AccessRules } from './access-control.ts'
+import { HashQueue } from './hash-queue.ts'
+
+export class RuleHasher {
+  readonly #queue = new HashQueue()
+
+  /**
+   * Undefined if too many passwords are waiting. If the password is that of `current`, so is the hash, which
+   * makes the rules of a pool comparable.
+   */
+  hash(
+    workspace: string,
+    { basicAuth, allowIp = [] }: RequestedAccess,
+    current: AccessRules | undefined,
+  ): Promise<AccessRules> | undefined {
+    if (!basicAuth) return Promise.resolve({ basicAuth: null, allowIp })
+    const { user, password } = basicAuth
+    return this.#queue.run(workspace, async () => {
+      const { hash: known } = current?.basicAuth ?? {}
+      const isKnown = known !== undefined && (await verifyPassword(password, known))
+      const hash = isKnown ? known : await hashPassword(password, randomBytes, 'memory')
+      return { basicAuth: { user, hash }, allowIp }
+    })
+  }
+}
