@@ -1,4 +1,4 @@
-// The edge API: verify API keys, follow revocations, report usage.
+// The edge API: verify API keys, follow revocations, claim and report tunnels, report usage.
 import Type from 'typebox'
 import { type InactiveState, inactiveStates } from '../credentials/key-state.ts'
 import { readDescription } from './description.ts'
@@ -6,6 +6,7 @@ import { HostName, Slug, TokenId, WorkspaceName } from './fields.ts'
 import { findHost } from './hosts.ts'
 import { operation } from './operation.ts'
 import { reportUsage } from './reports.ts'
+import { claimTunnel, syncTunnels } from './tunnels.ts'
 
 export const EDGE_PREFIX = '/edge/v1'
 
@@ -101,6 +102,8 @@ export const followKeyChanges = operation({
     'A stream of server-sent events.\n\n' +
     '- `revoked`: a key was revoked. Its data has `keyId` and `hash`, the SHA-256 of the raw key in hex.\n' +
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
+    '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync tunnels ' +
+    'now. Its data is empty.\n' +
     '- `closed`: the node closes this stream. Its data has the reason as `message`.\n\n' +
     'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. ' +
     'Without that header, and after `reset`, up to 1,000 of the latest revocations are sent first, without ' +
@@ -135,6 +138,8 @@ export const edgeOperations = [
   verifyKey,
   authorizeRequest,
   followKeyChanges,
+  claimTunnel,
+  syncTunnels,
   reportUsage,
   findHost,
   readDescription,

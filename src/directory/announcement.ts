@@ -33,7 +33,7 @@ export function parseAnnouncement(text: string): LinkedChange[] | undefined {
   return changes.every((change) => change !== undefined) ? changes : undefined
 }
 
-const KINDS: readonly unknown[] = ['key', 'edge', 'workspace'] satisfies LinkedChange['kind'][]
+const KINDS: readonly unknown[] = ['key', 'edge', 'workspace', 'tunnels'] satisfies LinkedChange['kind'][]
 
 function toChange(entry: unknown): LinkedChange | undefined {
   if (!Array.isArray(entry)) return undefined

@@ -93,6 +93,7 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
   follower.subscribe({
     onChange({ kind, subjectId, hash }) {
       if (kind === 'workspace') return workspaces.delete(subjectId)
+      if (kind === 'tunnels') return
       keys.delete(hash)
       edges.delete(hash)
       rejected.set(hash, invalid.revoked)

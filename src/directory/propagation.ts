@@ -89,3 +89,8 @@ export async function awaitPropagation(
   void propagation.announce(published, propagated)
   return propagated
 }
+
+/** For a change that no cache depends on: nobody waits for it. */
+export function announce(services: PropagationServices, published: LinkedChange): void {
+  void awaitPropagation(services, published)
+}

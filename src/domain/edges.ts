@@ -4,12 +4,24 @@ import { isActive } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { lockHead } from '../store/change-log.ts'
-import { type EdgeRow, findActiveEdge, insertEdge, listEdges, revokeEdge } from '../store/edges.ts'
+import { endSession } from '../store/edge-sessions.ts'
+import {
+  findActiveEdge,
+  insertEdge,
+  listActiveEdges,
+  listEdges,
+  listReportedEdges,
+  type ReportedEdge,
+  revokeEdge,
+} from '../store/edges.ts'
+import { countOpen } from '../store/tunnels.ts'
 import { writeAudit } from './audit.ts'
-import type { Actor, Services } from './context.ts'
+import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
+
+const LIST_MAX = 1_000
 
 const checkName: Checker<string> = checker(EdgeName, 'name')
 
@@ -36,25 +48,50 @@ export async function createEdge(services: Services, actor: Actor, name: string)
   return { id, name, token, createdAt: isoOf(now) }
 }
 
-export async function listAll(services: Services) {
-  return (await listEdges(services.store.db)).map(describeEdge)
+/** For the operator, with the load that each edge has reported. */
+export async function listAll({ store }: Services) {
+  const rows = await listReportedEdges(store.db)
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    createdAt: isoOf(row.created_at),
+    revokedAt: isoOrNull(row.revoked_at),
+    ...describeReport(row),
+    tunnels: row.tunnels ?? 0,
+    streams: row.streams ?? 0,
+  }))
+}
+
+const describeReport = (row: ReportedEdge) => ({
+  version: row.version,
+  startedAt: isoOrNull(row.started_at),
+  lastSyncAt: isoOrNull(row.last_sync_at),
+  isConnected: Boolean(row.isConnected),
+})
+
+/** For members of a workspace: the active edges, with the tunnels of the workspace at each. */
+export async function listForMembers({ store, workspaceId }: Context) {
+  const rows = await listActiveEdges(store.db, LIST_MAX)
+  const open = await countOpen(store.db, workspaceId, 'edge_id')
+  return {
+    edges: rows.map((row) => ({
+      id: row.id,
+      name: row.name,
+      ...describeReport(row),
+      tunnels: open.get(row.id) ?? 0,
+    })),
+  }
 }
 
 /** The newest active edge, which the dashboard names when it explains how to open a tunnel. */
 export const findActiveEdgeName = async ({ store }: Services): Promise<string | null> =>
   (await findActiveEdge(store.db))?.name ?? null
 
-const describeEdge = (row: EdgeRow) => ({
-  id: row.id,
-  name: row.name,
-  createdAt: isoOf(row.created_at),
-  revokedAt: isoOrNull(row.revoked_at),
-})
-
 export async function revoke(services: Services, actor: Actor, id: string) {
   const position = await services.store.transaction(async (db) => {
     const hash = await revokeEdge(db, id, services.clock())
     if (hash === undefined) return undefined
+    await endSession(db, id)
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
     return publishChange(db, services, { kind: 'edge', subjectId: id, hash })
   })

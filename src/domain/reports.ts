@@ -5,6 +5,7 @@ import { type Counter, dayKey, type Totals, type TunnelMinute } from '../store/u
 import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
 import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
+import { parseTimestamp } from './timestamps.ts'
 
 /** Reports for older days are rejected, so that their counters can be deleted. */
 export const DAYS_BACK_MAX = 35
@@ -136,16 +137,4 @@ function parseTunnelMinute(
   const minute = parseTimestamp(text, path)
   if (minute % MINUTE_MS !== 0) throw invalid(path(), 'must be the start of a minute')
   return { index, workspace, workspaceId: '', from: minute, to: minute, minute, open }
-}
-
-/**
- * Stricter than `Date.parse`, which takes 30 February for 2 March, and 24:00 for the next day. `day` is a day
- * that exists, with which most timestamps begin.
- */
-function parseTimestamp(text: string, path: () => string, day?: string): number {
-  const time = Date.parse(text)
-  const isExisting =
-    (day !== undefined && text.startsWith(day)) || new Date(time).getUTCDate() === Number(text.slice(8, 10))
-  if (Number.isNaN(time) || !isExisting) throw invalid(path(), 'must be an existing date and time')
-  return time
 }

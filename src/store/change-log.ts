@@ -3,6 +3,7 @@
 import { sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import type { Db, Tx } from './store.ts'
+import type { ChangeKind } from './tables.ts'
 
 /**
  * Identifies an entry of the change log. Sequences alone do not: after a restore or a failover that lost
@@ -14,9 +15,9 @@ export interface Position {
 }
 
 export interface Change extends Position {
-  readonly kind: 'key' | 'edge' | 'workspace'
+  readonly kind: ChangeKind
   readonly subjectId: string
-  /** Hash of the revoked secret; empty for a workspace. */
+  /** Hash of the revoked secret; empty if none was. */
   readonly hash: string
 }
 

@@ -1,5 +1,6 @@
 // SQL of edges and their credentials.
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
+import { nowIn } from './database-clock.ts'
 import { inState } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -15,6 +16,24 @@ export const findEdgeByHash = (db: Db, hash: string): Promise<EdgeRow | undefine
 
 export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
+
+const reportedEdges = (db: Db) =>
+  db
+    .selectFrom('edges')
+    .leftJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
+    .select(['edges.id', 'edges.name', 'edges.created_at', 'edges.revoked_at'])
+    .select(['session.version', 'session.started_at', 'session.last_sync_at'])
+    .select(['session.tunnels', 'session.streams'])
+    .select(sql<boolean>`coalesce(session.lease_until > ${nowIn(db)}, false)`.as('isConnected'))
+
+export type ReportedEdge = Awaited<ReturnType<typeof listReportedEdges>>[number]
+
+/** With the last sync of each. Newest first. */
+export const listReportedEdges = (db: Db) => reportedEdges(db).orderBy('edges.id', 'desc').execute()
+
+/** By name. */
+export const listActiveEdges = (db: Db, limit: number) =>
+  reportedEdges(db).where(inState('active')).orderBy('edges.name').limit(limit).execute()
 
 export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
   db

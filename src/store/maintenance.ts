@@ -1,18 +1,14 @@
 // The row of the maintenance job: which node runs it, when the next run is due, and how far usage counters
 // have been deleted. Its times are from the database's clock, so that the lease does not depend on the clocks
 // of nodes. Two owners at the same time would do no harm: every deletion can be repeated.
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
+import { databaseNow } from './database-clock.ts'
 import type { Db, Store, Tx } from './store.ts'
 
 /** PostgreSQL cancels statements of `inMaintenanceTransaction` that run longer. */
 const STATEMENT_MAX_MS = 200
 /** Longer than a lease and than the pause between two runs. */
 const DUE_MAX_MS = 60 * 60_000
-
-const databaseNow: Record<Store['engine'], RawBuilder<number>> = {
-  sqlite: sql`cast(unixepoch('subsec') * 1000 as integer)`,
-  postgres: sql`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
-}
 
 const stateColumns = [
   'usage_floor as usageFloor',

@@ -11,6 +11,7 @@ import { activeRows } from './migrations/0006-active-rows.ts'
 import { auditDetails } from './migrations/0007-audit-details.ts'
 import { usageHours } from './migrations/0008-usage-hours.ts'
 import { retention } from './migrations/0009-retention.ts'
+import { tunnels } from './migrations/0010-tunnels.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -27,6 +28,7 @@ const migrations: readonly Migration[] = [
   auditDetails,
   usageHours,
   retention,
+  tunnels,
 ]
 
 /**

@@ -6,6 +6,9 @@ import type { ColumnType, Generated } from 'kysely'
 type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
+/** What an entry of the change log is about; `tunnels` are those of one edge. */
+export type ChangeKind = 'key' | 'edge' | 'workspace' | 'tunnels'
+
 export interface Tables {
   schema_version: {
     id: number
@@ -150,7 +153,7 @@ export interface Tables {
   /** The change log. */
   key_feed: {
     number: number
-    kind: 'key' | 'edge' | 'workspace'
+    kind: ChangeKind
     subject_id: string
     hash: string
     at: number
@@ -168,6 +171,66 @@ export interface Tables {
     mark: string
     started_at: number
     heard_at: number
+  }
+  /** The current run of each edge: see store/edge-sessions.ts. */
+  edge_sessions: {
+    edge_id: string
+    session: string
+    /** Of the last sync that was applied; 0 before the first. */
+    sequence: number
+    /** By the database's clock. The tunnels of the edge count only until then. */
+    lease_until: number
+    last_sync_at: number | null
+    started_at: number | null
+    version: string | null
+    /** The load that the edge has reported. */
+    tunnels: number
+    streams: number
+  }
+  /** One row for each connected tunnel client. */
+  open_tunnels: {
+    edge_id: string
+    /** Chosen by the edge. */
+    id: string
+    /** Of the sync that has added it, or the first one after the claim. */
+    sequence: number
+    workspace_id: string
+    name: string
+    type: 'http' | 'tcp'
+    /** 0 or 1. */
+    pool: number
+    url: string
+    key_id: string
+    client_address: string
+    client_version: string | null
+    opened_at: number
+    /** SHA-256 of a secret that a client keeps when it connects to another edge. */
+    resume_hash: string | null
+    /** At most 2^53 - 1, so drivers do not round them. */
+    requests: number
+    bytes_in: number
+    bytes_out: number
+    streams: number
+    close_requested_at: number | null
+    /** Why the edge has to close it. Once its client has moved to another edge, the tunnel does not count. */
+    close_reason: 'requested' | 'moved' | null
+    /** Name of the user who closed it. */
+    close_requested_by: string | null
+    /**
+     * Not null if the edge has to close the tunnel or to apply other access rules: the sequence of the sync
+     * whose response said so, or 0 before that.
+     */
+    notice: number | null
+  }
+  tunnel_names: {
+    workspace_id: string
+    name: string
+    created_at: number
+    last_used_at: number | null
+    /** Null: reserved. */
+    expires_at: number | null
+    /** JSON. A name with rules is reserved. */
+    access_rules: string | null
   }
   /** One row: see store/maintenance.ts. */
   maintenance: {

@@ -87,6 +87,8 @@ test('the edge API document passes the same linter, and is separate from the pub
     '/keys/verify',
     '/authorize',
     '/key-changes',
+    '/tunnels/claim',
+    '/tunnels/sync',
     '/usage',
     '/hosts/find',
     '/openapi.json',

@@ -32,6 +32,8 @@ interface Bounds {
 function isBounded(bounds: Bounds): boolean {
   const { type, enum: values, maxLength, maximum, maxItems, pattern, items, properties } = bounds
   switch (type) {
+    case 'boolean':
+      return true
     case 'integer':
       return maximum !== undefined
     case 'array':
@@ -73,6 +75,13 @@ const forUsers: Record<string, Operation['access']> = {
   'keys.revoke': 'admin',
   'usage.read': 'member',
   'audit.list': 'member',
+  'tunnels.list': 'member',
+  'tunnels.close': 'admin',
+  'edges.list': 'member',
+  'names.list': 'member',
+  'names.reserve': 'admin',
+  'names.release': 'admin',
+  'names.set-access': 'admin',
   'members.list': 'member',
   'members.set-role': 'admin',
   'members.remove': 'admin',
@@ -92,6 +101,8 @@ const forPrograms: Record<string, Operation['access']> = {
   'requests.authorize': 'edge',
   'usage.report': 'edge',
   'hosts.find': 'edge',
+  'tunnels.claim': 'edge',
+  'tunnels.sync': 'edge',
   'description.read': 'anyone',
   'health.read': 'anyone',
   'readiness.read': 'anyone',

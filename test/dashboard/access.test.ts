@@ -23,6 +23,8 @@ const bodies: Record<string, object> = {
   'keys.create': { label: 'x' },
   'invitations.create': { email: 'invited@example.com', role: 'member' },
   'members.set-role': { role: 'member' },
+  'names.reserve': { name: 'my-app' },
+  'names.set-access': { allowIp: ['192.0.2.0/24'] },
 }
 /** Skipped, because they would end the session of the test. */
 const ending = new Set(['session.end', 'session.end-all', 'members.leave'])
@@ -47,7 +49,10 @@ for (const engine of engines)
       for (const operation of dashboardOperations as readonly Operation[]) {
         const { id, access, method } = operation
         if (ending.has(id) && name !== 'anonymous') continue
-        const path = operation.path.replace('{workspace}', 'acme').replace('{id}', 'usr_none')
+        const path = operation.path
+          .replace('{workspace}', 'acme')
+          .replace('{id}', 'usr_none')
+          .replace('{name}', 'my-app')
         const response = await browser.call(method, path, method === 'POST' ? (bodies[id] ?? {}) : undefined)
         const what = `${name}: ${id} → ${response.status} ${response.text}`
         validateResponse(operation.path, method, response)

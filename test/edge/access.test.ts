@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
+import { claimTunnel, syncTunnels } from '../../src/contract/tunnels.ts'
 import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { engines } from '../support/databases.ts'
@@ -12,10 +13,14 @@ import { connectRaw } from '../support/raw.ts'
 import { addEdge, operator, serve } from '../support/server.ts'
 import { counter } from '../support/usage.ts'
 
+const exampleBody = ({ body }: Operation) => JSON.stringify((body as { examples?: unknown[] }).examples?.[0])
+
 const bodies: Record<string, string> = {
   'keys.verify': '{"key":"adit_x"}',
   'usage.report': '{"epoch":"e1"}',
   'hosts.find': '{"host":"x"}',
+  'tunnels.claim': exampleBody(claimTunnel),
+  'tunnels.sync': exampleBody(syncTunnels),
 }
 
 for (const engine of engines) {

@@ -100,6 +100,14 @@ export async function serve(t: Test, options: TestServerOptions): Promise<TestSe
   }
 }
 
+/** Starts another node on the database of the server. */
+export async function addNode(t: Test, { config }: TestServer): Promise<Running> {
+  const log = createLog(config.logLevel)
+  const node = await startServer(config, await openServices(config, log, 10_000), log)
+  atEnd(t, node.stop)
+  return node
+}
+
 /** On PostgreSQL, with a relay in between to interrupt the connection. */
 export async function serveThroughRelay(t: Test) {
   const database = await createDatabase(t, 'postgres')

@@ -3,6 +3,7 @@ import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
 import { memberOperations } from './members.ts'
 import { signInOperations } from './sign-in.ts'
+import { tunnelOperations } from './tunnels.ts'
 import { workspaceOperations } from './workspace.ts'
 
 export const DASHBOARD_PREFIX = '/dashboard/api'
@@ -11,6 +12,7 @@ export const dashboardOperations = [
   ...signInOperations,
   ...accountOperations,
   ...workspaceOperations,
+  ...tunnelOperations,
   ...memberOperations,
   readDescription,
 ] as const

@@ -1,4 +1,4 @@
-// The stream of revocations to an edge, as server-sent events.
+// The stream of revocations and other changes to an edge, as server-sent events.
 import type { Change, ChangeFollower, Position } from '../../directory/change-follower.ts'
 import { StreamReplaced } from './change-streams.ts'
 
@@ -8,6 +8,8 @@ const HEARTBEAT_INTERVAL_MS = 5_000
 const PENDING_MAX = 10_000
 
 const HEARTBEAT = ': still here\n\n'
+/** The edge syncs at once; what has changed is in the response. */
+const TUNNELS_CHANGED = 'event: tunnels-changed\ndata: {}\n\n'
 
 export interface SubscribedEdge {
   id: string
@@ -52,7 +54,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     if (!(await edge.isStillValid())) return
     const missed = after === undefined ? undefined : await follower.backlog(after, position)
     if (missed) {
-      for (const change of missed) yield eventOf(change)
+      for (const change of missed) yield eventOf(change, edge.id)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // A node that lags behind may still report such a key as valid. No id: they precede the position.
@@ -65,7 +67,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       const change = pending.shift()
       if (change) {
         if (change.kind === 'edge' && change.subjectId === edge.id) return
-        yield eventOf(change)
+        yield eventOf(change, edge.id)
         continue
       }
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -83,8 +85,13 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   }
 }
 
-/** Edges are notified of keys only. The revocation of another edge just advances the position. */
-const eventOf = (change: Change) => `id: ${idOf(change)}\n${change.kind === 'key' ? revoked(change) : '\n'}`
+/** Edges are notified of keys and of their own tunnels. Any other change just advances the position. */
+const eventOf = (change: Change, edgeId: string) => `id: ${idOf(change)}\n${dataOf(change, edgeId)}`
+
+function dataOf(change: Change, edgeId: string): string {
+  if (change.kind === 'key') return revoked(change)
+  return change.kind === 'tunnels' && change.subjectId === edgeId ? TUNNELS_CHANGED : '\n'
+}
 
 const idOf = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
 

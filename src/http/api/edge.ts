@@ -16,6 +16,8 @@ import type { Services } from '../../domain/context.ts'
 import { findHost } from '../../domain/hosts.ts'
 import { createReportPacing, paceReport } from '../../domain/report-pacing.ts'
 import { ingestReport } from '../../domain/reports.ts'
+import { claimTunnel } from '../../domain/tunnel-claims.ts'
+import { syncTunnels } from '../../domain/tunnel-sync.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
@@ -83,6 +85,8 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
           closing,
         }),
       ),
+    'tunnels.claim': ({ actor }, claim) => claimTunnel(services, actor.id, claim),
+    'tunnels.sync': ({ actor }, sync) => syncTunnels(services, actor.id, sync),
     'usage.report': ({ actor }, report) =>
       paceReport(pacing, actor.id, report, () =>
         ingestReport(services, directory.findWorkspaceIds, actor.id, report),

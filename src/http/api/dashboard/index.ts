@@ -16,6 +16,7 @@ import type { DashboardHandlers, DashboardOptions } from './handlers.ts'
 import { linkHandlers } from './links.ts'
 import { memberHandlers } from './members.ts'
 import { signInHandlers } from './sign-in.ts'
+import { tunnelHandlers } from './tunnels.ts'
 import { twoFactorHandlers } from './two-factor.ts'
 import { workspaceHandlers } from './workspace.ts'
 
@@ -36,6 +37,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     ...twoFactorHandlers(confirmed),
     ...workspaceHandlers(deps),
     ...memberHandlers(deps),
+    ...tunnelHandlers(deps),
     'description.read': () => document,
   }
   registerOperations<Callers, typeof dashboardOperations>(server, dashboardOperations, handlers, {

@@ -1,0 +1,222 @@
+// Decides which tunnels an edge may have open. The same rules apply to claims and to tunnels that a sync adds.
+import type { AccessRules } from '../contract/access-rules.ts'
+import type { ClaimedTunnel, Refusal } from '../contract/tunnels.ts'
+import { lockExpiredSessions } from '../store/edge-sessions.ts'
+import type { Tx } from '../store/store.ts'
+import {
+  deleteHolders,
+  findHolders,
+  type Holder,
+  keyOf,
+  type NameId,
+  resolveKeys,
+  trimNames,
+  useNames,
+} from '../store/tunnel-names.ts'
+import { countTunnels, type ReportedRow } from '../store/tunnels.ts'
+import { DAY_MS, HOUR_MS } from '../time.ts'
+import type { Services } from './context.ts'
+
+/** Open tunnels of a workspace at one edge. */
+const TUNNELS_PER_EDGE_MAX = 1_000
+/** Names that a workspace has used or reserved. */
+export const NAMES_MAX = 1_000
+/** Names are kept for a day after their last use. While a tunnel is open, they are renewed every hour. */
+export const NAME_RENEWAL_MS = HOUR_MS
+const NAME_KEPT_MS = DAY_MS + 2 * NAME_RENEWAL_MS
+
+export const nameExpiry = (now: number) => now + NAME_KEPT_MS
+
+export interface OfferedTunnel {
+  tunnel: ClaimedTunnel
+  openedAt: number
+  requests: number
+  bytesIn: number
+  bytesOut: number
+  streams: number
+}
+
+export interface Offer {
+  edgeId: string
+  sequence: number
+  tunnels: readonly OfferedTunnel[]
+  /** Tunnels among them that are stored already, with their workspaces. */
+  stored: ReadonlyMap<string, string>
+  /** Only a claim may take a name over from another edge to which the same client was connected. */
+  isClaim: boolean
+}
+
+export interface RefusedTunnel {
+  reason: Refusal
+  message: string
+}
+
+export interface Admission {
+  rows: ReportedRow[]
+  /** By tunnel id. */
+  refused: Map<string, RefusedTunnel>
+  /** Of the admitted tunnels, once for each name. */
+  names: { workspace: string; name: string; access: AccessRules | null }[]
+  /** Tunnels of other edges whose client has moved here. */
+  moved: Holder[]
+}
+
+interface Candidate extends NameId {
+  offered: OfferedTunnel
+}
+
+/** Locks the names. The caller has locked the session, and stores the rows. */
+export async function admit(tx: Tx, services: Services, offer: Offer): Promise<Admission> {
+  const refused: Admission['refused'] = new Map()
+  const valid = await checkKeys(tx, offer, refused)
+  const candidates = await checkLimit(tx, offer, valid, refused)
+  const rules = await lockNames(tx, services, candidates)
+  const holders = await findLiveHolders(tx, offer.edgeId, candidates)
+  const moved: Holder[] = []
+  const names = new Map<string, Admission['names'][number]>()
+  const rows: ReportedRow[] = []
+  for (const candidate of candidates) {
+    const { tunnel } = candidate.offered
+    const key = keyOf(candidate)
+    const others = holders.get(key) ?? []
+    const hasMoved = offer.isClaim && isSameClient(tunnel, others)
+    if (!hasMoved && !mayShare(tunnel, others, offer.isClaim)) {
+      refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, others) })
+      continue
+    }
+    if (hasMoved) moved.push(...others)
+    rows.push(rowOf(offer, candidate))
+    names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
+  }
+  return { rows, refused, names: [...names.values()], moved }
+}
+
+async function checkKeys(tx: Tx, { tunnels }: Offer, refused: Admission['refused']): Promise<Candidate[]> {
+  const given = new Map<string, { slug: string; keyId: string }>()
+  const id = (slug: string, keyId: string) => `${slug} ${keyId}`
+  for (const { tunnel } of tunnels)
+    given.set(id(tunnel.workspace, tunnel.keyId), { slug: tunnel.workspace, keyId: tunnel.keyId })
+  const resolved = given.size === 0 ? [] : await resolveKeys(tx, [...given.values()])
+  const byId = new Map(resolved.map((key) => [id(key.slug, key.key_id), key]))
+  return tunnels.flatMap((offered) => {
+    const { workspace, keyId, name } = offered.tunnel
+    const key = byId.get(id(workspace, keyId))
+    const refuse = (reason: Refusal, message: string) => {
+      refused.set(offered.tunnel.id, { reason, message })
+      return []
+    }
+    if (!key?.workspace_id)
+      return refuse('unknown_workspace', `The control plane has no workspace "${workspace}".`)
+    if (key.provisioned_at === null)
+      return refuse(
+        'not_provisioned',
+        `The workspace "${workspace}" is not provisioned. Ask the operator to provision it.`,
+      )
+    if (!key.isActive)
+      return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
+    return { offered, workspace_id: key.workspace_id, name }
+  })
+}
+
+async function checkLimit(
+  tx: Tx,
+  { edgeId, stored }: Offer,
+  candidates: Candidate[],
+  refused: Admission['refused'],
+): Promise<Candidate[]> {
+  if (candidates.length === 0) return candidates
+  const counts = await countTunnels(tx, edgeId, [...new Set(candidates.map((each) => each.workspace_id))])
+  for (const workspaceId of stored.values()) counts.set(workspaceId, (counts.get(workspaceId) ?? 0) - 1)
+  return candidates.filter(({ workspace_id, offered }) => {
+    const count = counts.get(workspace_id) ?? 0
+    counts.set(workspace_id, count + 1)
+    if (count < TUNNELS_PER_EDGE_MAX) return true
+    refused.set(offered.tunnel.id, {
+      reason: 'limit_reached',
+      message: `The workspace has ${TUNNELS_PER_EDGE_MAX} open tunnels at this edge, which is the limit.`,
+    })
+    return false
+  })
+}
+
+/** Locks the names, and returns their access rules. */
+async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candidate[]) {
+  const now = clock()
+  const unique = new Map(candidates.map((each) => [keyOf(each), each]))
+  if (unique.size === 0) return new Map<string, AccessRules | null>()
+  const locked = await useNames(tx, [...unique.values()], { now, expiresAt: nameExpiry(now) })
+  const grown = new Set(
+    locked.filter(({ created_at }) => created_at === now).map(({ workspace_id }) => workspace_id),
+  )
+  for (const workspaceId of grown) await trimNames(tx, workspaceId, NAMES_MAX)
+  return new Map(locked.map((name) => [keyOf(name), parseRules(name.access_rules)]))
+}
+
+export const parseRules = (text: string | null): AccessRules | null =>
+  text === null ? null : (JSON.parse(text) as AccessRules)
+
+/**
+ * By name. An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew
+ * the lease at the same time.
+ */
+async function findLiveHolders(
+  tx: Tx,
+  edgeId: string,
+  names: readonly NameId[],
+): Promise<Map<string, Holder[]>> {
+  const holders = names.length === 0 ? [] : await findHolders(tx, edgeId, names)
+  const candidates = new Set(holders.filter(({ isLive }) => !isLive).map((holder) => holder.edge_id))
+  const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
+  const lost = holders.filter((holder) => expired.has(holder.edge_id))
+  if (lost.length > 0) await deleteHolders(tx, lost)
+  return Map.groupBy(
+    holders.filter((holder) => !expired.has(holder.edge_id)),
+    keyOf,
+  )
+}
+
+const isSameClient = ({ resume }: ClaimedTunnel, others: readonly Holder[]) =>
+  resume !== undefined && others.length > 0 && others.every((other) => other.resume_hash === resume)
+
+/**
+ * A client joins a pool by its own choice; those before it are not asked. Which one was first is not known of
+ * tunnels that a sync adds, because they were opened while the edge was away.
+ */
+const mayShare = ({ type, pool }: ClaimedTunnel, others: readonly Holder[], isClaim: boolean) =>
+  others.every((other) => other.type === type && (pool || (!isClaim && other.pool === 1)))
+
+function takenMessage({ name, type }: ClaimedTunnel, others: readonly Holder[]): string {
+  const other = others.find((holder) => holder.type !== type)
+  return other
+    ? `The name "${name}" is open as ${other.type} tunnel at another edge, and a name has one type. Use ` +
+        'another name.'
+    : `The name "${name}" is in use at another edge. Use another name, or --pool to share it with the client ` +
+        'that has it.'
+}
+
+/** The row of a tunnel that the edge reports. */
+export const rowOf = (
+  { edgeId, sequence }: Pick<Offer, 'edgeId' | 'sequence'>,
+  { offered, workspace_id }: Pick<Candidate, 'offered' | 'workspace_id'>,
+): ReportedRow => {
+  const { tunnel, openedAt, requests, bytesIn, bytesOut, streams } = offered
+  return {
+    edge_id: edgeId,
+    id: tunnel.id,
+    sequence,
+    workspace_id,
+    name: tunnel.name,
+    type: tunnel.type,
+    pool: tunnel.pool ? 1 : 0,
+    url: tunnel.url,
+    key_id: tunnel.keyId,
+    client_address: tunnel.clientAddress,
+    client_version: tunnel.clientVersion || null,
+    opened_at: openedAt,
+    resume_hash: tunnel.resume ?? null,
+    requests,
+    bytes_in: bytesIn,
+    bytes_out: bytesOut,
+    streams,
+  }
+}

@@ -1,0 +1,82 @@
+// An edge claims the name of a tunnel before it opens it.
+import type { ClaimRefusal, ClaimResult, TunnelClaim } from '../contract/tunnels.ts'
+import { announce, publishChange } from '../directory/propagation.ts'
+import { lockSessionShared } from '../store/edge-sessions.ts'
+import type { Tx } from '../store/store.ts'
+import { markMoved, readRules } from '../store/tunnel-names.ts'
+import { findTunnels, writeTunnels } from '../store/tunnels.ts'
+import type { Services } from './context.ts'
+import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { Fault } from './fault.ts'
+import { parseTimestamp } from './timestamps.ts'
+import { admit, parseRules } from './tunnel-admission.ts'
+
+const RETRY_AFTER_S = 1
+
+export async function claimTunnel(
+  services: Services,
+  edgeId: string,
+  claim: TunnelClaim,
+): Promise<ClaimResult> {
+  const openedAt = parseTimestamp(claim.tunnel.openedAt, () => '/body/tunnel/openedAt')
+  const { result, changes } = await services.store.transaction((tx) =>
+    decide(tx, services, edgeId, { ...claim, openedAt }),
+  )
+  for (const change of changes) announce(services, change)
+  return result
+}
+
+type Changes = Awaited<ReturnType<typeof publishChange>>[]
+
+async function decide(
+  tx: Tx,
+  services: Services,
+  edgeId: string,
+  { session: sessionId, sequence, tunnel, openedAt }: TunnelClaim & { openedAt: number },
+): Promise<{ result: ClaimResult; changes: Changes }> {
+  const session =
+    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, edgeId, sessionId))
+  if (!session) return refuse('replaced', 'Another process uses the credential of this edge.')
+  if (!isLive(session))
+    throw new Fault('unavailable', {
+      message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It has to sync first.`,
+      retryAfterS: RETRY_AFTER_S,
+    })
+  if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
+  const offered = { tunnel, openedAt, requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
+  const { rows, refused, names, moved } = await admit(tx, services, {
+    edgeId,
+    sequence,
+    tunnels: [offered],
+    stored: new Map(),
+    isClaim: true,
+  })
+  const refusal = refused.get(tunnel.id)
+  if (refusal) return refuse(refusal.reason, refusal.message)
+  await writeTunnels(tx, rows)
+  for (const holder of moved) await markMoved(tx, holder, services.clock())
+  const changes: Changes = []
+  for (const id of new Set(moved.map((holder) => holder.edge_id)))
+    changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
+  return { result: { granted: true, access: names[0]?.access ?? null }, changes }
+}
+
+/** A sync after the claim had the tunnel, and decided about it. */
+async function repeatClaim(tx: Tx, edgeId: string, { id, name }: TunnelClaim['tunnel']) {
+  const [stored] = await findTunnels(tx, edgeId, [id])
+  if (!stored)
+    return refuse(
+      'outdated',
+      'The tunnel was closed before its claim arrived at the control plane. Try again.',
+    )
+  const [rules] = await readRules(tx, [{ workspace_id: stored.workspace_id, name }])
+  return {
+    result: { granted: true as const, access: parseRules(rules?.access_rules ?? null) },
+    changes: [],
+  }
+}
+
+const refuse = (reason: ClaimRefusal, message: string) => ({
+  result: { granted: false as const, reason, message },
+  changes: [],
+})

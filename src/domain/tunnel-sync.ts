@@ -1,0 +1,182 @@
+// Edges report which tunnels are open. Each sync has what changed since the last one that had a response, so it
+// may be lost, repeated or delayed; see docs/edges/tunnels.md.
+import {
+  SYNC_INTERVAL_S,
+  SYNC_ITEMS_MAX,
+  type SyncRequest,
+  type SyncResult,
+  type TunnelCloseReason,
+} from '../contract/tunnels.ts'
+import {
+  renewLockedSession,
+  renewSession,
+  type SessionReport,
+  updateSession,
+} from '../store/edge-sessions.ts'
+import type { Tx } from '../store/store.ts'
+import { readRules } from '../store/tunnel-names.ts'
+import {
+  deleteOtherTunnels,
+  deleteTunnels,
+  findTunnels,
+  lockNoticed,
+  type NoticedTunnel,
+  setNotice,
+  writeTunnels,
+} from '../store/tunnels.ts'
+import type { Services } from './context.ts'
+import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { parseTimestamp } from './timestamps.ts'
+import { admit, type OfferedTunnel, parseRules, rowOf } from './tunnel-admission.ts'
+
+type Notices = Pick<SyncResult, 'close' | 'names'>
+
+interface ParsedSync {
+  edgeId: string
+  session: SessionReport
+  offered: Map<string, OfferedTunnel>
+  closed: Set<string>
+}
+
+const NOTHING: Notices = { close: [], names: [] }
+
+const resultOf = (state: Partial<SyncResult>): SyncResult => ({
+  resync: false,
+  replaced: false,
+  nextSyncInS: SYNC_INTERVAL_S,
+  ...NOTHING,
+  ...state,
+})
+
+export async function syncTunnels(
+  services: Services,
+  edgeId: string,
+  request: SyncRequest,
+): Promise<SyncResult> {
+  const sync = parseSync(edgeId, request)
+  const { store } = services
+  const { session, offered, closed } = sync
+  // Most syncs change nothing, and are one statement.
+  if (offered.size === 0 && closed.size === 0 && session.previous > 0) {
+    const renewed = await renewSession(store, edgeId, session, LEASE_MS)
+    if (renewed)
+      return resultOf(renewed.hasNotices ? await store.transaction((tx) => takeNotices(tx, sync)) : {})
+  }
+  return store.transaction((tx) => applySync(tx, services, sync))
+}
+
+async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<SyncResult> {
+  const { edgeId, session } = sync
+  const { sequence, previous } = session
+  const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
+  if (renewed) {
+    const added = await applyChanges(tx, services, sync, true)
+    return resultOf(renewed.hasNotices ? merge(added, await takeNotices(tx, sync)) : added)
+  }
+  const stored = await enterSession(tx, edgeId, session.session)
+  if (!stored) return resultOf({ replaced: true })
+  // A repeated or delayed sync: a later one had everything that this one has.
+  if (sequence <= stored.sequence) return resultOf({})
+  if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
+  await updateSession(tx, edgeId, session, LEASE_MS)
+  if (previous === 0) await deleteOtherTunnels(tx, edgeId, { ids: sync.offered, sequence })
+  const added = await applyChanges(tx, services, sync, isLive(stored))
+  return resultOf(merge(added, await takeNotices(tx, sync)))
+}
+
+const merge = (a: Notices, b: Notices): Notices => ({
+  close: [...a.close, ...b.close],
+  names: [...a.names, ...b.names],
+})
+
+/** If the lease had expired, others may have claimed the names of stored tunnels meanwhile. */
+async function applyChanges(
+  tx: Tx,
+  services: Services,
+  { edgeId, session, offered, closed }: ParsedSync,
+  wasLive: boolean,
+): Promise<Notices> {
+  const { sequence } = session
+  const found = offered.size === 0 ? [] : await findTunnels(tx, edgeId, [...offered.keys()])
+  const stored = new Map(found.map(({ id, workspace_id }) => [id, workspace_id]))
+  const isAdmitted = (id: string) => wasLive && stored.has(id)
+  const tunnels = [...offered.values()].filter(({ tunnel }) => !isAdmitted(tunnel.id))
+  const { rows, refused, names } = await admit(tx, services, {
+    edgeId,
+    sequence,
+    tunnels,
+    stored: wasLive ? new Map() : stored,
+    isClaim: false,
+  })
+  for (const [id, workspace_id] of wasLive ? stored : [])
+    rows.push(rowOf({ edgeId, sequence }, { offered: offered.get(id) as OfferedTunnel, workspace_id }))
+  const removed = [...closed, ...[...refused.keys()].filter((id) => stored.has(id))]
+  if (removed.length > 0) await deleteTunnels(tx, edgeId, removed)
+  if (rows.length > 0) await writeTunnels(tx, rows)
+  const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
+  return { close, names }
+}
+
+/**
+ * What the edge has to do about tunnels that are stored already. Access rules are repeated until a sync confirms
+ * a response with them, and closing until the tunnel is reported as closed.
+ */
+async function takeNotices(tx: Tx, { edgeId, session }: ParsedSync): Promise<Notices> {
+  const { sequence, previous } = session
+  const noticed = await lockNoticed(tx, edgeId, SYNC_ITEMS_MAX)
+  if (noticed.length === 0) return NOTHING
+  const { confirmed = [], pending = [] } = Object.groupBy(noticed, (tunnel) =>
+    isConfirmed(tunnel, previous) ? 'confirmed' : 'pending',
+  )
+  await setNotice(tx, edgeId, idsOf(confirmed), null)
+  await setNotice(tx, edgeId, idsOf(pending), sequence)
+  const { close = [], rules = [] } = Object.groupBy(pending, ({ close_reason }) =>
+    close_reason === null ? 'rules' : 'close',
+  )
+  const names = new Map(
+    rules.map(({ workspace_id, name }) => [`${workspace_id} ${name}`, { workspace_id, name }]),
+  )
+  const found = names.size === 0 ? [] : await readRules(tx, [...names.values()])
+  return {
+    close: close.map(closeNotice),
+    names: found.map(({ slug, name, access_rules }) => ({
+      workspace: slug,
+      name,
+      access: parseRules(access_rules),
+    })),
+  }
+}
+
+const isConfirmed = ({ close_reason, notice }: NoticedTunnel, previous: number) =>
+  close_reason === null && notice !== null && notice > 0 && notice <= previous
+
+const idsOf = (tunnels: readonly NoticedTunnel[]) => tunnels.map(({ id }) => id)
+
+const closeNotice = ({ id, close_reason, close_requested_by }: NoticedTunnel) => ({
+  id,
+  reason: close_reason as TunnelCloseReason,
+  message:
+    close_reason === 'moved'
+      ? 'The tunnel client connected to another edge.'
+      : `${close_requested_by ?? 'An admin of the workspace'} closed this tunnel in the dashboard.`,
+})
+
+/** A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed. */
+function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
+  const { session, sequence, previous, version, load } = request
+  const closed = new Set(request.closed)
+  const offered = new Map<string, OfferedTunnel>()
+  for (const [index, item] of request.changed.entries()) {
+    const { requests, bytesIn, bytesOut, streams, ...tunnel } = item
+    const openedAt = parseTimestamp(item.openedAt, () => `/body/changed/${index}/openedAt`)
+    if (!closed.has(item.id)) offered.set(item.id, { tunnel, openedAt, requests, bytesIn, bytesOut, streams })
+  }
+  const startedAt = parseTimestamp(request.startedAt, () => '/body/startedAt')
+  const { tunnels, streams } = load
+  return {
+    edgeId,
+    session: { session, sequence, previous, version, startedAt, tunnels, streams },
+    offered,
+    closed,
+  }
+}

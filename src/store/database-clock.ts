@@ -1,0 +1,19 @@
+// The database's clock in milliseconds, for leases: they must not depend on the clocks of nodes.
+import { type RawBuilder, sql } from 'kysely'
+import { isPostgres } from './bulk.ts'
+import type { Db, Store } from './store.ts'
+
+const texts: Record<Store['engine'], string> = {
+  sqlite: `cast(unixepoch('subsec') * 1000 as integer)`,
+  postgres: 'cast(extract(epoch from clock_timestamp()) * 1000 as bigint)',
+}
+
+export const databaseNow: Record<Store['engine'], RawBuilder<number>> = {
+  sqlite: sql.raw(texts.sqlite),
+  postgres: sql.raw(texts.postgres),
+}
+
+/** As text, for statements that are built by hand. */
+export const nowText = (db: Db): string => texts[isPostgres(db) ? 'postgres' : 'sqlite']
+
+export const nowIn = (db: Db): RawBuilder<number> => databaseNow[isPostgres(db) ? 'postgres' : 'sqlite']

@@ -1,0 +1,168 @@
+// SQL of the runs of edges that report tunnels, with the lease of each. Lock order of all transactions on
+// tunnels: sessions, then names, then tunnels.
+import { type Selectable, sql } from 'kysely'
+import { isPostgres } from './bulk.ts'
+import { databaseNow, nowIn } from './database-clock.ts'
+import type { Store, Tx } from './store.ts'
+import type { Tables } from './tables.ts'
+
+type Columns = Selectable<Tables['edge_sessions']>
+
+export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 'tunnels' | 'streams'> {
+  previous: number
+  version: string
+  startedAt: number
+}
+
+export interface RenewedSession {
+  /** Whether tunnels have to be closed, or have other access rules. */
+  hasNotices: boolean
+}
+
+/** The sync follows the last one, and the lease has not expired. Undefined otherwise. */
+export async function renewSession(
+  store: Store,
+  edgeId: string,
+  report: SessionReport,
+  leaseMs: number,
+): Promise<RenewedSession | undefined> {
+  const row = await store.updateUnflushed((db) => renewal(db, store.engine, edgeId, report, leaseMs))
+  return row && { hasNotices: Boolean(row.hasNotices) }
+}
+
+/** The same, in a transaction. Locks the session. */
+export async function renewLockedSession(
+  tx: Tx,
+  edgeId: string,
+  report: SessionReport,
+  leaseMs: number,
+): Promise<RenewedSession | undefined> {
+  const engine = isPostgres(tx) ? 'postgres' : 'sqlite'
+  const row = await renewal(tx, engine, edgeId, report, leaseMs).executeTakeFirst()
+  return row && { hasNotices: Boolean(row.hasNotices) }
+}
+
+const renewal = (
+  db: Pick<Tx, 'updateTable'>,
+  engine: Store['engine'],
+  edgeId: string,
+  report: SessionReport,
+  leaseMs: number,
+) =>
+  db
+    .updateTable('edge_sessions')
+    .set({ ...columnsOf(report), ...leaseColumns(databaseNow[engine], leaseMs) })
+    .where('edge_id', '=', edgeId)
+    .where('session', '=', report.session)
+    .where('sequence', '<', report.sequence)
+    .where('sequence', '>=', report.previous)
+    .where('lease_until', '>', databaseNow[engine])
+    .returning(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('open_tunnels')
+          .select('id')
+          .where('open_tunnels.edge_id', '=', edgeId)
+          .where('notice', 'is not', null),
+      ).as('hasNotices'),
+    )
+
+const columnsOf = ({ sequence, tunnels, streams, version, startedAt }: SessionReport) => ({
+  sequence,
+  tunnels,
+  streams,
+  version,
+  started_at: startedAt,
+})
+
+const leaseColumns = (now: (typeof databaseNow)['sqlite'], leaseMs: number) => ({
+  lease_until: sql<number>`${now} + ${sql.lit(leaseMs)}`,
+  last_sync_at: now,
+})
+
+export type LockedSession = Pick<Columns, 'session' | 'sequence' | 'lease_until'> & { now: number }
+
+const lockedColumns = ['session', 'sequence', 'lease_until'] as const
+
+/** Locks the session of the edge. If there is none, inserts one that has expired and sorts before all others. */
+export const lockSession = (tx: Tx, edgeId: string): Promise<LockedSession> =>
+  tx
+    .insertInto('edge_sessions')
+    .values({ edge_id: edgeId, session: '', sequence: 0, lease_until: 0, tunnels: 0, streams: 0 })
+    .onConflict((conflict) =>
+      conflict.column('edge_id').doUpdateSet((row) => ({ session: row.ref('edge_sessions.session') })),
+    )
+    .returning([...lockedColumns, nowIn(tx).as('now')])
+    .executeTakeFirstOrThrow()
+
+/** For a claim: no sync of the edge is applied until the transaction ends, but other claims are. */
+export function lockSessionShared(
+  tx: Tx,
+  edgeId: string,
+  session: string,
+): Promise<LockedSession | undefined> {
+  const query = tx
+    .selectFrom('edge_sessions')
+    .select([...lockedColumns, nowIn(tx).as('now')])
+    .where('edge_id', '=', edgeId)
+    .where('session', '=', session)
+  return (isPostgres(tx) ? query.forShare() : query).executeTakeFirst()
+}
+
+/** Replaces a locked session, and deletes the tunnels of the one before. */
+export async function replaceSession(
+  tx: Tx,
+  edgeId: string,
+  session: string,
+  leaseMs: number,
+): Promise<void> {
+  await tx.deleteFrom('open_tunnels').where('edge_id', '=', edgeId).execute()
+  await tx
+    .updateTable('edge_sessions')
+    .set({
+      session,
+      sequence: 0,
+      tunnels: 0,
+      streams: 0,
+      version: null,
+      started_at: null,
+      last_sync_at: null,
+      lease_until: sql<number>`${nowIn(tx)} + ${sql.lit(leaseMs)}`,
+    })
+    .where('edge_id', '=', edgeId)
+    .execute()
+}
+
+/** Renews the lease of a locked session. */
+export async function updateSession(
+  tx: Tx,
+  edgeId: string,
+  report: SessionReport,
+  leaseMs: number,
+): Promise<void> {
+  await tx
+    .updateTable('edge_sessions')
+    .set({ ...columnsOf(report), ...leaseColumns(nowIn(tx), leaseMs) })
+    .where('edge_id', '=', edgeId)
+    .execute()
+}
+
+/** The edge is revoked: its tunnels do not count any more. */
+export async function endSession(tx: Tx, edgeId: string): Promise<void> {
+  await tx.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute()
+}
+
+/** Locks the sessions in the order of their edges. Returns those whose lease has expired. */
+export async function lockExpiredSessions(tx: Tx, edgeIds: readonly string[]): Promise<string[]> {
+  const expired: string[] = []
+  for (const edgeId of [...edgeIds].sort()) {
+    const row = await tx
+      .updateTable('edge_sessions')
+      .set((session) => ({ session: session.ref('session') }))
+      .where('edge_id', '=', edgeId)
+      .where('lease_until', '<=', nowIn(tx))
+      .returning('edge_id')
+      .executeTakeFirst()
+    if (row) expired.push(edgeId)
+  }
+  return expired
+}

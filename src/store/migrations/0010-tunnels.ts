@@ -1,0 +1,58 @@
+import type { Migration } from './migration.ts'
+
+/**
+ * Open tunnels (see store/tunnels.ts). The tables without foreign keys are written by every edge every few
+ * seconds. An index has no column that such a write changes.
+ */
+export const tunnels: Migration = ({ int64, strict, clustered }) => [
+  `create table edge_sessions (
+     edge_id text primary key,
+     session text not null,
+     sequence ${int64} not null,
+     lease_until ${int64} not null,
+     last_sync_at ${int64},
+     started_at ${int64},
+     version text,
+     tunnels integer not null,
+     streams integer not null
+   )${strict}`,
+
+  `create table open_tunnels (
+     edge_id text not null,
+     id text not null,
+     sequence ${int64} not null,
+     workspace_id text not null,
+     name text not null,
+     type text not null,
+     pool integer not null,
+     url text not null,
+     key_id text not null,
+     client_address text not null,
+     client_version text,
+     opened_at ${int64} not null,
+     resume_hash text,
+     requests ${int64} not null,
+     bytes_in ${int64} not null,
+     bytes_out ${int64} not null,
+     streams integer not null,
+     close_requested_at ${int64},
+     close_reason text,
+     close_requested_by text,
+     notice ${int64},
+     primary key (edge_id, id)
+   )${clustered}`,
+  'create index open_tunnels_by_name on open_tunnels (workspace_id, name)',
+  'create index open_tunnels_by_edge on open_tunnels (edge_id, workspace_id)',
+  'create index open_tunnels_with_notice on open_tunnels (edge_id) where notice is not null',
+
+  `create table tunnel_names (
+     workspace_id text not null references workspaces (id),
+     name text not null,
+     created_at ${int64} not null,
+     last_used_at ${int64},
+     expires_at ${int64},
+     access_rules text,
+     primary key (workspace_id, name)
+   )${strict}`,
+  'create index tunnel_names_by_expiry on tunnel_names (expires_at)',
+]
