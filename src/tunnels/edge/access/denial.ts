@@ -43,12 +43,13 @@ export function tooManyAttempts(retryAfterMs: number): Denial {
   }
 }
 
+/** The colors of the dashboard. */
 const STYLE =
   ':root{color-scheme:light dark}' +
   'body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto 0;padding:0 1.25rem;' +
-  'color:#1f2328;background:#fff;overflow-wrap:anywhere}' +
-  'h1{font-size:1.375rem;line-height:1.3;margin:0 0 .5rem}p{margin:0;color:#59636e}' +
-  '@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}p{color:#9da7b3}}'
+  'color:#1b2430;background:#f6f7f9;overflow-wrap:anywhere}' +
+  'h1{font-size:1.375rem;line-height:1.3;margin:0 0 .5rem}p{margin:0 0 .5rem;color:#566272}' +
+  '@media(prefers-color-scheme:dark){body{color:#dbe1e8;background:#0e1319}p{color:#b0bac6}}'
 const CONTENT_SECURITY_POLICY =
   `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -62,7 +63,7 @@ export function denialResponse(
   denial: Denial,
   { headers: { accept = '' } }: IncomingMessage,
 ): DenialResponse {
-  const { error, title, message } = denial
+  const { status, error, title, message } = denial
   const headers = { ...denial.headers, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
   if (!/\btext\/html\b/i.test(accept))
     return {
@@ -79,6 +80,6 @@ export function denialResponse(
       '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
       '<meta name="viewport" content="width=device-width,initial-scale=1">' +
       `<title>${title}</title><style>${STYLE}</style></head>` +
-      `<body><main><h1>${title}</h1><p>${message}</p></main></body></html>\n`,
+      `<body><main><p>Error ${status}</p><h1>${title}</h1><p>${message}</p></main></body></html>\n`,
   }
 }
