@@ -18,7 +18,7 @@ const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 const VERIFICATIONS_PER_CLIENT = { max: 2, maxPer48: 4 }
 const BUSY_RETRY_MS = 1_000
 /** Wrong credentials that are rejected without another hash. */
-const REJECTED_MAX = 100
+const REJECTED_MAX = 20
 
 export interface BasicAuthRule {
   readonly user: string
