@@ -1,16 +1,21 @@
 // How commands print the state of a key or an edge.
-import { type KeyState, keyState } from '../credentials/key-state.ts'
+import type { KeyState } from '../credentials/key-state.ts'
 import type { Io } from './io.ts'
 import { dim, green } from './style.ts'
 import type { Cell } from './table.ts'
 
-interface Times {
+interface Key {
+  /** Undefined where an expired key counts as revoked. */
+  state?: KeyState
+  /** Also that of an expired key. */
   revokedAt: string | null
 }
 
-const cells: Record<KeyState, (times: Times, io: Io) => Cell> = {
+const cells: Record<KeyState, (key: Key, io: Io) => Cell> = {
   active: () => green('active'),
   revoked: ({ revokedAt }, io) => dim(`revoked ${io.time(revokedAt)}`),
+  expired: ({ revokedAt }, io) => dim(`expired ${io.time(revokedAt)}`),
 }
 
-export const printState = (times: Times, io: Io): Cell => cells[keyState(times)](times, io)
+export const printState = (key: Key, io: Io): Cell =>
+  cells[key.state ?? (key.revokedAt === null ? 'active' : 'revoked')](key, io)

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { type InactiveState, inactiveStates } from '../credentials/key-state.ts'
 import { readDescription } from './description.ts'
-import { HostName, Slug, TokenId, WorkspaceName } from './fields.ts'
+import { HostName, Instant, Slug, TokenId, WorkspaceName } from './fields.ts'
 import { findHost } from './hosts.ts'
 import { operation } from './operation.ts'
 import { reportUsage } from './reports.ts'
@@ -16,6 +16,15 @@ const ValidKey = Type.Object(
   {
     valid: Type.Literal(true),
     keyId: TokenId,
+    expiresAt: Type.Optional({ ...Instant, description: 'When the key expires; absent if it does not.' }),
+    expiresInMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description:
+          'Milliseconds until then by the clock of the control plane. Count them from the start of the ' +
+          'request: the clock of the edge may differ.',
+      }),
+    ),
     workspace: Type.Object(
       {
         slug: Slug,
@@ -35,7 +44,7 @@ const InvalidKey = Type.Object(
     reason: Type.Unsafe<'unknown' | InactiveState>({
       type: 'string',
       enum: ['unknown', ...inactiveStates],
-      description: '`unknown`: there is no such key. `revoked`: it was revoked.',
+      description: '`unknown`: there is no such key. `revoked`: it was revoked. `expired`: it has expired.',
     }),
   },
   { title: 'InvalidKey' },

@@ -1,18 +1,23 @@
-// The one definition of an active key; edge credentials have the same states. A new reason why a key is not
-// active is added here and to the SQL conditions in store/key-state.ts; the compiler then demands it of every
-// user.
+// The one definition of an active key; edge credentials have the same states, but never expire. A new reason
+// why a key is not active is added here and to the SQL conditions in store/key-state.ts; the compiler then
+// demands it of every user.
 
-export const inactiveStates = ['revoked'] as const
+export const inactiveStates = ['revoked', 'expired'] as const
 export const keyStates = ['active', ...inactiveStates] as const
 
 export type InactiveState = (typeof inactiveStates)[number]
 export type KeyState = (typeof keyStates)[number]
 
-/** The times that decide the state: milliseconds in the database, ISO 8601 on the wire. */
+/** The times that decide the state, in milliseconds since 1970. */
 export interface KeyTimes {
-  revokedAt: number | string | null
+  revokedAt: number | null
+  /** The first instant at which the key is not active. */
+  expiresAt: number | null
+  /** By the clock of the database: those of nodes and edges may differ. */
+  now: number
 }
 
-export const keyState = ({ revokedAt }: KeyTimes): KeyState => (revokedAt === null ? 'active' : 'revoked')
-
-export const isActive = (times: KeyTimes): boolean => keyState(times) === 'active'
+export function keyState({ revokedAt, expiresAt, now }: KeyTimes): KeyState {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
+}

@@ -25,6 +25,8 @@ const POLL_INTERVAL_MS = 250
 const ANNOUNCED_INTERVAL_MS = 500
 /** Each interval is shortened by a random share up to this, so that nodes do not poll simultaneously. */
 const JITTER = 0.2
+/** The time of the database is in whole milliseconds, rounded down or to the nearest. */
+const CLOCK_RESOLUTION_MS = 1
 /** Far more changes than are made during a lease, by which one node may be behind another. */
 const LATEST_MAX = 1_000
 
@@ -35,6 +37,11 @@ export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subsc
   isUpToDate(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
+  /**
+   * The time by the clock of the database, in milliseconds since 1970. Never earlier than the actual one, and
+   * later by at most the duration of a poll.
+   */
+  databaseTime(): number
   /** Polls if the sequence is still ahead of this node. */
   catchUpTo(sequence: number): Promise<void>
   /** The changes after one position up to another; undefined if some are missing. */
@@ -63,6 +70,8 @@ export async function startChangeFollower(
   const { position, apply, reset, subscribe } = createAppliedChanges()
   let readAt = performance.now()
   let acknowledgedAt = Number.NEGATIVE_INFINITY
+  /** From the monotonic clock of this process; keys with an expiry are not valid until it is known. */
+  let databaseTimeOffset = Number.POSITIVE_INFINITY
   let isPollDue = false
   let intervalMs = POLL_INTERVAL_MS
   /** Committed changes that are not applied yet. */
@@ -103,7 +112,8 @@ export async function startChangeFollower(
     announced = []
     schedulePoll()
     const startedAt = lease.now()
-    const { head, acknowledged } = await readPosition(db, node.id)
+    const { head, acknowledged, now } = await readPosition(db, node.id)
+    databaseTimeOffset = now + CLOCK_RESOLUTION_MS - startedAt.monotonic
     await catchUp(head)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
@@ -193,6 +203,7 @@ export async function startChangeFollower(
     subscribe,
     isUpToDate: lease.isValid,
     ageMs: () => performance.now() - readAt,
+    databaseTime: () => performance.now() + databaseTimeOffset,
     async catchUpTo(sequence) {
       // The poll in progress may have started too early; the one after it has not.
       for (let attempt = 0; attempt < 2 && position().sequence < sequence; attempt++) {

@@ -35,6 +35,8 @@ export interface ValidKey {
   valid: true
   keyId: string
   workspaceId: string
+  /** Milliseconds since 1970 by the clock of the database; null if it does not expire. */
+  expiresAt: number | null
 }
 
 export interface ValidEdge {
@@ -54,6 +56,8 @@ export interface Directory {
   cachedKey(secret: string): ValidKey | undefined
   cachedEdge(secret: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined
+  /** How long the key remains valid; infinite if it does not expire. */
+  remainingMs(key: ValidKey): number
 }
 
 export type MaybePromise<T> = T | Promise<T>
@@ -63,14 +67,11 @@ export const thenMaybe = <T, R>(
   use: (value: T) => MaybePromise<R>,
 ): MaybePromise<R> => (value instanceof Promise ? value.then(use) : use(value))
 
-/**
- * The change log announces every revocation. A state that a key reaches without an entry there, as by the
- * passing of time, has to be checked when the cache is read.
- */
 const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
   malformed: { valid: false, reason: 'malformed' },
   unknown: { valid: false, reason: 'unknown' },
   revoked: { valid: false, reason: 'revoked' },
+  expired: { valid: false, reason: 'expired' },
 }
 
 export interface DirectoryOptions {
@@ -117,18 +118,24 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
   const cached = <V>(cache: LruCache<V>, name: string): V | undefined =>
     follower.isUpToDate() ? cache.get(name) : undefined
 
-  function verify<G extends { valid: true }>(
+  /** The change log announces revocations; that a key expires is found when it is used. */
+  function cachedKey(hash: string): ValidKey | undefined {
+    const key = cached(keys, hash)
+    if (key === undefined || key.expiresAt === null || key.expiresAt > follower.databaseTime()) return key
+    keys.delete(hash)
+    return undefined
+  }
+
+  const verify = <G extends { valid: true }>(
     hash: string,
     cache: LruCache<G>,
     read: (db: Db) => Promise<G | InvalidCredential>,
-  ): MaybePromise<G | InvalidCredential> {
-    const hit = cached<G | InvalidCredential>(cache, hash) ?? cached(rejected, hash)
-    if (hit) return hit
-    return load(read, (verdict) => {
+  ): MaybePromise<G | InvalidCredential> =>
+    cached(rejected, hash) ??
+    load(read, (verdict) => {
       if (verdict.valid) cache.set(hash, verdict)
       else rejected.set(hash, verdict)
     })
-  }
 
   function recordUse<V extends ValidKey | InvalidCredential | undefined>(verdict: V): V {
     if (verdict?.valid) lastUsed.record(verdict.keyId)
@@ -139,22 +146,26 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
     verifyKey(secret) {
       if (!isSecret('key', secret)) return invalid.malformed
       const hash = hashSecret(secret)
-      const verdict = verify<ValidKey>(hash, keys, async (db) =>
-        toVerdict(await findKeyByHash(db, hash), (row) => ({
-          valid: true,
-          keyId: row.id,
-          // Many keys share a workspace: reuses the cached string, if there is one.
-          workspaceId: workspaces.get(row.workspace_id)?.id ?? row.workspace_id,
-        })),
-      )
-      return thenMaybe(verdict, recordUse)
+      const readKey = async (db: Db): Promise<ValidKey | InvalidCredential> => {
+        const row = await findKeyByHash(db, hash)
+        if (!row) return invalid.unknown
+        const state = stateOf(row)
+        if (state !== 'active') return invalid[state]
+        // Many keys share a workspace: reuses the cached string, if there is one.
+        const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
+        return { valid: true, keyId: row.id, workspaceId, expiresAt: row.expires_at }
+      }
+      return thenMaybe(cachedKey(hash) ?? verify(hash, keys, readKey), recordUse)
     },
     verifyEdge(secret) {
       if (!isSecret('edge', secret)) return invalid.malformed
       const hash = hashSecret(secret)
-      return verify(hash, edges, async (db) =>
-        toVerdict(await findEdgeByHash(db, hash), (row) => ({ valid: true, edgeId: row.id })),
-      )
+      const readEdge = async (db: Db): Promise<ValidEdge | InvalidCredential> => {
+        const row = await findEdgeByHash(db, hash)
+        if (row?.revoked_at === null) return { valid: true, edgeId: row.id }
+        return row ? invalid.revoked : invalid.unknown
+      }
+      return cached(edges, hash) ?? verify(hash, edges, readEdge)
     },
     getWorkspace: (id) =>
       cached(workspaces, id) ??
@@ -181,17 +192,12 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
       return found
     },
     // The format is not checked: only well-formed secrets are in the cache.
-    cachedKey: (secret) => recordUse(cached(keys, hashSecret(secret))),
+    cachedKey: (secret) => recordUse(cachedKey(hashSecret(secret))),
     cachedEdge: (secret) => cached(edges, hashSecret(secret)),
     cachedWorkspace: (id) => cached(workspaces, id),
+    remainingMs: ({ expiresAt }) =>
+      expiresAt === null
+        ? Number.POSITIVE_INFINITY
+        : Math.max(0, Math.floor(expiresAt - follower.databaseTime())),
   }
-}
-
-function toVerdict<R extends Parameters<typeof stateOf>[0], G>(
-  row: R | undefined,
-  describe: (row: R) => G,
-): G | InvalidCredential {
-  if (!row) return invalid.unknown
-  const state = stateOf(row)
-  return state === 'active' ? describe(row) : invalid[state]
 }

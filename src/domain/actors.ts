@@ -10,6 +10,7 @@ import { Fault } from './fault.ts'
 
 export const inactiveKeyMessages: Record<InactiveState, string> = {
   revoked: 'This API key was revoked. Use another one.',
+  expired: 'This API key has expired. Use another one.',
 }
 export const SIGNED_OUT = 'You are not signed in. Sign in and try again.'
 

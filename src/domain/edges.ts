@@ -1,6 +1,5 @@
 // Edges, the servers that carry tunnels: create, list, revoke. Each has its own credential.
 import { EdgeName } from '../contract/fields.ts'
-import { isActive } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { lockHead } from '../store/change-log.ts'
@@ -33,9 +32,7 @@ export async function createEdge(services: Services, actor: Actor, name: string)
   await services.store.transaction(async (db) => {
     // Names of revoked edges are free again, so there is no unique index that would reject a duplicate.
     await lockHead(db)
-    const taken = (await listEdges(db)).find(
-      (edge) => edge.name === name && isActive({ revokedAt: edge.revoked_at }),
-    )
+    const taken = (await listEdges(db)).find((edge) => edge.name === name && edge.revoked_at === null)
     if (taken)
       throw new Fault('conflict', {
         message:

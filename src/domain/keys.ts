@@ -4,6 +4,7 @@ import type { KeyState } from '../credentials/key-state.ts'
 import { createSecret, hashSecret } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
+import { stateOf } from '../store/key-state.ts'
 import {
   countActiveKeys,
   findKeyById,
@@ -21,6 +22,7 @@ import { writeAudit } from './audit.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
+import { parseExpiry } from './key-expiry.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
@@ -31,6 +33,14 @@ export interface CreatedKey {
   token: string
   label: string
   createdAt: string
+  expiresAt: string | null
+}
+
+export interface NewKey {
+  label?: string | undefined
+  /** A UTC timestamp; the key does not expire if it is undefined. */
+  expiresAt?: string | undefined
+  idempotency?: IdempotencyInput | undefined
 }
 
 /** The caller's Idempotency-Key and the raw API key that the request was sent with. */
@@ -47,10 +57,13 @@ export const IDEMPOTENCY_MS = DAY_MS
 
 const checkLabel: Checker<string> = checker(Label, 'label')
 
-export const createKey = (ctx: Context, label = '', idempotency?: IdempotencyInput): Promise<CreatedKey> =>
+export const createKey = (
+  ctx: Context,
+  { label = '', expiresAt, idempotency }: NewKey = {},
+): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
-    const created = newKey(ctx, label)
+    const created = newKey(ctx, label, expiresAt)
     if (!idempotency) return addKey(db, ctx, created)
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
@@ -66,13 +79,14 @@ export const createKey = (ctx: Context, label = '', idempotency?: IdempotencyInp
       : replayFirst(decryptResponse<CreatedKey>(encryptionKey, stored), label)
   })
 
-export function newKey(services: Services, label: string): CreatedKey {
+export function newKey(services: Services, label: string, expiresAt?: string): CreatedKey {
   checkLabel(label)
   return {
     id: services.ids('tok'),
     token: createSecret('key', services.random),
     label,
     createdAt: isoOf(services.clock()),
+    expiresAt: expiresAt === undefined ? null : isoOf(parseExpiry(expiresAt, services.clock())),
   }
 }
 
@@ -88,6 +102,7 @@ export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise
     created_at: Date.parse(created.createdAt),
     last_used_at: null,
     revoked_at: null,
+    expires_at: created.expiresAt === null ? null : Date.parse(created.expiresAt),
     created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
   })
   await writeAudit(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
@@ -149,7 +164,7 @@ export async function listForMembers(
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, { state, after: cursor, limit: limit + 1 })
   const { page, next } = pageOf(rows, limit)
   const creatorOf = await creatorNames(ctx, page)
-  return { keys: page.map((row) => ({ ...describeKey(row), createdBy: creatorOf(row) })), next }
+  return { keys: page.map((row) => ({ ...describeLifecycle(row), createdBy: creatorOf(row) })), next }
 }
 
 const CREATED_BY_KEY = /^key (tok_[0-9a-z]+)$/
@@ -171,7 +186,15 @@ const describeKey = (row: KeyRow) => ({
   label: row.label,
   createdAt: isoOf(row.created_at),
   lastUsedAt: isoOrNull(row.last_used_at),
-  revokedAt: isoOrNull(row.revoked_at),
+  // An expired key is shown as revoked at its expiry.
+  revokedAt: isoOrNull(stateOf(row) === 'expired' ? row.expires_at : row.revoked_at),
+})
+
+/** With what the public API does not have. */
+const describeLifecycle = (row: KeyRow) => ({
+  ...describeKey(row),
+  state: stateOf(row),
+  expiresAt: isoOrNull(row.expires_at),
 })
 
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */
@@ -198,7 +221,7 @@ export async function* listAllKeys(services: Services, slug?: string) {
   for await (const slice of workspaces)
     for (const workspace of slice)
       for await (const rows of keySlices(db, workspace.id))
-        yield rows.map((row) => ({ ...describeKey(row), workspace: workspace.slug }))
+        yield rows.map((row) => ({ ...describeLifecycle(row), workspace: workspace.slug }))
 }
 
 /** For the operator, who gives the key's id without its workspace. */

@@ -1,5 +1,5 @@
 // Warnings before a revocation that would leave a workspace without a key or an owner.
-import { isActive } from '../credentials/key-state.ts'
+import { stateOf } from '../store/key-state.ts'
 import { countActiveKeys, findKeyById } from '../store/keys.ts'
 import { listMembers, listMemberships } from '../store/members.ts'
 import { findUserByEmail } from '../store/users.ts'
@@ -12,11 +12,7 @@ export async function findWorkspaceOfLastKey(
   keyId: string,
 ): Promise<string | undefined> {
   const key = await findKeyById(db, keyId)
-  if (
-    !key ||
-    !isActive({ revokedAt: key.revoked_at }) ||
-    (await countActiveKeys(db, key.workspace_id, 2)) > 1
-  )
+  if (!key || stateOf(key) !== 'active' || (await countActiveKeys(db, key.workspace_id, 2)) > 1)
     return undefined
   return (await getWorkspace(db, key.workspace_id)).slug
 }

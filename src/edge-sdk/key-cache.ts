@@ -4,6 +4,8 @@ import type { VerifyResult } from './control-plane.ts'
 export interface CacheEntry {
   readonly result: VerifyResult
   readonly verifiedAt: number
+  /** When the key expires, on the monotonic clock; infinite if it does not. */
+  readonly expiresAt: number
 }
 
 export class KeyCache {

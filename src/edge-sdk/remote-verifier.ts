@@ -5,6 +5,7 @@ import type { KeyCache, RevokedKeys } from './key-cache.ts'
 const REQUESTS_MAX = 1_000
 
 export const REVOKED: VerifyResult = { valid: false, reason: 'revoked' }
+export const EXPIRED: VerifyResult = { valid: false, reason: 'expired' }
 
 export interface RemoteVerifierOptions {
   readonly controlPlane: ControlPlane
@@ -12,6 +13,8 @@ export interface RemoteVerifierOptions {
   readonly revoked: RevokedKeys
   /** Whether revocations are up to date. */
   isFresh(): boolean
+  /** A valid key expires at this time of the monotonic clock. */
+  onExpiry(keyId: string, deadline: number): void
 }
 
 export class RemoteVerifier {
@@ -27,7 +30,7 @@ export class RemoteVerifier {
     if (this.#activeRequests >= REQUESTS_MAX)
       throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`)
     this.#activeRequests += 1
-    const { controlPlane, cache, revoked, isFresh } = this.#options
+    const { controlPlane, cache, revoked, isFresh, onExpiry } = this.#options
     const { generation } = cache
     const { evictions } = revoked
     const verifiedAt = performance.now()
@@ -40,9 +43,16 @@ export class RemoteVerifier {
         throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.')
       cache.delete(hash)
       const isCacheable = wasFresh && isFresh() && generation === cache.generation
+      // From the start of the request, so that no delay of the response extends it.
+      const expiresAt =
+        result.valid && result.expiresInMs !== undefined
+          ? verifiedAt + result.expiresInMs
+          : Number.POSITIVE_INFINITY
+      if (expiresAt <= performance.now()) return EXPIRED
+      if (result.valid && expiresAt !== Number.POSITIVE_INFINITY) onExpiry(result.keyId, expiresAt)
       // Unknown keys are not cached: anyone can generate them.
-      if (isCacheable && (result.valid || result.reason === 'revoked'))
-        cache.set(hash, { result, verifiedAt })
+      if (isCacheable && (result.valid || result.reason !== 'unknown'))
+        cache.set(hash, { result, verifiedAt, expiresAt })
       return result
     } finally {
       this.#activeRequests -= 1

@@ -1,10 +1,11 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
 import type { ControlPlane, ControlPlaneError, HostResult, VerifyResult } from './control-plane.ts'
-import { KeyCache, RevokedKeys } from './key-cache.ts'
+import { Expiries } from './expiries.ts'
+import { type CacheEntry, KeyCache, RevokedKeys } from './key-cache.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { hashKey } from './key-hash.ts'
-import { REVOKED, RemoteVerifier } from './remote-verifier.ts'
+import { EXPIRED, REVOKED, RemoteVerifier } from './remote-verifier.ts'
 import { safeCallback } from './safe-callback.ts'
 
 export interface Verifier {
@@ -16,8 +17,8 @@ export interface Verifier {
 }
 
 export interface VerifierOptions {
-  /** A key was revoked: close whatever it has opened. */
-  onRevoked?: (keyId: string) => void
+  /** A key was revoked or has expired: close whatever it has opened. */
+  onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
   /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
   onReset?: () => void
   /**
@@ -50,12 +51,22 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
   const cache = new KeyCache(keysMax)
   const revoked = new RevokedKeys(keysMax)
   const isFresh = () => follower.isFresh()
-  const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh })
+  const expiries = new Expiries({ max: keysMax, onExpired: (keyId) => onRevoked(keyId, 'expired') })
+  const onExpiry = (keyId: string, deadline: number) => expiries.add(keyId, deadline)
+  const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh, onExpiry })
 
   const maxAgeMs = (result: VerifyResult): number =>
     result.valid && !result.workspace.provisioned
       ? Math.min(REVALIDATE_UNPROVISIONED_MS, revalidateAfterMs)
       : revalidateAfterMs
+
+  /** With the time that is left to a key that expires. */
+  function resultAt(now: number, { result, expiresAt }: CacheEntry): VerifyResult {
+    if (now >= expiresAt) return EXPIRED
+    return result.valid && result.expiresInMs !== undefined
+      ? { ...result, expiresInMs: Math.floor(expiresAt - now) }
+      : result
+  }
 
   function clearCache(): void {
     cache.clear()
@@ -69,7 +80,7 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
     onRevoked({ keyId, hash }) {
       cache.delete(hash)
       revoked.add(hash)
-      onRevoked(keyId)
+      onRevoked(keyId, 'revoked')
     },
     onReset() {
       clearCache()
@@ -88,17 +99,21 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
         return remote.verifyRemotely(key, hash)
       }
       const entry = cache.get(hash)
-      if (entry && performance.now() - entry.verifiedAt <= maxAgeMs(entry.result)) return entry.result
+      const now = performance.now()
+      if (entry && now - entry.verifiedAt <= maxAgeMs(entry.result)) return resultAt(now, entry)
       const result = remote.verifySingleFlight(key, hash)
       if (!entry) return result
       return result.catch((error: ControlPlaneError) => {
         // While revocations are received the key is still valid; only the workspace details are stale.
         const cached = isFresh() && cache.get(hash)
         if (!cached || error.status === 401) throw error
-        return cached.result
+        return resultAt(performance.now(), cached)
       })
     },
     findHost: (host) => controlPlane.findHost(host),
-    close: () => follower.stop(),
+    close() {
+      follower.stop()
+      expiries.stop()
+    },
   }
 }

@@ -1,6 +1,5 @@
 // One-sentence summaries of tool results, for agents and for users who read along.
 import type { OutputOf } from '../contract/operation.ts'
-import { isActive } from '../credentials/key-state.ts'
 import type { ToolOperation } from './tools.ts'
 
 type ResultOf<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? OutputOf<O> : never
@@ -20,7 +19,7 @@ export const summaries: { [Id in ToolOperation['id']]: Summary<Id> } = {
     return `The workspace ${quoted(workspace.name)} (${workspace.slug}) is ${state}. ${host}`
   },
   'tokens.list': ({ tokens }, { limit = KEYS_PER_CALL }) => {
-    const active = tokens.filter((token) => isActive(token)).length
+    const active = tokens.filter(({ revokedAt }) => revokedAt === null).length
     const counted = `API keys listed: ${tokens.length}, active: ${active}.`
     const isComplete = tokens.length < limit
     return isComplete

@@ -2,6 +2,7 @@
 // time. The columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
 import { sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
+import { nowIn } from './database-clock.ts'
 import type { Db, Tx } from './store.ts'
 import type { ChangeKind } from './tables.ts'
 
@@ -171,22 +172,24 @@ export const readHead = (db: Db): Promise<Position> =>
     .executeTakeFirstOrThrow()
 
 /**
- * The head, and the position that a node has acknowledged: undefined without a row. One snapshot. The entries
+ * The head, and the position that a node has acknowledged: undefined without a row. One snapshot, and its time. The entries
  * are read separately: nodes poll several times a second and rarely find any, and joining them here would
  * double the cost.
  */
 export async function readPosition(
   db: Db,
   nodeId: string,
-): Promise<{ head: Position; acknowledged: Position | undefined }> {
-  const { number, mark, seen, seenMark } = await db
+): Promise<{ head: Position; acknowledged: Position | undefined; now: number }> {
+  const { number, mark, seen, seenMark, now } = await db
     .selectFrom('key_feed_head as head')
     .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
     .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .select(nowIn(db).as('now'))
     .where('head.id', '=', 1)
     .executeTakeFirstOrThrow()
   return {
     head: { sequence: number, checksum: mark },
     acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
+    now,
   }
 }

@@ -1,10 +1,10 @@
-// The database's clock in milliseconds, for leases: they must not depend on the clocks of nodes.
+// The database's clock in milliseconds, for leases and expiries: they must not depend on the clocks of nodes.
 import { type RawBuilder, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import type { Db, Store } from './store.ts'
 
 const texts: Record<Store['engine'], string> = {
-  sqlite: `cast(unixepoch('subsec') * 1000 as integer)`,
+  sqlite: `cast(round(unixepoch('subsec') * 1000) as integer)`,
   postgres: 'cast(extract(epoch from clock_timestamp()) * 1000 as bigint)',
 }
 

@@ -1,7 +1,7 @@
 // SQL of edges and their credentials.
 import { type Selectable, sql } from 'kysely'
 import { nowIn } from './database-clock.ts'
-import { inState } from './key-state.ts'
+import { isActiveEdge } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -33,16 +33,10 @@ export const listReportedEdges = (db: Db) => reportedEdges(db).orderBy('edges.id
 
 /** By name. */
 export const listActiveEdges = (db: Db, limit: number) =>
-  reportedEdges(db).where(inState('active')).orderBy('edges.name').limit(limit).execute()
+  reportedEdges(db).where(isActiveEdge).orderBy('edges.name').limit(limit).execute()
 
 export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
-  db
-    .selectFrom('edges')
-    .select('name')
-    .where(inState('active'))
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
+  db.selectFrom('edges').select('name').where(isActiveEdge).orderBy('id', 'desc').limit(1).executeTakeFirst()
 
 /** The hash of its credential; undefined if there is no active edge with this id. */
 export async function revokeEdge(db: Tx, id: string, at: number): Promise<string | undefined> {
@@ -50,7 +44,7 @@ export async function revokeEdge(db: Tx, id: string, at: number): Promise<string
     .updateTable('edges')
     .set({ revoked_at: at })
     .where('id', '=', id)
-    .where(inState('active'))
+    .where(isActiveEdge)
     .returning('hash')
     .executeTakeFirst()
   return row?.hash

@@ -1,19 +1,27 @@
-// The state of a key in SQL, for api_keys and edges alike. credentials/key-state.ts defines what the states
-// are.
+// The state of a key in SQL. credentials/key-state.ts defines what the states are. Time is that of the
+// database, so that nodes whose clocks differ agree on it.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type KeyState, keyState } from '../credentials/key-state.ts'
+import { nowIn } from './database-clock.ts'
+import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
-const conditions: Record<KeyState, RawBuilder<SqlBool>> = {
-  active: sql`revoked_at is null`,
-  revoked: sql`revoked_at is not null`,
+const conditions: Record<KeyState, (db: Db) => RawBuilder<SqlBool>> = {
+  active: (db) => sql`revoked_at is null and (expires_at is null or expires_at > ${nowIn(db)})`,
+  revoked: () => sql`revoked_at is not null`,
+  expired: (db) => sql`revoked_at is null and expires_at <= ${nowIn(db)}`,
 }
 
-/** A condition for `where`. */
-export const inState = (state: KeyState): RawBuilder<SqlBool> => conditions[state]
+/** A condition on api_keys for `where`. */
+export const inState = (db: Db, state: KeyState): RawBuilder<SqlBool> => conditions[state](db)
 
-/** The columns that decide the state. */
-export const stateColumns = ['revoked_at'] as const
+/** A condition on edges for `where`. */
+export const isActiveEdge: RawBuilder<SqlBool> = sql`revoked_at is null`
 
-export const stateOf = (row: Pick<Tables['api_keys'], (typeof stateColumns)[number]>): KeyState =>
-  keyState({ revokedAt: row.revoked_at })
+/** The columns that decide the state of a key, with `nowIn` as `now`. */
+export const stateColumns = ['revoked_at', 'expires_at'] as const
+
+export type StateColumns = Pick<Tables['api_keys'], (typeof stateColumns)[number]> & { now: number }
+
+export const stateOf = ({ revoked_at, expires_at, now }: StateColumns): KeyState =>
+  keyState({ revokedAt: revoked_at, expiresAt: expires_at, now })

@@ -2,22 +2,26 @@
 import type { Selectable } from 'kysely'
 import type { KeyState } from '../credentials/key-state.ts'
 import { executeBulk } from './bulk.ts'
+import { nowIn } from './database-clock.ts'
 import { inState, stateColumns, stateOf } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
-export type KeyRow = Selectable<Tables['api_keys']>
+/** `now` is the time of the read by the clock of the database. */
+export type KeyRow = Selectable<Tables['api_keys']> & { now: number }
 
-export async function insertKey(db: Tx, row: KeyRow): Promise<void> {
+export async function insertKey(db: Tx, row: Omit<KeyRow, 'now'>): Promise<void> {
   await db.insertInto('api_keys').values(row).execute()
 }
 
+const selectKeys = (db: Db) => db.selectFrom('api_keys').selectAll().select(nowIn(db).as('now'))
+
 export const findKeyByHash = (db: Db, hash: string): Promise<KeyRow | undefined> =>
-  db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
+  selectKeys(db).where('hash', '=', hash).executeTakeFirst()
 
 /** Across workspaces: for the operator only. */
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
-  db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
+  selectKeys(db).where('id', '=', id).executeTakeFirst()
 
 export interface Page {
   /** Start after the row with this id, or with this value of the column that the list is sorted by. */
@@ -31,14 +35,9 @@ export function listKeys(
   workspaceId: string,
   { after, limit, state }: Page & { state?: KeyState | undefined },
 ): Promise<KeyRow[]> {
-  let query = db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .orderBy('id', 'desc')
-    .limit(limit)
+  let query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
   if (after !== undefined) query = query.where('id', '<', after)
-  if (state !== undefined) query = query.where(inState(state))
+  if (state !== undefined) query = query.where(inState(db, state))
   return query.execute()
 }
 
@@ -56,7 +55,7 @@ export async function countActiveKeys(db: Db, workspaceId: string, max: number):
     .selectFrom('api_keys')
     .select('id')
     .where('workspace_id', '=', workspaceId)
-    .where(inState('active'))
+    .where(inState(db, 'active'))
     .limit(max)
   const { count } = await db
     .selectFrom(active.as('active'))
@@ -77,7 +76,7 @@ export async function revokeKey(
     .set({ revoked_at: at })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
-    .where(inState('active'))
+    .where(inState(db, 'active'))
     .returning('hash')
     .executeTakeFirst()
   return row?.hash
@@ -94,6 +93,7 @@ export async function lockKey(db: Tx, workspaceId: string, id: string): Promise<
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .returning(stateColumns)
+    .returning(nowIn(db).as('now'))
     .executeTakeFirst()
   return row && stateOf(row)
 }

@@ -12,6 +12,7 @@ import { auditDetails } from './migrations/0007-audit-details.ts'
 import { usageHours } from './migrations/0008-usage-hours.ts'
 import { retention } from './migrations/0009-retention.ts'
 import { tunnels } from './migrations/0010-tunnels.ts'
+import { keyExpiry } from './migrations/0011-key-expiry.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -29,6 +30,7 @@ const migrations: readonly Migration[] = [
   usageHours,
   retention,
   tunnels,
+  keyExpiry,
 ]
 
 /**

@@ -31,6 +31,8 @@ export interface Tables {
     created_at: number
     last_used_at: number | null
     revoked_at: number | null
+    /** Whole seconds, in milliseconds like all times; null for keys that do not expire. */
+    expires_at: number | null
     /** Display name of the creator; null for keys created before it was stored. */
     created_by: string | null
   }

@@ -3,7 +3,7 @@
 import type { Selectable } from 'kysely'
 import { deleteBulk, executeBulk } from './bulk.ts'
 import { nowIn, nowText } from './database-clock.ts'
-import { stateColumns, stateOf } from './key-state.ts'
+import { type StateColumns, stateColumns, stateOf } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -120,13 +120,13 @@ export async function resolveKeys(
   tx: Tx,
   keys: readonly { slug: string; keyId: string }[],
 ): Promise<ResolvedKey[]> {
-  type Row = Omit<ResolvedKey, 'isActive'> & { found: string | null; revoked_at: number | null }
+  type Row = Omit<ResolvedKey, 'isActive'> & { found: string | null } & StateColumns
   const rows = await executeBulk<Row>(
     tx,
     { slug: 'text', key_id: 'text' },
     keys.map(({ slug, keyId }) => [slug, keyId]),
     `select input.slug, input.key_id, workspaces.id as workspace_id, workspaces.provisioned_at,
-       api_keys.id as found, ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}
+       api_keys.id as found, ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
      from input left join workspaces on workspaces.slug = input.slug
      left join api_keys on api_keys.id = input.key_id and api_keys.workspace_id = workspaces.id`,
   )

@@ -12,7 +12,7 @@ import { operator, serve, type TestServer } from '../support/server.ts'
 
 async function actorsOf(server: TestServer) {
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-  const revoked = await createKey(ctx, 'revoked')
+  const revoked = await createKey(ctx, { label: 'revoked' })
   await revoke(ctx, revoked.id)
   const edge = await createEdge(server.services, operator, 'fra-1')
   return {

@@ -80,8 +80,10 @@ test('a workspace that is over a lowered limit keeps its keys, and cannot create
   const database = await createDatabase(t, 'sqlite')
   const server = await serve(t, { engine: 'sqlite' })
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-  for (let index = 0; index < 3; index++) await createKey(ctx, `k${index}`)
-  await assert.rejects(createKey({ ...ctx, keysPerWorkspace: 2 }, 'more'), { code: 'invalid_request' })
+  for (let index = 0; index < 3; index++) await createKey(ctx, { label: `k${index}` })
+  await assert.rejects(createKey({ ...ctx, keysPerWorkspace: 2 }, { label: 'more' }), {
+    code: 'invalid_request',
+  })
   assert.equal((await server.call('GET', '/workspace')).status, 200)
   const first = await run(t, ['admin', 'workspace', 'create', 'acme'], {
     ADIT_DATABASE_URL: database,

@@ -75,7 +75,7 @@ for (const engine of engines) {
 
     await t.test(`${engine}: concurrent changes neither repeat nor hide keys of a list`, async () => {
       const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
-      const created = await createKey(ctx, 'meanwhile')
+      const created = await createKey(ctx, { label: 'meanwhile' })
       await revoke(ctx, created.id)
       const listed = idsOf(JSON.parse(await read(response)))
       assert.deepEqual(
@@ -86,7 +86,7 @@ for (const engine of engines) {
     })
 
     await t.test(`${engine}: a key that is revoked while it reads a list gets no further slice`, async () => {
-      const reader = await createKey(ctx, 'reader')
+      const reader = await createKey(ctx, { label: 'reader' })
       ids.unshift(reader.id)
       const response = await open(`${server.url}/api/v1/tokens`, reader.token)
       await revoke(ctx, reader.id)

@@ -6,7 +6,7 @@ import { addWorkspace, operator, serve, type TestServer } from '../support/serve
 
 async function createKeys(server: TestServer, count: number): Promise<void> {
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-  for (let index = 0; index < count; index++) await createKey(ctx, `k${index}`)
+  for (let index = 0; index < count; index++) await createKey(ctx, { label: `k${index}` })
 }
 
 const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map((key) => key.id)

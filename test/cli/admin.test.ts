@@ -46,7 +46,7 @@ for (const engine of engines) {
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--label', 'ci', '--json'], env))
         .stdout,
     )
-    assert.deepEqual(Object.keys(made), ['id', 'token', 'label', 'createdAt'])
+    assert.deepEqual(Object.keys(made), ['id', 'token', 'label', 'createdAt', 'expiresAt'])
     assert.ok(isSecret('key', made.token))
     const call = caller(api, made.token)
     assert.equal((await call('GET', '/workspace')).status, 200)

@@ -9,6 +9,7 @@ import { countActiveKeys, listKeys, lockKey } from '../../src/store/keys.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 for (const engine of engines)
   test(`${engine}: every key has one state, and SQL and memory agree on it`, async (t) => {
@@ -17,17 +18,19 @@ for (const engine of engines)
     atEnd(t, () => store.close())
     const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
     const ctx = { ...services, actor: operator, workspaceId }
-    for (let index = 0; index < 5; index++) await createKey(ctx, `key-${index}`)
+    for (let index = 0; index < 5; index++) await createKey(ctx, { label: `key-${index}` })
     const [first, second] = await listKeys(store.db, workspaceId, { limit: 2 })
     for (const key of [first, second]) await revoke(ctx, key?.id as string)
+    const { expiresAt } = await createKey(ctx, { expiresAt: new Date(Date.now() + 1_000).toISOString() })
+    await until('it has expired', () => Date.now() >= Date.parse(expiresAt as string))
 
     const all = await listKeys(store.db, workspaceId, { limit: 10 })
     const counts = keyStates.map((state) => all.filter((row) => stateOf(row) === state).length)
-    assert.deepEqual(counts, [3, 2])
+    assert.deepEqual(counts, [3, 2, 1])
     for (const state of keyStates)
       assert.deepEqual(
-        await listKeys(store.db, workspaceId, { state, limit: 10 }),
-        all.filter((row) => stateOf(row) === state),
+        (await listKeys(store.db, workspaceId, { state, limit: 10 })).map(({ id }) => id),
+        all.filter((row) => stateOf(row) === state).map(({ id }) => id),
       )
     assert.equal(await countActiveKeys(store.db, workspaceId, 10), 3)
     for (const row of all)

@@ -28,7 +28,7 @@ import { addEdge, addWorkspace, operator, serve, type TestServer } from '../supp
 import { until } from '../support/until.ts'
 
 const newKey = (server: TestServer) =>
-  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, '')
+  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
 
 const revokeKey = (server: TestServer, key: { id: string }) =>
   revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)

@@ -145,7 +145,7 @@ test('a Ping of frp waits for a database that is unreachable, a Login gets 503',
   const { server, relay, database } = await serveThroughRelay(t)
   const { edge, key, call } = await prepare(server)
   const workspaceId = server.workspace.id
-  const second = await createKey({ ...server.services, actor: operator, workspaceId }, 'second')
+  const second = await createKey({ ...server.services, actor: operator, workspaceId }, { label: 'second' })
   const ping = (token: string) => call('Ping', { user: userOf(token), timestamp: 0, privilege_key: '' })
   for (const { token } of [key, second]) assert.deepEqual(await ping(token), ALLOWED)
   relay.cut()

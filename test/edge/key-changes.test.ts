@@ -73,7 +73,7 @@ const announces = (key: { id: string; token: string }) => (list: ReceivedEvent[]
 const sequenceOf = (id = '') => Number.parseInt(id, 10)
 
 const createTestKey = (server: TestServer) =>
-  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, '')
+  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
 
 for (const engine of engines) {
   test(`${engine}: a revocation through the API reaches a connected edge within a second`, async (t) => {

@@ -109,6 +109,25 @@ function validHistory(...more: Attempt[]): History {
 
 const violatedRules = (history: History) => check(history).map(({ rule }) => rule)
 
+test('a key must be rejected from its expiry on, and not long before', () => {
+  const EXPIRING = 'tok_expiring'
+  const EXPIRES_MS = 50_000
+  const expired = { response: responseOf(200, { valid: false, reason: 'expired' }) }
+  const withKey = (...probes: Attempt[]) => {
+    const creation = create(EXPIRING, [1, 2], { kind: 'operator.create', expiresMs: EXPIRES_MS })
+    const history = validHistory(creation, ...probes)
+    history.listed.push({ id: EXPIRING, label: `for ${EXPIRING}`, revokedAt: null })
+    for (const node of ['a', 'b']) history.attempts.push(verify(EXPIRING, [100, 101], { node }))
+    return violatedRules(history)
+  }
+  assert.deepEqual(withKey(verify(EXPIRING, [EXPIRES_MS - 1, EXPIRES_MS + 9])), [])
+  assert.deepEqual(withKey(verify(EXPIRING, [EXPIRES_MS - 900, EXPIRES_MS - 800], expired)), [])
+  assert.deepEqual(withKey(verify(EXPIRING, [EXPIRES_MS + 1, EXPIRES_MS + 9])), ['stale accept'])
+  assert.deepEqual(withKey(verify(EXPIRING, [EXPIRES_MS - 9_000, EXPIRES_MS - 8_000], expired)), [
+    'valid key rejected',
+  ])
+})
+
 test('a valid history has no violation, including everything that injected faults excuse', () => {
   const doubtful = 'tok_doubtful'
   const history = validHistory(

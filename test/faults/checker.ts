@@ -3,6 +3,11 @@
 import { type Attempt, type History, isAcknowledged, outcomeOf, type Violation } from './history.ts'
 import { invalidResponses } from './responses.ts'
 
+/** A node rejects a key before its expiry by at most as long as a poll takes, which is limited by its timeout. */
+const EXPIRED_EARLY_MAX_MS = 4_000
+
+const isCreation = ({ kind }: Attempt) => kind === 'tokens.create' || kind === 'operator.create'
+
 export const check = (history: History): Violation[] => {
   const facts = factsOf(history)
   return [
@@ -16,7 +21,7 @@ export const check = (history: History): Violation[] => {
 
 export type Verdicts = Pick<History, 'attempts' | 'initialKeyIds'>
 
-/** Whether every key was accepted until its revocation and not afterwards. */
+/** Whether every key was accepted until its revocation or expiry and not afterwards. */
 export function checkVerdicts(history: Verdicts): Violation[] {
   const facts = factsOf(history)
   return [...staleAccepts(history, facts), ...rejectedValidKeys(history, facts)]
@@ -27,7 +32,7 @@ interface Facts {
   keyIds: Set<string>
   /** Start of the first revocation of a key: from then on both outcomes are correct, until … */
   requestedAt: Map<string, number>
-  /** … it was acknowledged: from then on the key must be rejected. */
+  /** … it was acknowledged, or the key expired: from then on it must be rejected. */
   revokedAt: Map<string, number>
 }
 
@@ -40,8 +45,15 @@ function factsOf({ attempts, initialKeyIds }: Verdicts): Facts {
   const keepFirst = (times: Map<string, number>, id: string, ms: number) =>
     times.set(id, Math.min(ms, times.get(id) ?? Number.POSITIVE_INFINITY))
   for (const attempt of attempts) {
-    const { kind, revokes, response, startMs, endMs } = attempt
-    if (kind === 'tokens.create' && isAcknowledged(attempt)) keyIds.add(response?.json.id)
+    const { revokes, response, startMs, endMs, expiresMs } = attempt
+    if (isCreation(attempt) && isAcknowledged(attempt)) {
+      const { id } = response?.json ?? {}
+      keyIds.add(id)
+      if (expiresMs !== undefined) {
+        keepFirst(requestedAt, id, expiresMs - EXPIRED_EARLY_MAX_MS)
+        keepFirst(revokedAt, id, expiresMs)
+      }
+    }
     if (revokes === undefined) continue
     keepFirst(requestedAt, revokes, startMs)
     if (isRevoked(attempt)) keepFirst(revokedAt, revokes, endMs)
@@ -58,7 +70,7 @@ const staleAccepts = ({ attempts }: Verdicts, { revokedAt }: Facts): Violation[]
     const revoked = revokedAt.get(keyId)
     if (revoked === undefined || startMs <= revoked || outcomeOf(attempt) !== 'accepted') return []
     const [late, took] = [startMs - revoked, endMs - startMs].map(Math.round)
-    return violation('stale accept', attempt, `${keyId}, ${late} ms after its revocation, in ${took} ms`)
+    return violation('stale accept', attempt, `${keyId}, ${late} ms after its end, in ${took} ms`)
   })
 
 /** A created key is accepted immediately by all nodes, until its revocation is requested. */
@@ -92,8 +104,8 @@ function lostKeys(history: History, { keyIds, requestedAt, revokedAt }: Facts): 
   return [...keyIds].flatMap((id) => {
     const key = listedById.get(id)
     if (!key) return lost(`${id} was acknowledged and is not in the list`)
-    if (revokedAt.has(id) && key.revokedAt === null)
-      return lost(`the revocation of ${id} was acknowledged and is not in effect`)
+    if ((revokedAt.get(id) ?? Infinity) < quiescentMs && key.revokedAt === null)
+      return lost(`the revocation or expiry of ${id} is not in effect`)
     if (!requestedAt.has(id) && key.revokedAt !== null) return lost(`${id} was revoked without a request`)
     return nodes
       .filter((node) => !verified.has(`${id} ${node}`))
@@ -104,7 +116,7 @@ function lostKeys(history: History, { keyIds, requestedAt, revokedAt }: Facts): 
 /** One Idempotency-Key creates one key, however many requests are sent and responses lost. */
 function duplicateKeys({ attempts, listed, initialKeyIds }: History): Violation[] {
   const duplicate = (what: string): Violation => ({ rule: 'duplicate key', what })
-  const creations = attempts.filter(({ kind }) => kind === 'tokens.create')
+  const creations = attempts.filter(isCreation)
   const responses = Map.groupBy(creations.filter(isAcknowledged), ({ idempotencyKey }) => idempotencyKey)
   const requested = new Set(creations.map(({ idempotencyKey }) => idempotencyKey))
   const created = listed.filter(({ id }) => !initialKeyIds.includes(id))

@@ -25,6 +25,7 @@ export interface Deployment {
   /** Direct URL, without injected faults. */
   database: string
   workspace: string
+  workspaceId: string
   /** They create and revoke the others, and are never revoked. */
   adminKeys: Key[]
   edges: Edge[]
@@ -80,10 +81,12 @@ export async function seed(database: string) {
   const { id, slug } = await createWorkspace(services, operator, { slug: 'acme', provisioned: true })
   const adminKeys: Key[] = []
   for (let index = 1; index <= ADMIN_KEYS; index++)
-    adminKeys.push(await createKey({ ...services, actor: operator, workspaceId: id }, `admin-${index}`))
+    adminKeys.push(
+      await createKey({ ...services, actor: operator, workspaceId: id }, { label: `admin-${index}` }),
+    )
   const edges: Edge[] = []
   for (let index = 1; index <= EDGES; index++)
     edges.push(await createEdge(services, operator, `edge-${index}`))
   await services.store.close()
-  return { workspace: slug, adminKeys, edges }
+  return { workspace: slug, workspaceId: id, adminKeys, edges }
 }

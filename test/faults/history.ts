@@ -30,17 +30,23 @@ export function operationOf(kind: Kind): { surface: Surface; operation: Operatio
   return found
 }
 
+type OperatorKind = 'operator.revoke' | 'operator.create'
+
+export const isByOperator = (kind: Attempt['kind']): kind is OperatorKind => kind.startsWith('operator.')
+
 export interface Attempt {
   /**
-   * `operator.revoke` is `adit admin key revoke` in a separate process: an acknowledgement, but no HTTP
-   * response.
+   * `operator.revoke` is `adit admin key revoke` in a separate process, `operator.create` the creation of a key
+   * that expires: acknowledgements, but no HTTP responses.
    */
-  kind: Kind | 'operator.revoke'
+  kind: Kind | OperatorKind
   node: string
   startMs: number
   endMs: number
   /** The key that the response depends on: it authenticated the request or was verified by it. */
   keyId?: string
+  /** When the key that it creates expires, on the clock of the test. */
+  expiresMs?: number
   /** The key to revoke. */
   revokes?: string
   idempotencyKey?: string

@@ -10,6 +10,8 @@ const START_INTERVAL_MS = 130
 const CONCURRENT_MAX = 60
 /** Spread out, so that every fault finds keys that are cached before it and revoked during it. */
 const AGE_MAX_MS = 3_500
+const EXPIRY_MIN_MS = 1_000
+const EXPIRY_MAX_MS = 3_000
 const CREATE_ATTEMPTS = 5
 const REVOKE_ATTEMPTS = 3
 /** When a revoked key is presented again, after the burst at the acknowledgement. */
@@ -24,6 +26,8 @@ export interface LifecycleOptions {
   random: Random
   /** Revokes from a separate process. */
   revokeAsOperator: (id: string) => Promise<boolean>
+  /** Creates a key that expires; undefined if it failed. */
+  createExpiring: (name: string, lifetimeMs: number) => Promise<Key | undefined>
 }
 
 export function startKeyLifecycles({
@@ -33,6 +37,7 @@ export function startKeyLifecycles({
   adminKeys,
   random: root,
   revokeAsOperator,
+  createExpiring,
 }: LifecycleOptions) {
   const created: Key[] = []
   /** Keys that are never revoked create others too. */
@@ -112,7 +117,22 @@ export function startKeyLifecycles({
     }
   }
 
+  /** Like a revoked key, it is presented to all nodes around the instant at which it must be rejected. */
+  async function runExpiry(random: Random, name: string): Promise<void> {
+    const lifetimeMs = random.between(EXPIRY_MIN_MS, EXPIRY_MAX_MS)
+    const key = await createExpiring(name, lifetimeMs)
+    if (!key) return
+    created.push(key)
+    await warmCaches(key)
+    let done = false
+    probeUntil(random, key, () => done)
+    await sleep(lifetimeMs)
+    done = true
+    probeAllNodes(random, key)
+  }
+
   async function runLifecycle(random: Random, name: string): Promise<void> {
+    if (random.chance(0.15)) return runExpiry(random, name)
     const key = await create(random, name)
     if (!key) return
     created.push(key)

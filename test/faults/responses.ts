@@ -2,7 +2,7 @@
 // request.
 import { type FaultCode, faults } from '../../src/contract/faults.ts'
 import { createResponseValidator } from '../support/openapi.ts'
-import { type Attempt, type History, operationOf, type Violation } from './history.ts'
+import { type Attempt, type History, isByOperator, operationOf, type Violation } from './history.ts'
 
 /** Documented errors that the clients' requests must not cause, and `internal`, which is always a bug. */
 const UNEXPECTED: FaultCode[] = ['invalid_request', 'idempotency_mismatch', 'rate_limited', 'internal']
@@ -18,7 +18,7 @@ export function invalidResponses({ attempts, documents, injected }: History): Vi
 
   /** The violation, if any. */
   function findProblem({ kind, response }: Attempt): string | undefined {
-    if (!response || kind === 'operator.revoke') return undefined
+    if (!response || isByOperator(kind)) return undefined
     const { surface, operation } = operationOf(kind)
     const summary = `${response.status} ${response.text.slice(0, 300)}`
     if (UNEXPECTED.some((code) => faults[code].status === response.status)) return summary
@@ -46,7 +46,7 @@ export function invalidResponses({ attempts, documents, injected }: History): Vi
     const problem = findProblem(attempt)
     if (problem !== undefined)
       return [{ rule: 'undocumented response', what: `${kind} on ${node}: ${problem}` }]
-    if (attempt.response || kind === 'operator.revoke' || isExcused(attempt)) return []
+    if (attempt.response || isByOperator(kind) || isExcused(attempt)) return []
     return [{ rule: 'no response', what: `${kind} on ${node} within ${Math.round(endMs - startMs)} ms` }]
   })
 }

@@ -3,13 +3,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EDGE_PREFIX } from '../../src/contract/edge.ts'
 import { PUBLIC_PREFIX } from '../../src/contract/variants.ts'
+import { createKey } from '../../src/domain/keys.ts'
 import type { Test } from '../support/cleanup.ts'
 import type { Document } from '../support/openapi.ts'
 import { run } from '../support/process.ts'
 import { createRandom } from '../support/random.ts'
+import { operator } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { createCalls, type Key, retryUntilResponse } from './calls.ts'
-import type { Deployment } from './deployments.ts'
+import { type Deployment, openServicesOn } from './deployments.ts'
 import { type Attempt, type History, type InjectedFault, isAcknowledged } from './history.ts'
 import { startInjection } from './injection.ts'
 import { startKeyLifecycles } from './key-lifecycle.ts'
@@ -53,6 +55,27 @@ export async function runScenario(
     return code === 0
   }
 
+  const services = await openServicesOn(database)
+  const actingAsOperator = { ...services, actor: operator, workspaceId: deployment.workspaceId }
+
+  const createExpiring = async (name: string, lifetimeMs: number): Promise<Key | undefined> => {
+    const startMs = performance.now()
+    const expiresAt = new Date(Date.now() + lifetimeMs).toISOString()
+    const key = await createKey(actingAsOperator, { label: name, expiresAt }).catch(() => undefined)
+    const endMs = performance.now()
+    const response = key && { status: 201, text: JSON.stringify(key), json: key, headers: new Headers() }
+    attempts.push({
+      kind: 'operator.create',
+      node: 'operator',
+      startMs,
+      endMs,
+      idempotencyKey: name,
+      ...(key && { expiresMs: endMs + Date.parse(key.expiresAt as string) - Date.now() }),
+      response,
+    })
+    return key
+  }
+
   const { created } = startKeyLifecycles({
     nodes,
     calls,
@@ -60,6 +83,7 @@ export async function runScenario(
     adminKeys,
     random: random.fork('keys'),
     revokeAsOperator,
+    createExpiring,
   })
   const reporting = startReporting({
     nodes,
@@ -90,6 +114,7 @@ export async function runScenario(
     options.onProgress?.(attempts, injected)
   }
   await Promise.all([clients.stop(), injectors.stop()])
+  await services.store.close()
   await Promise.all(nodes.map((node) => until(`${node.name} is ready`, () => isReady(node), RECOVERY_MAX_MS)))
 
   const quiescentMs = performance.now()
@@ -115,7 +140,10 @@ export async function runScenario(
 
 /** Every key whose creation was acknowledged. */
 const keysOf = (attempts: readonly Attempt[], adminKeys: readonly Key[]): Key[] => {
-  const created = attempts.filter((attempt) => attempt.kind === 'tokens.create' && isAcknowledged(attempt))
+  const created = attempts.filter(
+    (attempt) =>
+      (attempt.kind === 'tokens.create' || attempt.kind === 'operator.create') && isAcknowledged(attempt),
+  )
   const keys = created.map(({ response }): [string, Key] => [response?.json.id, response?.json])
   return [...adminKeys, ...new Map(keys).values()]
 }

@@ -41,7 +41,7 @@ async function startNode(t: TestContext, engine: Engine) {
   const access: Access = { url: node.url, apiKey: server.key.token }
   assert.equal((await postMessage(access, listCall(0))).status, 200)
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-  const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx, '')).token })
+  const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx)).token })
   return { node, access, addAccess }
 }
 

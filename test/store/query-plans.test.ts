@@ -266,7 +266,8 @@ const calls: [module: object, calls: Calls][] = [
     {
       insertKey: async (db) => {
         const key = await keys.findKeyByHash(db, 'h1')
-        if (key) await keys.insertKey(db, { ...key, id: 'k', hash: 'h' })
+        const { now: _now, ...row } = key ?? assert.fail('no key')
+        await keys.insertKey(db, { ...row, id: 'k', hash: 'h' })
       },
       findKeyByHash: (db) => keys.findKeyByHash(db, 'h1'),
       findKeyById: (db) => keys.findKeyById(db, 'k1'),
@@ -274,6 +275,7 @@ const calls: [module: object, calls: Calls][] = [
         await keys.listKeys(db, ws, page)
         await keys.listKeys(db, ws, { ...page, after: 'k1', state: 'active' })
         await keys.listKeys(db, ws, { ...page, state: 'revoked' })
+        await keys.listKeys(db, ws, { ...page, state: 'expired' })
       },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),

@@ -37,7 +37,10 @@ export async function populate(database: string): Promise<Secrets> {
     name: 'Acme',
     provisioned: true,
   })
-  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, 'of the clients')
+  const key = await createKey(
+    { ...services, actor: operator, workspaceId: workspace.id },
+    { label: 'of the clients' },
+  )
   const edge = await createEdge(services, operator, 'fra-1')
   await services.store.close()
   return { key: key.token, edge: edge.token }

@@ -83,7 +83,7 @@ export async function serve(t: Test, options: TestServerOptions): Promise<TestSe
     name: 'Acme',
     provisioned: true,
   })
-  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, 'first')
+  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, { label: 'first' })
   const call = caller(`${running.url}/api/v1`, key.token)
   return {
     ...running,
@@ -143,7 +143,7 @@ export async function addWorkspace(server: TestServer, slug: string) {
   const workspace = await createWorkspace(server.services, operator, { slug })
   const key = await createKey(
     { ...server.services, actor: operator, workspaceId: workspace.id },
-    `of ${slug}`,
+    { label: `of ${slug}` },
   )
   return { workspace, key }
 }

@@ -194,6 +194,9 @@ test('edge and control plane are killed during transfers and restarted: spooled 
   )
 })
 
+/** Long enough to open a tunnel on a busy machine. */
+const EXPIRES_AFTER_MS = 6_000
+
 const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unknown>> = {
   'adit admin': (plane, keyId) => plane.admin('key', 'revoke', keyId, '--yes'),
   async 'the API'(plane, keyId) {
@@ -237,6 +240,25 @@ for (const [by, revoke] of Object.entries(revocations))
     assert.match(stderr, /closed the tunnel: this API key was revoked\. Use another key\./)
     assert.equal((await fetchHost(edge, other.host)).status, 200)
   })
+
+test('a key that expires: its tunnels are closed at that instant, and the tunnel client gets the reason', async (t) => {
+  const plane = await startPlane(t, ['acme'])
+  const local = await startLocal(t)
+  const edge = await startTunnelEdge(t, { plane })
+  const expiresAt = Math.ceil(Date.now() / 1_000) * 1_000 + EXPIRES_AFTER_MS
+  const expires = new Date(expiresAt).toISOString()
+  const key = await plane.admin('key', 'create', '--workspace', 'acme', '--expires', expires)
+  const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
+  const socket = await openSocket(edge, tunnel.host)
+  await once(socket, 'close')
+  const late = Date.now() - expiresAt
+  t.diagnostic(`closed ${late} ms after the expiry`)
+  assert.ok(late > -1_000 && late < 1_000, `${late} ms`)
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 404)
+  const { code, stderr } = await tunnel.ended
+  assert.equal(code, 4)
+  assert.match(stderr, /closed the tunnel: this API key has expired\. Use another key\./)
+})
 
 /** The id of a key, from the edge API. */
 async function idOf(plane: Plane, key: string): Promise<string> {

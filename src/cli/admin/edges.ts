@@ -1,4 +1,3 @@
-import { isActive } from '../../credentials/key-state.ts'
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
@@ -27,7 +26,7 @@ export async function list(io: Io): Promise<void> {
 
 export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io): Promise<void> {
   const revoked = await withServices(async (services, actor) => {
-    const active = (await listAll(services)).filter(isActive)
+    const active = (await listAll(services)).filter(({ revokedAt }) => revokedAt === null)
     if (active.length === 1 && active[0]?.id === id)
       await confirm(io, `${id} ("${active[0].name}") is the last active edge.`, yes)
     return revokeEdge(services, actor, id)

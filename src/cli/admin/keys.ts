@@ -1,20 +1,38 @@
+import { expiryOf } from '../../domain/key-expiry.ts'
 import { createKey, listAllKeys, revokeAsOperator } from '../../domain/keys.ts'
 import { findWorkspaceOfLastKey } from '../../domain/last-access.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
+import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
 import { confirm, withServices } from './with-services.ts'
 
-export async function create(given: { workspace: string; label: string | undefined }, io: Io): Promise<void> {
+interface NewKey {
+  workspace: string
+  label: string | undefined
+  expires: string | undefined
+}
+
+export async function create(given: NewKey, io: Io): Promise<void> {
+  const expiresAt = given.expires === undefined ? undefined : parseExpires(given.expires)
   const key = await withServices(async (services, actor) => {
     const { id: workspaceId } = await getBySlug(services, given.workspace)
-    return createKey({ ...services, actor, workspaceId }, given.label)
+    return createKey({ ...services, actor, workspaceId }, { label: given.label, expiresAt })
   })
   io.info(
-    `Created API key ${key.id} for workspace "${given.workspace}". Store it in your secret manager; ` +
-      'it is not shown again.',
+    `Created API key ${key.id} for workspace "${given.workspace}"` +
+      `${key.expiresAt === null ? '' : `, which expires at ${key.expiresAt}`}. ` +
+      'Store it in your secret manager; it is not shown again.',
   )
   io.data(key, key.token)
+}
+
+function parseExpires(text: string): string {
+  const at = expiryOf(text, Date.now())
+  if (at !== undefined) return new Date(at).toISOString()
+  throw new UsageError(
+    `Invalid --expires "${text}" (expected for example 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z).`,
+  )
 }
 
 export async function list(workspace: string | undefined, io: Io): Promise<void> {
@@ -26,10 +44,11 @@ export async function list(workspace: string | undefined, io: Io): Promise<void>
         LABEL: (key) => key.label,
         CREATED: (key) => io.time(key.createdAt),
         'LAST USED': (key) => io.time(key.lastUsedAt),
+        EXPIRES: (key) => (key.state === 'active' && key.expiresAt ? io.time(key.expiresAt) : ''),
         STATE: (key) => printState(key, io),
       },
       empty: 'No API keys.',
-      shrink: ['LABEL', 'WORKSPACE', 'STATE', 'CREATED', 'LAST USED'],
+      shrink: ['LABEL', 'WORKSPACE', 'STATE', 'EXPIRES', 'CREATED', 'LAST USED'],
     }),
   )
 }

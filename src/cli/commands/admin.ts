@@ -42,7 +42,14 @@ const keys: readonly Command[] = [
       group,
       summary: 'create an API key for a workspace',
       details: 'Prints only the key to standard output. It is not shown again.',
-      options: { workspace: { ...workspaceOption, required: true }, label: labelOption },
+      options: {
+        workspace: { ...workspaceOption, required: true },
+        label: labelOption,
+        expires: {
+          value: '<time>',
+          summary: 'when it expires: 90d, 12h, or a UTC day or time (default: never)',
+        },
+      },
     },
     async (input, io) => (await import('../admin/keys.ts')).create(input, io),
   ),

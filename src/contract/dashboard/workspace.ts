@@ -10,6 +10,7 @@ import {
   Label,
   Slug,
   TokenId,
+  UtcTimestamp,
   WorkspaceName,
 } from '../fields.ts'
 import { operation } from '../operation.ts'
@@ -83,7 +84,14 @@ const exampleKey = {
   createdBy: 'Ann Example',
   lastUsedAt: '2026-11-15T10:02:11.000Z',
   revokedAt: null,
+  state: 'active' as const,
+  expiresAt: '2027-02-01T09:30:00.000Z',
 }
+
+const Expiry = InstantOrNull('When the key expires; null if it does not.')
+
+const State = (description: string) =>
+  Type.Unsafe<KeyState>({ type: 'string', enum: [...keyStates], description })
 
 const listKeys = operation({
   id: 'keys.list',
@@ -94,13 +102,7 @@ const listKeys = operation({
   description: 'Lists API keys, newest first, in pages. Raw keys are never included.',
   params: Type.Object(InWorkspace),
   query: Type.Object({
-    state: Type.Optional(
-      Type.Unsafe<KeyState>({
-        type: 'string',
-        enum: [...keyStates],
-        description: 'Only keys in this state; all keys if absent.',
-      }),
-    ),
+    state: Type.Optional(State('Only keys in this state; all keys if absent.')),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -124,7 +126,9 @@ const listKeys = operation({
               lastUsedAt: InstantOrNull(
                 'When the key was last used, delayed by up to 5 seconds; null if never.',
               ),
-              revokedAt: InstantOrNull('When the key was revoked; null while it is active.'),
+              revokedAt: InstantOrNull('When the key was revoked or expired; null while it is active.'),
+              state: State('Its state at the time of the response.'),
+              expiresAt: Expiry,
             },
             { title: 'KeyOfWorkspace' },
           ),
@@ -146,12 +150,20 @@ const createKey = operation({
   summary: 'Create an API key',
   description: 'The raw key is in `token` of this response and cannot be retrieved again.',
   params: Type.Object(InWorkspace),
-  body: Type.Object({ label: Type.Optional(Label) }, { title: 'NewKey' }),
+  body: Type.Object(
+    {
+      label: Type.Optional(Label),
+      expiresAt: Type.Optional(
+        UtcTimestamp({ description: 'When the key expires, rounded up to a second; never if absent.' }),
+      ),
+    },
+    { title: 'NewKey' },
+  ),
   response: {
     status: 201,
     description: 'The new key.',
     schema: Type.Object(
-      { id: TokenId, token: Type.String(), label: Label, createdAt: Instant },
+      { id: TokenId, token: Type.String(), label: Label, createdAt: Instant, expiresAt: Expiry },
       { title: 'NewKeyOfWorkspace' },
     ),
     example: {
@@ -159,6 +171,7 @@ const createKey = operation({
       token: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE',
       label: 'ci',
       createdAt: '2026-11-15T10:02:11.000Z',
+      expiresAt: null,
     },
     secret: true,
   },

@@ -23,6 +23,7 @@ import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { keyChanges, parseEventId } from './change-events.ts'
 import { ChangeStreams } from './change-streams.ts'
+import { describeValidKey } from './valid-key.ts'
 
 export interface EdgeOptions {
   services: Services
@@ -63,8 +64,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
   ): MaybePromise<Static<typeof verifyKey.response.schema>> =>
     result.valid
       ? thenMaybe(directory.getWorkspace(result.workspaceId), (row) => ({
-          valid: true as const,
-          keyId: result.keyId,
+          ...describeValidKey(directory, result),
           workspace: describeWorkspace(row),
         }))
       : { valid: false as const, reason: result.reason === 'malformed' ? 'unknown' : result.reason }

@@ -54,7 +54,10 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
       return { ...list, more: longLists.open(ctx.workspaceId, list.more, authorize) }
     },
     'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
-      keys.createKey(ctx, label, idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined),
+      keys.createKey(ctx, {
+        label,
+        idempotency: idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined,
+      }),
     'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
     'usage.read': (ctx, { days }) => readUsage(ctx, days),
     'description.read': () => document,

@@ -27,6 +27,7 @@ export const edgeMessages: RejectionMessages = {
   malformed: 'Malformed edge credential (wrong length, prefix or checksum).',
   unknown: 'Unknown edge credential.',
   revoked: 'This edge credential was revoked. Ask the operator for a new one.',
+  expired: 'This edge credential has expired. Ask the operator for a new one.',
 }
 
 /** Returns the result for a valid secret; rejects, logs and counts all others. */

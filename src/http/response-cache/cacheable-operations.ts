@@ -6,7 +6,8 @@ import { verifyKey } from '../../contract/edge.ts'
 import type { Directory } from '../../directory/directory.ts'
 import type { Context } from '../../domain/context.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
-import { startOfDay } from '../../time.ts'
+import { startOfDay, startOfSecond } from '../../time.ts'
+import { describeValidKey } from '../api/valid-key.ts'
 import { serializerFor } from '../operations/serialize.ts'
 
 /** `isFresh`: whether the operation would still return what it returned when the validator was created. */
@@ -54,8 +55,8 @@ export function cacheableOperations(options: CacheableOperationsOptions): Cachea
   }
   const reads: StoredResponse[] = [
     { id: 'workspace.read', ...read, createValidator: (ctx) => sameWorkspaceRow(directory, ctx) },
-    { id: 'tokens.list', ...read, createValidator: sameDataVersion },
-    { id: 'usage.read', ...read, createValidator: sameDataVersionAndDay },
+    { id: 'tokens.list', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfSecond, ctx) },
+    { id: 'usage.read', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfDay, ctx) },
   ]
   return [...(isRateLimited ? [] : reads), verification(options)]
 }
@@ -72,11 +73,11 @@ function sameDataVersion({ store }: Context): Validator | undefined {
   return version === undefined ? undefined : () => store.dataVersion() === version
 }
 
-/** Usage is of a number of days up to today. */
-function sameDataVersionAndDay(ctx: Context): Validator | undefined {
+/** For responses that also change with the time: usage is of the days up to today, and keys expire. */
+function sameDataVersionAnd(startOf: (ms: number) => number, ctx: Context): Validator | undefined {
   const isUnchanged = sameDataVersion(ctx)
-  const today = startOfDay(ctx.clock())
-  return isUnchanged && (() => isUnchanged() && startOfDay(ctx.clock()) === today)
+  const period = startOf(ctx.clock())
+  return isUnchanged && (() => isUnchanged() && startOf(ctx.clock()) === period)
 }
 
 /** The body as client libraries write it; any other spelling is parsed by Fastify. */
@@ -101,7 +102,7 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
       const [, secret] = VERIFY_BODY.exec(requestBody) ?? []
       const key = secret && directory.cachedKey(secret)
       const row = key && directory.cachedWorkspace(key.workspaceId)
-      return row && serialize({ valid: true, keyId: key.keyId, workspace: describeWorkspace(row) })
+      return row && serialize({ ...describeValidKey(directory, key), workspace: describeWorkspace(row) })
     },
   }
 }

@@ -28,6 +28,7 @@ export interface AdmissionOptions {
 const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Use another key.',
+  expired: 'This API key has expired. Use another key.',
 }
 const NO_FREE_PORT = rejection(
   503,

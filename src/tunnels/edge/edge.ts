@@ -3,7 +3,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Meter, Verifier } from '../../edge-sdk/index.ts'
+import type { Meter, Verifier, VerifierOptions } from '../../edge-sdk/index.ts'
 import { OWN_PATHS } from '../protocol.ts'
 import { createAdmission } from './admission.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
@@ -45,7 +45,7 @@ export interface EdgeOptions
    * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
    * missed.
    */
-  startVerifier(callbacks: { onRevoked(keyId: string): void; onReset(): void }): Verifier
+  startVerifier(callbacks: Pick<Required<VerifierOptions>, 'onRevoked' | 'onReset'>): Verifier
   /** Undefined without a control plane. */
   readonly meter: Meter | undefined
 }
@@ -60,7 +60,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const { host, meter } = options
   const registry = new Registry(options)
   const verifier: Verifier = options.startVerifier({
-    onRevoked: (keyId) => registry.closeOfKey(keyId, 'revoked'),
+    onRevoked: (keyId, reason) => registry.closeOfKey(keyId, reason),
     onReset: createReverification(registry, (key) => verifier.verify(key)),
   })
   const server = createServer({

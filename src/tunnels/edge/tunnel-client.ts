@@ -15,7 +15,7 @@ export interface KeyHolder {
 }
 
 /** Why a tunnel was closed; `disconnected` means that its client is gone. */
-export type CloseReason = 'closed' | 'disconnected' | 'replaced' | 'revoked' | 'stopped'
+export type CloseReason = 'closed' | 'disconnected' | 'expired' | 'replaced' | 'revoked' | 'stopped'
 
 export interface TunnelClientOptions {
   /** The WebSocket of the client. */

@@ -8,6 +8,7 @@ import { codePointLength } from '../format.ts'
 import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
+import { ExpiryField, expiresAtOf, NEVER } from './expiry-field.tsx'
 
 const LABEL_MAX = 80
 
@@ -21,10 +22,16 @@ interface CreateKeyDialogProps {
 export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProps) {
   const { slug } = useWorkspace()
   const [label, setLabel] = useState('')
+  const [expiry, setExpiry] = useState(NEVER)
   // The raw key stays in this state: the mutation returns nothing that a cache could keep.
   const [created, setCreated] = useState<Output<'keys.create'> | null>(null)
   const create = useMutation({
-    mutationFn: async () => setCreated(await call('keys.create', { workspace: slug, label: label.trim() })),
+    mutationFn: async () => {
+      const expiresAt = expiresAtOf(expiry)
+      setCreated(
+        await call('keys.create', { workspace: slug, label: label.trim(), ...(expiresAt && { expiresAt }) }),
+      )
+    },
     onSuccess: () => {
       close()
       invalidateWorkspace(slug, 'keys')
@@ -32,6 +39,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
   })
   const close = () => {
     setLabel('')
+    setExpiry(NEVER)
     create.reset()
     onClose()
   }
@@ -64,6 +72,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
             >
               {length} / {LABEL_MAX}
             </Text>
+            <ExpiryField value={expiry} onChange={setExpiry} />
             <ErrorAlert error={create.error} />
             <Group justify="flex-end">
               <Button variant="default" onClick={close}>

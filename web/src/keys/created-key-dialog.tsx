@@ -2,6 +2,7 @@
 import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
 import { CopyBlock, CopyTextButton } from '../components/copy.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
 import { curlCommand, loginCommand } from '../overview/commands.ts'
@@ -37,6 +38,12 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
         <Stack>
           <Alert color="amber" icon={<WarningIcon />}>
             Store it in your secret manager. It is not shown again.
+            {created.expiresAt && (
+              <>
+                {' '}
+                Expires <RelativeTime at={created.expiresAt} />.
+              </>
+            )}
           </Alert>
           <Code block className="mono wrapped" fz="md" data-testid="raw-key">
             {created.token}

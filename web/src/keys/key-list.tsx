@@ -1,6 +1,6 @@
 import { Badge, Button, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { isActive, type KeyState, keyState } from '../../../src/credentials/key-state.ts'
+import type { KeyState } from '../../../src/credentials/key-state.ts'
 import { CopyIconButton } from '../components/copy.tsx'
 import { dangerOutline } from '../components/danger-outline.ts'
 import { removeButtonProps } from '../components/focus.ts'
@@ -17,7 +17,7 @@ export function KeyList({ keys }: { keys: Key[] }) {
   const isPhone = useIsPhone()
   const revoking = useRemovalDialog<Key>()
   const revokeButton = (key: Key) =>
-    canManage && isActive(key) ? (
+    canManage && key.state === 'active' ? (
       <Button
         size="xs"
         {...dangerOutline}
@@ -93,7 +93,7 @@ function KeyTable({ keys, withActions, renderAction }: KeyTableProps) {
                 <Table.Td className="nowrap">
                   {key.lastUsedAt ? <RelativeTime at={key.lastUsedAt} /> : 'Never'}
                 </Table.Td>
-                <Table.Td className="nowrap">{statusBadges[keyState(key)](key)}</Table.Td>
+                <Table.Td className="nowrap">{statusBadges[key.state](key)}</Table.Td>
                 {withActions && <Table.Td ta="right">{renderAction(key)}</Table.Td>}
               </Table.Tr>
             ))}
@@ -110,7 +110,7 @@ function KeyCard({ apiKey, action }: { apiKey: Key; action: ReactNode }) {
       <Stack gap={6}>
         <Group justify="space-between" wrap="nowrap" align="flex-start">
           <KeyLabel label={apiKey.label} />
-          {statusBadges[keyState(apiKey)](apiKey)}
+          {statusBadges[apiKey.state](apiKey)}
         </Group>
         <KeyId id={apiKey.id} />
         <Text size="sm" c="dimmed">
@@ -155,13 +155,27 @@ function KeyId({ id }: { id: string }) {
 }
 
 const statusBadges: Record<KeyState, (key: Key) => ReactNode> = {
-  active: () => <Badge color="green">Active</Badge>,
-  revoked: ({ revokedAt }) => (
+  active: ({ expiresAt }) => <Status color="green" name="Active" prefix="Expires " at={expiresAt} />,
+  revoked: ({ revokedAt }) => <Status color="gray" name="Revoked" at={revokedAt} />,
+  expired: ({ expiresAt }) => <Status color="gray" name="Expired" at={expiresAt} />,
+}
+
+interface StatusProps {
+  color: string
+  name: string
+  prefix?: string
+  at: string | null
+}
+
+function Status({ color, name, prefix, at }: StatusProps) {
+  if (!at) return <Badge color={color}>{name}</Badge>
+  return (
     <Stack gap={2}>
-      <Badge color="gray">Revoked</Badge>
+      <Badge color={color}>{name}</Badge>
       <Text size="xs" c="dimmed">
-        {revokedAt && <RelativeTime at={revokedAt} />}
+        {prefix}
+        <RelativeTime at={at} />
       </Text>
     </Stack>
-  ),
+  )
 }

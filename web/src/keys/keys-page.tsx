@@ -12,7 +12,12 @@ import { useWorkspace } from '../session.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { KeyList } from './key-list.tsx'
 
-const filterLabels: Record<KeyFilter, string> = { active: 'Active', revoked: 'Revoked', all: 'All' }
+const filterLabels: Record<KeyFilter, string> = {
+  active: 'Active',
+  expired: 'Expired',
+  revoked: 'Revoked',
+  all: 'All',
+}
 const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: value as KeyFilter, label }))
 
 const DEFAULT_FILTER: KeyFilter = 'active'
@@ -91,7 +96,8 @@ function KeysCreatedByKeysNote() {
 }
 
 function NoKeys({ state, canManage }: { state: KeyFilter; canManage: boolean }) {
-  if (state === 'revoked') return <EmptyState icon={<KeyIcon size={36} />} title="No revoked keys" />
+  if (state === 'revoked' || state === 'expired')
+    return <EmptyState icon={<KeyIcon size={36} />} title={`No ${state} keys`} />
   return (
     <EmptyState icon={<KeyIcon size={36} />} title={state === 'active' ? 'No active keys' : 'No keys yet'}>
       {canManage

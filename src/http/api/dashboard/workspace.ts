@@ -17,7 +17,7 @@ export const workspaceHandlers = ({
     keysCanManageKeys: variant === 'A',
   }),
   'keys.list': (ctx, page) => keys.listForMembers(ctx, page),
-  'keys.create': (ctx, { label }) => keys.createKey(ctx, label),
+  'keys.create': (ctx, { label, expiresAt }) => keys.createKey(ctx, { label, expiresAt }),
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
   'audit.list': (ctx, page) => readAudit(ctx, page),

@@ -1,0 +1,35 @@
+// The expiry of API keys: the instant from which a key is not active. It is compared with the clock of the
+// database, which nodes and edges follow; theirs may differ.
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
+import { Fault } from './fault.ts'
+
+const DAYS_MAX = 3_650
+
+/** In whole seconds, so that lists of keys change by the passing of time at most once a second. */
+export function parseExpiry(expiresAt: string, now: number): number {
+  const at = Date.parse(expiresAt)
+  if (Number.isNaN(at)) throw invalidExpiry('must be a UTC timestamp such as 2026-11-15T10:02:11.000Z')
+  if (at <= now) throw invalidExpiry('must be in the future')
+  if (at > now + DAYS_MAX * DAY_MS) throw invalidExpiry(`must not be more than ${DAYS_MAX} days from now`)
+  return Math.ceil(at / SECOND_MS) * SECOND_MS
+}
+
+const LIFETIME = /^([1-9]\d{0,4})([hd])$/
+const UNIT_MS: Record<string, number> = { h: HOUR_MS, d: DAY_MS }
+const DAY = /^\d{4}-\d{2}-\d{2}$/
+const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
+
+/** From `90d` or `12h`, a UTC day of which it is the end, or a UTC timestamp; undefined from other text. */
+export function expiryOf(text: string, now: number): number | undefined {
+  const [, count, unit = ''] = LIFETIME.exec(text) ?? []
+  if (count) return now + Number(count) * (UNIT_MS[unit] as number)
+  if (!DAY.test(text) && !TIMESTAMP.test(text)) return undefined
+  const at = DAY.test(text) ? Date.parse(text) + DAY_MS : Date.parse(text)
+  return Number.isNaN(at) ? undefined : at
+}
+
+const invalidExpiry = (message: string) =>
+  new Fault('invalid_request', {
+    message: `expiresAt ${message}`,
+    details: [{ path: '/expiresAt', message }],
+  })

@@ -1,0 +1,57 @@
+// The expiries of keys that were valid: whatever such a key has opened is closed when it expires.
+
+/** Timers of Node are limited to 24 days, and stop while the machine is suspended. */
+const TIMER_MAX_MS = 60_000
+
+export interface ExpiriesOptions {
+  /** The oldest is dropped beyond it. */
+  readonly max: number
+  onExpired(keyId: string): void
+}
+
+export class Expiries {
+  readonly #options: ExpiriesOptions
+  /** On the monotonic clock, by key id. */
+  readonly #deadlines = new Map<string, number>()
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  constructor(options: ExpiriesOptions) {
+    this.#options = options
+  }
+
+  add(keyId: string, deadline: number): void {
+    this.#deadlines.delete(keyId)
+    this.#deadlines.set(keyId, deadline)
+    if (this.#deadlines.size > this.#options.max) {
+      const [oldest] = this.#deadlines.keys()
+      this.#deadlines.delete(oldest as string)
+    }
+    if (deadline < this.#timerAt) this.#schedule(deadline)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#deadlines.clear()
+  }
+
+  #schedule(at: number): void {
+    clearTimeout(this.#timer)
+    const waitMs = Math.min(Math.max(Math.ceil(at - performance.now()), 0), TIMER_MAX_MS)
+    this.#timerAt = at
+    this.#timer = setTimeout(() => this.#onTimer(), waitMs).unref()
+  }
+
+  #onTimer(): void {
+    const now = performance.now()
+    this.#timerAt = Number.POSITIVE_INFINITY
+    let next = Number.POSITIVE_INFINITY
+    for (const [keyId, deadline] of this.#deadlines) {
+      if (deadline <= now) {
+        this.#deadlines.delete(keyId)
+        this.#options.onExpired(keyId)
+      } else if (deadline < next) next = deadline
+    }
+    if (next !== Number.POSITIVE_INFINITY) this.#schedule(next)
+  }
+}

@@ -1,0 +1,96 @@
+// From the instant of its expiry a key is rejected everywhere, without anything being written. The clock of the
+// database decides.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startChangeFollower } from '../../src/directory/change-follower.ts'
+import { createDirectory } from '../../src/directory/directory.ts'
+import { startLastUsedTracker } from '../../src/directory/last-used.ts'
+import type { Services } from '../../src/domain/context.ts'
+import { createKey } from '../../src/domain/keys.ts'
+import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { DAY_MS } from '../../src/time.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { addEdge, openTestServices, operator, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+/** Long enough to be cached, also on a busy machine. */
+const LIFETIME_MS = 3_000
+
+const inFuture = (ms = LIFETIME_MS) => new Date(Date.now() + ms).toISOString()
+
+const addExpiringKey = (server: TestServer, expiresAt = inFuture()) =>
+  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, { expiresAt })
+
+async function startNode(t: Test, services: Services, clock: () => number) {
+  const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
+  const onFailure = (error: unknown) => assert.fail(String(error))
+  const { store } = services
+  const follower = await startChangeFollower(store, clock, node, { onFailure, onRecovery() {} })
+  atEnd(t, () => follower.deregister())
+  const lastUsed = startLastUsedTracker(store, clock, () => {})
+  atEnd(t, () => lastUsed.stop())
+  return createDirectory({ store, follower, lastUsed, keysMax: 100 })
+}
+
+for (const engine of engines) {
+  test(`${engine}: an expired key is rejected on every surface, and is listed as revoked at its expiry`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const { id, token, expiresAt } = await addExpiringKey(server)
+    const call: typeof server.call = (method, path) => server.call(method, path, { key: token })
+    const use = async () => [
+      (await call('GET', '/workspace')).status,
+      (await call('GET', '/tokens')).status,
+      (await edge.verify(token)).json.valid,
+    ]
+    const listed = async () =>
+      (await server.call('GET', '/tokens')).json.tokens.find((key: { id: string }) => key.id === id)
+    assert.deepEqual(await use(), [200, 200, true])
+    assert.deepEqual(await use(), [200, 200, true], 'also from the caches')
+    const verified = (await edge.verify(token)).json
+    assert.equal(verified.expiresAt, expiresAt)
+    assert.ok(verified.expiresInMs > 0 && verified.expiresInMs <= LIFETIME_MS + 1_000)
+    assert.equal((await listed()).revokedAt, null)
+
+    await until('it has expired', () => Date.now() >= Date.parse(expiresAt as string))
+    assert.deepEqual(await use(), [401, 401, false])
+    const rejected = await call('GET', '/workspace')
+    assert.match(rejected.json.message, /has expired/)
+    assert.deepEqual((await edge.verify(token)).json, { valid: false, reason: 'expired' })
+    assert.equal((await listed()).revokedAt, expiresAt)
+    assert.equal((await server.call('DELETE', `/tokens/${id}`)).status, 404)
+  })
+
+  test(`${engine}: the clock of a node does not matter, also if it jumps`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    atEnd(t, () => services.store.close())
+    const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
+    const expiring = await createKey({ ...services, actor: operator, workspaceId }, { expiresAt: inFuture() })
+    let offset = 0
+    const directory = await startNode(t, services, () => Date.now() + offset)
+    const valid = async () => (await directory.verifyKey(expiring.token)).valid
+    for (const days of [0, 2, -2, 0]) {
+      offset = days * DAY_MS
+      assert.equal(await valid(), true, `${days} days off, before the expiry`)
+    }
+    await until('it has expired', () => Date.now() >= Date.parse(expiring.expiresAt as string))
+    for (const days of [0, 2, -2, 0]) {
+      offset = days * DAY_MS
+      assert.equal(await valid(), false, `${days} days off, after the expiry`)
+    }
+  })
+}
+
+test('an expiry is in the future, at most ten years away, and rounded up to a second', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const now = Date.now()
+  const { expiresAt } = await addExpiringKey(server, new Date(now + DAY_MS + 1).toISOString())
+  assert.equal(Date.parse(expiresAt as string), Math.ceil((now + DAY_MS + 1) / 1_000) * 1_000)
+  for (const [given, message] of [
+    [new Date(now - 1).toISOString(), /must be in the future/],
+    [new Date(now + 3_651 * DAY_MS).toISOString(), /must not be more than 3650 days from now/],
+    ['2026-02-31T00:00:00Z', /must be in the future|must be a UTC timestamp/],
+  ] as const)
+    await assert.rejects(addExpiringKey(server, given), { code: 'invalid_request', message })
+})

@@ -1,0 +1,60 @@
+// The field of the create dialog for when the key expires: a number of days, a date, or never.
+import { NativeSelect, Stack, TextInput } from '@mantine/core'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+export interface Expiry {
+  /** A number of days. */
+  choice: string
+  /** The last day of the key in UTC, if the choice is a date. */
+  date: string
+}
+
+export const NEVER: Expiry = { choice: 'never', date: '' }
+
+const choices = [
+  { value: 'never', label: 'Never' },
+  { value: '7', label: 'In 7 days' },
+  { value: '30', label: 'In 30 days' },
+  { value: '90', label: 'In 90 days' },
+  { value: '365', label: 'In 365 days' },
+  { value: 'date', label: 'On a date' },
+]
+
+/** The timestamp of the API; undefined for a key that does not expire. */
+export function expiresAtOf({ choice, date }: Expiry): string | undefined {
+  if (choice === 'never') return undefined
+  if (choice === 'date') return new Date(Date.parse(date) + DAY_MS).toISOString()
+  return new Date(Date.now() + Number(choice) * DAY_MS).toISOString()
+}
+
+interface ExpiryFieldProps {
+  value: Expiry
+  onChange: (value: Expiry) => void
+}
+
+export function ExpiryField({ value, onChange }: ExpiryFieldProps) {
+  return (
+    <Stack gap="xs">
+      <NativeSelect
+        label="Expires"
+        description="From then on the key is rejected, and its tunnels are closed."
+        data={choices}
+        value={value.choice}
+        onChange={(event) => onChange({ ...value, choice: event.currentTarget.value })}
+        inputWrapperOrder={['label', 'description', 'input', 'error']}
+      />
+      {value.choice === 'date' && (
+        <TextInput
+          label="Last day"
+          description="The key expires at the end of this day (UTC)."
+          type="date"
+          required
+          min={new Date().toISOString().slice(0, 10)}
+          value={value.date}
+          onChange={(event) => onChange({ ...value, date: event.currentTarget.value })}
+        />
+      )}
+    </Stack>
+  )
+}
