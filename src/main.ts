@@ -14,6 +14,8 @@ import { faultOf } from './domain/fault.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 
 const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
+/** Servers log unknown variables when they start; `adit completion` reads no configuration. */
+const QUIET = new Set(['serve', 'edge', 'completion'])
 
 export async function main(words: string[]): Promise<number> {
   const io = createIo(words.includes('--json'))
@@ -37,8 +39,13 @@ async function dispatch(words: string[], io: Io): Promise<void> {
   const found = findCommand(path)
   if (found && !isHelp) {
     const input = readInput(found, path.slice(found.name.split(' ').length))
-    warnUnknownSettings(found, io)
-    return found.run(input as never, io)
+    if (!QUIET.has(found.name)) warnUnknownSettings(io)
+    try {
+      return await found.run(input as never, io)
+    } catch (error) {
+      if (error instanceof ConfigError && QUIET.has(found.name)) warnUnknownSettings(io)
+      throw error
+    }
   }
   if (found) return showHelp(helpFor(found), io)
 
@@ -52,9 +59,7 @@ async function dispatch(words: string[], io: Io): Promise<void> {
   throw new UsageError(`\`adit ${prefix}\` needs a subcommand.\n\n${plain(help)}`)
 }
 
-/** Servers log the warning instead; `adit completion` reads no configuration. */
-function warnUnknownSettings({ name }: Command, io: Io): void {
-  if (name === 'serve' || name === 'edge' || name === 'completion') return
+function warnUnknownSettings(io: Io): void {
   const unknown = unknownSettings()
   if (unknown.length > 0) io.warn(`Unknown ADIT_ variables ignored: ${unknown.join(', ')}.`)
 }

@@ -1,6 +1,7 @@
 // Selects the server and the API key: from flags, the environment or the profile, in this order.
 import { AditError, type Client, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
+import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Profile, readProfiles } from './profiles.ts'
 
@@ -99,13 +100,18 @@ export async function withApi<T>(input: ApiInput, act: (client: Client) => Promi
   }
 }
 
+function withServerAdvice(message: string): string {
+  const advice = withCertificateAdvice(message)
+  return advice === message ? `${message} Check the URL, and that the server is running.` : advice
+}
+
 export function toCommandError({ fault, message, requestId }: AditError, access: Access): Error {
   switch (fault.error) {
     case 'unauthorized':
       return keyRejected(`${access.baseUrl} rejected the API key: ${fault.message}`, access.keySource)
     case 'unreachable':
     case 'timed_out':
-      return new CommandError(fault.error, `${message} Check the URL, and that the server is running.`)
+      return new CommandError(fault.error, withServerAdvice(message))
     case 'invalid_request':
       return new UsageError(message.replaceAll(/\/(body|query|params)\//g, '').concat('.'))
     case 'internal':

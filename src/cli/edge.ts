@@ -14,6 +14,7 @@ import { createLog, flushLog } from '../log.ts'
 import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
 import type { Tunnel } from '../tunnels/edge/tunnel.ts'
 import type { TunnelClient } from '../tunnels/edge/tunnel-client.ts'
+import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
@@ -33,7 +34,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
   const file = given['tokens-file']
-  const onNotice = (line: string) => log.warn(line)
+  const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
   const shutdown = awaitShutdown(0)
   const access = await (file === undefined
     ? useControlPlane(config, { onNotice, onReady: (url) => log.info(`ready: keys verified by ${url}`) })
@@ -89,7 +90,7 @@ function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text
     return [
       '\n',
       yellow('Not ready:'),
-      ` the control plane cannot be reached. ${unreachable}\n`,
+      ` the control plane cannot be reached. ${withCertificateAdvice(unreachable)}\n`,
       `Edge listening on ${url}; it retries, and rejects tunnels until ${verifiedBy} responds.\n`,
     ]
   return [

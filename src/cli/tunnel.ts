@@ -17,6 +17,7 @@ import {
   toCommandError,
 } from './api.ts'
 import { formatBytes } from './bytes.ts'
+import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
@@ -24,6 +25,8 @@ import { dim, green, red, type Text, yellow } from './style.ts'
 import { accessNote, readAccess } from './tunnel-access.ts'
 
 const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
+/** Of messages for callers that do not retry by themselves. */
+const RETRY_ADVICE = / Retry (shortly|later)\.$/
 
 export interface TunnelInput extends ApiInput {
   target: string
@@ -66,8 +69,9 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
         // The same reason is reported once.
         if (lost === reason || signal.aborted) return
         const hint = shown === undefined && isGuessed ? ' Use --edge or ADIT_EDGE_URL for another edge.' : ''
-        io.info([yellow('!'), ` ${reason}${hint} Retrying …`])
-        if (io.json) io.data({ event: 'lost', message: reason }, '')
+        const message = withCertificateAdvice(reason)
+        io.info([yellow('!'), ` ${message.replace(RETRY_ADVICE, '')}${hint} Retrying …`])
+        if (io.json) io.data({ event: 'lost', message }, '')
         lost = reason
       },
       onRequest(request) {

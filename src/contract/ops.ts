@@ -26,7 +26,7 @@ const readReadiness = operation({
   summary: 'Readiness check',
   description:
     'Queries the database. Returns 503 while the database does not respond or cannot be written, for ' +
-    'example on a full disk, and during shutdown.',
+    'example on a full disk, and during shutdown. The message says which.',
   response: { status: 200, description: 'The server accepts requests.', ...status('ready') },
   faults: ['unavailable'],
 })

@@ -28,7 +28,8 @@ import { createLruCache, type LruCache } from './lru-cache.ts'
 
 export interface InvalidCredential {
   valid: false
-  reason: 'malformed' | 'unknown' | InactiveState
+  /** `other_kind`: an edge credential instead of an API key, or the reverse. */
+  reason: 'malformed' | 'other_kind' | 'unknown' | InactiveState
 }
 
 export interface ValidKey {
@@ -69,6 +70,7 @@ export const thenMaybe = <T, R>(
 
 const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
   malformed: { valid: false, reason: 'malformed' },
+  other_kind: { valid: false, reason: 'other_kind' },
   unknown: { valid: false, reason: 'unknown' },
   revoked: { valid: false, reason: 'revoked' },
   expired: { valid: false, reason: 'expired' },
@@ -144,7 +146,7 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
 
   return {
     verifyKey(secret) {
-      if (!isSecret('key', secret)) return invalid.malformed
+      if (!isSecret('key', secret)) return isSecret('edge', secret) ? invalid.other_kind : invalid.malformed
       const hash = hashSecret(secret)
       const readKey = async (db: Db): Promise<ValidKey | InvalidCredential> => {
         const row = await findKeyByHash(db, hash)
@@ -158,7 +160,7 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
       return thenMaybe(cachedKey(hash) ?? verify(hash, keys, readKey), recordUse)
     },
     verifyEdge(secret) {
-      if (!isSecret('edge', secret)) return invalid.malformed
+      if (!isSecret('edge', secret)) return isSecret('key', secret) ? invalid.other_kind : invalid.malformed
       const hash = hashSecret(secret)
       const readEdge = async (db: Db): Promise<ValidEdge | InvalidCredential> => {
         const row = await findEdgeByHash(db, hash)

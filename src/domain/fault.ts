@@ -1,6 +1,6 @@
 // The one error class of the domain. Message and details are public; the cause is for the log only.
 import type { FaultCode } from '../contract/faults.ts'
-import { isUnavailable } from '../store/db-errors.ts'
+import { DatabaseUnreachable, isConnectionLost, isUnavailable } from '../store/db-errors.ts'
 import { storageFaultOf } from '../store/storage-fault.ts'
 
 /** Storage faults need an operator, so clients should not retry immediately. */
@@ -38,6 +38,15 @@ export class Fault extends Error {
 
 export const invalid = (path: string, message: string) =>
   new Fault('invalid_request', { message: `${path}: ${message}`, details: [{ path, message }] })
+
+/** A fault with the reason, for those who look after the server. */
+export function readinessFault(error: unknown): Fault {
+  const fault = faultOf(error)
+  if (fault.code !== 'unavailable' || fault === error || storageFaultOf(error)) return fault
+  const isLost = error instanceof DatabaseUnreachable || isConnectionLost(error)
+  const message = isLost ? 'The database cannot be reached.' : 'The database does not respond in time.'
+  return new Fault('unavailable', { message, retryAfterS: 1, cause: error })
+}
 
 /** Maps any error to a fault: a failing database is `unavailable`, an unexpected error `internal`. */
 export function faultOf(error: unknown): Fault {

@@ -9,7 +9,7 @@ import { deleteInBatches, type Run } from './deletion-batches.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
-import { countOldUsage, deleteOldUsage } from './usage-retention.ts'
+import { countOldUsage, deleteOldUsage, USAGE_TABLES } from './usage-retention.ts'
 
 /** Longer than any node accepts a code, however its clock differs from that of the node that saw it first. */
 const CODES_KEPT_MS = HOUR_MS
@@ -37,6 +37,13 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
   if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])
   return limits
 }
+
+/** The tables that a run deletes from. */
+export const retentionTables = (settings: RetentionSettings): string[] => [
+  ...expiryLimits(0, settings).map(([table]) => table),
+  'key_feed',
+  ...USAGE_TABLES,
+]
 
 /** Deletes everything that is past its retention. Returns false if the run was stopped before the end. */
 export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {

@@ -28,6 +28,10 @@ const FLOOR_GRACE_MS = { sqlite: 0, postgres: 120_000 }
 const WORKSPACES_PER_BATCH = 100
 const MINUTES_PER_BATCH = 500
 
+/** Rows of a workspace and day, which a report may add to. */
+const COUNTER_TABLES = ['usage_counters', 'usage_minutes'] as const
+export const USAGE_TABLES = [...COUNTER_TABLES, 'usage_hours']
+
 /** Usage of days before this one is deleted. */
 const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
 
@@ -61,7 +65,7 @@ async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
   const before = Math.max(oldest, state.usageFloor)
   for (;;) {
     const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
-    for (const table of ['usage_counters', 'usage_minutes'] as const)
+    for (const table of COUNTER_TABLES)
       if (!(await deleteByShard(run, { table, workspaceIds, before }))) return false
     run.usageCursor = workspaceIds.at(-1) ?? null
     if (run.usageCursor === null) return true
@@ -121,7 +125,7 @@ async function wait(run: Run, ms: number): Promise<boolean> {
 export async function countOldUsage(db: Db, now: number, floor: number) {
   const before = Math.max(oldestDay(now), floor)
   const counted: Record<string, Expired> = {}
-  for (const table of ['usage_counters', 'usage_minutes'] as const) {
+  for (const table of COUNTER_TABLES) {
     const found: Expired = { rows: 0, oldest: null }
     let workspaceIds = await listWorkspaceIds(db, '', WORKSPACES_PER_BATCH)
     while (workspaceIds.length > 0) {

@@ -27,7 +27,7 @@ for (const engine of engines) {
       [`Bearer ${token.toLowerCase()}`, /Malformed API key/],
       ['Bearer adit_', /Malformed API key/],
       [`Bearer ${'x'.repeat(8_000)}`, /Malformed API key/],
-      [`Bearer ${edge.token}`, /Malformed API key/],
+      [`Bearer ${edge.token}`, /This is an edge credential\. Send an API key/],
       [`Bearer ${createSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /Unknown API key/],
     ]
     for (const [authorization, message] of cases) {

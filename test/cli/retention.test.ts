@@ -59,8 +59,13 @@ test('admin retention deletes now, unless another run is in progress', async (t)
   )
   sqlite.exec(`update maintenance set owner = ''`)
 
-  const { code, stdout } = await adit(['--json'], { ADIT_AUDIT_RETENTION_DAYS: '30' })
+  const settings = { ADIT_AUDIT_RETENTION_DAYS: '30' }
+  const tablesIn = (json: string) => JSON.parse(json).map(({ table }: { table: string }) => table)
+  const preview = await adit(['--dry-run', '--json'], settings)
+  const { code, stdout } = await adit(['--json'], settings)
   assert.equal(code, 0)
+  assert.deepEqual(tablesIn(stdout), tablesIn(preview.stdout))
+  assert.deepEqual(tablesIn((await adit(['--json'], settings)).stdout), tablesIn(stdout))
   const deleted = JSON.parse(stdout).filter(({ rows }: { rows: number }) => rows > 0)
   assert.deepEqual(deleted, [
     { table: 'verifications', rows: 2 },

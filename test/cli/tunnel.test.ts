@@ -1,8 +1,12 @@
 // `adit tunnel`: what it prints, how it stops, and its exit codes, at an edge that the test controls.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
+import { makeCertificate } from '../support/certificates.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type EdgeSide, OPENED, openStream, startMinimalEdge } from '../support/minimal-edge.ts'
 import { freePort } from '../support/ports.ts'
@@ -148,6 +152,40 @@ test('a tunnel that is closed with a reason prints it and exits with 1', async (
   assert.equal(code, 1)
   assert.match(stderr, /Ann closed this tunnel in the dashboard\.\n$/)
   assert.equal(edge.connections.length, 1)
+})
+
+test('a reason that passes is shown once, without advice to retry', async (t) => {
+  const body = { error: 'unavailable', message: 'The edge is stopping. Retry shortly.' }
+  const server = createHttpServer((_request, response) => response.writeHead(503).end(JSON.stringify(body)))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => server.close())
+  const edge = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const tunnel = startProcess(t, ['tunnel', '3000', '--edge', edge], { ADIT_API_KEY: 'adit_key' })
+  const [line] = await tunnel.waitFor(/^!.*$/m, 'stderr')
+  assert.equal(line, `! The edge at ${edge} rejected the tunnel: the edge is stopping. Retrying …`)
+})
+
+test('for a certificate of an unknown CA, commands say how to trust it', async (t) => {
+  const made = makeCertificate(t, 'IP:127.0.0.1')
+  if (!made) return t.skip('openssl is not installed here')
+  const [key, cert] = [readFileSync(made.key), readFileSync(made.certificate)]
+  const server = createHttpsServer({ key, cert }, (_request, response) => response.writeHead(404).end())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => server.close())
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const advice =
+    /self-signed certificate\. To trust your own CA, set NODE_EXTRA_CA_CERTS to [^;]+ trusts it\. ?/
+  const env = { ADIT_API_KEY: 'adit_key', ADIT_URL: url }
+  const tunnel = startProcess(t, ['tunnel', '3000', '--edge', url], env)
+  const [line] = await tunnel.waitFor(/^!.*$/m, 'stderr')
+  assert.match(line, new RegExp(`${advice.source}Retrying …$`))
+  const api = await run(t, ['workspace'], env)
+  assert.match(api.stderr, new RegExp(`${advice.source}$`, 'm'))
+  const trusting = { ...env, NODE_EXTRA_CA_CERTS: made.certificate }
+  const trusted = await startProcess(t, ['tunnel', '3000', '--edge', url], trusting).ended
+  assert.match(trusted.stderr, /is not an Adit edge/)
 })
 
 test('targets of tunnel tcp that are no port are usage errors, and commands of others are suggested', async (t) => {

@@ -157,6 +157,20 @@ test('an unknown ADIT_ variable is logged', async (t) => {
   await serving.waitFor(/"unknown":\["ADIT_PROT"\],"msg":"unknown ADIT_ variables ignored"/, 'stderr')
 })
 
+test('unknown ADIT_ variables are named next to invalid values', async (t) => {
+  for (const [command, name] of [
+    ['serve', 'ADIT_PORT'],
+    ['edge', 'ADIT_EDGE_PORT'],
+  ] as const) {
+    const { code, stderr } = await run(t, [command], { [name]: 'x', ADIT_PROT: '80' })
+    assert.equal(code, 2)
+    assert.match(
+      stderr,
+      /^adit: Unknown ADIT_ variables ignored: ADIT_PROT\.\nadit: Invalid configuration:\n/,
+    )
+  }
+})
+
 test('an unknown ADIT_ variable is a warning of other commands too, once and on stderr', async (t) => {
   const env = { ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'), ADIT_DATABSE_URL: 'sqlite:other.db' }
   assert.equal((await run(t, ['admin', 'migrate'], env)).code, 0)

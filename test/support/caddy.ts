@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { makeCertificate } from './certificates.ts'
 import { atEnd, type Test } from './cleanup.ts'
 import { createFolder } from './databases.ts'
 import { freePort, isListening } from './ports.ts'
@@ -66,12 +67,9 @@ export async function startAcme(t: Test): Promise<Acme> {
   const folder = createFolder(t)
   const [port, management, dns, httpPort, httpsPort] = await Promise.all(Array.from({ length: 5 }, freePort))
   const file = (name: string) => join(folder, name)
-  const [certificate, privateKey] = [file('acme.pem'), file('acme.key')]
-  const made = spawnSync('openssl', [
-    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=acme'],
-    ...['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', privateKey, '-out', certificate],
-  ])
-  assert.equal(made.status, 0, String(made.stderr))
+  const made = makeCertificate(t, 'IP:127.0.0.1')
+  assert.ok(made)
+  const { certificate, key: privateKey } = made
   const pebble = {
     listenAddress: `127.0.0.1:${port}`,
     managementListenAddress: `127.0.0.1:${management}`,

@@ -76,6 +76,11 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
     `The edge at ${edge.url} rejected the tunnel: unknown API key. Check that it was copied completely. ` +
       'The API key is from ADIT_API_KEY; set it to a valid key, or unset it to use a profile.',
   ])
+  const credential = await plane.admin('edge', 'create', 'other')
+  assert.match(
+    String((await rejection({ key: credential, name: 'app' }))[2]),
+    /this is an edge credential\. Use an API key of a workspace\./,
+  )
   const later = await newKey(plane, 'later')
   assert.deepEqual(await rejection({ key: later, name: 'app' }), [
     1,

@@ -1,6 +1,5 @@
 // nginx with TLS in front of an edge, with the configuration from the documentation.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -8,7 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { type ClientOptions, WebSocket } from 'ws'
-import type { Test } from '../support/cleanup.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { createFolder } from '../support/databases.ts'
 import { nginx, startNginx } from '../support/nginx.ts'
 import { freePort } from '../support/ports.ts'
@@ -17,29 +16,8 @@ import { startLocal, startTunnel, startTunnelEdge } from '../support/tunnels.ts'
 
 const HOST = 'app.acme.tunnels.example.com'
 
-/** Undefined if openssl is not available. */
-function makeCertificate(t: Test) {
-  const folder = createFolder(t)
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
-  const args = [
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-days',
-    '2',
-    '-keyout',
-    key,
-    '-out',
-    certificate,
-  ]
-  const names = ['-subj', '/CN=test', '-addext', `subjectAltName=IP:127.0.0.1,DNS:${HOST}`]
-  return spawnSync('openssl', [...args, ...names]).status === 0 ? { key, certificate } : undefined
-}
-
 test('behind nginx, tunnel connections and public requests use TLS, including WebSockets', async (t) => {
-  const made = makeCertificate(t)
+  const made = makeCertificate(t, 'IP:127.0.0.1', `DNS:${HOST}`)
   if (!nginx || !made) return t.skip('nginx or openssl is not installed here')
   const file = join(createFolder(t), 'tokens.json')
   const key = (await run(t, ['tokens-file', 'add', 'acme', '--file', file], {})).stdout.trim()

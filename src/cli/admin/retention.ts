@@ -1,5 +1,6 @@
 import { readConfig } from '../../config.ts'
-import { type Deleted, previewNow, type RunNowResult, runNow } from '../../domain/maintenance.ts'
+import { previewNow, type RunNowResult, runNow } from '../../domain/maintenance.ts'
+import { retentionTables } from '../../domain/retention.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { abortOnSignal } from './abort-on-signal.ts'
@@ -21,7 +22,7 @@ export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, i
 }
 
 async function deleteNow(settings: { auditDays: number | undefined }, io: Io): Promise<void> {
-  const deleted: Deleted = {}
+  const deleted = Object.fromEntries(retentionTables(settings).map((table) => [table, 0]))
   const { signal, release } = abortOnSignal()
   let result: RunNowResult
   try {

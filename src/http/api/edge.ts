@@ -67,7 +67,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
           ...describeValidKey(directory, result),
           workspace: describeWorkspace(row),
         }))
-      : { valid: false as const, reason: result.reason === 'malformed' ? 'unknown' : result.reason }
+      : { valid: false as const, reason: result.reason === 'revoked' ? 'revoked' : 'unknown' }
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
     'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeResult),

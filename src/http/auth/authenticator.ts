@@ -16,6 +16,7 @@ type RejectionMessages = Record<InvalidCredential['reason'] | 'missing', string>
 export const keyMessages: RejectionMessages = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
   malformed: 'Malformed API key (wrong length, prefix or checksum).',
+  other_kind: 'This is an edge credential. Send an API key of a workspace.',
   unknown: 'Unknown API key.',
   ...inactiveKeyMessages,
 }
@@ -25,6 +26,7 @@ export const edgeMessages: RejectionMessages = {
     'Send an edge credential in the header: Authorization: Bearer adit_edge_… ' +
     '(or X-Adit-Edge, if a proxy uses Authorization).',
   malformed: 'Malformed edge credential (wrong length, prefix or checksum).',
+  other_kind: 'This is an API key. Send an edge credential, which `adit admin edge create <name>` creates.',
   unknown: 'Unknown edge credential.',
   revoked: 'This edge credential was revoked. Ask the operator for a new one.',
   expired: 'This edge credential has expired. Ask the operator for a new one.',

@@ -1,7 +1,7 @@
 // Health and readiness checks for load balancers and supervisors.
 import type { FastifyInstance } from 'fastify'
 import { opsOperations } from '../../contract/ops.ts'
-import { Fault } from '../../domain/fault.ts'
+import { Fault, readinessFault } from '../../domain/fault.ts'
 import { registerOperations } from '../operations/routes.ts'
 
 export interface HealthOptions {
@@ -19,7 +19,9 @@ export function registerHealth(server: FastifyInstance, { isStopping, ping }: He
       'readiness.read': async () => {
         if (isStopping())
           throw new Fault('unavailable', { message: 'This node is stopping.', retryAfterS: 1 })
-        await ping()
+        await ping().catch((error: unknown) => {
+          throw readinessFault(error)
+        })
         return { status: 'ready' as const }
       },
     },

@@ -30,6 +30,7 @@ const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> 
   revoked: 'This API key was revoked. Use another key.',
   expired: 'This API key has expired. Use another key.',
 }
+const EDGE_CREDENTIAL = 'adit_edge_'
 const NO_FREE_PORT = rejection(
   503,
   'no_free_port',
@@ -93,6 +94,8 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
     if (!key)
       return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
+    if (key.startsWith(EDGE_CREDENTIAL))
+      return rejection(401, 'unauthorized', 'This is an edge credential. Use an API key of a workspace.')
     let listener: TcpListener | undefined
     let isUsed = false
     let rules: AccessRules | undefined = access ? undefined : NO_RULES

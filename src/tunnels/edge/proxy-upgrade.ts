@@ -16,6 +16,9 @@ import type { TunnelClient } from './tunnel-client.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from './upstream/request.ts'
 import type { ResponseHead } from './upstream/response-head.ts'
 
+/** When the client of a tunnel stops, upgraded connections are closed that are idle for so long. */
+const IDLE_MS = 1_000
+
 export function proxyUpgrade(
   downstream: IncomingMessage,
   socket: Duplex,
@@ -29,8 +32,8 @@ export function proxyUpgrade(
   }
   const { headers, ...request } = requestHead(downstream, options)
   const upgrade = ['Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '']
-  const exchange = new UpgradeExchange({ socket, head }, options)
-  exchange.send(client, { ...request, headers: [...headers, ...upgrade], isUpgrade: true })
+  const exchange = new UpgradeExchange({ socket, head }, client, options)
+  exchange.send({ ...request, headers: [...headers, ...upgrade], isUpgrade: true })
 }
 
 interface UpgradingSocket {
@@ -41,6 +44,7 @@ interface UpgradingSocket {
 
 class UpgradeExchange implements UpstreamHandler {
   readonly #downstream: UpgradingSocket
+  readonly #client: TunnelClient
   readonly #options: ProxyOptions
   readonly #timeout: NodeJS.Timeout
   #upstream: UpstreamRequest | undefined
@@ -51,14 +55,16 @@ class UpgradeExchange implements UpstreamHandler {
   }
   readonly #onEnd = () => this.#downstream.socket.destroy()
 
-  constructor(downstream: UpgradingSocket, options: ProxyOptions) {
+  constructor(downstream: UpgradingSocket, client: TunnelClient, options: ProxyOptions) {
     this.#downstream = downstream
+    this.#client = client
     this.#options = options
     this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
   }
 
-  send({ connections }: TunnelClient, head: RequestHead): void {
+  send(head: RequestHead): void {
     const { socket } = this.#downstream
+    const { connections } = this.#client
     socket.on('error', () => this.#upstream?.destroy())
     socket.on('close', () => {
       clearTimeout(this.#timeout)
@@ -97,7 +103,20 @@ class UpgradeExchange implements UpstreamHandler {
     this.#sendHead(head, this.#options.rewriteResponse(head.headers))
     const { socket, head: received } = this.#downstream
     if (received.length > 0) socket.unshift(received)
-    connectStreams(socket, stream, this.#options.onBytesIn, this.#options.onBytesOut)
+    const { onBytesIn, onBytesOut } = this.#options
+    let activeAt = performance.now()
+    const onBytes = (count: (bytes: number) => void) => (bytes: number) => {
+      activeAt = performance.now()
+      count(bytes)
+    }
+    connectStreams(socket, stream, onBytes(onBytesIn), onBytes(onBytesOut))
+    // Unlike requests, WebSockets do not end by themselves: a client that stops waits only for active ones.
+    const closeIfIdle = () => {
+      const waitMs = activeAt + IDLE_MS - performance.now()
+      if (waitMs <= 0) socket.destroy()
+      else setTimeout(closeIfIdle, waitMs).unref()
+    }
+    socket.once('close', this.#client.onDraining(closeIfIdle))
   }
 
   onError(): void {

@@ -42,6 +42,7 @@ export class TunnelClient {
   readonly #session: Session
   readonly #events: EventWriter
   #connections: ConnectionPool | undefined
+  readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
     const { connection, holder, onDrained, onClosed } = options
@@ -59,6 +60,7 @@ export class TunnelClient {
       onGoAway: () => {
         this.isDraining = true
         this.#connections?.drain()
+        for (const listener of this.#drainListeners) listener()
         if (this.#active === 0) onDrained()
       },
       onClose: () => onClosed(),
@@ -86,6 +88,13 @@ export class TunnelClient {
 
   send(event: TunnelEvent): void {
     this.#events.send(event)
+  }
+
+  /** Calls back when the client is stopping. Returns a function that removes the listener. */
+  onDraining(listener: () => void): () => void {
+    if (this.isDraining) listener()
+    this.#drainListeners.add(listener)
+    return () => this.#drainListeners.delete(listener)
   }
 
   /** Opens a stream, which the client connects to its local server. Throws if the session is closed. */
