@@ -1,41 +1,58 @@
-// Runs the suite, or the given folders of it. The files of a folder share a process, so that the program is
-// loaded and compiled once for all of them.
+// Runs the suite, or the given folders of it. The files of a folder share one process or a few, so that the
+// program is loaded and compiled once for all of them.
 import { globSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 /** More than two cores, because tests also wait; not many more, because some have time limits. */
-const CONCURRENCY = 3
+const CONCURRENCY = 4
 const TEST_TIMEOUT_MS = 120_000
-/** Their files do not share a process: their tests are few and long, and run the program in other processes. */
-const SEPARATE = new Set(['faults', 'hostile', 'package', 'process', 'tunnels'])
+/** Folders whose tests take too long for one process: most run the program in other processes, and wait. */
+const PROCESSES: Record<string, number> = { faults: 2, hostile: 2, package: 2, process: 5, tunnels: 4 }
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 const scratch = mkdtempSync(join(tmpdir(), 'adit-suite-'))
 process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
 
-/** The files of each process. */
-function groupsOf(folder: string): string[][] {
-  const files = globSync(`${folder}/*.test.ts`, { cwd: root }).map((file) => join(root, file))
-  return SEPARATE.has(folder) ? files.map((file) => [file]) : [files]
+interface Group {
+  readonly name: string
+  readonly files: string[]
+  bytes: number
+}
+
+/** The files of each process, distributed by size. */
+function groupsOf(folder: string): Group[] {
+  const files = globSync(`${folder}/*.test.ts`, { cwd: root })
+    .map((file) => ({ file: join(root, file), bytes: statSync(join(root, file)).size }))
+    .toSorted((a, b) => b.bytes - a.bytes)
+  const count = Math.min(PROCESSES[folder] ?? 1, files.length)
+  const groups: Group[] = Array.from({ length: count }, (_, index) => ({
+    name: `${folder}-${index + 1}`,
+    files: [],
+    bytes: 0,
+  }))
+  for (const { file, bytes } of files) {
+    const smallest = groups.reduce((a, b) => (b.bytes < a.bytes ? b : a))
+    smallest.files.push(file)
+    smallest.bytes += bytes
+  }
+  return groups
 }
 
 /** One file that imports the others. */
-function combine(files: string[]): string {
-  const path = join(scratch, `${basename(dirname(files[0] as string))}.mjs`)
+function combine({ name, files }: Group): string {
+  const path = join(scratch, `${name}.mjs`)
   writeFileSync(path, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
   return path
 }
 
-const sizeOf = (files: string[]) => files.reduce((sum, file) => sum + statSync(file).size, 0)
-
 const given = process.argv.slice(2)
 const folders = given.length > 0 ? given : globSync('*/', { cwd: root })
 // The largest first, so that none of them is left running alone at the end.
-const groups = folders.flatMap(groupsOf).toSorted((a, b) => sizeOf(b) - sizeOf(a))
+const groups = folders.flatMap(groupsOf).toSorted((a, b) => b.bytes - a.bytes)
 
 // The default of a signal would leave PostgreSQL running.
 const interrupted = new AbortController()
@@ -43,7 +60,7 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, 
 
 // Not written in the call, because @types/node does not have globalSetupPath yet.
 const options = {
-  files: groups.flatMap((files) => (files.length > 1 ? combine(files) : files)),
+  files: groups.map(combine),
   concurrency: CONCURRENCY,
   timeout: TEST_TIMEOUT_MS,
   signal: interrupted.signal,

@@ -1,15 +1,16 @@
 // Connections to the control plane that break at every byte.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
 import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
+import type { Test } from '../support/cleanup.ts'
 import { createMigratedDatabase } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { fetchHost } from '../support/tunnels.ts'
-import { prefixes } from './form.ts'
+import { amount, prefixes } from './form.ts'
 import { withstand } from './withstand.ts'
 
 /** A server process, and its two surfaces for programs. */
-async function start(t: TestContext) {
+async function start(t: Test) {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'warn' }
   const edge = (await run(t, ['admin', 'edge', 'create', 'fra-1'], env)).stdout.trim()
   const serving = await startServing(t, env)
@@ -44,21 +45,20 @@ async function start(t: TestContext) {
   return { target: { ...serving, port, probe }, api, edges }
 }
 
+const { target, api, edges } = await start({ after })
+
 test('API: connections broken after every byte crash nothing and leak nothing', async (t) => {
-  const { target, api } = await start(t)
   const made = await withstand(target, prefixes(openingsFor(api)))
   t.diagnostic(`${made} connections`)
 })
 
 test('edge API: connections broken after every byte crash nothing and leak nothing', async (t) => {
-  const { target, edges } = await start(t)
   const made = await withstand(target, prefixes(openingsFor(edges)))
   t.diagnostic(`${made} connections`)
 })
 
-test('concurrent broken connections of every kind crash nothing and leak nothing', async (t) => {
-  const { target, api, edges } = await start(t)
+test('concurrent broken connections of every kind crash nothing and leak nothing', async () => {
   const openings = [...openingsFor(api), ...openingsFor(edges)]
-  const made = await withstand(target, randomCuts(openings, { seed: 'hostile', count: 2_000 }))
-  assert.equal(made, 2_000)
+  const made = await withstand(target, randomCuts(openings, { seed: 'hostile', count: amount.cuts }))
+  assert.equal(made, amount.cuts)
 })

@@ -9,5 +9,5 @@ export const seed = process.env.HOSTILE_SEED || String(Date.now())
 export const prefixes = isLong ? everyCut : everyPrefix
 
 export const amount = isLong
-  ? { requests: 100_000, brokenConnections: 20_000, tunnelClients: 10_000, secondsMax: 420 }
-  : { requests: 4_000, brokenConnections: 800, tunnelClients: 1_000, secondsMax: 90 }
+  ? { requests: 100_000, brokenConnections: 20_000, cuts: 2_000, tunnelClients: 10_000, secondsMax: 420 }
+  : { requests: 2_000, brokenConnections: 400, cuts: 500, tunnelClients: 300, secondsMax: 90 }

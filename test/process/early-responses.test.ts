@@ -3,22 +3,33 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
+import { after, test } from 'node:test'
+import type { Test } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases.ts'
 import { startServing } from '../support/process.ts'
 import { sendRaw } from '../support/raw.ts'
 import { until } from '../support/until.ts'
 
-const ROUNDS = 12
+const ROUNDS = 4
 const CONCURRENT = 4
 const UNKNOWN_KEY = `adit_${'x'.repeat(49)}`
 
-const start = async (t: TestContext, env: Record<string, string> = {}) =>
+const start = async (t: Test, env: Record<string, string> = {}) =>
   startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_LOG_LEVEL: 'silent',
     ...env,
   })
+
+const shared = await start({ after })
+
+/** It closes each connection after a response, although the client did not request it. */
+async function startStopping(t: Test) {
+  const serving = await start(t, { ADIT_STOP_DELAY: '300' })
+  serving.child.kill('SIGTERM')
+  await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
+  return serving
+}
 
 /** A body of unknown length, which is sent in chunks. */
 const chunked = (bytes: number) => new Blob([Buffer.alloc(bytes, 'x')]).stream()
@@ -49,19 +60,16 @@ async function assertReadable(
       }
 }
 
-test('fetch reads the response to a body of any size that is rejected early', async (t) => {
-  await assertReadable(await start(t), ROUNDS)
+test('fetch reads the response to a body of any size that is rejected early', async () => {
+  await assertReadable(shared, ROUNDS)
 })
 
 test('fetch reads the response also while the server drains and closes connections', async (t) => {
-  const serving = await start(t, { ADIT_STOP_DELAY: '300' })
-  serving.child.kill('SIGTERM')
-  await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
-  await assertReadable(serving, CONCURRENT)
+  await assertReadable(await startStopping(t), CONCURRENT)
 })
 
-test('a client with Connection: close or HTTP/1.0 reads the response to a rejected body', async (t) => {
-  const { url, token } = await start(t)
+test('a client with Connection: close or HTTP/1.0 reads the response to a rejected body', async () => {
+  const { url, token } = shared
   const body = Buffer.alloc(4_000_000, 'x')
   const head = (version: string) =>
     `POST /api/v1/tokens HTTP/${version}\r\nHost: adit\r\nConnection: close\r\n` +
@@ -78,8 +86,8 @@ test('a client with Connection: close or HTTP/1.0 reads the response to a reject
       }
 })
 
-test('a client whose headers are too large or malformed reads the response', async (t) => {
-  const { url } = await start(t)
+test('a client whose headers are too large or malformed reads the response', async () => {
+  const { url } = shared
   for (let round = 0; round < ROUNDS; round++) {
     const large = `GET /healthz HTTP/1.1\r\nHost: adit\r\nX-Large: ${'x'.repeat(2_000_000)}\r\n\r\n`
     assert.equal((await sendRaw(url, large)).status, 400)
@@ -90,11 +98,7 @@ test('a client whose headers are too large or malformed reads the response', asy
 })
 
 test('a client that sends its next request while the server closes reads the response', async (t) => {
-  // A stopping server closes each connection after a response, although the client did not request it.
-  const { url, child } = await start(t, { ADIT_STOP_DELAY: '300' })
-  child.kill('SIGTERM')
-  await until('/readyz returns 503', async () => (await fetch(`${url}/readyz`)).status === 503)
-  const { hostname, port } = new URL(url)
+  const { hostname, port } = new URL((await startStopping(t)).url)
   const request = 'GET /healthz HTTP/1.1\r\nHost: adit\r\n\r\n'
   for (let round = 0; round < ROUNDS; round++) {
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
@@ -116,8 +120,8 @@ test('a client that sends its next request while the server closes reads the res
   }
 })
 
-test('a rejected body of known, moderate length does not close the connection', async (t) => {
-  const { url, token } = await start(t)
+test('a rejected body of known, moderate length does not close the connection', async () => {
+  const { url, token } = shared
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   const received = text(socket)
@@ -133,8 +137,8 @@ test('a rejected body of known, moderate length does not close the connection', 
   assert.equal(JSON.parse(responses.slice(responses.lastIndexOf('{"tokens"'))).tokens.length, 1)
 })
 
-test('a rejected client that sends endlessly is disconnected, its bytes are discarded', async (t) => {
-  const { url, token } = await start(t)
+test('a rejected client that sends endlessly is disconnected, its bytes are discarded', async () => {
+  const { url, token } = shared
   const { hostname, port } = new URL(url)
   const create = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${token}\r\n\r\n`
   const rejected = {
@@ -161,7 +165,7 @@ test('a rejected client that sends endlessly is disconnected, its bytes are disc
     }
     socket.on('drain', write)
     write()
-    await until(`${what} is disconnected`, () => closed, 10_000)
+    await until(`${what} is disconnected`, () => closed)
     // Discarded by the server, or in the buffers of the kernel.
     const { bytesWritten } = socket
     assert.ok(bytesWritten < 40_000_000, `${what}: ${bytesWritten} bytes`)

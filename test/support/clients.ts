@@ -17,7 +17,7 @@ import { until } from './until.ts'
 /** The longest time to any response, in any state of the database. */
 const RESPONSE_TIMEOUT_MS = 12_000
 const RECOVERED_WITHIN_MS = 2_000
-const PAUSE_MS = 60
+const PAUSE_MS = 150
 /** More than the ten connections of a node's pool. */
 const CONCURRENT_REQUESTS = 12
 
@@ -184,7 +184,7 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
     get slowestMs() {
       return slowestMs
     },
-    areRunning: () => until('the clients are running', () => ledger.created.size >= 3 * count, 30_000),
+    areRunning: () => until('the clients are running', () => ledger.created.size >= 3 * count),
     async assertServing() {
       const statuses = await Promise.all(
         apiCalls.flatMap((call) =>

@@ -7,7 +7,7 @@ import { Session, type YamuxStream } from '../../src/yamux/index.ts'
 import type { Test } from './cleanup.ts'
 import { createFolder } from './databases.ts'
 import { run } from './process.ts'
-import { type Edge, startLocal, startTunnelEdge } from './tunnels.ts'
+import { type Edge, openTunnel, startLocal, startTunnelEdge } from './tunnels.ts'
 import { until } from './until.ts'
 
 /** With an API key for each workspace, and a local server. */
@@ -24,6 +24,15 @@ export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<
     env: { ADIT_URL: 'http://127.0.0.1:9', ADIT_TUNNEL_DOMAIN: 'tunnels.test', ...env },
   })
   return { edge, file, keys, local: await startLocal(t) }
+}
+
+let tunnels = 0
+
+/** A tunnel under a name of its own, to a local server of its own. */
+export async function openOwnTunnel(t: Test, edge: Edge, key: string) {
+  const local = await startLocal(t)
+  tunnels += 1
+  return { ...(await openTunnel(t, { edge, key, port: local.port, name: `app-${tunnels}` })), local }
 }
 
 /** The bytes that ask for a tunnel. */

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'
-import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { type Edge, fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
+import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { type Edge, fetchHost, openSocket } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 const HEALTH = 'GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -44,9 +44,11 @@ const get = (host: string, path = '/') => `GET ${path} HTTP/1.1\r\nHost: ${host}
 const upgrade = (host: string) =>
   `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`
 
+const { edge, keys } = await startStandaloneEdge({ after }, ['acme'])
+const key = keys[0] as string
+
 test('however a connection with pipelined requests ends, their slots are released', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   const pipelined = get(host, '/drip/5').repeat(31)
   const sequences: Record<string, string> = {
     'CONNECT after many': `${get(host).repeat(101)}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
@@ -68,8 +70,7 @@ test('however a connection with pipelined requests ends, their slots are release
 })
 
 test('requests on one connection are handled one at a time, and too many close it', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host, local } = await openOwnTunnel(t, edge, key)
   const client = open(edge, get(host, '/drip/30').repeat(2))
   await once(client, 'data')
   assert.equal(local.requests.length, 1)
@@ -93,8 +94,7 @@ test('requests on one connection are handled one at a time, and too many close i
   three.destroy()
 })
 
-test('CONNECT is rejected, after the responses to the requests before it', async (t) => {
-  const { edge } = await startStandaloneEdge(t, ['acme'])
+test('CONNECT is rejected, after the responses to the requests before it', async () => {
   const connecting = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'
   const { status, body } = await sendRaw(edge.url, connecting)
   assert.equal(status, 405)
@@ -110,8 +110,7 @@ test('CONNECT is rejected, after the responses to the requests before it', async
 })
 
 test('a large response is sent completely, whatever the client sends next', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   for (const next of [
     'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
     upgrade('nothing.tunnels.test'),
@@ -125,12 +124,11 @@ test('a large response is sent completely, whatever the client sends next', asyn
 })
 
 test('an upgrade waits for the requests before it', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
-  const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
+  const { host } = await openOwnTunnel(t, edge, key)
+  const handshake = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
   const client = open(
     edge,
-    get(host, '/drip/3') + upgrade(host).replace('Upgrade: x', `Upgrade: websocket\r\n${key}`),
+    get(host, '/drip/3') + upgrade(host).replace('Upgrade: x', `Upgrade: websocket\r\n${handshake}`),
   )
   await until('both have responses', () => statuses(client.received).length === 2)
   assert.deepEqual(statuses(client.received), ['200', '101'])
@@ -138,8 +136,7 @@ test('an upgrade waits for the requests before it', async (t) => {
 })
 
 test('nothing after an upgrade that is not performed is interpreted, and the connection closes', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host, local } = await openOwnTunnel(t, edge, key)
   const headers = `Host: ${host}\r\nConnection: Upgrade\r\n`
   const requests = {
     'with a body': `POST /first HTTP/1.1\r\n${headers}Upgrade: x\r\nContent-Length: 2\r\n\r\n{}`,
@@ -171,8 +168,7 @@ test('nothing after an upgrade that is not performed is interpreted, and the con
 })
 
 test('a request never gets two responses', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host, local } = await openOwnTunnel(t, edge, key)
   const post = (path: string, to = host) =>
     `POST ${path} HTTP/1.1\r\nHost: ${to}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`
   // Before the response has begun, 400 is the response; afterwards the connection is closed.
@@ -195,7 +191,7 @@ test('a request never gets two responses', async (t) => {
   }
 
   // The same while the response is being sent.
-  const { host: raw, respond } = await openRawTunnel(edge, keys[0] as string)
+  const { host: raw, respond } = await openRawTunnel(edge, key)
   respond('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
   const during = open(edge, post('/', raw))
   await once(during, 'data')
@@ -214,15 +210,14 @@ test('a request never gets two responses', async (t) => {
   assert.deepEqual(statuses(cut.received), ['200', '400'])
 })
 
-test('a request to open a tunnel that is not a valid upgrade is 400 with the reason, and the edge stays up', async (t) => {
-  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+test('a request to open a tunnel that is not a valid upgrade is 400 with the reason, and the edge stays up', async () => {
   const valid: Record<string, string> = {
     Connection: 'Upgrade',
     Upgrade: 'websocket',
     'Sec-WebSocket-Version': '13',
     'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
     'Sec-WebSocket-Protocol': 'adit-tunnel.v1',
-    Authorization: `Bearer ${keys[0]}`,
+    Authorization: `Bearer ${key}`,
   }
   const ask = (headers: Record<string, string>, body = '') => {
     const lines = Object.entries({ ...valid, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -256,16 +251,14 @@ test('a request to open a tunnel that is not a valid upgrade is 400 with the rea
   assert.equal((await fetchHost(edge, 'x', { path: '/.adit/health' })).status, 200)
 })
 
-test('a request without a host is rejected in order', async (t) => {
-  const { edge } = await startStandaloneEdge(t, ['acme'])
+test('a request without a host is rejected in order', async () => {
   const client = open(edge, `${HEALTH}GET / HTTP/1.1\r\n\r\n${HEALTH}malformed\r\n\r\n`)
   await closed(client)
   assert.deepEqual(statuses(client.received), ['200', '400', '200', '400'])
 })
 
 test('a client whose large body is rejected can read the response, also if the connection closes', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   for (const [path, name, status] of [
     ['/.adit/connect', 'x', 400],
     ['/early', host, 200],
@@ -285,8 +278,7 @@ test('a client whose large body is rejected can read the response, also if the c
 })
 
 test('unknown expectations are ignored, and 100-continue is honored', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   const post = (expect: string) =>
     `POST / HTTP/1.1\r\nHost: ${host}\r\nExpect: ${expect}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`
   const unknown = open(edge, post('something'))
@@ -298,8 +290,7 @@ test('unknown expectations are ignored, and 100-continue is honored', async (t) 
 })
 
 test('resets at any time crash neither the edge nor the tunnel client', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const tunnel = await openOwnTunnel(t, edge, key)
   const { host } = tunnel
   const connecting = 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'
   const beginnings = [

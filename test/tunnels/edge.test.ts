@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run } from '../support/process.ts'
 import { sendRaw } from '../support/raw.ts'
-import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import {
   closedTunnels,
   fetchHost,
@@ -30,6 +30,10 @@ const INVALID_RESPONSES = [
   'HTTP/1.1 101 x\r\nContent-Length: 0\r\n\r\n',
   'no HTTP at all\r\n\r\n',
 ]
+
+/** For tests that need no edge of their own. */
+const { edge, keys } = await startStandaloneEdge({ after }, ['acme'])
+const key = keys[0] as string
 
 test('with a tokens file tunnels open, carry traffic, and close when their key is removed', async (t) => {
   const { edge, file, keys, local } = await startStandaloneEdge(t, ['acme', 'beta'])
@@ -152,8 +156,7 @@ test('no workspace receives requests of another: not by name, host or headers', 
 })
 
 test('the bytes of one client are never parsed as the request of another', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host, local } = await openOwnTunnel(t, edge, key)
   const hidden = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n'
   for (const head of [
     `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close, content-length\r\nContent-Length: ${hidden.length}\r\n\r\n`,
@@ -166,8 +169,7 @@ test('the bytes of one client are never parsed as the request of another', async
 })
 
 test('a response before the request body is read blocks no other request', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   for (let turn = 1; turn <= 60; turn++) {
     const body = Buffer.alloc(turn * 5_000)
     assert.equal((await fetchHost(edge, host, { method: 'POST', path: '/early', body })).status, 200)
@@ -176,8 +178,7 @@ test('a response before the request body is read blocks no other request', async
 })
 
 test('headers are proxied unchanged, forwarding headers added and hop-by-hop headers removed', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   const headers = { 'X-Mine': 'é', te: 'trailers', 'keep-alive': '5', 'x-forwarded-for': '203.0.113.9' }
   const { body } = await fetchHost(edge, host, { path: '/a%20b?c=%2F', headers })
   const seen = JSON.parse(String(body))
@@ -226,10 +227,9 @@ test('a local server may be down, slow or broken: clients get 502, and the tunne
   )
 })
 
-test('invalid responses of a tunnel client do not crash the edge', async (t) => {
-  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+test('invalid responses of a tunnel client do not crash the edge', async () => {
   for (const given of INVALID_RESPONSES) {
-    const { host, respond } = await openRawTunnel(edge, keys[0] as string)
+    const { host, respond } = await openRawTunnel(edge, key)
     respond(given)
     assert.equal((await fetchHost(edge, host)).status, 502, given)
   }
@@ -253,8 +253,7 @@ test('a closed tunnel counts no usage, even while a client continues to send', a
 })
 
 test('many concurrent short requests all get a response', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   for (let turn = 0; turn < 5; turn++) {
     const responses = await Promise.all(Array.from({ length: 90 }, () => fetchHost(edge, host)))
     assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
@@ -262,8 +261,7 @@ test('many concurrent short requests all get a response', async (t) => {
 })
 
 test('a request with a body is proxied as a request, even if it asks for an upgrade', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   for (const upgrade of ['h2c', 'websocket', 'other'])
     for (const [framing, body] of [
       ['Content-Length: 5', 'hello'],
@@ -334,7 +332,7 @@ test('a tunnel reopens under its name after the edge restarts', async (t) => {
     edge.child.kill(signal)
     await edge.ended
     Object.assign(edge, await edge.restart())
-    await until('it is back', async () => (await fetchHost(edge, tunnel.host)).status === 200, 10_000)
+    await until('it is back', async () => (await fetchHost(edge, tunnel.host)).status === 200)
   }
   const events = tunnel.events().map(({ event }) => event)
   assert.deepEqual(events.filter((event) => event === 'open').length, 3, events.join())
@@ -399,8 +397,7 @@ test('an edge with an invalid credential, or on a port or folder in use, exits w
 })
 
 test('concurrent requests share a tunnel, and those beyond its capacity get 503', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openOwnTunnel(t, edge, key)
   const sockets = await Promise.all(Array.from({ length: 480 }, () => openSocket(edge, host)))
   const responses = await Promise.all(
     Array.from({ length: 60 }, (_, index) => fetchHost(edge, host, { path: `/drip/${20 + index}` })),

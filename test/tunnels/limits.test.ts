@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { suite, test } from 'node:test'
+import { after, suite, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
-import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { type Edge, fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
@@ -21,11 +21,14 @@ function postSilently(edge: Edge, host: string, client?: string) {
 
 const from = (client: string) => ({ headers: { 'x-forwarded-for': client } })
 
+/** For tests that need no edge of their own. */
+const { edge, keys } = await startStandaloneEdge({ after }, ['acme'])
+const key = keys[0] as string
+
 // Two tests at a time: the first one waits for half a minute.
 suite('limits of an edge', { concurrency: 2 }, () => {
   test('a request whose body is slower than 1 KiB in 30 seconds gets 408, and its slot is released', async (t) => {
-    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-    const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    const tunnel = await openOwnTunnel(t, edge, key)
     const head = `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n`
     const [slow, steady] = [connect(edge.port, '127.0.0.1'), connect(edge.port, '127.0.0.1')]
     for (const socket of [slow, steady]) socket.write(head)
@@ -47,8 +50,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   })
 
   test('a client at its limit leaves the rest of the tunnel to others', async (t) => {
-    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-    const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    const { host } = await openOwnTunnel(t, edge, key)
     const silent = Array.from({ length: 260 }, () => postSilently(edge, host, '203.0.113.9'))
     await until(
       'the client is limited',
@@ -69,8 +71,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   })
 
   test('clients that do not read their responses block no others', async (t) => {
-    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-    const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    const { host, local } = await openOwnTunnel(t, edge, key)
     // Some of these sizes fill the downstream buffers of the edge and fit into the upstream ones.
     for (const megabytes of [1, 2, 3, 4, 5, 6, 7, 8]) {
       const stalled = Array.from({ length: 6 }, () => connect(edge.port, '127.0.0.1').pause())
@@ -86,8 +87,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   })
 
   test('IPv6 clients are limited per /64, including WebSockets', async (t) => {
-    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-    const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    const { host } = await openOwnTunnel(t, edge, key)
     const sockets = await Promise.all(
       Array.from({ length: 250 }, (_, index) =>
         openSocket(edge, host, from(`2001:db8:1:2::${index.toString(16)}`)),
@@ -105,8 +105,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   })
 
   test('all networks of an IPv6 /48 together use at most three quarters of a tunnel', async (t) => {
-    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-    const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    const { host } = await openOwnTunnel(t, edge, key)
     const sockets = await Promise.all(
       Array.from({ length: 375 }, (_, index) =>
         openSocket(edge, host, from(`2001:db8:1:${index.toString(16)}::1`)),
@@ -123,8 +122,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   })
 
   test('by default private addresses are limited like all others', async (t) => {
-    const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-    const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+    const { host } = await openOwnTunnel(t, edge, key)
     for (const address of ['10.0.0.7', '172.16.0.7', '192.168.0.7', 'fd00::7']) {
       const silent = Array.from({ length: 250 }, (_, index) =>
         postSilently(edge, host, `203.0.113.${index}, ${address}`),
@@ -223,15 +221,14 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     )
   })
 
-  test('informational responses are limited', async (t) => {
-    const { edge, keys } = await startStandaloneEdge(t, ['acme'])
+  test('informational responses are limited', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'
     for (const asked of ['', 'Connection: Upgrade\r\nUpgrade: x\r\n'])
       for (const [count, expected] of [
         [10, 200],
         [1_000, 502],
       ] as const) {
-        const { host, respond } = await openRawTunnel(edge, keys[0] as string)
+        const { host, respond } = await openRawTunnel(edge, key)
         respond(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
         const socket = connect(edge.port, '127.0.0.1')
         socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`)
