@@ -153,7 +153,7 @@ for (const engine of engines) {
       transformQuery: ({ node }) => node,
       async transformResult({ result }) {
         if (results === 'fail') throw new Error('connection lost')
-        await until('results may arrive', () => results !== 'wait', 10_000)
+        await until('results may arrive', () => results !== 'wait')
         return result
       },
     }
@@ -270,9 +270,11 @@ test('without the database a node uses its cache until the lease expires, then r
   const cutAt = performance.now()
   let last = await edge.verify(server.key.token)
   assert.equal(last.status, 200)
-  while (last.status === 200) {
-    assert.ok(performance.now() - cutAt < 2_500, 'a lease is 2 s')
+  for (let sentAt = cutAt; last.status === 200; ) {
+    // When it was sent, because a response can take long on a busy machine.
+    assert.ok(sentAt - cutAt < 2_500, 'a lease is 2 s')
     await sleep(20)
+    sentAt = performance.now()
     last = await edge.verify(server.key.token)
   }
   assert.deepEqual([last.status, last.json.error], [503, 'unavailable'])

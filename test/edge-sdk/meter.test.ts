@@ -122,13 +122,13 @@ for (const engine of engines) {
       truth += counted
       if (round < 2)
         await until('it is on disk', () => waiting(folder).split(`"bytesIn":${counted}`).length === round + 2)
-      else await until('it has arrived', async () => (await usage()) === truth, 20_000)
+      else await until('it has arrived', async () => (await usage()) === truth)
       one.child.kill('SIGKILL')
       await once(one.child, 'exit')
     }
     const last = startEdge()
     truth += await last.count(bytes)
-    await until('all of it has arrived', async () => (await usage()) === truth, 20_000)
+    await until('all of it has arrived', async () => (await usage()) === truth)
     last.child.stdin.write('stop\n')
     await once(last.child, 'exit')
     assert.equal(await usage(), truth)

@@ -51,7 +51,7 @@ async function listen(t: Test, url: string, token: string, lastEventId?: string)
   })().catch(() => {
     over = true
   })
-  const until = async (holds: (received: ReceivedEvent[]) => boolean, ms = 3_000) => {
+  const until = async (holds: (received: ReceivedEvent[]) => boolean, ms = 30_000) => {
     const began = performance.now()
     while (!holds(received)) {
       assert.ok(performance.now() - began < ms, `not received within ${ms} ms: ${JSON.stringify(received)}`)

@@ -66,7 +66,7 @@ export async function runFollowers(t: Test, options: FollowersOptions): Promise<
   const start = (index: number) => startNode(services, relays[index % RELAYS] as Relay)
   const nodes = await Promise.all(Array.from({ length: options.followers }, (_, index) => start(index)))
   atEnd(t, () => Promise.all(nodes.map((node) => node.kill())))
-  await until('all are up to date', () => nodes.every(({ follower }) => follower.isUpToDate()), 20_000)
+  await until('all are up to date', () => nodes.every(({ follower }) => follower.isUpToDate()))
 
   const history: FollowersHistory = {
     attempts: [],

@@ -27,7 +27,7 @@ export async function assertServes(t: Test, { folder }: Project): Promise<void> 
   serving.stdout.on('data', (chunk) => {
     output += chunk
   })
-  await until('it serves', () => output.includes('\n'), 20_000)
+  await until('it serves', () => output.includes('\n'))
   const { url, token } = JSON.parse(output)
   const page = await (await fetch(url)).text()
   const [script] = /assets\/index-[\w-]+\.js/.exec(page) ?? assert.fail('the page has no script')

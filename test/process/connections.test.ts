@@ -1,7 +1,6 @@
 // Connections to PostgreSQL that are killed, exhausted or dead.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { atEnd } from '../support/cleanup.ts'
 import { populate, startClients } from '../support/clients.ts'
@@ -30,12 +29,14 @@ test('connections killed under load cause few 503, no loss and no duplicates', a
   const clients = startClients([node.url], secrets, CLIENTS)
   const killer = await connect(t, database)
   for (let kill = 0; kill < KILLS; kill++) {
-    await sleep(1_000)
+    const before = clients.ledger.created.size
+    await until('the clients make progress', () => clients.ledger.created.size >= before + 2 * CLIENTS)
     const { rowCount } = await killer.query(
       'select pg_terminate_backend(pid) from pg_stat_activity ' +
         "where application_name like 'adit%' and datname = current_database()",
     )
-    assert.ok((rowCount ?? 0) >= 2)
+    // The control connection, which may be opened again at that moment, and others.
+    assert.ok((rowCount ?? 0) >= 1)
   }
   await clients.assertRecovered(t, performance.now())
   assert.ok(clients.unavailable.length < KILLS * CLIENTS * 3, `${clients.unavailable.length} times 503`)

@@ -152,7 +152,7 @@ async function assertFull(server: TestServer, makeRoom: () => unknown) {
   )
   assert.equal((await edge.verify(server.key.token)).json.valid, true, 'keys are verified')
   await makeRoom()
-  await until('it is ready again', () => isReady(server), 15_000)
+  await until('it is ready again', () => isReady(server))
   assert.equal((await server.call('POST', '/tokens')).status, 201)
   assert.equal((await server.call('GET', '/usage?days=40')).json.totalBytes, accepted)
 }

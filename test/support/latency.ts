@@ -17,7 +17,7 @@ const MEDIAN_ADDED_MAX_MS = 100
 const ADDED_MAX_MS = 300
 const BASELINE_MS = 500
 /** Other processes can disturb a round; a server that blocks fails every round. */
-const ROUNDS = 5
+const ROUNDS = 15
 
 const probe = fileURLToPath(new URL('./latency-probe.ts', import.meta.url))
 

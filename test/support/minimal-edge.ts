@@ -102,7 +102,7 @@ export async function startMinimalEdge(
     connections,
     /** Waits for the nth connection, from 0. */
     async connection(index = 0): Promise<EdgeSide> {
-      await until(`connection ${index}`, () => connections.length > index, 10_000)
+      await until(`connection ${index}`, () => connections.length > index)
       return connections[index] as EdgeSide
     },
   }

@@ -27,7 +27,7 @@ export function startProgram(t: Test, command: string, args: string[], options: 
   return {
     output: () => output,
     waitFor: async (pattern) => {
-      await until(`${command} prints ${pattern}`, () => pattern.test(output), 20_000).catch((error) => {
+      await until(`${command} prints ${pattern}`, () => pattern.test(output)).catch((error) => {
         throw new Error(`${error.message}\n${output}`)
       })
     },

@@ -28,7 +28,7 @@ export function atTerminal(t: Test, args: string[], env: Record<string, string>,
     ended,
     /** Waits for the next occurrence of the prompt, and types. */
     async reply(prompt: string, text: string) {
-      await until(prompt, () => output.includes(prompt, position), 10_000)
+      await until(prompt, () => output.includes(prompt, position))
       position = output.indexOf(prompt, position) + prompt.length
       child.stdin.write(text)
     },

@@ -563,6 +563,6 @@ test('invalid frames that arrive together with the upgrade lose the connection, 
     }),
   )
   const client = start(t, { edge: `http://127.0.0.1:${edge.port}`, port: 9 })
-  await until('another attempt', () => connections > 1, 10_000)
+  await until('another attempt', () => connections > 1)
   assert.match(String(client.of('lost')[0]), /was lost: The peer sent a frame with reserved bits\.$/)
 })

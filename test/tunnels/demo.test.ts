@@ -22,7 +22,7 @@ test('the demo starts everything, sends traffic through a tunnel, and deletes it
   demo.stdout.on('data', (chunk) => {
     output += chunk
   })
-  await until('it is ready', () => output.includes('Sending traffic'), 30_000)
+  await until('it is ready', () => output.includes('Sending traffic'))
   const [, url = ''] = /curl (http:\S+)\//.exec(output) ?? assert.fail(output)
   const { hostname, port } = new URL(url)
   const { body } = await fetchHost({ port: Number(port) }, hostname)

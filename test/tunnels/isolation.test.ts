@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 const OTHERS = 50
 const ADDED_MAX_MS = 300
 /** Other processes can disturb a round; a tunnel that blocks fails every round. */
-const ROUNDS = 5
+const ROUNDS = 15
 /** What buffers and windows on the way may hold of one transfer. */
 const BUFFERED_MAX = 64_000_000
 const CHUNK = Buffer.alloc(64 * 1024, 'x')

@@ -8,11 +8,14 @@ import { startStandaloneEdge } from '../support/standalone-edge.ts'
 import { startHttp } from '../support/tunneled.ts'
 import { openTunnel } from '../support/tunnels.ts'
 
-const BODY = Buffer.alloc(48_000_000, 'x')
-/** 2 MB are on their way when it is full. Slow enough for a busy machine, so that only the link matters. */
-const LINK = { delayMs: 50, bytesPerSecond: 20_000_000 }
+const BODY = Buffer.alloc(24_000_000, 'x')
+/**
+ * 1 MB is on its way when it is full, four times the first window. Slow enough for a busy machine, so that only the
+ * link matters.
+ */
+const LINK = { delayMs: 50, bytesPerSecond: 10_000_000 }
 /** A transfer is slower while other programs use the machine, so the fastest counts. */
-const TRIES_MAX = 3
+const TRIES_MAX = 8
 
 const t = { after }
 const local = await startHttp(t, async (incoming, response) => {

@@ -207,7 +207,7 @@ for (const role of roles) {
     }
     assert.ok(stream.readableLength <= stream.readableHighWaterMark + 64 * 1024, `${stream.readableLength}`)
     const read = collect(stream)
-    await until('all read', () => read().length === sent, 10_000)
+    await until('all read', () => read().length === sent)
   })
 
   test(`${role}: each side may close, and what was sent before is read`, async (t) => {
