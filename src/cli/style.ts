@@ -27,11 +27,32 @@ export function plain(text: Text): string {
   return 'style' in text ? text.text : text.map(plain).join('')
 }
 
-/** Colors only on a terminal that has them: `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. */
+/** Colors only on a terminal that has them. */
 export function render(text: Text, stream: NodeJS.WriteStream): string {
   if (typeof text === 'string') return stripControl(text)
-  if ('style' in text) return styleText(text.style, stripControl(text.text), { stream })
+  if ('style' in text) {
+    const { start, end } = codesOf(text.style, stream)
+    return start + stripControl(text.text) + end
+  }
   return text.map((part) => render(part, stream)).join('')
+}
+
+interface Codes {
+  readonly start: string
+  readonly end: string
+}
+
+const codes = new WeakMap<NodeJS.WriteStream, Map<Style, Codes>>()
+
+/** `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. It is slow, so it is called once for each style. */
+function codesOf(style: Style, stream: NodeJS.WriteStream): Codes {
+  const ofStream = codes.get(stream) ?? new Map<Style, Codes>()
+  codes.set(stream, ofStream)
+  const known = ofStream.get(style)
+  if (known) return known
+  const [start = '', end = ''] = styleText(style, '|', { stream }).split('|')
+  ofStream.set(style, { start, end })
+  return { start, end }
 }
 
 export const joinLines = (lines: readonly Text[]): Text =>

@@ -21,7 +21,7 @@ import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
-import { dim, green, red, type Text, yellow } from './style.ts'
+import { dim, green, joinLines, red, type Text, yellow } from './style.ts'
 import { accessNote, readAccess } from './tunnel-access.ts'
 
 const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
@@ -44,6 +44,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
   const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
   let lost: string | undefined
+  const { info, infoSoon } = batchLines(io)
   try {
     await runTunnel({
       edge,
@@ -58,10 +59,10 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       signal,
       abortSignal,
       onOpen({ url, host, name, access }: Opened) {
-        if (shown !== undefined) io.info('Reconnected.')
+        if (shown !== undefined) info('Reconnected.')
         // Scripts read the URL from the first line of output; with --json, each reconnect is an event too.
         if (io.json || shown !== url) io.data({ event: 'open', type, url, host, name, target, access }, url)
-        if (shown !== url) io.info(`Forwarding to ${target}.${accessNote(access)} Press Ctrl-C to stop.\n`)
+        if (shown !== url) info(`Forwarding to ${target}.${accessNote(access)} Press Ctrl-C to stop.\n`)
         shown = url
         lost = undefined
       },
@@ -70,25 +71,44 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
         if (lost === reason || signal.aborted) return
         const hint = shown === undefined && isGuessed ? ' Use --edge or ADIT_EDGE_URL for another edge.' : ''
         const message = withCertificateAdvice(reason)
-        io.info([yellow('!'), ` ${message.replace(RETRY_ADVICE, '')}${hint} Retrying …`])
+        info([yellow('!'), ` ${message.replace(RETRY_ADVICE, '')}${hint} Retrying …`])
         if (io.json) io.data({ event: 'lost', message }, '')
         lost = reason
       },
       onRequest(request) {
         if (io.json) io.data({ event: 'request', ...request, ms: Math.round(request.ms) }, '')
-        else io.info(requestLine(request))
+        else infoSoon(requestLine(request))
       },
       onConnection(connection) {
         if (io.json) io.data({ event: 'connection', ...connection, ms: Math.round(connection.ms) }, '')
-        else io.info(connectionLine(connection))
+        else infoSoon(connectionLine(connection))
       },
       onUnreachable: (message) => io.warn(message),
-      onDrain: (inProgress) => io.info(drainLine(type, inProgress)),
+      onDrain: (inProgress) => info(drainLine(type, inProgress)),
     })
   } catch (error) {
     throw error instanceof TunnelRejected ? toTunnelError(error, input, keySource) : error
   }
-  if (shown !== undefined) io.info('Tunnel closed.')
+  if (shown !== undefined) info('Tunnel closed.')
+}
+
+/** Lines of requests are printed together with others of the same turn: a busy tunnel has thousands a second. */
+function batchLines(io: Io) {
+  let lines: Text[] = []
+  const flush = () => {
+    if (lines.length > 0) io.info(joinLines(lines))
+    lines = []
+  }
+  return {
+    info(line: Text): void {
+      flush()
+      io.info(line)
+    },
+    infoSoon(line: Text): void {
+      if (lines.length === 0) setImmediate(flush)
+      lines.push(line)
+    },
+  }
 }
 
 /** The first signal completes what is in progress, the second stops at once. */

@@ -1,8 +1,10 @@
-// A WebSocket as a stream of bytes (RFC 6455): what is written is sent in binary messages, and the payload of
-// binary messages is read, whatever their boundaries. No extensions, no text.
+// A WebSocket as a connection of bytes (RFC 6455): what is written is sent in binary messages, and the payload of
+// binary messages is read, whatever their boundaries. No extensions, no text. It has what a session needs of a
+// Duplex, and does not extend it: the buffers and events of a Duplex cost more than the frames.
 import { createHash } from 'node:crypto'
-import { Duplex } from 'node:stream'
-import { joinInPlace } from '../yamux/index.ts'
+import { EventEmitter } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { type Connection, joinInPlace } from '../yamux/index.ts'
 import { BINARY, CLOSE, createHeader, FrameParser, PING, PONG } from './websocket-frames.ts'
 
 /** Up to this size a message is copied into one buffer, which is cheaper than writing several. */
@@ -27,37 +29,28 @@ export interface WebSocketOptions {
   readonly head?: Buffer
 }
 
-type Callback = (error?: Error | null) => void
-
-export class WebSocketStream extends Duplex {
+export class WebSocketConnection extends EventEmitter implements Connection {
   readonly #socket: Duplex
   readonly #isClient: boolean
   readonly #parser: FrameParser
-  /** Until the first read, so that errors in what is received find the listeners of the reader. */
-  #isPaused = true
   #isCloseSent = false
   /** Nothing follows: the peer has sent a close frame or has closed the connection. */
   #isEnded = false
-  /** Called when the socket accepts more. */
-  #onDrain: Callback | undefined
+  #isDestroyed = false
+  /** Chunks that are written while it is corked. */
+  #corked: Buffer[] | undefined
   /** Payload of the chunk that is being parsed. */
   #received: Buffer | undefined
   /** Payload of the last ping that is not answered. */
   #pendingPong: Buffer | undefined
   #closeTimer: NodeJS.Timeout | undefined
 
+  /** Receives nothing before `resume`. */
   constructor(socket: Duplex, { role, head }: WebSocketOptions) {
-    super({ allowHalfOpen: false })
+    super()
     this.#socket = socket
     this.#isClient = role === 'client'
-    this.#parser = new FrameParser(!this.#isClient, {
-      onPayload: (payload) => this.#onPayload(payload),
-      onControl: (opcode, payload) => this.#onControl(opcode, payload),
-      onProblem: (problem) => {
-        this.#sendClose(PROTOCOL_ERROR)
-        this.destroy(new WebSocketError(`The peer sent ${problem}.`))
-      },
-    })
+    this.#parser = new FrameParser(!this.#isClient, this)
     socket.pause()
     if (head && head.length > 0) socket.unshift(head)
     socket.on('data', (chunk: Buffer) => {
@@ -65,71 +58,105 @@ export class WebSocketStream extends Duplex {
       this.#deliver()
       this.#sendPong()
     })
-    socket.on('drain', () => this.#drained())
+    socket.on('drain', () => {
+      this.#sendPong()
+      if (!this.writableNeedDrain) this.emit('drain')
+    })
     socket.on('end', () => this.#end())
-    // What arrived before the end can still be read.
-    socket.on('error', (error) => this.#isEnded || this.destroy(error))
-    socket.on('close', () => this.#isEnded || this.destroy())
+    socket.on('error', (error) => this.destroy(error))
+    socket.on('close', () => this.destroy())
   }
 
-  override _read(): void {
-    if (!this.#isPaused) return
-    this.#isPaused = false
+  get destroyed(): boolean {
+    return this.#isDestroyed
+  }
+
+  /** Nothing may follow a close frame. */
+  get writable(): boolean {
+    return !this.#isCloseSent && this.#socket.writable
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.#socket.writableNeedDrain
+  }
+
+  resume(): void {
     this.#socket.resume()
   }
 
-  override _write(chunk: Buffer, _encoding: string, done: Callback): void {
-    this.#send([chunk], chunk.length, done)
+  /** Returns false if the caller should wait for `drain`. What is written after the end is dropped. */
+  write(chunk: Buffer): boolean {
+    if (this.#corked) this.#corked.push(chunk)
+    else this.#send([chunk])
+    return !this.writableNeedDrain
   }
 
-  override _writev(items: { chunk: Buffer }[], done: Callback): void {
-    const chunks: Buffer[] = []
-    let length = 0
-    for (const { chunk } of items) {
-      chunks.push(chunk)
-      length += chunk.length
-    }
-    this.#send(chunks, length, done)
+  cork(): void {
+    this.#corked ??= []
   }
 
-  override _final(done: Callback): void {
+  /** Sends what was written since `cork` in one message. */
+  uncork(): void {
+    const chunks = this.#corked
+    this.#corked = undefined
+    if (chunks) this.#send(chunks)
+  }
+
+  /** Sends a close frame, and waits for that of the peer. */
+  end(): void {
+    this.uncork()
     this.#sendClose(NORMAL)
-    if (!this.#isEnded) this.#closeTimer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS).unref()
-    done()
+    if (!this.#isDestroyed) this.#closeTimer ??= setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS).unref()
   }
 
-  override _destroy(error: Error | null, done: Callback): void {
+  destroy(error?: Error): void {
+    if (this.#isDestroyed) return
+    this.#isDestroyed = true
     clearTimeout(this.#closeTimer)
     this.#parser.stop()
     this.#socket.destroy()
-    this.#drained()
-    done(error)
+    process.nextTick(() => {
+      // What arrived before the end was read; how the connection closes does not matter.
+      if (error && !this.#isEnded) this.emit('error', error)
+      this.emit('close')
+    })
   }
 
-  #send(chunks: Buffer[], length: number, done: Callback): void {
+  /** For the parser, as the other methods below. Joins the payloads of the messages in one chunk. */
+  onPayload(payload: Buffer): void {
+    const joined = this.#received && joinInPlace(this.#received, payload)
+    if (!joined) this.#deliver()
+    this.#received = joined ?? payload
+  }
+
+  onControl(opcode: number, payload: Buffer): void {
+    if (opcode === CLOSE) {
+      this.#deliver()
+      this.#end()
+    } else if (opcode === PING) this.#pendingPong = Buffer.from(payload)
+  }
+
+  onProblem(problem: string): void {
+    this.#sendClose(PROTOCOL_ERROR)
+    this.destroy(new WebSocketError(`The peer sent ${problem}.`))
+  }
+
+  #send(chunks: readonly Buffer[]): void {
+    let length = 0
+    for (const chunk of chunks) length += chunk.length
+    if (length === 0 || !this.writable) return
     const socket = this.#socket
-    // Nothing may follow a close frame.
-    if (this.#isCloseSent || !socket.writable) return void done()
-    let isAccepting: boolean
-    if (length <= COPY_BYTES_MAX) isAccepting = socket.write(this.#message(BINARY, chunks, length))
-    else {
-      socket.cork()
-      isAccepting = socket.write(createHeader(BINARY, length, this.#isClient, 0))
-      for (const chunk of chunks) isAccepting = socket.write(chunk)
-      socket.uncork()
+    if (length <= COPY_BYTES_MAX) {
+      socket.write(this.#message(BINARY, chunks, length))
+      return
     }
-    if (isAccepting) done()
-    else this.#onDrain = done
+    socket.cork()
+    socket.write(createHeader(BINARY, length, this.#isClient, 0))
+    for (const chunk of chunks) socket.write(chunk)
+    socket.uncork()
   }
 
-  #drained(): void {
-    this.#sendPong()
-    const done = this.#onDrain
-    this.#onDrain = undefined
-    done?.()
-  }
-
-  #message(opcode: number, chunks: Buffer[], length: number): Buffer {
+  #message(opcode: number, chunks: readonly Buffer[], length: number): Buffer {
     const message = createHeader(opcode, length, this.#isClient, length)
     let offset = message.length - length
     for (const chunk of chunks) {
@@ -140,7 +167,7 @@ export class WebSocketStream extends Duplex {
   }
 
   #sendControl(opcode: number, payload: Buffer): void {
-    if (this.#isCloseSent || !this.#socket.writable) return
+    if (!this.writable) return
     this.#isCloseSent = opcode === CLOSE
     this.#socket.write(this.#message(opcode, [payload], payload.length))
   }
@@ -151,28 +178,10 @@ export class WebSocketStream extends Duplex {
     this.#sendControl(CLOSE, payload)
   }
 
-  /** Joins the payloads of the messages in one chunk. */
-  #onPayload(payload: Buffer): void {
-    const joined = this.#received && joinInPlace(this.#received, payload)
-    if (!joined) this.#deliver()
-    this.#received = joined ?? payload
-  }
-
   #deliver(): void {
     const received = this.#received
     this.#received = undefined
-    if (!received || this.#isEnded || this.push(received) || this.#isPaused) return
-    this.#isPaused = true
-    this.#socket.pause()
-  }
-
-  #onControl(opcode: number, payload: Buffer): void {
-    if (opcode === CLOSE) {
-      this.#deliver()
-      this.#sendClose(NORMAL)
-      this.#socket.end()
-      this.#end()
-    } else if (opcode === PING) this.#pendingPong = Buffer.from(payload)
+    if (received && !this.#isEnded && !this.#isDestroyed) this.emit('data', received)
   }
 
   /**
@@ -190,9 +199,10 @@ export class WebSocketStream extends Duplex {
     if (this.#isEnded) return
     this.#isEnded = true
     this.#parser.stop()
+    this.emit('end')
+    this.end()
+    this.#socket.end()
     // The socket closes only if it is read to its end.
-    this.#isPaused = false
     this.#socket.resume()
-    this.push(null)
   }
 }

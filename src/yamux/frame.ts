@@ -66,7 +66,8 @@ export interface FrameHandler {
 /** Splits the bytes of a connection into frames. Payloads are passed on as they arrive, without copying. */
 export class FrameParser {
   readonly #handler: FrameHandler
-  readonly #header = Buffer.allocUnsafeSlow(HEADER_BYTES)
+  /** A header that arrives in pieces. */
+  #header: Buffer | undefined
   #headerBytes = 0
   #payloadLeft = 0
   #isStopped = false
@@ -99,9 +100,9 @@ export class FrameParser {
     return next
   }
 
-  /** Collects a header that arrives in pieces. */
   #pushHeader(input: Buffer, at: number): number {
     const next = Math.min(input.length, at + HEADER_BYTES - this.#headerBytes)
+    this.#header ??= Buffer.allocUnsafeSlow(HEADER_BYTES)
     this.#headerBytes += input.copy(this.#header, this.#headerBytes, at, next)
     if (this.#headerBytes === HEADER_BYTES) {
       this.#headerBytes = 0

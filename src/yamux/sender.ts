@@ -1,7 +1,7 @@
 // Writes the frames of a session to its connection. Frames of one turn of the event loop leave in one write.
 // Control frames go first; streams take turns with one frame each. While the connection is congested, data
 // stays in the streams, so that it neither fills the memory nor delays the other streams.
-import type { Duplex } from 'node:stream'
+import type { Connection } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
 
 /** Bytes passed to the connection at once; one frame, if only one stream has data. */
@@ -10,12 +10,14 @@ const BATCH_BYTES = 256 * 1024
 const SHARED_PAYLOAD_MAX = 32 * 1024
 /** Smaller payloads are copied behind their header: one copy is cheaper than one more buffer to write. */
 const COPY_BYTES_MAX = 4 * 1024
-/** Slabs of a busy session are large; an idle one has only its first, small one. */
-const SLAB_BYTES_MIN = 1024
-const SLAB_BYTES_MAX = 64 * 1024
+const SLAB_BYTES = 64 * 1024
 /** A peer that causes more control frames than this without reading them is flooding. */
 const CONTROL_FRAMES_MAX = 8_192
 const CONTROL_BATCH = 1_024
+
+/** Headers and small payloads are collected here. Shared by all sessions, because most of them are idle. */
+let slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+let slabEnd = 0
 
 /** A stream with something to send. */
 export interface FrameSource {
@@ -26,14 +28,12 @@ export interface FrameSource {
 }
 
 export class Sender {
-  readonly #socket: Duplex
+  readonly #connection: Connection
   readonly #onFlood: (error: Error) => void
-  #control = Buffer.allocUnsafeSlow(32 * HEADER_BYTES)
-  #controlBytes = 0
-  /** Frames are collected in the slab from `#start` to `#end`, until they are written to the connection. */
-  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES_MIN)
-  #start = 0
-  #end = 0
+  /** Type, flags, id and length of each control frame. */
+  #control: number[] = []
+  /** Where the bytes in the slab begin that were not written to the connection; undefined if there are none. */
+  #start: number | undefined
   #ready: FrameSource[] = []
   #readyHead = 0
   #batchBytes = 0
@@ -44,10 +44,10 @@ export class Sender {
   #isClosed = false
   readonly #flush = () => this.flush()
 
-  constructor(socket: Duplex, onFlood: (error: Error) => void) {
-    this.#socket = socket
+  constructor(connection: Connection, onFlood: (error: Error) => void) {
+    this.#connection = connection
     this.#onFlood = onFlood
-    socket.on('drain', () => {
+    connection.on('drain', () => {
       this.#isCongested = false
       this.#callWriters()
       this.flush()
@@ -57,9 +57,17 @@ export class Sender {
   /** Queues a frame ahead of all data. */
   control(type: number, flags: number, id: number, length: number): void {
     if (this.#isClosed) return
-    if (this.#controlBytes === this.#control.length && !this.#makeRoom()) return
-    writeHeader(this.#control, this.#controlBytes, type, flags, id, length)
-    this.#controlBytes += HEADER_BYTES
+    const frames = this.#control.length / 4
+    if (frames >= CONTROL_BATCH && !this.#isCongested) {
+      // Many can be due in one turn of the event loop, without any congestion.
+      this.#writeControl()
+      this.#isCongested = this.#connection.writableNeedDrain
+    } else if (frames >= CONTROL_FRAMES_MAX) {
+      this.#control = []
+      this.#onFlood(new ProtocolError(`flood: the peer has not read ${frames} control frames`))
+      return
+    }
+    this.#control.push(type, flags, id, length)
     this.#schedule()
   }
 
@@ -73,8 +81,8 @@ export class Sender {
   /** For sources, in `writeFrame`: a frame without payload. */
   header(type: number, flags: number, id: number, length: number): void {
     this.#reserve(HEADER_BYTES)
-    writeHeader(this.#slab, this.#end, type, flags, id, length)
-    this.#end += HEADER_BYTES
+    writeHeader(slab, slabEnd, type, flags, id, length)
+    slabEnd += HEADER_BYTES
     this.#batchBytes += HEADER_BYTES
   }
 
@@ -87,11 +95,11 @@ export class Sender {
   payload(bytes: Buffer): void {
     if (bytes.length > COPY_BYTES_MAX) {
       this.#writeSlab()
-      this.#socket.write(bytes)
+      this.#connection.write(bytes)
       return
     }
     this.#reserve(bytes.length)
-    this.#end += bytes.copy(this.#slab, this.#end)
+    slabEnd += bytes.copy(slab, slabEnd)
   }
 
   /** For sources, in `writeFrame`: calls back once the connection accepts more. */
@@ -103,12 +111,12 @@ export class Sender {
     this.#isScheduled = false
     if (this.#isClosed || this.#isCongested) return
     this.#batchBytes = 0
-    this.#socket.cork()
-    this.#flushControl()
+    this.#connection.cork()
+    this.#addControl()
     this.#flushStreams()
     this.#writeSlab()
-    this.#socket.uncork()
-    this.#isCongested = this.#socket.writableNeedDrain
+    this.#connection.uncork()
+    this.#isCongested = this.#connection.writableNeedDrain
     if (this.#isCongested) return
     this.#callWriters()
     if (this.#readyHead < this.#ready.length) this.#schedule()
@@ -118,10 +126,7 @@ export class Sender {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    if (this.#socket.writable) {
-      this.#flushControl()
-      this.#writeSlab()
-    }
+    if (this.#connection.writable) this.#writeControl()
     this.#ready = []
     this.#callWriters()
   }
@@ -151,49 +156,34 @@ export class Sender {
     for (const callback of callbacks) callback()
   }
 
-  #flushControl(): void {
-    let at = 0
-    while (at < this.#controlBytes) {
-      this.#reserve(HEADER_BYTES)
-      const next = Math.min(this.#controlBytes, at + this.#slab.length - this.#end)
-      this.#end += this.#control.copy(this.#slab, this.#end, at, next)
-      at = next
-    }
-    this.#controlBytes = 0
+  #writeControl(): void {
+    this.#addControl()
+    this.#writeSlab()
   }
 
-  /** For more control frames. Many can be due in one turn of the event loop, without any congestion. */
-  #makeRoom(): boolean {
-    const frames = this.#controlBytes / HEADER_BYTES
-    if (frames >= CONTROL_BATCH && !this.#isCongested) {
-      this.#flushControl()
-      this.#writeSlab()
-      this.#isCongested = this.#socket.writableNeedDrain
-    } else if (frames >= CONTROL_FRAMES_MAX) {
-      this.#controlBytes = 0
-      this.#onFlood(new ProtocolError(`flood: the peer has not read ${frames} control frames`))
-      return false
-    } else {
-      const larger = Buffer.allocUnsafeSlow(this.#control.length * 2)
-      this.#control.copy(larger)
-      this.#control = larger
+  #addControl(): void {
+    if (this.#control.length === 0) return
+    const frames = this.#control
+    this.#control = []
+    for (let at = 0; at < frames.length; at += 4) {
+      const [type, flags, id, length] = frames.slice(at, at + 4) as [number, number, number, number]
+      this.header(type, flags, id, length)
     }
-    return true
   }
 
   #writeSlab(): void {
-    if (this.#start === this.#end) return
-    this.#socket.write(this.#slab.subarray(this.#start, this.#end))
-    this.#start = this.#end
+    if (this.#start === undefined) return
+    this.#connection.write(slab.subarray(this.#start, slabEnd))
+    this.#start = undefined
   }
 
-  /** Makes room in the slab, by another one that is larger if it is full. */
+  /** Makes room in the slab, by another one if it is full. Nothing else uses it until it is written. */
   #reserve(bytes: number): void {
-    if (this.#end + bytes <= this.#slab.length) return
-    this.#writeSlab()
-    const size = Math.min(Math.max(2 * this.#slab.length, bytes), SLAB_BYTES_MAX)
-    this.#slab = Buffer.allocUnsafeSlow(size)
-    this.#start = 0
-    this.#end = 0
+    if (slabEnd + bytes > SLAB_BYTES) {
+      this.#writeSlab()
+      slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
+      slabEnd = 0
+    }
+    this.#start ??= slabEnd
   }
 }

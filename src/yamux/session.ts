@@ -1,6 +1,6 @@
 // A yamux session: many streams over one connection. The protocol is that of hashicorp/yamux (spec.md there).
-import type { Duplex } from 'node:stream'
 import { joinInPlace } from './buffers.ts'
+import type { Connection } from './connection.ts'
 import {
   ACK,
   FIN,
@@ -50,7 +50,7 @@ export interface SessionOptions {
 }
 
 export class Session {
-  readonly #socket: Duplex
+  readonly #connection: Connection
   readonly #options: SessionOptions
   readonly #windowMax: number
   readonly #sender: Sender
@@ -65,20 +65,22 @@ export class Session {
   #isGoAwayReceived = false
   #isClosed = false
 
-  constructor(socket: Duplex, options: SessionOptions) {
-    this.#socket = socket
+  constructor(connection: Connection, options: SessionOptions) {
+    this.#connection = connection
     this.#options = options
     this.#windowMax = Math.max(INITIAL_WINDOW, options.windowMax ?? WINDOW_MAX)
-    this.#sender = new Sender(socket, (error) => this.close(error))
+    this.#sender = new Sender(connection, (error) => this.close(error))
     this.#pings = new Pings(this.#sender)
     this.#streams = this.#createTable()
     this.#parser = new FrameParser({
       onFrame: (type, flags, id, length) => this.#onFrame(type, flags, id, length),
       onPayload: (piece, left) => this.#onPayload(piece, left),
     })
-    socket.on('data', (input: Buffer) => this.#onInput(input))
-    socket.on('error', (error) => this.close(error))
-    for (const event of ['end', 'close']) socket.on(event, () => this.#onEnd())
+    connection.on('data', (input) => this.#onInput(input))
+    connection.on('error', (error) => this.close(error))
+    connection.on('end', () => this.#onEnd())
+    connection.on('close', () => this.#onEnd())
+    connection.resume()
     if (options.keepAlive) this.#startKeepAlive(options.keepAlive)
   }
 
@@ -132,8 +134,8 @@ export class Session {
     this.#pings.close(error)
     this.#sender.control(TYPE_GO_AWAY, 0, 0, goAwayCode(reason))
     this.#sender.close()
-    setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT_MS).unref()
-    this.#socket.end()
+    setTimeout(() => this.#connection.destroy(), CLOSE_TIMEOUT_MS).unref()
+    this.#connection.end()
     this.#options.onClose(reason)
   }
 

@@ -10,7 +10,7 @@ import {
   type TunnelEvent,
   type TunnelRequest,
 } from '../../src/tunnels/protocol.ts'
-import { acceptOf, WebSocketStream } from '../../src/tunnels/websocket.ts'
+import { acceptOf, WebSocketConnection } from '../../src/tunnels/websocket.ts'
 import { Session, type YamuxStream } from '../../src/yamux/index.ts'
 import { atEnd, type Test } from './cleanup.ts'
 import { until } from './until.ts'
@@ -55,7 +55,7 @@ export async function startMinimalEdge(
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
         `Sec-WebSocket-Accept: ${acceptOf(key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
     )
-    const session = new Session(new WebSocketStream(socket, { role: 'server', head }), {
+    const session = new Session(new WebSocketConnection(socket, { role: 'server', head }), {
       role: 'server',
       onStream: (stream) => stream.destroy(),
       onGoAway: () => {

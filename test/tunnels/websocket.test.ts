@@ -1,4 +1,4 @@
-// The WebSocket stream, against the `ws` package in both roles, and frame by frame.
+// The WebSocket connection, against the `ws` package in both roles, and frame by frame.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,7 +13,8 @@ import { type Duplex, duplexPair } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket, WebSocketServer } from 'ws'
-import { acceptOf, WebSocketError, WebSocketStream } from '../../src/tunnels/websocket.ts'
+import { acceptOf, WebSocketConnection, WebSocketError } from '../../src/tunnels/websocket.ts'
+import type { Connection } from '../../src/yamux/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createRandom } from '../support/random.ts'
 import { until } from '../support/until.ts'
@@ -22,7 +23,7 @@ type Role = 'client' | 'server'
 const roles: readonly Role[] = ['client', 'server']
 
 interface Pair {
-  stream: WebSocketStream
+  stream: WebSocketConnection
   peer: WebSocket
   socket: Duplex
 }
@@ -40,13 +41,13 @@ async function connectPair(t: Test, role: Role): Promise<Pair> {
 
 async function acceptFromWs(t: Test): Promise<Pair> {
   const server = createServer()
-  const accepted = Promise.withResolvers<{ stream: WebSocketStream; socket: Duplex }>()
+  const accepted = Promise.withResolvers<{ stream: WebSocketConnection; socket: Duplex }>()
   server.on('upgrade', ({ headers }, socket, head) => {
     socket.write(
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
         `Sec-WebSocket-Accept: ${acceptOf(String(headers['sec-websocket-key']))}\r\n\r\n`,
     )
-    accepted.resolve({ stream: new WebSocketStream(socket, { role: 'server', head }), socket })
+    accepted.resolve({ stream: new WebSocketConnection(socket, { role: 'server', head }), socket })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -76,13 +77,14 @@ async function connectToWs(t: Test): Promise<Pair> {
   const [response, socket, head] = await once(upgrade, 'upgrade')
   assert.equal(response.headers['sec-websocket-accept'], acceptOf(key))
   const [peer] = await connected
-  return { stream: new WebSocketStream(socket, { role: 'client', head }), peer, socket }
+  return { stream: new WebSocketConnection(socket, { role: 'client', head }), peer, socket }
 }
 
 /** Collects without end: the other direction stays open. */
-function collect(stream: Duplex): () => Buffer {
+function collect(stream: Connection): () => Buffer {
   const chunks: Buffer[] = []
   stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  stream.resume()
   return () => Buffer.concat(chunks)
 }
 
@@ -90,7 +92,8 @@ for (const role of roles) {
   test(`${role}: random messages, fragments and pings arrive as one stream of bytes`, async (t) => {
     const random = createRandom(`websocket ${role}`)
     const { stream, peer } = await connectPair(t, role)
-    stream.pipe(stream)
+    stream.on('data', (chunk) => stream.write(chunk))
+    stream.resume()
     const received: Buffer[] = []
     peer.on('message', (data: Buffer, isBinary) => {
       assert.equal(isBinary, true)
@@ -122,7 +125,7 @@ for (const role of roles) {
 
   test(`${role}: frames arrive byte by byte, with control frames inside of messages`, async () => {
     const [near, far] = duplexPair()
-    const stream = new WebSocketStream(near, { role })
+    const stream = new WebSocketConnection(near, { role })
     const read = collect(stream)
     const sent = collect(far)
     const isMasked = role === 'server'
@@ -168,12 +171,10 @@ for (const role of roles) {
       await sleep(20)
       return stream.writableNeedDrain
     })
-    const { writableLength } = stream
     const buffered = socket.writableLength
     for (let index = 0; index < 20_000; index += 1) peer.ping(Buffer.alloc(125, 'p'))
     peer.send('x', { binary: true })
     await once(stream, 'data')
-    assert.equal(stream.writableLength, writableLength)
     assert.ok(socket.writableLength <= buffered, `${socket.writableLength} bytes of pongs`)
     let pongs = 0
     peer.on('pong', () => {
@@ -196,8 +197,8 @@ for (const role of roles) {
     assert.ok(pongs.length < 500, `${pongs.length} pongs`)
   })
 
-  test(`${role}: a stream that is not read stops the peer`, async (t) => {
-    const { stream, peer } = await connectPair(t, role)
+  test(`${role}: nothing is received before it is read, so the peer stops`, async (t) => {
+    const { stream, peer, socket } = await connectPair(t, role)
     const message = Buffer.alloc(64 * 1024, 'x')
     let sent = 0
     while (peer.bufferedAmount < 8 * 1024 * 1024) {
@@ -205,7 +206,7 @@ for (const role of roles) {
       sent += message.length
       if (sent % (1024 * 1024) === 0) await sleep(1)
     }
-    assert.ok(stream.readableLength <= stream.readableHighWaterMark + 64 * 1024, `${stream.readableLength}`)
+    assert.ok(socket.readableLength <= socket.readableHighWaterMark + 64 * 1024, `${socket.readableLength}`)
     const read = collect(stream)
     await until('all read', () => read().length === sent)
   })
@@ -224,7 +225,8 @@ for (const role of roles) {
     const second = await connectPair(t, role)
     second.stream.resume()
     const message = once(second.peer, 'message')
-    second.stream.end('last words')
+    second.stream.write(Buffer.from('last words'))
+    second.stream.end()
     assert.equal(String((await message)[0]), 'last words')
     assert.equal((await once(second.peer, 'close'))[0], 1000)
     await until('closed', () => second.stream.destroyed && second.socket.destroyed)
@@ -238,12 +240,10 @@ for (const role of roles) {
     await until('closed', () => lost.stream.destroyed && lost.socket.destroyed)
 
     const closed = await connectPair(t, role)
-    // Nothing is received before the first read.
-    closed.stream.read(0)
+    closed.stream.resume()
     closed.peer.close()
     await once(closed.peer, 'close')
-    closed.stream.write('too late')
-    closed.stream.resume()
+    closed.stream.write(Buffer.from('too late'))
     await until('closed', () => closed.stream.destroyed)
   })
 
@@ -280,7 +280,7 @@ for (const role of roles) {
     test(`${role}: ${what} ends the stream with an error`, async () => {
       for (const pieces of [1, bytes.length]) {
         const [near, far] = duplexPair()
-        const stream = new WebSocketStream(near, { role })
+        const stream = new WebSocketConnection(near, { role })
         const sent = collect(far)
         far.on('error', () => undefined)
         const failed = once(stream, 'error')
@@ -302,14 +302,15 @@ test('a peer that does not reply to a close frame is disconnected', async (t) =>
   const server = createTcpServer({ allowHalfOpen: true }, accepted.resolve).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const socket = tcpConnect((server.address() as AddressInfo).port, '127.0.0.1')
-  const stream = new WebSocketStream(socket, { role: 'client' })
+  const stream = new WebSocketConnection(socket, { role: 'client' })
   const peer = await accepted.promise
   atEnd(t, () => {
     peer.destroy()
     server.close()
   })
   stream.resume()
-  stream.end('x')
+  stream.write(Buffer.from('x'))
+  stream.end()
   await once(stream, 'close')
   assert.equal(socket.destroyed, true)
 })
@@ -320,16 +321,17 @@ test('what arrived together with the upgrade is read first', async () => {
     ['first ', 'second'].map((part) => frame(2, Buffer.from(part), { isMasked: true })),
   )
   far.write(bytes.subarray(9))
-  const stream = new WebSocketStream(near, { role: 'server', head: bytes.subarray(0, 9) })
+  const stream = new WebSocketConnection(near, { role: 'server', head: bytes.subarray(0, 9) })
   const read = collect(stream)
   await until('all read', () => String(read()) === 'first second')
 })
 
 test('messages of one chunk are joined, and a ping between them keeps its payload', async () => {
   const [near, far] = duplexPair()
-  const stream = new WebSocketStream(near, { role: 'client' })
+  const stream = new WebSocketConnection(near, { role: 'client' })
   const chunks: string[] = []
   stream.on('data', (chunk) => chunks.push(String(chunk)))
+  stream.resume()
   const unmasked = { isMasked: false }
   far.write(
     Buffer.concat([

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
-import { acceptOf, WebSocketStream } from '../websocket.ts'
+import { acceptOf, WebSocketConnection } from '../websocket.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
@@ -29,7 +29,7 @@ export interface ConnectOptions {
 }
 
 /** Rejects with TunnelRejected, or with another error if a retry may help. */
-export async function connect(options: ConnectOptions): Promise<WebSocketStream> {
+export async function connect(options: ConnectOptions): Promise<WebSocketConnection> {
   const { edge, key, request, signal } = options
   const url = new URL(edge + CONNECT_PATH)
   const send = url.protocol === 'https:' ? (await import('node:https')).request : httpRequest
@@ -46,9 +46,9 @@ export async function connect(options: ConnectOptions): Promise<WebSocketStream>
       [TUNNEL_HEADER]: toAscii(JSON.stringify(request)),
     },
   })
-  const { promise, resolve, reject } = Promise.withResolvers<WebSocketStream>()
+  const { promise, resolve, reject } = Promise.withResolvers<WebSocketConnection>()
   upgrade.on('upgrade', (response, socket, head) => {
-    if (isAccepted(response, nonce)) resolve(new WebSocketStream(socket, { role: 'client', head }))
+    if (isAccepted(response, nonce)) resolve(new WebSocketConnection(socket, { role: 'client', head }))
     else {
       socket.destroy()
       reject(notAnEdge(edge, response))

@@ -2,7 +2,7 @@
 // others are connections to the local server.
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { KEEP_ALIVE, type Opened, type TunnelRequest } from '../protocol.ts'
-import type { WebSocketStream } from '../websocket.ts'
+import type { WebSocketConnection } from '../websocket.ts'
 import { type ConnectOptions, connect, TunnelRejected } from './connect.ts'
 import { type EventHandlers, readEvents } from './events.ts'
 import type { LocalServer } from './local-server.ts'
@@ -42,7 +42,7 @@ export class EdgeConnection {
   #isDraining = false
   #closeTimer: NodeJS.Timeout | undefined
 
-  constructor(webSocket: WebSocketStream, options: ConnectionOptions) {
+  constructor(webSocket: WebSocketConnection, options: ConnectionOptions) {
     this.#options = options
     this.#edge = options.edge
     const closed = Promise.withResolvers<string>()

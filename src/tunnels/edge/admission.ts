@@ -1,7 +1,7 @@
 // Decides whether a client may open a tunnel with a key and a name. Every rejection has a reason and a remedy.
-import type { Duplex } from 'node:stream'
 import { ControlPlaneError, type Meter, type Verifier, type VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
+import type { Connection } from '../../yamux/index.ts'
 import type { TunnelRequest } from '../protocol.ts'
 import { type AccessRules, areSameRules, NO_RULES } from './access/access-control.ts'
 import { RuleHasher } from './access/rule-hasher.ts'
@@ -57,7 +57,7 @@ type Valid = VerifyResult & { valid: true }
 export type OpenTunnel = (
   key: string | undefined,
   request: TunnelRequest,
-  connect: () => Duplex | undefined,
+  connect: () => Connection | undefined,
 ) => Promise<Rejection | undefined>
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {

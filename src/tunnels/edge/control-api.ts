@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { CONNECT_PATH, OWN_PATHS, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
 import { InvalidAccess, parseAccess } from '../requested-access.ts'
-import { acceptOf, WebSocketStream } from '../websocket.ts'
+import { acceptOf, WebSocketConnection } from '../websocket.ts'
 import type { OpenTunnel, Rejection } from './admission.ts'
 import type { ClientAddresses } from './client-address.ts'
 import type { Connection } from './connection-guard.ts'
@@ -51,7 +51,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
         'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
           `Sec-WebSocket-Accept: ${acceptOf(upgrade.key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
       )
-      return new WebSocketStream(socket, { role: 'server', head })
+      return new WebSocketConnection(socket, { role: 'server', head })
     })
     if (rejection) fail(socket, rejection)
   }

@@ -1,6 +1,6 @@
 // The registry of open tunnels by host name, and of their clients by key.
-import type { Duplex } from 'node:stream'
 import type { Meter } from '../../edge-sdk/index.ts'
+import type { Connection } from '../../yamux/index.ts'
 import type { TunnelRequest, TunnelType } from '../protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
@@ -75,7 +75,7 @@ export class Registry {
   connect(
     address: TunnelAddress,
     holder: KeyHolder,
-    connection: Duplex,
+    connection: Connection,
     { resume, client: software }: TunnelRequest,
     rules: AccessRules,
   ): void {

@@ -1,6 +1,5 @@
 // One connected client of a tunnel: its session, its connections to the local server, and what it carried.
-import type { Duplex } from 'node:stream'
-import { Session, type YamuxStream } from '../../yamux/index.ts'
+import { type Connection, Session, type YamuxStream } from '../../yamux/index.ts'
 import { KEEP_ALIVE, type Opened, type TunnelEvent } from '../protocol.ts'
 import { EventWriter } from './event-writer.ts'
 import { ConnectionPool } from './upstream/connection-pool.ts'
@@ -19,7 +18,7 @@ export type CloseReason = 'closed' | 'disconnected' | 'expired' | 'replaced' | '
 
 export interface TunnelClientOptions {
   /** The WebSocket of the client. */
-  readonly connection: Duplex
+  readonly connection: Connection
   readonly holder: KeyHolder
   readonly resume: string | undefined
   readonly software: string | undefined
