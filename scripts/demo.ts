@@ -1,32 +1,26 @@
 // `npm run demo`: the whole product in one command. Starts a control plane, an edge, a sample web server and
-// a tunnel to it, each with the public CLI, and sends traffic. All data is in a temporary folder.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, request } from 'node:http'
-import { type AddressInfo, createServer as createNetServer } from 'node:net'
-import { tmpdir } from 'node:os'
+// two tunnels to it, each with the public CLI, and sends traffic.
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { awaitShutdown } from '../src/cli/shutdown.ts'
+import { adit, choosePort, databaseUrl, folder, run, start, stopAll } from './demo/processes.ts'
+import { createSignInLink } from './demo/sign-in-link.ts'
+import { sendTraffic, startLocalServer, type Totals } from './demo/traffic.ts'
 
 const HELP = `Usage: npm run demo [-- --seconds <number>]
 
-Starts a control plane, an edge, a sample web server and a tunnel to it, and sends traffic through the
-tunnel until Ctrl-C, or for the given number of seconds. All data is in a temporary folder that is deleted
-at the end.
+Starts a control plane, an edge, a sample web server and tunnels to it, and sends traffic until Ctrl-C, or
+for the given number of seconds. All data is in a temporary folder that is deleted at the end. ADIT_PORT and
+ADIT_EDGE_PORT set the ports; without them 8080 and 8081 are used, or others if these are in use.
 `
 const TUNNEL_NAME = 'my-app'
-const REQUEST_INTERVAL_MS = 250
-const BODY_BYTES_MAX = 200_000
-const adit = fileURLToPath(new URL('../bin/adit.js', import.meta.url))
+const PRIVATE_NAME = 'private'
+/** For a sample server, and shown on the screen. */
+const PRIVATE_ACCESS = 'demo:open-sesame'
 
 const seconds = parseSeconds()
-const folder = mkdtempSync(join(tmpdir(), 'adit-demo-'))
 const stopping = new AbortController()
-const children: ChildProcess[] = []
 awaitShutdown(0).requested.then(() => stopping.abort())
 process.on('SIGHUP', () => stopping.abort())
 
@@ -47,189 +41,108 @@ function parseSeconds(): number {
 }
 
 const print = (text: string) => process.stdout.write(text)
+const progress = (text: string) => process.stdout.isTTY && print(`\r\u001b[K  ${text}`)
 
-/** Shows a step while it runs, and its result in the same line. */
-async function step<T>(title: string, run: () => Promise<T>, describe: (result: T) => string): Promise<T> {
-  if (process.stdout.isTTY) print(`  … ${title}`)
-  const result = await run()
-  print(`${process.stdout.isTTY ? '\r' : ''}  ✓ ${title.padEnd(14)} ${describe(result)}\n`)
-  return result
+interface Served {
+  url: string
+  token: string
+  setupLink: string
 }
 
-/** Only the demo's own settings: those of the user's environment are for other deployments. */
-const environment = (more: Record<string, string> = {}) => ({
-  PATH: process.env.PATH ?? '',
-  HOME: folder,
-  ADIT_LOG_LEVEL: 'warn',
-  // Makes the commands exit when this process is gone, as they do when npm is.
-  npm_lifecycle_event: 'demo',
-  ADIT_DATABASE_URL: `sqlite:${join(folder, 'adit.db')}`,
-  ...more,
-})
-
-/** Starts a long-running command and resolves with its first line of JSON. */
-async function start<T>(
-  args: string[],
-  env: Record<string, string>,
-  stderr: 'inherit' | 'ignore' = 'inherit',
-): Promise<T & { child: ChildProcess }> {
-  // In a process group of its own: Ctrl-C reaches only this process, which stops the others in order.
-  const child = spawn(process.execPath, [adit, ...args, '--json'], {
-    env: environment(env),
-    stdio: ['ignore', 'pipe', stderr],
-    detached: true,
-  })
-  children.push(child)
-  const line = await new Promise<string>((resolve, reject) => {
-    child.stdout?.once('data', (chunk) => resolve(String(chunk).split('\n')[0] as string))
-    child.once('exit', () => reject(new Error(`"adit ${args.join(' ')}" exited.`)))
-  })
-  return { ...(JSON.parse(line) as T), child }
-}
-
-/** The default port, or any free port if it is in use. */
-const freePort = (preferred: number) =>
-  new Promise<string>((resolve) => {
-    const probe = createNetServer()
-    probe.once('error', () => resolve('0'))
-    probe.listen(preferred, '127.0.0.1', () => probe.close(() => resolve(String(preferred))))
-  })
-
-/** Serves a page, and bodies of any size under /bytes/. */
-async function startLocalServer(): Promise<number> {
-  const server = createServer((request, response) => {
-    const [, bytes] = /^\/bytes\/(\d{1,7})$/.exec(request.url ?? '') ?? []
-    const body = bytes
-      ? Buffer.alloc(Number(bytes), '.')
-      : 'Hello from the sample web server, through a tunnel.\n'
-    request.resume().once('end', () => response.end(body))
-  })
-  server.listen(0, 'localhost')
-  await once(server, 'listening')
-  server.unref()
-  return (server.address() as AddressInfo).port
-}
-
-async function startEdge(controlPlaneUrl: string) {
-  const args = [adit, 'admin', 'edge', 'create', 'demo-edge']
-  const credential = execFileSync(process.execPath, args, {
-    env: environment(),
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  }).trim()
-  return start<{ url: string }>(['edge'], {
-    ADIT_URL: controlPlaneUrl,
-    ADIT_EDGE_KEY: credential,
-    ADIT_EDGE_PORT: await freePort(8081),
-    ADIT_EDGE_FOLDER: join(folder, 'edge'),
-  })
+interface Opened {
+  url: string
+  host: string
 }
 
 async function runDemo(): Promise<void> {
-  print('\nStarting Adit on this machine. Data is in a temporary folder.\n\n')
-  const controlPlane = await step(
-    'Control plane',
-    async () =>
-      start<{ url: string; token: string; setupLink: string }>(['serve'], {
-        ADIT_PORT: await freePort(8080),
-      }),
-    ({ url }) => url,
-  )
-  const edge = await step(
-    'Edge',
-    () => startEdge(controlPlane.url),
-    ({ url }) => url,
-  )
-  const port = await step('Local server', startLocalServer, (port) => `http://localhost:${port}`)
-  const access = { ADIT_URL: controlPlane.url, ADIT_API_KEY: controlPlane.token, ADIT_EDGE_URL: edge.url }
-  const tunnel = await step(
-    'Tunnel',
-    // Its messages are ignored: the demo reports a revoked key itself.
-    () =>
-      start<{ url: string; host: string }>(['tunnel', String(port), '--name', TUNNEL_NAME], access, 'ignore'),
-    ({ url }) => `${url} → localhost:${port}`,
-  )
-  tunnel.child.stdout?.resume()
+  progress('Starting the control plane …')
+  const controlPlane = await start<Served>(['serve'], { ADIT_PORT: await choosePort('ADIT_PORT', 8080) })
+  const access = { ADIT_URL: controlPlane.url, ADIT_API_KEY: controlPlane.token }
+  progress('Starting the edge …')
+  const { token: credential } = await run<{ token: string }>(['admin', 'edge', 'create', 'demo-edge'])
+  const edge = await start<{ url: string }>(['edge'], {
+    ADIT_URL: controlPlane.url,
+    ADIT_EDGE_KEY: credential,
+    ADIT_EDGE_PORT: await choosePort('ADIT_EDGE_PORT', 8081),
+    ADIT_EDGE_FOLDER: join(folder, 'edge'),
+  })
+  progress('Opening tunnels …')
+  const port = String(await startLocalServer())
+  const key = await run<{ id: string; token: string }>(['keys', 'create', '--label', TUNNEL_NAME], access)
+  // Its messages are not shown: the demo reports a revoked key itself.
+  const open = (name: string, env: Record<string, string>) =>
+    start<Opened>(['tunnel', port, '--name', name, '--edge', edge.url], env, 'pipe')
+  const tunnel = await open(TUNNEL_NAME, { ...access, ADIT_API_KEY: key.token })
+  const privateTunnel = await open(PRIVATE_NAME, { ...access, ADIT_TUNNEL_BASIC_AUTH: PRIVATE_ACCESS })
   tunnel.child.once('exit', (code) => {
-    if (code === 4) print('\n  The tunnel was closed: its key was revoked. Press Ctrl-C to stop the demo.\n')
+    if (code === 4) print(`\r\u001b[K  ${tunnel.host} was closed: its key was revoked.\n`)
   })
-  print(nextSteps(tunnel.url, controlPlane.setupLink, access))
-  await sendTraffic(new URL(edge.url), tunnel.host)
+  const dashboard = await createSignInLink(controlPlane.url, controlPlane.setupLink)
+  const setup = writeSetup({ ...access, ADIT_EDGE_URL: edge.url, ADIT_DATABASE_URL: databaseUrl })
+  progress('')
+  print(
+    screen({
+      dashboard,
+      tunnel: tunnel.url,
+      privateTunnel: privateTunnel.url,
+      api: `${controlPlane.url}/docs`,
+      setup,
+      keyId: key.id,
+    }),
+  )
+  const signal = Number.isFinite(seconds)
+    ? AbortSignal.any([stopping.signal, AbortSignal.timeout(seconds * 1_000)])
+    : stopping.signal
+  const totals = await sendTraffic({ edge: new URL(edge.url), host: tunnel.host, signal }, (now) =>
+    progress(summary(now)),
+  )
+  progress('')
+  print(`  ${summary(totals)} sent. Stopping …\n`)
 }
 
-const HOW_IT_ENDS = Number.isFinite(seconds) ? `Stops after ${seconds} s.` : 'Press Ctrl-C to stop.'
+const summary = ({ requests, bytes }: Totals) => `${requests} requests, ${(bytes / 1e6).toFixed(1)} MB`
 
-const nextSteps = (tunnelUrl: string, setupLink: string, access: Record<string, string>) => `
-Call the local server through the tunnel:
+/** A file for other terminals: the command `adit` of this clone, for the control plane of the demo. */
+function writeSetup(variables: Record<string, string>): string {
+  const file = join(folder, 'env')
+  const lines = Object.entries(variables).map(([name, value]) => `export ${name}='${value}'\n`)
+  writeFileSync(file, `${lines.join('')}adit() { '${process.execPath}' '${adit}' "$@"; }\n`, { mode: 0o600 })
+  return file
+}
 
-  curl ${tunnelUrl}/
+interface Screen {
+  dashboard: string
+  tunnel: string
+  privateTunnel: string
+  api: string
+  setup: string
+  keyId: string
+}
 
-Open the dashboard, create the owner account and watch Usage. Revoke the key there, and the tunnel closes:
+const HOW_IT_ENDS = Number.isFinite(seconds) ? `Stops after ${seconds} s.` : 'Ctrl-C stops it.'
 
-  ${setupLink}
+/** At most 80 columns. */
+const screen = ({ dashboard, tunnel, privateTunnel, api, setup, keyId }: Screen) => `
+  Adit is running on this machine. ${HOW_IT_ENDS}
 
-Use the CLI in another terminal, for example \`adit usage\` or \`adit tunnel 3000\`:
+  OPEN IN A BROWSER
+    Dashboard      ${dashboard}
+                   Signed in as the owner: open tunnels, keys, usage.
+    A tunnel       ${tunnel}
+    With password  ${privateTunnel}
+                   User ${PRIVATE_ACCESS.replace(':', ', password ')}.
+    API            ${api}
 
-  alias adit='npx --no-install adit'
-  export ${Object.entries(access)
-    .map(([name, value]) => `${name}=${value}`)
-    .join(' ')}
+  TRY IN ANOTHER TERMINAL
+    . ${setup}
+    curl ${tunnel}/
+    adit usage --days 1                 # counted within seconds
+    adit tunnel 3000 --name mine        # your own server on port 3000
+    adit keys revoke ${keyId} --yes
+                                        # closes the first tunnel at once
 
-Sending traffic through the tunnel. ${HOW_IT_ENDS}
-
+  Sending traffic through the first tunnel:
 `
-
-async function sendTraffic(edge: URL, host: string): Promise<void> {
-  const until = performance.now() + seconds * 1_000
-  const total = { requests: 0, bytes: 0 }
-  const summary = () => `${total.requests} requests, ${(total.bytes / 1e6).toFixed(1)} MB`
-  while (!stopping.signal.aborted && performance.now() < until) {
-    // Squared, so that most bodies are small.
-    const [up, down] = [Math.random(), Math.random()].map((part) => Math.floor(part * part * BODY_BYTES_MAX))
-    const { status, bytes } = await post(edge, host, `/bytes/${down}`, Buffer.alloc(up ?? 0))
-    if (status === 200) {
-      total.requests += 1
-      total.bytes += bytes
-    }
-    if (process.stdout.isTTY) print(`\r  ${summary()} `)
-    await sleep(REQUEST_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => undefined)
-  }
-  print(`${process.stdout.isTTY ? '\r' : ''}  ${summary()} sent. Stopping …\n`)
-}
-
-/** Connects to the edge directly, so that names under localhost need not resolve. */
-const post = (edge: URL, host: string, path: string, body: Buffer) =>
-  new Promise<{ status: number; bytes: number }>((resolve, reject) => {
-    const options = {
-      host: edge.hostname,
-      port: edge.port,
-      path,
-      method: 'POST',
-      headers: { host },
-      agent: false,
-    }
-    const sent = request(options, (response) => {
-      let bytes = body.length
-      response.on('data', (chunk) => {
-        bytes += chunk.length
-      })
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, bytes }))
-      response.on('error', reject)
-    })
-    sent.on('error', reject)
-    sent.end(body)
-  })
-
-/** Stops the tunnel first and the control plane last, so that all usage is reported. */
-async function stopAll(): Promise<void> {
-  for (const child of children.toReversed()) {
-    if (child.exitCode !== null || child.signalCode !== null) continue
-    const exited = once(child, 'exit')
-    child.kill('SIGTERM')
-    await exited
-  }
-  rmSync(folder, { recursive: true, force: true })
-}
 
 try {
   await runDemo()

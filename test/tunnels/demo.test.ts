@@ -1,20 +1,25 @@
-// `npm run demo`, as a new user runs it.
+// `npm run demo`, as a new user runs it: every suggestion on its screen works.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
 import { root } from '../support/process.ts'
 import { fetchHost } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
-test('the demo starts everything, sends traffic through a tunnel, and deletes its data', async (t) => {
+const COLUMNS = 80
+
+test('the demo runs everything, its suggestions work, and it deletes its data', async (t) => {
   const folder = createFolder(t)
+  const [port, edgePort] = [String(await freePort()), String(await freePort())]
   const demo = spawn(process.execPath, [join(root, 'scripts/demo.ts')], {
-    env: { PATH: process.env.PATH ?? '', TMPDIR: folder },
+    env: { PATH: process.env.PATH ?? '', TMPDIR: folder, ADIT_PORT: port, ADIT_EDGE_PORT: edgePort },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   atEnd(t, () => demo.kill('SIGINT'))
@@ -23,17 +28,49 @@ test('the demo starts everything, sends traffic through a tunnel, and deletes it
     output += chunk
   })
   await until('it is ready', () => output.includes('Sending traffic'))
-  const [, url = ''] = /curl (http:\S+)\//.exec(output) ?? assert.fail(output)
-  const { hostname, port } = new URL(url)
-  const { body } = await fetchHost({ port: Number(port) }, hostname)
-  assert.match(String(body), /Hello from the sample web server/)
-  const [, link = ''] = /^ +(http:\S+#\S+)$/m.exec(output) ?? assert.fail(output)
-  assert.equal((await fetch(link)).status, 200)
-  await new Promise((resolve) => setTimeout(resolve, 2_000))
+  const shown = (pattern: RegExp) => pattern.exec(output)?.[1] ?? assert.fail(output)
+  // The folder of the test is deeper than that of a user.
+  for (const line of output.replaceAll(folder, '/tmp').split('\n')) assert.ok(line.length <= COLUMNS, line)
+
+  const { headers } = await fetch(shown(/Dashboard +(\S+)/), { redirect: 'manual' })
+  const location = headers.get('location') as string
+  assert.equal(location, `http://127.0.0.1:${port}`)
+  const cookie = headers
+    .getSetCookie()
+    .map((one) => one.split(';')[0])
+    .join('; ')
+  const session = await fetch(`${location}/dashboard/api/session`, { headers: { cookie } })
+  assert.equal(session.status, 200)
+
+  const open = async (url: string, headers = {}) => {
+    const { hostname, port } = new URL(url)
+    assert.equal(port, edgePort)
+    const { status, body } = await fetchHost({ port: Number(port) }, hostname, { headers })
+    return `${status} ${body}`
+  }
+  const tunnel = shown(/curl (\S+)\//)
+  assert.match(await open(tunnel), /^200 Hello from the sample web server/)
+  const withPassword = shown(/With password +(\S+)/)
+  assert.match(await open(withPassword), /^401 /)
+  const [user, password] = [shown(/User (\w+)/), shown(/password (\S+)\./)]
+  const authorization = `Basic ${btoa(`${user}:${password}`)}`
+  assert.match(await open(withPassword, { authorization }), /^200 Hello/)
+
+  const shell = async (command: string) => {
+    const env = { PATH: process.env.PATH ?? '' }
+    return (await promisify(execFile)('sh', ['-c', `. ${shown(/^ +\. (\S+)$/m)} && ${command}`], { env }))
+      .stdout
+  }
+  await until('usage is reported', async () =>
+    /Traffic +[1-9]/.test(await shell(shown(/(adit usage [^#]+)/))),
+  )
+  await shell(shown(/(adit keys revoke .+)/))
+  await until('the tunnel is closed', () => output.includes('was closed: its key was revoked'))
+  assert.match(await open(tunnel), /^404 /)
+
   demo.kill('SIGINT')
   const [code] = await once(demo, 'exit')
   assert.equal(code, 0)
-  const [, requests] = /(\d+) requests, [\d.]+ MB sent/.exec(output) ?? assert.fail(output)
-  assert.ok(Number(requests) >= 3, output)
+  assert.ok(Number(shown(/(\d+) requests, [\d.]+ MB sent/)) > 0, output)
   assert.deepEqual(readdirSync(folder), [])
 })
