@@ -11,6 +11,7 @@ import { faults } from '../src/contract/faults.ts'
 import { findHost } from '../src/contract/hosts.ts'
 import type { Operation } from '../src/contract/operation.ts'
 import { reportUsage } from '../src/contract/reports.ts'
+import { claimTunnel, syncTunnels } from '../src/contract/tunnels.ts'
 import { variants } from '../src/contract/variants.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -35,7 +36,7 @@ function typeOf(schema: Schema, integer: IntegerType): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   if (schema.anyOf) return schema.anyOf.map((one) => typeOf(one, integer)).join(' | ')
-  if (Array.isArray(type)) return type.map((one) => typeOf({ type: one }, integer)).join(' | ')
+  if (Array.isArray(type)) return type.map((one) => typeOf({ ...schema, type: one }, integer)).join(' | ')
   if (type === 'integer') return integer
   if (type === 'array' && items) return `(${typeOf(items, integer)})[]`
   if (type === 'object') return properties ? objectType(schema, integer) : 'object'
@@ -89,6 +90,12 @@ export type VerifyResult = ${typeOf(verifyKey.response.schema as Schema, 'number
 export type HostResult = ${typeOf(findHost.response.schema as Schema, 'number')}
 export type Report = ${typeOf(reportUsage.body as Schema, 'number')}
 export type Receipt = ${typeOf(reportUsage.response.schema as Schema, 'number')}
+export type TunnelClaim = ${typeOf(claimTunnel.body as Schema, 'number')}
+export type ClaimedTunnel = TunnelClaim['tunnel']
+export type ClaimResult = ${typeOf(claimTunnel.response.schema as Schema, 'number')}
+export type AccessRules = NonNullable<(ClaimResult & { granted: true })['access']>
+export type TunnelSync = ${typeOf(syncTunnels.body as Schema, 'number')}
+export type SyncResult = ${typeOf(syncTunnels.response.schema as Schema, 'number')}
 `
 
 const generated: Record<string, () => string> = {

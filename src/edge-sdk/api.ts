@@ -4,8 +4,15 @@ import type { Static } from 'typebox'
 import type { verifyKey } from '../contract/edge.ts'
 import type { findHost } from '../contract/hosts.ts'
 import type { reportUsage } from '../contract/reports.ts'
+import type { claimTunnel, syncTunnels } from '../contract/tunnels.ts'
 
 export type VerifyResult = Static<(typeof verifyKey)['response']['schema']>
 export type HostResult = Static<(typeof findHost)['response']['schema']>
 export type Report = Static<(typeof reportUsage)['body']>
 export type Receipt = Static<(typeof reportUsage)['response']['schema']>
+export type TunnelClaim = Static<(typeof claimTunnel)['body']>
+export type ClaimedTunnel = TunnelClaim['tunnel']
+export type ClaimResult = Static<(typeof claimTunnel)['response']['schema']>
+export type AccessRules = NonNullable<(ClaimResult & { granted: true })['access']>
+export type TunnelSync = Static<(typeof syncTunnels)['body']>
+export type SyncResult = Static<(typeof syncTunnels)['response']['schema']>

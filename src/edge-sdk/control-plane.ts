@@ -1,5 +1,14 @@
 // HTTP client for the /edge/v1 operations that an edge calls, each with a timeout.
-import type { HostResult, Receipt, Report, VerifyResult } from './api.ts'
+import type {
+  ClaimResult,
+  HostResult,
+  Receipt,
+  Report,
+  SyncResult,
+  TunnelClaim,
+  TunnelSync,
+  VerifyResult,
+} from './api.ts'
 import { hashKey } from './key-hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
@@ -8,6 +17,8 @@ export type { HostResult, Receipt, Report, VerifyResult }
 const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000
 const FIND_HOST_TIMEOUT_MS = 5_000
+const CLAIM_TIMEOUT_MS = 5_000
+const SYNC_TIMEOUT_MS = 10_000
 
 export interface ControlPlane {
   /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
@@ -16,6 +27,9 @@ export interface ControlPlane {
   report(report: Report): Promise<Receipt>
   /** Whether a host name is a tunnel domain of the control plane or of one of its workspaces. */
   findHost(host: string): Promise<HostResult>
+  /** Claims the name of a tunnel that is about to be opened. */
+  claimTunnel(claim: TunnelClaim): Promise<ClaimResult>
+  syncTunnels(sync: TunnelSync): Promise<SyncResult>
   /** Streams revocations after the given event id, or from now on. Ends with the connection. */
   keyChanges(after: string | undefined, signal: AbortSignal): Promise<AsyncIterable<ServerEvent>>
 }
@@ -98,6 +112,8 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
     verify: (key) => post('/keys/verify', { key }, VERIFY_TIMEOUT_MS, isVerifyResult),
     findHost: (host) => post('/hosts/find', { host }, FIND_HOST_TIMEOUT_MS, isHostResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
+    claimTunnel: (claim) => post('/tunnels/claim', claim, CLAIM_TIMEOUT_MS, isClaimResult),
+    syncTunnels: (sync) => post('/tunnels/sync', sync, SYNC_TIMEOUT_MS, isSyncResult),
     async keyChanges(after, signal) {
       const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
       const response = await send('/key-changes', { headers, signal })
@@ -140,6 +156,14 @@ function isHostResult(value: unknown): value is HostResult {
 
 const isReceipt = (value: unknown): value is Receipt =>
   Array.isArray((value as Partial<Receipt> | null)?.refused)
+
+const isClaimResult = (value: unknown): value is ClaimResult =>
+  typeof (value as Partial<ClaimResult> | null)?.granted === 'boolean'
+
+function isSyncResult(value: unknown): value is SyncResult {
+  const { close, names } = (value ?? {}) as Partial<SyncResult>
+  return Array.isArray(close) && Array.isArray(names)
+}
 
 /** fetch wraps the actual error in `cause`, which may be an AggregateError with a code and no message. */
 function reasonOf(error: unknown): string {

@@ -1,5 +1,6 @@
-// The edge SDK, `adit/edge`: key verification and usage metering for edges written in TypeScript. It talks
-// HTTP to the control plane, knows the contract by its types, and needs no package at run time.
+// The edge SDK, `adit/edge`: key verification, usage metering and reports of open tunnels for edges written in
+// TypeScript. It talks HTTP to the control plane, knows the contract by its types, and needs no package at run
+// time.
 export {
   type ControlPlane,
   ControlPlaneError,
@@ -10,4 +11,14 @@ export {
 export { type Meter, type MeterOptions, startMeter, type Transfer } from './meter.ts'
 export { readTokensFile, type Token, TokensFileError } from './tokens-file.ts'
 export { openTokensFile, type TokensFileOptions } from './tokens-verifier.ts'
+export {
+  type AccessRules,
+  type ClaimedTunnel,
+  type ClaimResult,
+  type SyncResult,
+  startTunnelReporter,
+  type TunnelReporter,
+  type TunnelReporterOptions,
+  type TunnelUsage,
+} from './tunnel-reporter.ts'
 export { startVerifier, type Verifier, type VerifierOptions } from './verifier.ts'

@@ -16,6 +16,8 @@ export interface FollowerOptions {
   /** Silence for longer than this means that the stream is lost. */
   staleAfterMs: number
   onRevoked: (revocation: Revocation) => void
+  /** The control plane asks for a sync of tunnels. */
+  onTunnelsChanged: () => void
   /** Revocations may have been missed. */
   onReset: () => void
   /** Up to date again after an outage longer than `staleAfterMs`; missed revocations were received. */
@@ -31,7 +33,10 @@ export interface Follower {
   stop(): void
 }
 
-export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOptions): Follower {
+export function followKeyChanges(
+  controlPlane: Pick<ControlPlane, 'keyChanges'>,
+  options: FollowerOptions,
+): Follower {
   const { staleAfterMs } = options
   const outage = createNoticeOnce(options.onNotice, 'Receiving revocations again.')
   const clock = startEventLoopClock()
@@ -55,6 +60,7 @@ export function followKeyChanges(controlPlane: ControlPlane, options: FollowerOp
         if (event === 'closed') throw new ClosedByServer(parseMessage(data))
         if (event === 'reset') options.onReset()
         else if (event === 'revoked') options.onRevoked(parseRevocation(data))
+        else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
         // Missed revocations come first, one by one; an id without an event ends them.
         if (id !== undefined && event === undefined && !caughtUp) {

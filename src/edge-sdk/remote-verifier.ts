@@ -8,7 +8,7 @@ export const REVOKED: VerifyResult = { valid: false, reason: 'revoked' }
 export const EXPIRED: VerifyResult = { valid: false, reason: 'expired' }
 
 export interface RemoteVerifierOptions {
-  readonly controlPlane: ControlPlane
+  readonly controlPlane: Pick<ControlPlane, 'verify'>
   readonly cache: KeyCache
   readonly revoked: RevokedKeys
   /** Whether revocations are up to date. */

@@ -21,6 +21,8 @@ export interface VerifierOptions {
   onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
   /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
   onReset?: () => void
+  /** A tunnel of this edge is to be closed, or access rules have changed: call `syncNow` of the reporter. */
+  onTunnelsChanged?: () => void
   /**
    * The control plane is reached and revocations are up to date: after the start, and after each
    * reconnection.
@@ -44,7 +46,10 @@ const KEY_CHARS_MAX = 200
 const REVALIDATE_UNPROVISIONED_MS = 250
 const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
 
-export function startVerifier(controlPlane: ControlPlane, options: VerifierOptions = {}): Verifier {
+export function startVerifier(
+  controlPlane: Pick<ControlPlane, 'verify' | 'findHost' | 'keyChanges'>,
+  options: VerifierOptions = {},
+): Verifier {
   const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
   const onRevoked = safeCallback(options.onRevoked)
   const onReset = safeCallback(options.onReset)
@@ -77,6 +82,7 @@ export function startVerifier(controlPlane: ControlPlane, options: VerifierOptio
     staleAfterMs,
     onNotice: safeCallback(options.onNotice),
     onConnected: safeCallback(options.onConnected),
+    onTunnelsChanged: safeCallback(options.onTunnelsChanged),
     onRevoked({ keyId, hash }) {
       cache.delete(hash)
       revoked.add(hash)

@@ -372,10 +372,8 @@ function scripted() {
   const streams: { push: (event: ServerEvent | Error) => void; after: string | undefined }[] = []
   const requested: { key: string; release: () => void }[] = []
   let holding = false
-  const controlPlane: ControlPlane = {
-    credentialFingerprint: '0123456789abcdef',
+  const controlPlane: Pick<ControlPlane, 'verify' | 'findHost' | 'keyChanges'> = {
     findHost: async () => ({ found: false }),
-    report: async () => ({ accepted: 0, refused: [] }),
     async verify(key) {
       const result = results.get(key) ?? { valid: false as const, reason: 'unknown' as const }
       const held = Promise.withResolvers<void>()

@@ -1,0 +1,45 @@
+// Runs a task again and again, one run at a time, after the delay that each run returns or earlier on request.
+
+export class RepeatedTask {
+  /** Returns the milliseconds until the next run, and never rejects. */
+  readonly #run: () => Promise<number>
+  #timer: NodeJS.Timeout | undefined
+  #dueAt = Number.POSITIVE_INFINITY
+  #running: Promise<void> | undefined
+  #isStopped = false
+
+  constructor(run: () => Promise<number>) {
+    this.#run = run
+  }
+
+  /** Runs it within this time; after the current run, if there is one. */
+  runWithin(ms: number): void {
+    const dueAt = performance.now() + ms
+    if (this.#isStopped || dueAt >= this.#dueAt) return
+    this.#dueAt = dueAt
+    if (!this.#running) this.#schedule()
+  }
+
+  /** Resolves when the current run has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearTimeout(this.#timer)
+    await this.#running
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer)
+    const start = () => {
+      this.#dueAt = Number.POSITIVE_INFINITY
+      this.#running = this.#runOnce()
+    }
+    this.#timer = setTimeout(start, Math.max(0, this.#dueAt - performance.now())).unref()
+  }
+
+  async #runOnce(): Promise<void> {
+    const delayMs = await this.#run()
+    this.#running = undefined
+    this.#dueAt = Math.min(this.#dueAt, performance.now() + delayMs)
+    if (!this.#isStopped) this.#schedule()
+  }
+}

@@ -1,0 +1,123 @@
+// What the control plane does not know yet of the open tunnels of an edge, as the next sync. A sync has
+// everything since the last acknowledged one, so one that is lost, repeated or late does no harm.
+import type { ClaimedTunnel, TunnelSync } from './api.ts'
+
+/** Of changed and of closed tunnels in one sync. */
+export const SYNC_ITEMS_MAX = 1_000
+/** Beyond it, a snapshot replaces the list of closed tunnels. */
+const CLOSED_MAX = 10_000
+
+/** Traffic of a tunnel since it was opened, and its open streams. */
+export interface TunnelUsage {
+  readonly requests: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly streams: number
+}
+
+interface Entry {
+  readonly tunnel: ClaimedTunnel
+  usage: () => TunnelUsage
+  /** What the control plane has acknowledged; undefined if it may not list the tunnel. */
+  acknowledged: TunnelUsage | undefined
+}
+
+export interface NextSync {
+  readonly changes: Pick<TunnelSync, 'sequence' | 'previous' | 'load' | 'changed' | 'closed'>
+  /** There are more tunnels to open or close than one sync can have. */
+  readonly hasMore: boolean
+  /** The control plane has processed it. */
+  acknowledge(): void
+}
+
+export class TunnelChanges {
+  readonly #tunnels = new Map<string, Entry>()
+  /** Ids that the control plane may list. */
+  readonly #closed = new Set<string>()
+  #sequence = 0
+  /** Sequence of the last acknowledged sync; 0 if the next one is a snapshot. */
+  #previous = 0
+  #resyncs = 0
+
+  get nextSequence(): number {
+    return this.#sequence + 1
+  }
+
+  has(id: string): boolean {
+    return this.#tunnels.has(id)
+  }
+
+  /** Also when it is claimed, with no traffic yet: so every sync mentions what the control plane may have granted. */
+  opened(tunnel: ClaimedTunnel, usage: () => TunnelUsage): void {
+    this.#closed.delete(tunnel.id)
+    const known = this.#tunnels.get(tunnel.id)
+    if (known) known.usage = usage
+    else this.#tunnels.set(tunnel.id, { tunnel, usage, acknowledged: undefined })
+  }
+
+  /** Also after a claim that was refused or got no response. */
+  closed(id: string): void {
+    this.#tunnels.delete(id)
+    this.#closed.add(id)
+    if (this.#closed.size > CLOSED_MAX) this.resync()
+  }
+
+  closeAll(): void {
+    for (const id of [...this.#tunnels.keys()]) this.closed(id)
+  }
+
+  /** The control plane does not have what it acknowledged: begins with a snapshot again. */
+  resync(): void {
+    this.#resyncs += 1
+    this.#previous = 0
+    this.#closed.clear()
+    for (const entry of this.#tunnels.values()) entry.acknowledged = undefined
+  }
+
+  next(): NextSync {
+    this.#sequence += 1
+    const sequence = this.#sequence
+    const resyncs = this.#resyncs
+    const unknown: [Entry, TunnelUsage][] = []
+    const changed: [Entry, TunnelUsage][] = []
+    let streams = 0
+    for (const entry of this.#tunnels.values()) {
+      const usage = entry.usage()
+      streams += usage.streams
+      if (!entry.acknowledged) unknown.push([entry, usage])
+      else if (!isEqual(usage, entry.acknowledged)) changed.push([entry, usage])
+    }
+    const sent = [...unknown, ...changed].slice(0, SYNC_ITEMS_MAX)
+    const closed = [...this.#closed.values().take(SYNC_ITEMS_MAX)]
+    return {
+      changes: {
+        sequence,
+        previous: this.#previous,
+        load: { tunnels: this.#tunnels.size, streams },
+        changed: sent.map(([{ tunnel }, usage]) => ({ ...tunnel, ...usage })),
+        closed,
+      },
+      hasMore: unknown.length > SYNC_ITEMS_MAX || this.#closed.size > SYNC_ITEMS_MAX,
+      acknowledge: () => {
+        if (resyncs !== this.#resyncs) return
+        this.#previous = sequence
+        for (const [entry, usage] of sent) this.#acknowledge(entry, usage)
+        for (const id of closed) this.#closed.delete(id)
+      },
+    }
+  }
+
+  /** Moved to the end, so that the counters of all tunnels are reported in turn if there are many. */
+  #acknowledge(entry: Entry, usage: TunnelUsage): void {
+    entry.acknowledged = usage
+    const { id } = entry.tunnel
+    if (this.#tunnels.delete(id)) this.#tunnels.set(id, entry)
+  }
+}
+
+const isEqual = (usage: TunnelUsage, other: TunnelUsage | undefined) =>
+  other !== undefined &&
+  usage.requests === other.requests &&
+  usage.bytesIn === other.bytesIn &&
+  usage.bytesOut === other.bytesOut &&
+  usage.streams === other.streams

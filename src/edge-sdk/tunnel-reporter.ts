@@ -1,0 +1,175 @@
+// Claims the names of tunnels at the control plane, and reports what is open. Each sync renews a lease, so that
+// the tunnels of an edge that is gone disappear by themselves. The response says what to close, and which access
+// rules have changed.
+import { randomBytes } from 'node:crypto'
+import type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult } from './api.ts'
+import { type ControlPlane, ControlPlaneError } from './control-plane.ts'
+import { createNoticeOnce } from './notice-once.ts'
+import { RepeatedTask } from './repeated-task.ts'
+import { safeCallback } from './safe-callback.ts'
+import { TunnelChanges, type TunnelUsage } from './tunnel-changes.ts'
+
+const USUAL_INTERVAL_S = 5
+/** A faulty control plane cannot delay syncs for longer. */
+const INTERVAL_MAX_S = 60
+/** Between syncs after a tunnel was closed, which free its name for other edges. */
+const EARLY_SYNC_MS = 500
+const BACKOFF_MIN_MS = 1_000
+const BACKOFF_MAX_MS = 10_000
+const STOP_TIMEOUT_MS = 5_000
+const CLAIMS_MAX = 1_000
+const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
+
+export interface TunnelReporter {
+  /**
+   * Claims the name of a tunnel that is about to be opened. If it is granted, call `opened` or `closed` next.
+   * Rejects with a ControlPlaneError if the control plane cannot be reached.
+   */
+  claim(tunnel: ClaimedTunnel): Promise<ClaimResult>
+  /** `usage` is read for each sync. A tunnel that was not claimed is claimed by the next sync. */
+  opened(tunnel: ClaimedTunnel, usage: () => TunnelUsage): void
+  closed(id: string): void
+  /** Call it when the verifier calls `onTunnelsChanged`. */
+  syncNow(): void
+  /** Reports all tunnels as closed, so that other edges can open them. */
+  stop(): Promise<void>
+}
+
+export interface TunnelReporterOptions {
+  /** Name and version of the edge. */
+  version: string
+  /** Close this tunnel if it is open, and call `closed`. */
+  onClose: (tunnel: SyncResult['close'][number]) => void
+  /** The access rules of a name have changed. They apply to its open tunnels too. */
+  onAccessRules: (name: SyncResult['names'][number]) => void
+  /** Called with a line for the log. */
+  onNotice?: (line: string) => void
+}
+
+export type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult, TunnelUsage }
+
+export function startTunnelReporter(
+  controlPlane: Pick<ControlPlane, 'claimTunnel' | 'syncTunnels'>,
+  { version, ...callbacks }: TunnelReporterOptions,
+): TunnelReporter {
+  const onClose = safeCallback(callbacks.onClose)
+  const onAccessRules = safeCallback(callbacks.onAccessRules)
+  const notices = createNotices(safeCallback(callbacks.onNotice))
+  const startedAt = new Date()
+  const session = newSession(startedAt)
+  const changes = new TunnelChanges()
+  let activeClaims = 0
+  let lastSyncAt = Number.NEGATIVE_INFINITY
+  let intervalS = USUAL_INTERVAL_S
+  let backoffMs = 0
+
+  /** Sends pages until the control plane knows all tunnels. */
+  async function sync(): Promise<void> {
+    for (let hasMore = true; hasMore; ) {
+      const next = changes.next()
+      lastSyncAt = performance.now()
+      const result = await controlPlane.syncTunnels({
+        session,
+        version,
+        startedAt: startedAt.toISOString(),
+        ...next.changes,
+      })
+      if (result.resync && next.changes.previous === 0)
+        throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
+      if (result.resync) changes.resync()
+      else next.acknowledge()
+      hasMore = result.resync || next.hasMore
+      intervalS = Number(result.nextSyncInS) || USUAL_INTERVAL_S
+      notices.onResult(result)
+      for (const tunnel of result.close) onClose(tunnel)
+      for (const name of result.names) onAccessRules(name)
+    }
+  }
+
+  /** A claim that a later sync has overtaken is sent again, once: it has the actual reason then. */
+  async function claim(tunnel: ClaimedTunnel): Promise<ClaimResult> {
+    const send = () => controlPlane.claimTunnel({ session, sequence: changes.nextSequence, tunnel })
+    const result = await send()
+    return !result.granted && result.reason === 'outdated' ? send() : result
+  }
+
+  async function syncOnce(): Promise<number> {
+    try {
+      await sync()
+      notices.outage.end()
+      backoffMs = 0
+      // Jitter, so that edges do not sync simultaneously.
+      return Math.min(intervalS, INTERVAL_MAX_S) * 1000 * (0.9 + Math.random() / 5)
+    } catch (error) {
+      const { message, retryAfterS = 0 } = error as ControlPlaneError
+      notices.outage.begin(`Failed to report open tunnels, retrying: ${message}`)
+      backoffMs = Math.min(Math.max(backoffMs * 2, BACKOFF_MIN_MS), BACKOFF_MAX_MS)
+      const waitMs = Math.max(backoffMs, Math.min(retryAfterS, INTERVAL_MAX_S) * 1000)
+      return waitMs * (0.5 + Math.random() / 2)
+    }
+  }
+
+  const task = new RepeatedTask(syncOnce)
+  task.runWithin(0)
+
+  const syncEarly = () => task.runWithin(Math.max(0, lastSyncAt + EARLY_SYNC_MS - performance.now()))
+  const isKeepingUp = () => backoffMs === 0 && intervalS <= USUAL_INTERVAL_S
+
+  return {
+    async claim(tunnel) {
+      if (activeClaims >= CLAIMS_MAX)
+        throw new ControlPlaneError(`${CLAIMS_MAX} names are being claimed already. Retry shortly.`)
+      activeClaims += 1
+      changes.opened(tunnel, () => NO_USAGE)
+      let isGranted = false
+      try {
+        const result = await claim(tunnel)
+        isGranted = result.granted
+        return result
+      } catch (error) {
+        // After an outage, the control plane wants to know the open tunnels first.
+        if (error instanceof ControlPlaneError && error.status === 503) syncEarly()
+        throw error
+      } finally {
+        activeClaims -= 1
+        if (!isGranted) changes.closed(tunnel.id)
+      }
+    },
+    opened(tunnel, usage) {
+      if (!changes.has(tunnel.id) && isKeepingUp()) syncEarly()
+      changes.opened(tunnel, usage)
+    },
+    closed(id) {
+      if (!changes.has(id)) return
+      changes.closed(id)
+      if (isKeepingUp()) syncEarly()
+    },
+    syncNow: () => task.runWithin(0),
+    async stop() {
+      changes.closeAll()
+      const timeout = Promise.withResolvers<void>()
+      const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
+      await Promise.race([task.stop().then(syncOnce), timeout.promise])
+      clearTimeout(timer)
+    },
+  }
+}
+
+const newSession = (startedAt: Date) =>
+  `${startedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(8).toString('hex')}`
+
+function createNotices(onNotice: (line: string) => void) {
+  const outage = createNoticeOnce(onNotice, 'Reporting open tunnels again.')
+  const replaced = createNoticeOnce(onNotice, 'The control plane lists the tunnels of this edge again.')
+  return {
+    outage,
+    onResult(result: SyncResult) {
+      if (result.replaced)
+        replaced.begin(
+          'Another edge uses the credential of this one, so tunnels of this edge are not listed. ' +
+            'Create a credential for each edge.',
+        )
+      else replaced.end()
+    },
+  }
+}

@@ -1,0 +1,163 @@
+// The list of open tunnels that an edge reports, against a control plane that loses, repeats and reorders syncs.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { ClaimedTunnel, TunnelSync } from '../../src/edge-sdk/api.ts'
+import { type NextSync, SYNC_ITEMS_MAX, TunnelChanges } from '../../src/edge-sdk/tunnel-changes.ts'
+
+type Changes = NextSync['changes']
+
+const tunnel = (id: string): ClaimedTunnel => ({
+  id,
+  workspace: 'acme',
+  name: id,
+  type: 'http',
+  pool: false,
+  url: `https://${id}.acme.tunnels.test`,
+  keyId: 'tok_1',
+  clientAddress: '192.0.2.7',
+  openedAt: '2026-11-15T10:02:11.000Z',
+})
+const usage = (requests: number) => () => ({ requests, bytesIn: 0, bytesOut: 0, streams: 0 })
+
+/** What the contract says a control plane does with syncs of one session. */
+class Server {
+  rows = new Map<string, number>()
+  #sequence = 0
+
+  /** Whether the edge has to send a snapshot. */
+  apply({ sequence, previous, changed, closed }: Changes): boolean {
+    if (sequence <= this.#sequence) return false
+    if (previous > this.#sequence) return true
+    if (previous === 0) this.rows.clear()
+    for (const { id, requests } of changed) this.rows.set(id, requests)
+    for (const id of closed) this.rows.delete(id)
+    this.#sequence = sequence
+    return false
+  }
+
+  loseEverything(): void {
+    this.rows.clear()
+    this.#sequence = 0
+  }
+}
+
+/** Sends syncs that arrive until nothing is left. */
+function syncAll(changes: TunnelChanges, server: Server): Changes[] {
+  const sent: Changes[] = []
+  for (let hasMore = true; hasMore; ) {
+    const next = changes.next()
+    sent.push(next.changes)
+    const resync = server.apply(next.changes)
+    if (resync) changes.resync()
+    else next.acknowledge()
+    hasMore = resync || next.hasMore
+  }
+  return sent
+}
+
+const ids = fc.integer({ min: 0, max: 9 }).map((number) => `tun_${number}`)
+const step = fc.oneof(
+  fc.record({ do: fc.constant('open'), id: ids }),
+  fc.record({ do: fc.constant('close'), id: ids }),
+  fc.record({ do: fc.constant('use'), id: ids }),
+  ...['arrives', 'is lost', 'arrives without a response', 'is late', 'late arrives', 'data loss'].map((one) =>
+    fc.record({ do: fc.constant(one), id: ids }),
+  ),
+)
+
+test('whatever happens to syncs, one that arrives makes the list exact', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const changes = new TunnelChanges()
+      const server = new Server()
+      const open = new Map<string, number>()
+      const late: Changes[] = []
+      const doStep: Record<string, (id: string) => void> = {
+        open(id) {
+          if (open.has(id)) return
+          open.set(id, 0)
+          changes.opened(tunnel(id), () => usage(open.get(id) ?? 0)())
+        },
+        close(id) {
+          if (open.delete(id)) changes.closed(id)
+        },
+        use(id) {
+          const requests = open.get(id)
+          if (requests !== undefined) open.set(id, requests + 1)
+        },
+        arrives() {
+          const { changes: sync, acknowledge } = changes.next()
+          if (server.apply(sync)) changes.resync()
+          else acknowledge()
+        },
+        'is lost': () => void changes.next(),
+        'arrives without a response': () => void server.apply(changes.next().changes),
+        'is late': () => void late.push(changes.next().changes),
+        'late arrives': () => {
+          const sync = late.pop()
+          if (sync) server.apply(sync)
+        },
+        'data loss': () => server.loseEverything(),
+      }
+      for (const one of steps) doStep[one.do]?.(one.id)
+      syncAll(changes, server)
+      assert.deepEqual([...server.rows].sort(), [...open].sort())
+      // Those that were under way for long change nothing.
+      for (const sync of late) server.apply(sync)
+      assert.deepEqual([...server.rows].sort(), [...open].sort())
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('without a change, a sync is empty', () => {
+  const changes = new TunnelChanges()
+  const server = new Server()
+  for (let count = 0; count < 100; count++) changes.opened(tunnel(`tun_${count}`), usage(1))
+  changes.closed('tun_0')
+  syncAll(changes, server)
+  const [sync] = syncAll(changes, server)
+  assert.deepEqual([sync?.changed, sync?.closed], [[], []])
+  assert.deepEqual(sync?.load, { tunnels: 99, streams: 0 })
+})
+
+test('more tunnels than a sync can have follow in the next ones, and counters of all in turn', () => {
+  const changes = new TunnelChanges()
+  const server = new Server()
+  const count = 2.5 * SYNC_ITEMS_MAX
+  let requests = 1
+  for (let index = 0; index < count; index++) changes.opened(tunnel(`tun_${index}`), () => usage(requests)())
+  const pages: TunnelSync['changed'][] = syncAll(changes, server).map(({ changed }) => changed)
+  assert.deepEqual(
+    pages.map(({ length }) => length),
+    [1_000, 1_000, 500],
+  )
+  assert.equal(server.rows.size, count)
+  requests = 2
+  const reported = new Set<string>()
+  for (let sync = 0; sync < 3; sync++)
+    for (const { changed } of syncAll(changes, server)) for (const { id } of changed) reported.add(id)
+  assert.equal(reported.size, count)
+})
+
+test('closed tunnels are limited: too many of them are replaced by a snapshot', () => {
+  const changes = new TunnelChanges()
+  const server = new Server()
+  changes.opened(tunnel('tun_open'), usage(0))
+  for (let index = 0; index < 9_000; index++) changes.opened(tunnel(`tun_${index}`), usage(0))
+  syncAll(changes, server)
+  for (let index = 0; index < 30_000; index++) changes.closed(`tun_${index}`)
+  const sent = syncAll(changes, server)
+  assert.ok(sent.length <= 10, `${sent.length} syncs`)
+  assert.deepEqual([...server.rows.keys()], ['tun_open'])
+})
+
+test('a sync that was sent before a resync does not undo it', () => {
+  const changes = new TunnelChanges()
+  changes.opened(tunnel('tun_1'), usage(0))
+  const before = changes.next()
+  changes.resync()
+  before.acknowledge()
+  assert.equal(changes.next().changes.previous, 0)
+})

@@ -1,0 +1,176 @@
+// The tunnel reporter of the edge SDK, with a real control plane behind a network that fails.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  type ClaimedTunnel,
+  ControlPlaneError,
+  createControlPlane,
+  startTunnelReporter,
+  type TunnelReporterOptions,
+} from '../../src/edge-sdk/index.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { type Engine, engines } from '../support/databases.ts'
+import { expireLease, storedTunnels, tunnelId } from '../support/open-tunnels.ts'
+import { createRandom } from '../support/random.ts'
+import { startRelay } from '../support/relay.ts'
+import { addEdge, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+/** After an outage, the reporter waits for up to 10 seconds. */
+const RECOVERY_MS = 20_000
+const NO_USAGE = () => ({ requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 })
+
+async function setUp(t: Test, engine: Engine = 'sqlite') {
+  const server = await serve(t, { engine })
+  const edge = await addEdge(server)
+  const relay = await startRelay(t, server.url)
+  const controlPlane = createControlPlane({ url: relay.url, credential: edge.token })
+  const notices: string[] = []
+  const closed: string[] = []
+  const start = (options: Partial<TunnelReporterOptions> = {}) => {
+    const reporter = startTunnelReporter(controlPlane, {
+      version: 'test 1',
+      onClose: ({ id, reason }) => void closed.push(`${id} ${reason}`),
+      onAccessRules: () => undefined,
+      onNotice: (line) => void notices.push(line),
+      ...options,
+    })
+    atEnd(t, reporter.stop)
+    return reporter
+  }
+  const tunnel = (name: string): ClaimedTunnel => ({
+    id: tunnelId(),
+    workspace: 'acme',
+    name,
+    type: 'http',
+    pool: false,
+    url: `https://${name}.acme.tunnels.test`,
+    keyId: server.key.id,
+    clientAddress: '192.0.2.7',
+    openedAt: new Date().toISOString(),
+  })
+  const stored = () => storedTunnels(server, edge.id)
+  return { server, edge, relay, controlPlane, notices, closed, start, tunnel, stored }
+}
+
+for (const engine of engines)
+  test(`${engine}: through a network that fails again and again, the list becomes exact`, async (t) => {
+    const { relay, start, tunnel, stored } = await setUp(t, engine)
+    const seed = process.env.REPORTER_SEED ?? String(Date.now())
+    t.diagnostic(`REPORTER_SEED=${seed}`)
+    const random = createRandom(seed)
+    const reporter = start()
+    const open = new Set<string>()
+    const act = async (index: number) => {
+      const opened = tunnel(`app-${index}`)
+      const claim = await reporter.claim(opened).catch(() => undefined)
+      if (!claim?.granted) return
+      reporter.opened(opened, NO_USAGE)
+      open.add(opened.id)
+      if (!random.chance(0.5)) return
+      open.delete(opened.id)
+      reporter.closed(opened.id)
+    }
+    for (let round = 0; round < 10; round++) {
+      const acts = Array.from({ length: 20 }, (_, index) => act(20 * round + index))
+      reporter.syncNow()
+      await new Promise((resolve) => setImmediate(resolve))
+      const fault = random.pick(['cut', 'delay', 'none'] as const)
+      if (fault === 'cut') relay.cut()
+      if (fault === 'delay') relay.delay(() => random.between(0, 50))
+      await Promise.all(acts)
+      relay.mend()
+    }
+    reporter.syncNow()
+    await until(
+      'the list is exact',
+      async () => JSON.stringify(await stored()) === JSON.stringify([...open].sort()),
+      RECOVERY_MS,
+    )
+  })
+
+test('a claim whose response is lost does not occupy the name', async (t) => {
+  const { relay, start, tunnel, stored } = await setUp(t)
+  const reporter = start()
+  await until('connected', async () => (await stored()).length === 0)
+  relay.hold()
+  const claim = reporter.claim(tunnel('app'))
+  claim.catch(() => undefined)
+  await until('the control plane has granted it', async () => (await stored()).length === 1)
+  relay.cut()
+  relay.release()
+  await assert.rejects(claim, ControlPlaneError)
+  relay.mend()
+  await until('the name is free', async () => (await stored()).length === 0, RECOVERY_MS)
+})
+
+test('after data loss of the control plane, the reporter sends everything again', async (t) => {
+  const { server, start, tunnel, stored } = await setUp(t)
+  const reporter = start()
+  const opened = tunnel('app')
+  assert.equal((await reporter.claim(opened)).granted, true)
+  reporter.opened(opened, NO_USAGE)
+  for (const table of ['open_tunnels', 'edge_sessions'] as const)
+    await server.services.store.transaction((db) => db.deleteFrom(table).execute())
+  reporter.syncNow()
+  await until('it is there again', async () => (await stored()).length === 1, RECOVERY_MS)
+})
+
+test('tunnels are listed again after their lease has expired', async (t) => {
+  const { server, edge, start, tunnel, stored } = await setUp(t)
+  const reporter = start()
+  const opened = tunnel('app')
+  await reporter.claim(opened)
+  reporter.opened(opened, NO_USAGE)
+  await expireLease(server, edge.id)
+  reporter.syncNow()
+  const leaseUntil = async () => {
+    const [row] = await server.services.store.db.selectFrom('edge_sessions').select('lease_until').execute()
+    return Number(row?.lease_until)
+  }
+  await until('the lease is renewed', async () => (await leaseUntil()) > 0)
+  assert.deepEqual(await stored(), [opened.id])
+})
+
+test('a second process with the credential is noticed, and takes over', async (t) => {
+  const { notices, start, tunnel, stored } = await setUp(t)
+  const first = start()
+  const early = tunnel('early')
+  await first.claim(early)
+  first.opened(early, NO_USAGE)
+  // Sessions sort by their start in milliseconds.
+  const startedAt = Date.now()
+  await until('a later millisecond', () => Date.now() > startedAt)
+  const second = start()
+  await until('the list is that of the second', async () => (await stored()).length === 0)
+  first.syncNow()
+  await until('noticed', () => notices.some((line) => line.startsWith('Another edge uses the credential')))
+  const refused = await first.claim(tunnel('late'))
+  assert.equal(refused.granted, false)
+  assert.equal((await second.claim(tunnel('app'))).granted, true)
+})
+
+test('an outage is reported once, and its end', async (t) => {
+  const { relay, notices, start } = await setUp(t)
+  const reporter = start()
+  relay.cut()
+  reporter.syncNow()
+  await until('noticed', () => notices.length > 0)
+  relay.mend()
+  await until('over', () => notices.length > 1, RECOVERY_MS)
+  assert.match(notices[0] ?? '', /^Failed to report open tunnels, retrying: http:\S+ cannot be reached/)
+  assert.equal(notices[1], 'Reporting open tunnels again.')
+})
+
+test('stop reports all tunnels as closed', async (t) => {
+  const { start, tunnel, stored } = await setUp(t)
+  const reporter = start()
+  const tunnels = ['a', 'b', 'c'].map(tunnel)
+  for (const one of tunnels) {
+    await reporter.claim(one)
+    reporter.opened(one, NO_USAGE)
+  }
+  assert.equal((await stored()).length, 3)
+  await reporter.stop()
+  assert.deepEqual(await stored(), [])
+})
