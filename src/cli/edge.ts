@@ -1,11 +1,13 @@
 // `adit edge`: runs a tunnel edge, with keys from a control plane or from a tokens file.
 import { type EdgeConfig, readEdgeConfig } from '../config/edge.ts'
 import { commandName, unknownSettings } from '../config/environment.ts'
+import { version } from '../config.ts'
 import {
   ControlPlaneError,
   createControlPlane,
   openTokensFile,
   startMeter,
+  startTunnelReporter,
   startVerifier,
   TokensFileError,
   type VerifierOptions,
@@ -20,7 +22,7 @@ import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
 import { green, type Text, yellow } from './style.ts'
 
-interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'meter'> {
+interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'startReporter' | 'meter'> {
   /** URL of the control plane, or path of the tokens file. */
   readonly verifiedBy: string
   /** Why the control plane cannot verify keys yet. */
@@ -76,12 +78,17 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   process.exit()
 }
 
-const describe = ({ address, workspace, clients }: Tunnel, { holder, software }: TunnelClient) => ({
+const describe = (
+  { address, workspace, clients }: Tunnel,
+  { id, holder, software, ...client }: TunnelClient,
+) => ({
+  id,
   host: address.host,
   ...(address.listener && { port: address.listener.port }),
   workspace,
   key: holder.keyId,
   client: software,
+  from: client.address,
   clients: clients.size,
 })
 
@@ -119,6 +126,7 @@ async function useControlPlane(
   }
   return {
     startVerifier: (on) => startVerifier(controlPlane, { ...on, onNotice, onConnected }),
+    startReporter: (on) => startTunnelReporter(controlPlane, { ...on, version: `adit ${version}`, onNotice }),
     meter,
     verifiedBy: url,
     unreachable,
@@ -154,6 +162,7 @@ async function checkCredential(
 function useTokensFile(file: string, { tunnelDomain }: EdgeConfig, onNotice: OnNotice): KeyAccess {
   return {
     startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
+    startReporter: undefined,
     meter: undefined,
     verifiedBy: file,
   }

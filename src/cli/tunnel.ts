@@ -87,7 +87,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       onDrain: (inProgress) => info(drainLine(type, inProgress)),
     })
   } catch (error) {
-    throw error instanceof TunnelRejected ? toTunnelError(error, input, keySource) : error
+    throw error instanceof TunnelRejected ? toTunnelError(error, keySource) : error
   }
   if (shown !== undefined) info('Tunnel closed.')
 }
@@ -156,18 +156,10 @@ function drainLine(type: TunnelType, inProgress: number): string {
   return `Finishing ${inProgress} ${what}${inProgress === 1 ? '' : 's'}. Press Ctrl-C again to stop now.`
 }
 
-function toTunnelError(
-  { code, message }: TunnelRejected,
-  { pool }: TunnelInput,
-  keySource: Access['keySource'],
-): Error {
+function toTunnelError({ code, message }: TunnelRejected, keySource: Access['keySource']): Error {
   if (code === 'unauthorized') return keyRejected(message, keySource)
   if (code === 'invalid_request') return new UsageError(message)
-  const advice =
-    code === 'name_taken'
-      ? ` Use another --name${pool ? '.' : ', or --pool to share the name with the client that has it.'}`
-      : ''
-  return new CommandError(code, message + advice)
+  return new CommandError(code, message)
 }
 
 interface EdgeAccess extends Pick<Access, 'apiKey' | 'keySource'> {

@@ -122,7 +122,7 @@ test('a rejected tunnel has the exit code of its reason, and advice', async (t) 
     [401, 'unauthorized', 4, /The API key is from ADIT_API_KEY; set it to a valid key/],
     [403, 'not_provisioned', 1, /some reason\.$/],
     [403, 'tcp_disabled', 1, /some reason\.$/],
-    [409, 'name_taken', 1, /Use another --name, or --pool to share the name with the client that has it\.$/],
+    [409, 'name_taken', 1, /some reason\.$/],
     [429, 'too_many_tunnels', 1, /some reason\.$/],
   ] as const) {
     const edge = await startMinimalEdge(t, {

@@ -98,7 +98,7 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
     1,
     'name_taken',
     `The edge at ${edge.url} rejected the tunnel: a tunnel is already open at taken.acme.localhost. ` +
-      'Use another --name, or --pool to share the name with the client that has it.',
+      'Use another name, or --pool to share it with the client that has it.',
   ])
   for (const name of ['app.other', 'App', 'app-', 'a'.repeat(64)])
     assert.deepEqual((await rejection({ key, name })).slice(0, 2), [2, 'usage'], name)

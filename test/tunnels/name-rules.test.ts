@@ -35,6 +35,7 @@ const edge = await startEdge({
   tcpPorts: { first: port, last: port },
   trustedProxies: ['127.0.0.1/32'],
   startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain: 'tunnels.test', onRevoked }),
+  startReporter: undefined,
   meter: undefined,
   onOpened: (tunnel) => tunnels.set(tunnel.address.name, tunnel),
   onClosed: () => {},

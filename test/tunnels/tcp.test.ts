@@ -159,7 +159,11 @@ test('an edge out of ports, a taken name and an edge without TCP tunnels say so'
   )
   assert.equal(new Set([shared, ...open].map(({ port }) => port)).size, PORTS)
   const taken = await startTcpTunnel(t, local.port, 'db-0').ended
-  assert.match(taken.stderr, /name_taken/)
+  assert.match(taken.stderr, /name_taken.*or --pool to share it with the client that has it/)
+  const otherType = await startProcess(t, ['tunnel', '9', '--name', 'db-0', '--edge', edge.url, '--json'], {
+    ADIT_API_KEY: acme,
+  }).ended
+  assert.match(otherType.stderr, /name_taken.*is a TCP tunnel, and a name has one type\. Use another name\."/)
   const waiting = startTcpTunnel(t, local.port, 'db-more')
   // Retried, because a port may become free.
   await waiting.waitFor(/all ports/i)

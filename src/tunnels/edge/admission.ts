@@ -1,157 +1,218 @@
-// Decides whether a client may open a tunnel with a key and a name. Every rejection has a reason and a remedy.
-import { ControlPlaneError, type Meter, type Verifier, type VerifyResult } from '../../edge-sdk/index.ts'
-import { DNS_LABEL_RULE } from '../../net/hostname.ts'
+// Decides whether a client may open a tunnel with a key and a name.
+import { hash, randomBytes } from 'node:crypto'
+import {
+  type ClaimedTunnel,
+  ControlPlaneError,
+  type Meter,
+  type Verifier,
+  type VerifyResult,
+} from '../../edge-sdk/index.ts'
 import type { Connection } from '../../yamux/index.ts'
 import type { TunnelRequest } from '../protocol.ts'
 import { type AccessRules, areSameRules, NO_RULES } from './access/access-control.ts'
 import { RuleHasher } from './access/rule-hasher.ts'
+import type { Grant, NameClaims } from './name-claims.ts'
 import { isTunnelName, randomName } from './names.ts'
 import type { Registry } from './registry.ts'
+import {
+  differentRules,
+  EDGE_CREDENTIAL,
+  HASHING_BUSY,
+  INVALID_NAME,
+  invalidKey,
+  MISSING_KEY,
+  NO_FREE_PORT,
+  nameTaken,
+  notProvisioned,
+  type Rejection,
+  rejection,
+  STOPPING,
+  TCP_DISABLED,
+  UNVERIFIED,
+} from './rejections.ts'
 import type { TcpListener } from './tcp-ports.ts'
-
-export interface Rejection {
-  readonly status: 400 | 401 | 403 | 409 | 429 | 503
-  readonly error: string
-  readonly message: string
-}
 
 export interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify'>
   readonly registry: Registry
   readonly meter: Pick<Meter, 'refused'> | undefined
+  /** Undefined without a control plane: then this edge decides alone. */
+  readonly names: NameClaims | undefined
   /** Listens for the connections of a TCP tunnel. Undefined if this edge has no TCP tunnels. */
   readonly listen: ((host: string) => Promise<TcpListener | undefined>) | undefined
   /** The public URL of a tunnel. */
   urlOf(host: string, tcpPort: number | undefined): string
 }
 
-const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
-  unknown: 'Unknown API key. Check that it was copied completely.',
-  revoked: 'This API key was revoked. Use another key.',
-  expired: 'This API key has expired. Use another key.',
-}
-const EDGE_CREDENTIAL = 'adit_edge_'
-const NO_FREE_PORT = rejection(
-  503,
-  'no_free_port',
-  'All ports for TCP tunnels of this edge are in use. Retry later.',
-)
-const HASHING_BUSY = rejection(
-  503,
-  'unavailable',
-  'The edge is hashing the passwords of too many other tunnels. Retry shortly.',
-)
-const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
-const UNREACHABLE = rejection(
-  503,
-  'unavailable',
-  'The edge cannot reach its control plane to verify the key. Retry shortly.',
-)
-
 type Valid = VerifyResult & { valid: true }
 
-/**
- * Opens the tunnel over the connection that `connect` makes, or returns why not. `connect` returns undefined
- * if the client is gone.
- */
-export type OpenTunnel = (
-  key: string | undefined,
-  request: TunnelRequest,
-  connect: () => Connection | undefined,
-) => Promise<Rejection | undefined>
+/** A client that wants to open a tunnel. */
+export interface ConnectingClient {
+  readonly key: string | undefined
+  /** Its IP address. */
+  readonly address: string
+  readonly request: TunnelRequest
+  /** The connection of the tunnel; undefined if the client is gone. */
+  accept(): Connection | undefined
+}
+
+/** Opens the tunnel, or returns why not. */
+export type OpenTunnel = (client: ConnectingClient) => Promise<Rejection | undefined>
+
+/** A tunnel that is being opened, and what had to be awaited for it so far. */
+interface Opening {
+  readonly id: string
+  readonly key: string
+  readonly name: string
+  readonly client: ConnectingClient
+  readonly openedAt: string
+  listener?: TcpListener | undefined
+  grant?: Grant
+  /** Access rules of the client, hashed. */
+  rules?: AccessRules | undefined
+  /** Those of the other clients, which were compared. */
+  rulesOfOthers?: AccessRules | undefined
+  isListenerUsed?: boolean
+  isOpen?: boolean
+}
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
-  const { verifier, registry, meter, listen, urlOf } = options
+  const { verifier, registry, meter, names, listen, urlOf } = options
   const hasher = new RuleHasher()
+
+  /** While the control plane is unreachable, a key is accepted for a name that it has held here. */
+  async function verify(opening: Opening): Promise<VerifyResult> {
+    try {
+      return await verifier.verify(opening.key)
+    } catch (error) {
+      const held = names?.heldDespite(error, opening.key, opening.name)
+      if (!held) throw error
+      opening.grant ??= held
+      return held.key
+    }
+  }
 
   /** Why the holder of a valid key may not open the tunnel. */
   function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
     const { type = 'http', resume } = request
-    if (!workspace.provisioned)
-      return rejection(
-        403,
-        'not_provisioned',
-        `The workspace "${workspace.slug}" is not provisioned for tunnels. The operator provisions it with ` +
-          `\`adit admin workspace provision ${workspace.slug}\`.`,
-      )
-    if (type === 'tcp' && !listen)
-      return rejection(
-        403,
-        'tcp_disabled',
-        'This edge has no TCP tunnels. The operator enables them with ADIT_EDGE_TCP_PORTS.',
-      )
+    if (!workspace.provisioned) return notProvisioned(workspace.slug)
+    if (type === 'tcp' && !listen) return TCP_DISABLED
     if (registry.isStopping) return STOPPING
+    const closure = registry.closureOf(resume)
+    if (closure) return rejection(403, 'closed', closure.message)
     // A client that replaces its own connection is no additional one.
     const limit = registry.hasClient(host, resume) ? undefined : registry.limitReached(workspace.slug)
     if (limit) return rejection(429, 'too_many_tunnels', limit)
     if (registry.mayServe(host, type, request)) return undefined
-    return rejection(409, 'name_taken', `A tunnel is already open at ${host}.`)
+    return nameTaken(host, registry.atHost(host)?.type ?? type, type)
   }
 
-  return async (key, request, connect) => {
-    const { type = 'http', name = randomName(), access, resume } = request
-    if (!isTunnelName(name))
-      return rejection(400, 'invalid_request', `Invalid tunnel name (expected ${DNS_LABEL_RULE})`)
-    if (!key)
-      return rejection(401, 'unauthorized', 'Missing API key (expected "Authorization: Bearer adit_…")')
-    if (key.startsWith(EDGE_CREDENTIAL))
-      return rejection(401, 'unauthorized', 'This is an edge credential. Use an API key of a workspace.')
-    let listener: TcpListener | undefined
-    let isUsed = false
-    let rules: AccessRules | undefined = access ? undefined : NO_RULES
-    let rulesOfOthers: AccessRules | undefined
-    try {
-      for (;;) {
-        const result = await verifier.verify(key)
-        // Synchronous from here on, so that a later revocation finds the tunnel in the registry.
-        if (!result.valid) return rejection(401, 'unauthorized', KEY_MESSAGES[result.reason])
-        const { keyId, workspace } = result
-        const host = `${name}.${workspace.tunnelBase}`
-        const rejected = reject(result, host, request)
-        if (rejected) {
-          meter?.refused(workspace.slug)
-          return rejected
-        }
-        const isNew = registry.atHost(host) === undefined
-        if (type === 'tcp' && isNew && listen && !listener) {
-          listener = await listen(host)
-          if (!listener) return NO_FREE_PORT
-          // The key may have been revoked meanwhile.
-          continue
-        }
-        const current = registry.rulesAt(host, resume)
-        if (!rules || (access && rulesOfOthers !== current)) {
-          rulesOfOthers = current
-          rules = await hasher.hash(workspace.slug, access ?? {}, current)
-          if (!rules) return HASHING_BUSY
-          continue
-        }
-        if (current && !areSameRules(rules, current)) return differentRules(host)
-        const connection = connect()
-        if (!connection) return undefined
-        isUsed = isNew
-        const address = { type, name, host, url: urlOf(host, listener?.port), listener }
-        const holder = { key, keyId, workspace: workspace.slug }
-        registry.connect(address, holder, connection, request, rules)
+  /** The next thing that has to be awaited; undefined if the tunnel can be opened. */
+  function nextStep(opening: Opening, tunnel: ClaimedTunnel, host: string): Step | undefined {
+    const { client, key } = opening
+    const { access, resume } = client.request
+    const existing = registry.atHost(host)
+    if (tunnel.type === 'tcp' && !existing && listen && !opening.listener)
+      return async () => {
+        opening.listener = await listen(host)
+        return opening.listener ? undefined : NO_FREE_PORT
+      }
+    // A name that is open here is claimed already.
+    if (names && !existing && !opening.grant)
+      return async () => {
+        const result = await names.claim(key, tunnel)
+        if ('error' in result) return result
+        opening.grant = result
         return undefined
       }
+    const current = registry.rulesAt(host, resume)
+    if (!opening.rules || (access && opening.rulesOfOthers !== current))
+      return async () => {
+        opening.rulesOfOthers = current
+        opening.rules = await hasher.hash(tunnel.workspace, access ?? {}, current)
+        return opening.rules ? undefined : HASHING_BUSY
+      }
+    return undefined
+  }
+
+  /** Undefined if the client is gone, too. */
+  function connect(opening: Opening, key: Valid, tunnel: ClaimedTunnel, host: string): Rejection | undefined {
+    const { id, client, listener, grant, rules = NO_RULES } = opening
+    const { request } = client
+    const existing = registry.atHost(host)
+    const current = registry.rulesAt(host, request.resume)
+    if (current && !areSameRules(rules, current)) return differentRules(host)
+    const connection = client.accept()
+    if (!connection) return undefined
+    const { type, name, url, keyId, workspace } = tunnel
+    const connected = registry.connect(existing?.address ?? { type, name, host, url, listener }, {
+      ...{ id, connection, request, rules },
+      address: client.address,
+      holder: { key: opening.key, keyId, workspace },
+      nameRules: grant?.rules,
+    })
+    names?.opened(tunnel, connected.client, { key, rules: connected.tunnel.access.nameRules })
+    opening.isListenerUsed = existing === undefined
+    opening.isOpen = true
+    return undefined
+  }
+
+  async function open(opening: Opening): Promise<Rejection | undefined> {
+    const { name, client } = opening
+    for (;;) {
+      const result = await verify(opening)
+      // Synchronous from here on, so that a later revocation finds the tunnel in the registry. After each thing
+      // that is awaited, the key is verified again.
+      if (!result.valid) return invalidKey(result)
+      const { slug, tunnelBase } = result.workspace
+      const host = `${name}.${tunnelBase}`
+      const url = registry.atHost(host)?.address.url ?? urlOf(host, opening.listener?.port)
+      const tunnel = describe(opening, result, url)
+      const rejected = reject(result, host, client.request)
+      const step = rejected ? undefined : nextStep(opening, tunnel, host)
+      const failed = step ? await step() : (rejected ?? connect(opening, result, tunnel, host))
+      if (!step || failed) {
+        if (failed) meter?.refused(slug)
+        return failed
+      }
+    }
+  }
+
+  return async (client) => {
+    const { key, request } = client
+    const { name = randomName(), access } = request
+    if (!isTunnelName(name)) return INVALID_NAME
+    if (!key) return MISSING_KEY
+    if (key.startsWith('adit_edge_')) return EDGE_CREDENTIAL
+    const id = `tun_${randomBytes(12).toString('hex')}`
+    const rules = access ? undefined : NO_RULES
+    const opening: Opening = { id, key, name, client, openedAt: new Date().toISOString(), rules }
+    try {
+      return await open(opening)
     } catch (error) {
-      if (error instanceof ControlPlaneError) return UNREACHABLE
+      if (error instanceof ControlPlaneError) return UNVERIFIED
       throw error
     } finally {
       // Also if another client opened the same tunnel meanwhile.
-      if (!isUsed) listener?.close()
+      if (!opening.isListenerUsed) opening.listener?.close()
+      if (opening.grant && !opening.isOpen) names?.release(id)
     }
   }
 }
 
-const differentRules = (host: string) =>
-  rejection(
-    409,
-    'different_rules',
-    `The other clients at ${host} have different access rules. All clients of a pool need the same.`,
-  )
+/** Returns why the tunnel cannot be opened. */
+type Step = () => Promise<Rejection | undefined>
 
-function rejection(status: Rejection['status'], error: string, message: string): Rejection {
-  return { status, error, message }
+/** The tunnel as the control plane lists it. */
+function describe({ id, name, client, openedAt }: Opening, key: Valid, url: string): ClaimedTunnel {
+  const { type = 'http', pool = false, client: software, resume } = client.request
+  return {
+    ...{ id, name, type, pool, url, openedAt },
+    workspace: key.workspace.slug,
+    keyId: key.keyId,
+    clientAddress: client.address,
+    ...(software !== undefined && { clientVersion: software }),
+    // Only a hash, because it is a secret of the client.
+    ...(resume !== undefined && { resume: hash('sha256', resume, 'hex') }),
+  }
 }

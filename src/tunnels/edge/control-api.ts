@@ -2,12 +2,14 @@
 // for which hosts it may obtain certificates.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { normalizeAddress } from '../../net/ip-address.ts'
 import { CONNECT_PATH, OWN_PATHS, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
 import { InvalidAccess, parseAccess } from '../requested-access.ts'
 import { acceptOf, WebSocketConnection } from '../websocket.ts'
-import type { OpenTunnel, Rejection } from './admission.ts'
+import type { OpenTunnel } from './admission.ts'
 import type { ClientAddresses } from './client-address.ts'
 import type { Connection } from './connection-guard.ts'
+import type { Rejection } from './rejections.ts'
 import { sendJson, sendRawJson } from './responses.ts'
 import type { TlsAsk } from './tls-ask.ts'
 
@@ -33,7 +35,7 @@ export interface ControlApi {
 export interface ControlApiOptions {
   readonly openTunnel: OpenTunnel
   readonly tlsAsk: TlsAsk
-  readonly addresses: Pick<ClientAddresses, 'isOfProxy'>
+  readonly addresses: Pick<ClientAddresses, 'isOfProxy' | 'ofRequest'>
 }
 
 export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOptions): ControlApi {
@@ -44,7 +46,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
     const tunnelRequest = readTunnelRequest(request)
     if (typeof tunnelRequest === 'string')
       return fail(socket, { status: 400, error: 'invalid_request', message: tunnelRequest })
-    const rejection = await openTunnel(keyOf(request), tunnelRequest, () => {
+    const accept = () => {
       if (socket.destroyed) return undefined
       connection.detach()
       socket.write(
@@ -52,7 +54,12 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
           `Sec-WebSocket-Accept: ${acceptOf(upgrade.key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
       )
       return new WebSocketConnection(socket, { role: 'server', head })
-    })
+    }
+    // That of the proxy, if it does not send the one of the client.
+    const address = addresses.ofRequest(request) ?? normalizeAddress(request.socket.remoteAddress ?? '')
+    // Already disconnected.
+    if (address === undefined) return void socket.destroy()
+    const rejection = await openTunnel({ key: keyOf(request), address, request: tunnelRequest, accept })
     if (rejection) fail(socket, rejection)
   }
 

@@ -1,9 +1,15 @@
 // The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients
 // under /.adit/.
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Meter, Verifier, VerifierOptions } from '../../edge-sdk/index.ts'
+import type {
+  Meter,
+  TunnelReporter,
+  TunnelReporterOptions,
+  Verifier,
+  VerifierOptions,
+} from '../../edge-sdk/index.ts'
 import { OWN_PATHS } from '../protocol.ts'
 import { createAdmission } from './admission.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
@@ -16,9 +22,11 @@ import {
 import { type ControlApi, createControlApi } from './control-api.ts'
 import { headersError } from './header-limits.ts'
 import { createIngress, type Ingress } from './ingress.ts'
+import { NameClaims } from './name-claims.ts'
 import { mayUpgrade } from './proxy.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './responses.ts'
+import { createReverification } from './reverification.ts'
 import { type PortRange, TcpPorts } from './tcp-ports.ts'
 import { TlsAsk, type TlsAskOptions } from './tls-ask.ts'
 
@@ -27,7 +35,6 @@ const IDLE_TIMEOUT_MS = 65_000
 const KEEP_ALIVE_MS = 15_000
 const SHUTDOWN_GRACE_MS = 5_000
 const DRAIN_POLL_MS = 20
-const REVERIFY_DELAY_MS = 1_000
 
 export interface EdgeOptions
   extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
@@ -45,9 +52,14 @@ export interface EdgeOptions
    * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
    * missed.
    */
-  startVerifier(callbacks: Pick<Required<VerifierOptions>, 'onRevoked' | 'onReset'>): Verifier
-  /** Undefined without a control plane. */
+  startVerifier(
+    callbacks: Pick<Required<VerifierOptions>, 'onRevoked' | 'onReset' | 'onTunnelsChanged'>,
+  ): Verifier
+  /** Undefined without a control plane, and so is the reporter. */
   readonly meter: Meter | undefined
+  startReporter:
+    | ((callbacks: Pick<TunnelReporterOptions, 'onClose' | 'onAccessRules'>) => TunnelReporter)
+    | undefined
 }
 
 export interface RunningEdge {
@@ -58,10 +70,25 @@ export interface RunningEdge {
 
 export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const { host, meter } = options
-  const registry = new Registry(options)
+  let names: NameClaims | undefined
+  const registry = new Registry({
+    ...options,
+    onClosed(tunnel, client, reason) {
+      names?.closed(tunnel, client, reason)
+      options.onClosed(tunnel, client, reason)
+    },
+  })
+  const reverify = createReverification(registry, (key) => verifier.verify(key))
   const verifier: Verifier = options.startVerifier({
-    onRevoked: (keyId, reason) => registry.closeOfKey(keyId, reason),
-    onReset: createReverification(registry, (key) => verifier.verify(key)),
+    onRevoked(keyId, reason) {
+      registry.closeOfKey(keyId, reason)
+      names?.forgetKey(keyId)
+    },
+    onReset() {
+      names?.forgetClosed()
+      reverify()
+    },
+    onTunnelsChanged: () => names?.syncNow(),
   })
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -78,18 +105,30 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
   // closes.
   server.maxHeadersCount = 0
+  try {
+    await listen(server, options.port, host)
+  } catch (error) {
+    server.close()
+    verifier.close()
+    await meter?.stop()
+    throw error
+  }
+  // Only now, so that a second process on this port does not replace the running one at the control plane.
+  // Nothing is awaited from here on: the first connection finds the edge complete.
+  names = startNameClaims(options, registry)
   const addresses = createClientAddresses(options)
-  const listeningPort = () => (server.address() as AddressInfo).port
+  const { port: listeningPort } = server.address() as AddressInfo
   const ingress = createIngress({ registry, addresses, scheme: options.publicEndpoint?.scheme ?? 'http' })
   const tcpPorts = options.tcpPorts && new TcpPorts(options.tcpHost || host, options.tcpPorts)
   const openTunnel = createAdmission({
     verifier,
     registry,
     meter,
+    names,
     listen: tcpPorts && ((host) => tcpPorts.listen(host, (socket) => ingress.onTcpConnection(host, socket))),
     urlOf(host, tcpPort) {
       if (tcpPort !== undefined) return `tcp://${host}:${tcpPort}`
-      const { scheme, port } = options.publicEndpoint ?? { scheme: 'http', port: listeningPort() }
+      const { scheme, port } = options.publicEndpoint ?? { scheme: 'http', port: listeningPort }
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
   })
@@ -100,61 +139,41 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     ...createRouter(controlApi, ingress),
   })
 
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.on('error', reject)
-      server.listen(options.port, host, resolve)
-    })
-  } catch (error) {
-    server.close()
-    verifier.close()
-    await meter?.stop()
-    throw error
-  }
-
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort()}`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,
     async stop() {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       server.close()
       registry.goAway()
+      const released = names?.stop()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
       while (guard.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
       verifier.close()
       registry.closeAll()
       server.closeAllConnections()
       await meter?.stop()
+      await released
     },
   }
 }
 
-/**
- * Closes the tunnels of invalid keys. Retries keys that cannot be verified; their tunnels stay open
- * meanwhile. Returns a function that starts it, once if it is running already.
- */
-function createReverification(registry: Registry, verify: Verifier['verify']): () => void {
-  let isRunning = false
-  let isRequested = false
+const listen = (server: Server, port: number, host: string) =>
+  new Promise<void>((resolve, reject) => {
+    server.on('error', reject)
+    server.listen(port, host, resolve)
+  })
 
-  async function run(): Promise<void> {
-    isRunning = true
-    isRequested = false
-    const results = await Promise.all(
-      registry.holders().map(async ({ key, keyId }) => {
-        const result = await verify(key).catch(() => undefined)
-        if (result?.valid === false) registry.closeOfKey(keyId, 'revoked')
-        return result
-      }),
-    )
-    isRunning = false
-    if (isRequested) void run()
-    else if (results.includes(undefined)) setTimeout(start, REVERIFY_DELAY_MS).unref()
-  }
-  function start(): void {
-    isRequested = true
-    if (!isRunning) void run()
-  }
-  return start
+function startNameClaims({ startReporter }: EdgeOptions, registry: Registry): NameClaims | undefined {
+  const reporter = startReporter?.({
+    onClose({ id, reason, message }) {
+      const client = registry.clientById(id)
+      // A client that has moved is open at another edge.
+      if (client && reason === 'moved') registry.close(client, reason)
+      else if (client) registry.closeForGood(client, reason, message)
+    },
+    onAccessRules: ({ workspace, name, access }) => registry.setNameRules(workspace, name, access),
+  })
+  return reporter && new NameClaims(reporter)
 }
 
 function createRouter(

@@ -1,15 +1,16 @@
-// The registry of open tunnels by host name, and of their clients by key.
+// The registry of open tunnels by host name, and of their clients by id and key.
 import type { Meter } from '../../edge-sdk/index.ts'
-import type { Connection } from '../../yamux/index.ts'
-import type { TunnelRequest, TunnelType } from '../protocol.ts'
+import type { TunnelClosure, TunnelRequest, TunnelType } from '../protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
 import { Tunnel, type TunnelAddress } from './tunnel.ts'
-import { type CloseReason, type KeyHolder, TunnelClient } from './tunnel-client.ts'
+import { type CloseReason, type KeyHolder, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
 
 /** Clients of all tunnels, and of those of one workspace. */
 const CLIENTS_MAX = 10_000
 const CLIENTS_PER_WORKSPACE_MAX = 500
+/** Of clients that were closed on request; the oldest is forgotten first. */
+const CLOSURES_MAX = 1_000
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
@@ -19,11 +20,24 @@ export interface RegistryOptions {
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
 }
 
+/** A client that connects. */
+export interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'holder' | 'connection'> {
+  readonly request: TunnelRequest
+  /** Access rules that it asks for. */
+  readonly rules: AccessRules
+  /** Access rules of its name; undefined to keep those that are in force. */
+  readonly nameRules: AccessRules | null | undefined
+}
+
 export class Registry {
   readonly #options: RegistryOptions
   readonly #passwordVerifier: PasswordVerifier
   readonly #tunnels = new Map<string, Tunnel>()
   readonly #clients = new Map<TunnelClient, Tunnel>()
+  readonly #byId = new Map<string, TunnelClient>()
+  readonly #byName = new Map<string, Tunnel>()
+  /** By the secret of the client, so that it cannot come back if it did not receive the reason. */
+  readonly #closures = new Map<string, TunnelClosure>()
   readonly #countByWorkspace = new Map<string, number>()
   #isStopping = false
 
@@ -50,6 +64,11 @@ export class Registry {
     return undefined
   }
 
+  /** Why a client with this secret was closed for good. */
+  closureOf(resume: string | undefined): TunnelClosure | undefined {
+    return resume === undefined ? undefined : this.#closures.get(resume)
+  }
+
   /** Whether a client with this secret serves the host. */
   hasClient(host: string, resume: string | undefined): boolean {
     const tunnel = this.#tunnels.get(host)
@@ -74,21 +93,20 @@ export class Registry {
   /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
   connect(
     address: TunnelAddress,
-    holder: KeyHolder,
-    connection: Connection,
-    { resume, client: software }: TunnelRequest,
-    rules: AccessRules,
-  ): void {
+    { request, rules, nameRules, ...options }: NewClient,
+  ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
+    const { holder } = options
     const { meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
     const access = existing?.access ?? new AccessControl(host, this.#passwordVerifier, rules)
     access.clientRules = rules
+    if (nameRules !== undefined) access.setNameRules(nameRules)
+    const { resume, client: software } = request
     const tunnel = existing ?? new Tunnel(address, holder.workspace, access, meter)
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
-      connection,
-      holder,
+      ...options,
       resume,
       software,
       onDrained: () => this.close(client, 'closed'),
@@ -96,9 +114,11 @@ export class Registry {
     })
     tunnel.clients.add(client)
     this.#clients.set(client, tunnel)
+    this.#byId.set(client.id, client)
     this.#count(holder.workspace, 1)
     if (!existing) {
       this.#tunnels.set(host, tunnel)
+      this.#byName.set(nameKey(holder.workspace, address.name), tunnel)
       meter?.opened(holder.workspace)
     }
     onOpened(tunnel, client)
@@ -108,11 +128,32 @@ export class Registry {
       access: { basicAuth: access.needsPassword, allowIp: access.limitsAddresses },
     })
     if (replaced) this.close(replaced, 'replaced')
+    return { tunnel, client }
   }
 
   close(client: TunnelClient, reason: CloseReason): void {
     this.#remove(client, reason)
     client.close()
+  }
+
+  clientById(id: string): TunnelClient | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. */
+  closeForGood(client: TunnelClient, reason: CloseReason, message: string): void {
+    const closure = { reason, message }
+    if (client.resume !== undefined) this.#closures.set(client.resume, closure)
+    const [oldest = ''] = this.#closures.keys()
+    if (this.#closures.size > CLOSURES_MAX) this.#closures.delete(oldest)
+    this.#remove(client, reason)
+    client.close(closure)
+  }
+
+  /** Replaces the access rules of a name. */
+  setNameRules(workspace: string, name: string, rules: AccessRules | null): void {
+    const tunnel = this.#byName.get(nameKey(workspace, name))
+    tunnel?.access.setNameRules(rules)
   }
 
   closeOfKey(keyId: string, reason: CloseReason): void {
@@ -140,10 +181,12 @@ export class Registry {
     if (!tunnel) return
     const { meter, onClosed } = this.#options
     this.#clients.delete(client)
+    this.#byId.delete(client.id)
     tunnel.clients.delete(client)
     this.#count(tunnel.workspace, -1)
     if (tunnel.clients.size === 0) {
       this.#tunnels.delete(tunnel.address.host)
+      this.#byName.delete(nameKey(tunnel.workspace, tunnel.address.name))
       tunnel.address.listener?.close()
       meter?.closed(tunnel.workspace)
     }
@@ -156,6 +199,8 @@ export class Registry {
     else this.#countByWorkspace.delete(workspace)
   }
 }
+
+const nameKey = (workspace: string, name: string) => `${name}.${workspace}`
 
 const clientWith = ({ clients }: Tunnel, resume: string | undefined) =>
   resume === undefined ? undefined : [...clients].find((client) => client.resume === resume)

@@ -1,6 +1,7 @@
 // One connected client of a tunnel: its session, its connections to the local server, and what it carried.
+import type { SyncResult } from '../../edge-sdk/index.ts'
 import { type Connection, Session, type YamuxStream } from '../../yamux/index.ts'
-import { KEEP_ALIVE, type Opened, type TunnelEvent } from '../protocol.ts'
+import { KEEP_ALIVE, type Opened, type TunnelClosure, type TunnelEvent } from '../protocol.ts'
 import { EventWriter } from './event-writer.ts'
 import { ConnectionPool } from './upstream/connection-pool.ts'
 
@@ -14,11 +15,24 @@ export interface KeyHolder {
 }
 
 /** Why a tunnel was closed; `disconnected` means that its client is gone. */
-export type CloseReason = 'closed' | 'disconnected' | 'expired' | 'replaced' | 'revoked' | 'stopped'
+export type CloseReason =
+  | 'closed'
+  | 'disconnected'
+  | 'expired'
+  | 'replaced'
+  | 'revoked'
+  | 'stopped'
+  | ControlPlaneReason
+
+/** Why the control plane closes a tunnel. */
+type ControlPlaneReason = SyncResult['close'][number]['reason']
 
 export interface TunnelClientOptions {
   /** The WebSocket of the client. */
   readonly connection: Connection
+  readonly id: string
+  /** Its IP address. */
+  readonly address: string
   readonly holder: KeyHolder
   readonly resume: string | undefined
   readonly software: string | undefined
@@ -29,6 +43,8 @@ export interface TunnelClientOptions {
 }
 
 export class TunnelClient {
+  readonly id: string
+  readonly address: string
   readonly holder: KeyHolder
   /** A later connection of the same client has the same secret. */
   readonly resume: string | undefined
@@ -45,6 +61,8 @@ export class TunnelClient {
 
   constructor(options: TunnelClientOptions) {
     const { connection, holder, onDrained, onClosed } = options
+    this.id = options.id
+    this.address = options.address
     this.holder = holder
     this.resume = options.resume
     this.software = options.software
@@ -115,7 +133,9 @@ export class TunnelClient {
     this.#session.goAway()
   }
 
-  close(): void {
+  /** Without a closure, the client may reconnect. */
+  close(closure?: TunnelClosure): void {
+    if (closure) this.#events.send({ event: 'close', ...closure })
     this.#events.flush()
     this.#session.close()
   }

@@ -47,6 +47,10 @@ export class AccessControl {
     if (!areSameRules(rules, this.#ofClients)) this.#ofClients = this.#activate(rules, this.#ofClients)
   }
 
+  get nameRules(): AccessRules {
+    return this.#ofName
+  }
+
   /** Set by the control plane, possibly while the tunnel is open. Null if the name has none. */
   setNameRules(rules: AccessRules | null): void {
     const changed = rules ?? NO_RULES

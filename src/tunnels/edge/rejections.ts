@@ -1,0 +1,108 @@
+// Why a tunnel is rejected, for the user of the tunnel client: each has a reason and a remedy.
+import type { ClaimResult, VerifyResult } from '../../edge-sdk/index.ts'
+import { DNS_LABEL_RULE } from '../../net/hostname.ts'
+import type { TunnelType } from '../protocol.ts'
+
+export interface Rejection {
+  readonly status: 400 | 401 | 403 | 409 | 429 | 503
+  readonly error: string
+  readonly message: string
+}
+
+export const rejection = (status: Rejection['status'], error: string, message: string): Rejection => ({
+  status,
+  error,
+  message,
+})
+
+export const INVALID_NAME = rejection(
+  400,
+  'invalid_request',
+  `Invalid tunnel name (expected ${DNS_LABEL_RULE})`,
+)
+export const MISSING_KEY = rejection(
+  401,
+  'unauthorized',
+  'Missing API key (expected "Authorization: Bearer adit_…")',
+)
+export const EDGE_CREDENTIAL = rejection(
+  401,
+  'unauthorized',
+  'This is an edge credential. Use an API key of a workspace.',
+)
+export const TCP_DISABLED = rejection(
+  403,
+  'tcp_disabled',
+  'This edge has no TCP tunnels. The operator enables them with ADIT_EDGE_TCP_PORTS.',
+)
+export const NO_FREE_PORT = rejection(
+  503,
+  'no_free_port',
+  'All ports for TCP tunnels of this edge are in use. Retry later.',
+)
+export const HASHING_BUSY = rejection(
+  503,
+  'unavailable',
+  'The edge is hashing the passwords of too many other tunnels. Retry shortly.',
+)
+export const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
+export const UNVERIFIED = rejection(
+  503,
+  'unavailable',
+  'The edge cannot reach its control plane to verify the key. Retry shortly.',
+)
+export const UNCLAIMED = rejection(
+  503,
+  'unavailable',
+  'The edge cannot reach its control plane to claim the name. Until then, it opens only names that were open ' +
+    'here, with the same key, in the last 10 minutes. Retry shortly.',
+)
+
+const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
+  unknown: 'Unknown API key. Check that it was copied completely.',
+  revoked: 'This API key was revoked. Use another key.',
+  expired: 'This API key has expired. Use another key.',
+}
+
+export const invalidKey = ({ reason }: VerifyResult & { valid: false }) =>
+  rejection(401, 'unauthorized', KEY_MESSAGES[reason])
+
+export const notProvisioned = (slug: string) =>
+  rejection(
+    403,
+    'not_provisioned',
+    `The workspace "${slug}" is not provisioned for tunnels. The operator provisions it with ` +
+      `\`adit admin workspace provision ${slug}\`.`,
+  )
+
+/** By a client of this edge. */
+export function nameTaken(host: string, open: TunnelType, wanted: TunnelType): Rejection {
+  const message =
+    open === wanted
+      ? `A tunnel is already open at ${host}. Use another name, or --pool to share it with the client that ` +
+        'has it.'
+      : `The tunnel at ${host} is ${open === 'tcp' ? 'a TCP' : 'an HTTP'} tunnel, and a name has one type. ` +
+        'Use another name.'
+  return rejection(409, 'name_taken', message)
+}
+
+export const differentRules = (host: string) =>
+  rejection(
+    409,
+    'different_rules',
+    `The other clients at ${host} have different access rules. All clients of a pool need the same.`,
+  )
+
+/** Reasons of the control plane, with the code that the client gets. Later versions may have others. */
+const CLAIM_REASONS: Record<string, [Rejection['status'], error: string] | undefined> = {
+  name_taken: [409, 'name_taken'],
+  unknown_workspace: [403, 'not_provisioned'],
+  not_provisioned: [403, 'not_provisioned'],
+  invalid_key: [401, 'unauthorized'],
+  limit_reached: [429, 'too_many_tunnels'],
+}
+
+export function refusedClaim({ reason, message }: ClaimResult & { granted: false }): Rejection {
+  const [status, error] = CLAIM_REASONS[reason] ?? [503, 'unavailable']
+  return rejection(status, error, message)
+}
