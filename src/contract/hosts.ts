@@ -24,8 +24,9 @@ export const findHost = operation({
   access: 'edge',
   summary: 'Find a host name',
   description:
-    'Returns whether a host name is the tunnel domain of this deployment or of one of its workspaces. An ' +
-    'edge asks before its proxy obtains a certificate for a host at which no tunnel is open.',
+    'Returns whether a host name is the tunnel domain of this deployment or of one of its workspaces, or has ' +
+    'a name that a workspace has reserved or used within a day. An edge asks before its proxy obtains a ' +
+    'certificate for a host at which no tunnel is open.',
   body: Type.Object(
     {
       host: Type.String({

@@ -1,20 +1,26 @@
 // Host names of tunnels: which ones belong to this deployment.
+import { findName } from '../store/tunnel-names.ts'
 import type { Services } from './context.ts'
 
 export type HostResult = { found: true; workspace: string | null } | { found: false }
 
 const UNKNOWN: HostResult = { found: false }
 
+/** The tunnel domain, that of a workspace, or a name that a workspace has reserved or used within a day. */
 export async function findHost(
-  { tunnelDomain }: Pick<Services, 'tunnelDomain'>,
+  { tunnelDomain, store, clock }: Pick<Services, 'tunnelDomain' | 'store' | 'clock'>,
   findWorkspaceIds: (slugs: string[]) => Promise<Map<string, string>>,
   host: string,
 ): Promise<HostResult> {
   if (host === tunnelDomain) return { found: true, workspace: null }
   const parent = `.${tunnelDomain}`
   if (!host.endsWith(parent)) return UNKNOWN
-  const slug = host.slice(0, -parent.length)
-  // A name with a dot cannot be a slug, so it needs no query.
-  if (slug.includes('.')) return UNKNOWN
-  return (await findWorkspaceIds([slug])).has(slug) ? { found: true, workspace: slug } : UNKNOWN
+  const [slug = '', name, ...others] = host.slice(0, -parent.length).split('.').toReversed()
+  if (others.length > 0) return UNKNOWN
+  const workspaceId = (await findWorkspaceIds([slug])).get(slug)
+  if (workspaceId === undefined) return UNKNOWN
+  if (name === undefined) return { found: true, workspace: slug }
+  const row = await findName(store.db, { workspace_id: workspaceId, name })
+  const isTheirs = row && (row.expires_at === null || row.expires_at > clock())
+  return isTheirs ? { found: true, workspace: slug } : UNKNOWN
 }

@@ -25,7 +25,7 @@ export interface ControlPlane {
   readonly credentialFingerprint: string
   verify(key: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
-  /** Whether a host name is a tunnel domain of the control plane or of one of its workspaces. */
+  /** Whether a host name is a tunnel domain, or has a name that a workspace has reserved or used lately. */
   findHost(host: string): Promise<HostResult>
   /** Claims the name of a tunnel that is about to be opened. */
   claimTunnel(claim: TunnelClaim): Promise<ClaimResult>

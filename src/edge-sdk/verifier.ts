@@ -11,7 +11,7 @@ import { safeCallback } from './safe-callback.ts'
 export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<VerifyResult>
-  /** Whether a host is a tunnel domain. Rejects with a ControlPlaneError if that cannot be found out. */
+  /** Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that cannot be found out. */
   findHost(host: string): Promise<HostResult>
   close(): void
 }

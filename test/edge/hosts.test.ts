@@ -3,11 +3,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { engines } from '../support/databases.ts'
+import { addTunnelEdge, tunnelOf } from '../support/open-tunnels.ts'
 import { addEdge, operator, serve } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
 
 for (const engine of engines)
-  test(`${engine}: an edge finds the tunnel domains of workspaces, and no other hosts`, async (t) => {
-    const server = await serve(t, { engine, env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com' } })
+  test(`${engine}: an edge finds the tunnel domains and names of workspaces, and no other hosts`, async (t) => {
+    let now = Date.now()
+    const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com' }
+    const server = await serve(t, { engine, env, clock: () => now })
     const edge = await addEdge(server)
     const find = async (host: string) => {
       const { status, json } = await edge.post('/hosts/find', JSON.stringify({ host }))
@@ -20,6 +24,16 @@ for (const engine of engines)
       assert.deepEqual(await find(host), { found: false }, host)
     for (const host of ['', '.', 'ACME', 'acme\u0000.tunnels.example.com', 'ä', 'a'.repeat(254)])
       assert.equal(await find(host), 400, host)
+    const claiming = await addTunnelEdge(server, 'claiming')
+    await claiming.claim(tunnelOf(server, { name: 'used' }))
+    const { post } = await addMember(server, 'Ann', 'admin')
+    assert.equal((await post('/workspaces/acme/names', { name: 'reserved' })).status, 200)
+    for (const name of ['used', 'reserved'])
+      assert.deepEqual(await find(`${name}.acme.tunnels.example.com`), { found: true, workspace: 'acme' })
+    assert.deepEqual(await find('x.used.acme.tunnels.example.com'), { found: false })
+    now += 2 * 86_400_000
+    assert.deepEqual(await find('used.acme.tunnels.example.com'), { found: false })
+    assert.equal((await find('reserved.acme.tunnels.example.com')).found, true)
     await createWorkspace(server.services, operator, { slug: 'beta' })
     assert.deepEqual(await find('beta.tunnels.example.com'), { found: true, workspace: 'beta' })
   })

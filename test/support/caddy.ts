@@ -14,9 +14,6 @@ import { freePort, isListening } from './ports.ts'
 import { root } from './process.ts'
 import { until } from './until.ts'
 
-/** pebble generates RSA keys first. */
-const STARTED_WITHIN_MS = 30_000
-
 const isInstalled = (program: string) => !spawnSync(program, ['--help']).error
 
 /** Undefined if all of it is installed. */
@@ -51,14 +48,10 @@ function startProgram(t: Test, program: string, args: string[], env: Record<stri
     return ended
   })
   const whenListening = (port: number) =>
-    until(
-      `${program} listens`,
-      () => {
-        assert.equal(child.exitCode, null, output)
-        return isListening(port)
-      },
-      STARTED_WITHIN_MS,
-    )
+    until(`${program} listens`, () => {
+      assert.equal(child.exitCode, null, output)
+      return isListening(port)
+    })
   return { output: () => output, whenListening }
 }
 

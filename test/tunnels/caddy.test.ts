@@ -217,14 +217,10 @@ test('behind Caddy, the CLI works over HTTPS, and requests get 503 while no node
   plane.child.kill('SIGKILL')
   await plane.ended
   let response: Awaited<ReturnType<typeof fetchHttps>> | undefined
-  await until(
-    'Caddy notices',
-    async () => {
-      response = await fetchHttps(CONTROL_PLANE, { path: '/api/v1/workspace' })
-      return response.status === 503
-    },
-    20_000,
-  )
+  await until('Caddy notices', async () => {
+    response = await fetchHttps(CONTROL_PLANE, { path: '/api/v1/workspace' })
+    return response.status === 503
+  })
   assert.equal(JSON.parse(response?.body ?? '').error, 'unavailable')
   assert.equal(response?.headers['retry-after'], '1')
   assert.equal(response?.headers['access-control-allow-origin'], '*')

@@ -1,6 +1,6 @@
-// Decides for which hosts the proxy in front may obtain a certificate: those of open tunnels and the tunnel
-// domains. Caddy asks before it does (`on_demand_tls`). Certificates cost quota of the CA, so a workspace
-// has a limit.
+// Decides for which hosts the proxy in front may obtain a certificate: those of open tunnels, tunnel domains,
+// and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs limit
+// how many they issue, so a workspace has a limit.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { RateLimit } from './rate-limit.ts'
@@ -43,8 +43,9 @@ export class TlsAsk {
     if (host.length > HOST_CHARS_MAX || !host.split('.').every(isDnsLabel))
       return { status: 404, message: 'The domain is not a host name.' }
     const tunnel = this.#options.registry.atHost(host)
-    // Connections of a TCP tunnel do not pass the proxy.
     if (tunnel?.type === 'http') return this.#allow(tunnel.workspace, host)
+    // Connections of a TCP tunnel do not pass the proxy.
+    if (tunnel) return { status: 404, message: `The tunnel at ${host} is a TCP tunnel.` }
     try {
       const found = await this.#find(host)
       if (found === undefined) return { status: 429, message: 'Too many unknown hosts. Retry shortly.' }
