@@ -60,7 +60,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.getByRole('heading', { name: 'Last 30 days' }).waitFor()
   await checkPage(page, 'get-started-done', '1280-light')
   await page.reload()
-  await page.getByRole('heading', { name: 'Open a tunnel' }).waitFor()
+  await page.getByRole('heading', { name: 'Open tunnels' }).waitFor()
   assert.equal(await page.getByText('Get started').count(), 0)
   assert.deepEqual(await page.locator('pre').allInnerTexts(), ['adit tunnel 3000 --name my-app'])
   assert.deepEqual(errors, [])

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import type { BrowserContext, Page } from 'playwright-core'
+import type { BrowserContext, Locator, Page } from 'playwright-core'
 import { fillWithUsage } from '../../src/domain/demo.ts'
 import { root } from '../support/process.ts'
 import { addWorkspace, type TestServer } from '../support/server.ts'
@@ -45,6 +45,8 @@ export const field = (page: Page, name: string) => page.getByLabel(name, { exact
 
 export const toast = (page: Page, text: string | RegExp) =>
   page.getByRole('status').filter({ hasText: text }).first()
+
+export const waitForFocus = (page: Page, element: Locator) => element.and(page.locator(':focus')).waitFor()
 
 export async function goTo(page: Page, name: string): Promise<void> {
   await page.getByRole('navigation').getByRole('link', { name, exact: true }).click()

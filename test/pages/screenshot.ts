@@ -8,15 +8,21 @@ import { openBrowser } from '../support/browser.ts'
 import { root } from '../support/process.ts'
 import { serve } from '../support/server.ts'
 import { addMember } from '../support/users.ts'
+import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
 
 test('the screenshot of the README', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip('no Chromium: install one to make the screenshot')
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'example.com' } })
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com' } })
   const ann = await addMember(server, 'Ann', 'owner')
-  for (const label of ['ci', 'staging', 'laptop']) await ann.post('/workspaces/acme/keys', { label })
+  const tunnels = []
+  for (const [index, label] of ['staging', 'ci', 'laptop'].entries()) {
+    const { id } = (await ann.post('/workspaces/acme/keys', { label })).json
+    tunnels.push({ ...sampleTunnel(server, index + 1), keyId: id })
+  }
+  await simulateEdge(t, server, 'fra-1', tunnels)
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
-  const context = await browser.newContext({ viewport: { width: 1200, height: 850 }, colorScheme: 'light' })
+  const context = await browser.newContext({ viewport: { width: 1200, height: 1100 }, colorScheme: 'light' })
   await context.addCookies([...ann.cookies].map(([name, value]) => ({ name, value, url: server.url })))
   const page = await context.newPage()
   await page.goto(`${server.url}/w/acme`)

@@ -16,11 +16,13 @@ import { ForgotPasswordPage } from './sign-in/forgot-password-page.tsx'
 import { LinkPage } from './sign-in/link-page.tsx'
 import { PublicNotFoundPage } from './sign-in/public-not-found-page.tsx'
 import { SignInPage } from './sign-in/sign-in-page.tsx'
+import { TunnelsPage } from './tunnels/tunnels-page.tsx'
 import { UsagePage } from './usage/usage-page.tsx'
 
 const privatePages = [
   { path: '/', page: Home },
   { path: '/w/:workspace', page: OverviewPage },
+  { path: '/w/:workspace/tunnels', page: TunnelsPage },
   { path: '/w/:workspace/keys', page: KeysPage },
   { path: '/w/:workspace/usage', page: UsagePage },
   { path: '/w/:workspace/members', page: MembersPage },

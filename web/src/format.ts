@@ -24,6 +24,9 @@ export function formatBytes(bytes: Count): string {
   return `${format.format(value)} ${BYTE_UNITS[unit]}`
 }
 
+/** Numbers in names are ordered by value: app-2 before app-10. */
+export const { compare: compareNames } = new Intl.Collator(LOCALE, { numeric: true })
+
 const UTC = { timeZone: 'UTC' } as const
 const dayAndMonth = new Intl.DateTimeFormat(LOCALE, { ...UTC, day: 'numeric', month: 'short' })
 const fullDay = new Intl.DateTimeFormat(LOCALE, { ...UTC, day: 'numeric', month: 'short', year: 'numeric' })

@@ -34,6 +34,21 @@ export function Logo({ size = 28 }: IconProps) {
 }
 
 export const OverviewIcon = strokeIcon(<path d="M4 20v-8a8 8 0 0 1 16 0v8M4 20h16M12 20v-7" />)
+export const TunnelIcon = strokeIcon(
+  <path d="M5.5 11a6.5 6.5 0 0 1 13 0M3 17h18M6 14l-3 3 3 3M18 14l3 3-3 3" />,
+)
+export const LockIcon = strokeIcon(
+  <>
+    <rect x="5" y="11" width="14" height="9" rx="2" />
+    <path d="M8 11V8a4 4 0 0 1 8 0v3" />
+  </>,
+)
+export const SearchIcon = strokeIcon(
+  <>
+    <circle cx="11" cy="11" r="6" />
+    <path d="m15.5 15.5 4.5 4.5" />
+  </>,
+)
 export const KeyIcon = strokeIcon(
   <>
     <circle cx="8" cy="15" r="4" />

@@ -14,6 +14,7 @@ import { currentPath, prefix, saveReturnPath } from './paths.ts'
 const RETRIES = 2
 const RETRY_INTERVAL_MS = 5_000
 const USAGE_REFRESH_MS = 10_000
+const LIVE_REFRESH_MS = 5_000
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
@@ -128,6 +129,36 @@ export const usageQuery = (workspace: string, days: number) =>
     refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
   })
 
+/** Polled while the page is visible. Data of an earlier visit counts as stale at once. */
+const live = { refetchInterval: LIVE_REFRESH_MS, staleTime: 0 } as const
+
+export type Tunnel = Output<'tunnels.list'>['tunnels'][number]
+
+export const tunnelsQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'tunnels'],
+    queryFn: () => call('tunnels.list', { workspace }),
+    ...live,
+  })
+
+export type Edge = Output<'edges.list'>['edges'][number]
+
+export const edgesQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'edges'],
+    queryFn: () => call('edges.list', { workspace }),
+    ...live,
+  })
+
+export type TunnelName = Output<'names.list'>['names'][number]
+
+export const namesQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'names'],
+    queryFn: () => call('names.list', { workspace }),
+    ...live,
+  })
+
 export const membersQuery = (workspace: string) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'members'],
@@ -150,7 +181,7 @@ export const sessionsQuery = queryOptions({
 /** After a change in a workspace; every change is in the audit log, too. */
 export const invalidateWorkspace = (
   workspace: string,
-  ...resources: ('keys' | 'members')[]
+  ...resources: ('keys' | 'members' | 'names' | 'tunnels')[]
 ): Promise<unknown> =>
   Promise.all(
     [...resources, 'audit'].map((resource) =>

@@ -5,6 +5,7 @@ import { LoadMoreButton } from '../components/load-more-button.tsx'
 import { Page } from '../components/page.tsx'
 import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
+import rows from '../components/rows.module.css'
 import { formatUtcMinute } from '../format.ts'
 import { LogIcon } from '../icons.tsx'
 import { auditQuery } from '../queries.ts'
@@ -19,7 +20,7 @@ export function AuditPage() {
     <Page
       title="Audit log"
       context={name}
-      description="Changes to API keys and members, and sign-ins. Entries cannot be edited or deleted."
+      description="Changes to API keys, tunnels and members, and sign-ins. Entries cannot be edited or deleted."
     >
       <QueryResult query={log} skeleton={<SkeletonRows count={6} height={52} />}>
         {({ pages }) => {
@@ -28,7 +29,7 @@ export function AuditPage() {
           return (
             <>
               <Paper>
-                <ol className={classes.log}>
+                <ol className={`${rows.rows} ${rows.dense} ${classes.log}`}>
                   {entries.map((entry) => (
                     <EntryRow key={entry.id} entry={entry} />
                   ))}

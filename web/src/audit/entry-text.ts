@@ -16,12 +16,12 @@ export function describeEntry(entry: Entry): EntryText {
   const { actor, subject, action } = entry
   const isSelf = actor.id === subject.id
   const key = subject.name ? `“${subject.name}”` : subject.id
-  const user = subject.name || subject.id
+  const name = subject.name || subject.id
   const text = (verb: string, object = ''): EntryText => ({ actor: actorName(actor), verb, object })
   const roleChanged = (role: string): EntryText =>
     isSelf
       ? text(`changed their own role to ${role}`)
-      : { ...text('changed the role of', user), suffix: `to ${role}` }
+      : { ...text('changed the role of', name), suffix: `to ${role}` }
   switch (action) {
     case 'workspace.created':
       return text('created the workspace')
@@ -31,16 +31,24 @@ export function describeEntry(entry: Entry): EntryText {
       return text('created API key', key)
     case 'key.revoked':
       return text('revoked API key', key)
+    case 'tunnel.closed':
+      return text('closed tunnel', name)
+    case 'name.reserved':
+      return text('reserved tunnel name', name)
+    case 'name.released':
+      return text('released tunnel name', name)
+    case 'name.rules-changed':
+      return text('changed the access rules of tunnel name', name)
     case 'usage.reset':
-      return text('reset the usage of', subject.name || subject.id)
+      return text('reset the usage of', name)
     case 'person.invited':
-      return withInvitedRole(text('invited', user))
+      return withInvitedRole(text('invited', name))
     case 'invitation.revoked':
-      return text('revoked the invitation of', user)
+      return text('revoked the invitation of', name)
     case 'person.joined':
-      return isSelf ? text('joined the workspace') : text('added', user)
+      return isSelf ? text('joined the workspace') : text('added', name)
     case 'person.role-changed':
-      return isSelf ? text('changed their own role') : text('changed the role of', user)
+      return isSelf ? text('changed their own role') : text('changed the role of', name)
     case 'person.made-member':
       return roleChanged('member')
     case 'person.made-admin':
@@ -48,17 +56,17 @@ export function describeEntry(entry: Entry): EntryText {
     case 'person.made-owner':
       return roleChanged('owner')
     case 'person.reset-link-made':
-      return text('created a password reset link for', user)
+      return text('created a password reset link for', name)
     case 'person.removed':
-      return text('removed', user)
+      return text('removed', name)
     case 'person.left':
       return text('left the workspace')
     case 'person.password-reset':
-      return isSelf ? text('reset their password') : text('reset the password of', user)
+      return isSelf ? text('reset their password') : text('reset the password of', name)
     case 'person.disabled':
-      return text('disabled the account of', user)
+      return text('disabled the account of', name)
     case 'person.enabled':
-      return text('enabled the account of', user)
+      return text('enabled the account of', name)
     case 'person.renamed':
       return text('changed their name')
     case 'person.password-changed':
@@ -70,7 +78,7 @@ export function describeEntry(entry: Entry): EntryText {
     case 'person.second-factor-removed':
       return text('turned off two-factor authentication')
     case 'person.second-factor-cleared':
-      return text('turned off two-factor authentication for', user)
+      return text('turned off two-factor authentication for', name)
     case 'person.signed-in':
       return text(`signed in ${methods[entry.detail ?? ''] ?? ''}`)
     case 'person.signed-out':
@@ -82,11 +90,11 @@ export function describeEntry(entry: Entry): EntryText {
     case 'person.identity-linked':
       return text('linked their account to the identity provider')
     case 'person.sign-in-failed':
-      return { actor: '', verb: 'Failed sign-in as', object: user, suffix: failureReason(entry) }
+      return { actor: '', verb: 'Failed sign-in as', object: name, suffix: failureReason(entry) }
     case 'person.confirmation-failed':
       return { ...text('failed to confirm their identity'), suffix: failureReason(entry) }
     default:
-      return text(action, user)
+      return text(action, name)
   }
 }
 

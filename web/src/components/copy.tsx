@@ -95,7 +95,7 @@ function UnhyphenatedText({ text }: { text: string }) {
 export function CopyBlock({ text, name, testId }: CopyProps & { testId?: string }) {
   return (
     <Group gap="xs" align="flex-start" wrap="nowrap">
-      <Code block flex={1} miw={0} className="mono wrapped" data-testid={testId}>
+      <Code block flex={1} miw={0} ta="left" className="mono wrapped" data-testid={testId}>
         <UnhyphenatedText text={text} />
       </Code>
       <CopyIconButton text={text} name={name} />

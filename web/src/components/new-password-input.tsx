@@ -15,6 +15,8 @@ interface NewPasswordInputProps {
   /** Why the server rejected it. */
   error?: string | undefined
   autoFocus?: boolean
+  /** Empty: the current password stays. */
+  keepsCurrent?: boolean
 }
 
 export function NewPasswordInput({
@@ -23,20 +25,22 @@ export function NewPasswordInput({
   onChange,
   error,
   autoFocus = false,
+  keepsCurrent = false,
 }: NewPasswordInputProps) {
   const length = codePointLength(value)
   const missing = MIN_LENGTH - length
   const hint = length > 0 && missing > 0 ? ` (${missing} more needed)` : ''
+  const keep = keepsCurrent && length === 0 ? '. Leave empty to keep the current password.' : ''
   const problem = length > MAX_LENGTH ? `${length - MAX_LENGTH} characters too many` : error
   return (
     <PasswordInput
       label={label}
-      required
+      required={!keepsCurrent}
       autoFocus={autoFocus}
       autoComplete="new-password"
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
-      description={`${MIN_LENGTH} to ${MAX_LENGTH} characters${hint}`}
+      description={`${MIN_LENGTH} to ${MAX_LENGTH} characters${hint}${keep}`}
       error={problem}
       // Mantine sets it on other inputs, but not on PasswordInput.
       aria-invalid={problem ? true : undefined}

@@ -6,7 +6,7 @@ export const roleNames: Record<Role, string> = { member: 'Member', admin: 'Admin
 
 export const roleDescriptions: Record<Role, string> = {
   member: 'Read-only access',
-  admin: 'Manages API keys, invitations and members',
+  admin: 'Manages tunnels, API keys, invitations and members',
   owner: 'Full access, including managing owners',
 }
 

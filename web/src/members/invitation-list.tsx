@@ -5,6 +5,7 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { removeButtonProps } from '../components/focus.ts'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge } from '../components/role-badge.tsx'
+import rows from '../components/rows.module.css'
 import { useRemovalDialog } from '../components/use-dialog.ts'
 import { creatorName } from '../format.ts'
 import { invalidateWorkspace } from '../queries.ts'
@@ -26,7 +27,7 @@ export function InvitationList({ invitations }: { invitations: Invitation[] }) {
       <Title order={2} size="h5" px="lg" pt="lg">
         Pending invitations
       </Title>
-      <ul className={classes.list}>
+      <ul className={rows.rows}>
         {invitations.map((invitation) => (
           <li key={invitation.id}>
             <Group justify="space-between" gap="sm">

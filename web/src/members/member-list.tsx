@@ -7,6 +7,7 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { removeButtonProps } from '../components/focus.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { RoleBadge, roleNames } from '../components/role-badge.tsx'
+import rows from '../components/rows.module.css'
 import { showToast } from '../components/toast.tsx'
 import { useDialog, useRemovalDialog } from '../components/use-dialog.ts'
 import { formatDay } from '../format.ts'
@@ -53,7 +54,7 @@ export function MemberList({ members }: { members: Member[] }) {
   }, [members, reset])
   return (
     <Paper>
-      <ul className={classes.list} aria-label="Members">
+      <ul className={rows.rows} aria-label="Members">
         {members.map((member) => (
           <MemberRow
             key={member.id}

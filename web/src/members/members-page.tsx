@@ -25,7 +25,7 @@ export function MembersPage() {
     <Page
       title="Members"
       context={name}
-      description="Members have read-only access, admins manage keys and members, owners have full access."
+      description="Members have read-only access, admins manage tunnels, keys and members, owners have full access."
       actions={
         canManage && (
           <Button ref={inviteRef} leftSection={<PlusIcon />} onClick={inviting.open}>

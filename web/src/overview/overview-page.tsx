@@ -1,9 +1,9 @@
-// Overview of a workspace: details, and recent usage or the steps to the first tunnel.
-import { Badge, Code, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core'
+// Overview of a workspace: open tunnels, details, and recent usage or the steps to the first tunnel.
+import { Badge, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
 import type { Output } from '../api.ts'
-import { CopyBlock, CopyIconButton } from '../components/copy.tsx'
+import { CopyIconButton } from '../components/copy.tsx'
 import { Page } from '../components/page.tsx'
 import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
@@ -12,11 +12,14 @@ import { formatDay } from '../format.ts'
 import { usageQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TrafficChart } from '../usage/charts.tsx'
-import { LOCAL_PORT, loginCommand, provisionCommand, tunnelCommand, tunnelUrl } from './commands.ts'
+import { provisionCommand, tunnelUrl } from './commands.ts'
 import { GetStarted } from './get-started.tsx'
+import { OpenTunnelsPanel } from './open-tunnels-panel.tsx'
+import classes from './overview.module.css'
 import { Totals } from './totals.tsx'
 
 type Workspace = Output<'workspace.read'>
+type Usage = Output<'usage.read'>
 
 const DAYS = 30
 
@@ -24,49 +27,37 @@ export function OverviewPage() {
   const { slug, name } = useWorkspace()
   const workspace = useQuery(workspaceQuery(slug))
   const usage = useQuery(usageQuery(slug, DAYS))
+  const showsSteps = useShowsSteps(slug, usage.data)
   return (
     <Page title={name} context="Overview">
+      <OpenTunnelsPanel showsSteps={usage.isPending ? undefined : showsSteps} />
       <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
         {(details) => <Details workspace={details} lastSeen={usage.data?.lastSeen} />}
       </QueryResult>
       <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={110} />}>
-        {(data) => <Activity key={slug} usage={data} exampleHost={workspace.data?.exampleUrl} />}
+        {(data) => (
+          <>
+            {showsSteps && workspace.data && (
+              <GetStarted exampleHost={workspace.data.exampleUrl} hasTraffic={hasTraffic(data)} />
+            )}
+            {hasTraffic(data) && <RecentUsage usage={data} />}
+          </>
+        )}
       </QueryResult>
     </Page>
   )
 }
 
-/**
- * The checklist stays after the first traffic until the page is left, so that its last step is seen ticked.
- */
-function Activity({ usage, exampleHost }: { usage: Output<'usage.read'>; exampleHost: string | undefined }) {
-  const hasTraffic = usage.lastSeen !== null
-  const [wasEmpty, setWasEmpty] = useState(false)
-  useEffect(() => {
-    if (!hasTraffic) setWasEmpty(true)
-  }, [hasTraffic])
-  const showsSteps = !hasTraffic || wasEmpty
-  return (
-    <>
-      {showsSteps && exampleHost && <GetStarted exampleHost={exampleHost} hasTraffic={hasTraffic} />}
-      {hasTraffic && <RecentUsage usage={usage} />}
-      {!showsSteps && <OpenTunnelHint />}
-    </>
-  )
-}
+const hasTraffic = (usage: Usage): boolean => usage.lastSeen !== null
 
-function OpenTunnelHint() {
-  return (
-    <Paper p="lg">
-      <Title order={2} size="h5">
-        Open a tunnel
-      </Title>
-      <Text size="sm" c="dimmed" mb="xs">
-        To the local server on port {LOCAL_PORT}, after <Code className="mono">{loginCommand}</Code>:
-      </Text>
-      <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
-    </Paper>
-  )
+/** The checklist stays after the first traffic until the page is left, so that its last step is seen ticked. */
+function useShowsSteps(workspace: string, usage: Usage | undefined): boolean {
+  const [emptyWorkspace, setEmptyWorkspace] = useState<string | null>(null)
+  const isEmpty = usage !== undefined && !hasTraffic(usage)
+  useEffect(() => {
+    if (isEmpty) setEmptyWorkspace(workspace)
+  }, [isEmpty, workspace])
+  return isEmpty || emptyWorkspace === workspace
 }
 
 interface DetailsProps {
@@ -79,7 +70,7 @@ function Details({ workspace, lastSeen }: DetailsProps) {
     <Paper p="lg">
       <Stack gap="md">
         <Provisioning workspace={workspace} />
-        <SimpleGrid component="dl" cols={{ base: 1, xs: 2, md: 4 }} m={0} spacing="lg">
+        <dl className={classes.details}>
           <Detail name="Tunnel domain">
             <Group gap={4} wrap="nowrap" align="flex-start">
               <span className="mono">{workspace.tunnelBase}</span>
@@ -104,7 +95,7 @@ function Details({ workspace, lastSeen }: DetailsProps) {
               {roleDescriptions[workspace.role]}
             </Text>
           </Detail>
-        </SimpleGrid>
+        </dl>
       </Stack>
     </Paper>
   )
@@ -143,7 +134,7 @@ function Detail({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function RecentUsage({ usage }: { usage: Output<'usage.read'> }) {
+function RecentUsage({ usage }: { usage: Usage }) {
   return (
     <>
       <div>

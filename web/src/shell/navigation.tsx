@@ -1,12 +1,13 @@
 import { Divider, NavLink, Stack } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Link, useLocation } from 'wouter'
-import { KeyIcon, LogIcon, OverviewIcon, UsageIcon, UserIcon, UsersIcon } from '../icons.tsx'
+import { KeyIcon, LogIcon, OverviewIcon, TunnelIcon, UsageIcon, UserIcon, UsersIcon } from '../icons.tsx'
 import type { Membership } from '../session.tsx'
 import classes from './shell.module.css'
 
 const pages = [
   { name: 'Overview', path: '', icon: <OverviewIcon /> },
+  { name: 'Tunnels', path: '/tunnels', icon: <TunnelIcon /> },
   { name: 'API keys', path: '/keys', icon: <KeyIcon /> },
   { name: 'Usage', path: '/usage', icon: <UsageIcon /> },
   { name: 'Members', path: '/members', icon: <UsersIcon /> },

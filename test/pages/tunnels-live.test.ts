@@ -1,0 +1,97 @@
+// What the tunnels page and the overview show of the current state: edges, polling, stale data, latest tunnels.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fillWithUsage } from '../../src/domain/demo.ts'
+import { openBrowser } from '../support/browser.ts'
+import { addTunnelEdge, expireLease } from '../support/open-tunnels.ts'
+import { serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+import { checkEveryView, checkPage, NO_BROWSER } from './harness.ts'
+import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
+import { openTunnelsPage, rows, samples } from './tunnels-page.ts'
+
+test('edges are shown as online, offline or never connected, and a lost edge is announced', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  await simulateEdge(t, server, 'fra-1', samples(server, 2))
+  const lost = await addTunnelEdge(server, 'ams-2')
+  await lost.sync({ changed: [sampleTunnel(server, 2)] })
+  await expireLease(server, lost.id)
+  await addTunnelEdge(server, 'nyc-3')
+  const { page, errors } = await openTunnelsPage(browser, server)
+  await page.getByText('Edge ams-2 is offline').waitFor()
+  await page.getByRole('tab', { name: 'Edges 3' }).click()
+  const edge = (name: string) =>
+    page.getByRole('list', { name: 'Edges' }).getByRole('listitem').filter({ hasText: name })
+  await edge('fra-1').getByText('Online').waitFor()
+  await edge('fra-1').getByText('2 tunnels').waitFor()
+  await edge('fra-1').getByText('adit/0.1.0').waitFor()
+  await edge('ams-2').getByText('Offline').waitFor()
+  await edge('nyc-3').getByText('Never connected').waitFor()
+  await checkEveryView(page, 'tunnels-edges')
+  await page.reload()
+  await edge('fra-1').waitFor()
+  assert.deepEqual(errors, [])
+})
+
+test('the list is polled every 5 seconds while the page is visible, and says when it is out of date', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  await simulateEdge(t, server, 'fra-1', samples(server, 1))
+  const { page, context } = await openTunnelsPage(browser, server)
+  await rows(page).first().waitFor()
+  await page.clock.install()
+  let requests = 0
+  page.on('request', (request) => {
+    if (request.url().endsWith('/tunnels') && request.resourceType() === 'fetch') requests += 1
+  })
+  await page.reload()
+  await rows(page).first().waitFor()
+  await until('loaded', () => requests === 1)
+  await page.clock.runFor(5_100)
+  await until('polled', () => requests === 2)
+  const setVisibility = (state: string) =>
+    page.evaluate(
+      `Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true }); document.dispatchEvent(new Event('visibilitychange')); window.dispatchEvent(new Event('visibilitychange'))`,
+    )
+  await setVisibility('hidden')
+  await page.clock.runFor(60_000)
+  assert.equal(requests, 2)
+  await setVisibility('visible')
+  await until('polled at once', () => requests >= 3)
+
+  await page.getByText('Live', { exact: true }).waitFor()
+  await context.route('**/dashboard/api/**', (route) =>
+    route.fulfill({ status: 500, json: { error: 'internal' } }),
+  )
+  await page.clock.runFor(16_000)
+  await page.getByText(/^Out of date: last updated .* UTC$/).waitFor()
+  assert.equal(await rows(page).count(), 1, 'what was loaded stays')
+  await checkPage(page, 'tunnels-stale', '1280-light')
+  await context.unroute('**/dashboard/api/**')
+  await page.clock.runFor(6_000)
+  await page.getByText('Live', { exact: true }).waitFor()
+})
+
+test('the overview leads with the latest open tunnels and links to all of them', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  await fillWithUsage(server.services, server.workspace.id, 30, () => {})
+  await simulateEdge(t, server, 'fra-1', samples(server, 7))
+  const { page, errors } = await openTunnelsPage(browser, server)
+  await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).click()
+  const latest = page.getByRole('list', { name: 'Latest tunnels' }).getByRole('listitem')
+  await latest.first().waitFor()
+  const headings = await page.getByRole('main').getByRole('heading').allInnerTexts()
+  assert.deepEqual(headings.slice(0, 2), ['Acme', 'Open tunnels'])
+  assert.equal(await latest.count(), 5)
+  assert.match(await latest.first().innerText(), /web-0/)
+  await page.locator('svg.recharts-surface').first().waitFor()
+  await checkEveryView(page, 'overview-tunnels')
+  await page.getByRole('link', { name: 'View all 7 tunnels' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
+  assert.deepEqual(errors, [])
+})

@@ -1,0 +1,95 @@
+// Dialog for the access rules of a name: a user name with password, and allowed networks.
+import { Button, Checkbox, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core'
+import type { FormEvent } from 'react'
+import { NewPasswordInput } from '../components/new-password-input.tsx'
+import { ErrorAlert } from '../components/query-states.tsx'
+import type { TunnelName } from '../queries.ts'
+import { type AccessRulesForm, useAccessRulesForm } from './access-rules-form.ts'
+
+interface AccessRulesDialogProps {
+  name: TunnelName | null
+  opened: boolean
+  onClose: () => void
+}
+
+export function AccessRulesDialog({ name, opened, onClose }: AccessRulesDialogProps) {
+  return (
+    <Modal opened={opened} onClose={onClose} title={`Access rules of ${name?.name}`}>
+      {name && <DialogForm name={name} onClose={onClose} />}
+    </Modal>
+  )
+}
+
+function DialogForm({ name, onClose }: { name: TunnelName; onClose: () => void }) {
+  const form = useAccessRulesForm(name, onClose)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    form.save()
+  }
+  return (
+    <form onSubmit={submit}>
+      <Stack>
+        <Text size="sm" c="dimmed">
+          The rules apply to new requests and connections of every tunnel with this name, also of open ones. A
+          name with rules is reserved.
+        </Text>
+        <Checkbox
+          data-autofocus
+          label="Require a user name and password"
+          description="Browsers prompt for them. TCP connections cannot have a password, and are rejected."
+          checked={form.values.requiresPassword}
+          onChange={(event) => form.edit({ requiresPassword: event.currentTarget.checked })}
+        />
+        {form.values.requiresPassword && (
+          <BasicAuthFields form={form} hasPassword={name.access.user !== null} />
+        )}
+        <Textarea
+          label="Allowed networks"
+          description="IP addresses or networks such as 192.0.2.0/24, one per line. Empty: all are allowed."
+          autosize
+          minRows={3}
+          maxRows={10}
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+          value={form.values.networks}
+          onChange={(event) => form.edit({ networks: event.currentTarget.value })}
+          error={form.errors.networks}
+        />
+        <ErrorAlert error={form.otherError} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={form.isSaving} disabled={!form.canSave}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+function BasicAuthFields({ form, hasPassword }: { form: AccessRulesForm; hasPassword: boolean }) {
+  return (
+    <>
+      <TextInput
+        label="User name"
+        required
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        value={form.values.user}
+        onChange={(event) => form.edit({ user: event.currentTarget.value })}
+        error={form.errors.user}
+      />
+      <NewPasswordInput
+        label="Password"
+        value={form.values.password}
+        onChange={(password) => form.edit({ password })}
+        error={form.errors.password}
+        keepsCurrent={hasPassword}
+      />
+    </>
+  )
+}

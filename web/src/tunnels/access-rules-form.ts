@@ -1,0 +1,91 @@
+// State of the form for access rules: its values, what is wrong with them, and saving.
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { BASIC_AUTH_LIMITS, isBasicAuthPassword } from '../../../src/credentials/basic-auth.ts'
+import { call } from '../api.ts'
+import { ApiError, fieldError } from '../api-error.ts'
+import { showToast } from '../components/toast.tsx'
+import { invalidateWorkspace, type TunnelName } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+
+const NETWORKS_MAX = 50
+
+export type AccessRulesForm = ReturnType<typeof useAccessRulesForm>
+
+export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => void) {
+  const { slug } = useWorkspace()
+  const [values, setValues] = useState({
+    requiresPassword: access.user !== null,
+    user: access.user ?? '',
+    password: '',
+    networks: access.allowIp.join('\n'),
+  })
+  const { requiresPassword, user, password } = values
+  const allowIp = values.networks.split(/[\s,]+/).filter(Boolean)
+  const save = useMutation({
+    mutationFn: () =>
+      call('names.set-access', {
+        workspace: slug,
+        name,
+        allowIp,
+        ...(requiresPassword && { basicAuth: { user, ...(password && { password }) } }),
+      }),
+    onSuccess: () => {
+      onSaved()
+      const hasRules = requiresPassword || allowIp.length > 0
+      showToast(`Access rules of ${name} ${hasRules ? 'saved' : 'removed'}.`)
+      invalidateWorkspace(slug, 'names')
+    },
+  })
+  const invalid = {
+    user: requiresPassword ? userProblem(user) : undefined,
+    networks: networksProblem(allowIp),
+  }
+  const rejected = {
+    user: fieldError(save.error, 'user'),
+    password: fieldError(save.error, 'password'),
+    networks: rejectedNetworks(save.error, allowIp),
+  }
+  const keepsPassword = access.user !== null && password === ''
+  const hasPassword = !requiresPassword || keepsPassword || isBasicAuthPassword(password)
+  return {
+    values,
+    edit: (changed: Partial<typeof values>) => {
+      save.reset()
+      setValues({ ...values, ...changed })
+    },
+    errors: {
+      ...rejected,
+      user: invalid.user ?? rejected.user,
+      networks: invalid.networks ?? rejected.networks,
+    },
+    /** That is not about a field. */
+    otherError: Object.values(rejected).some(Boolean) ? null : save.error,
+    canSave: hasPassword && !Object.values(invalid).some(Boolean),
+    isSaving: save.isPending,
+    save: save.mutate,
+  }
+}
+
+function userProblem(user: string): string | undefined {
+  if (user.includes(':')) return 'A user name cannot contain a colon.'
+  const tooMany = user.length - BASIC_AUTH_LIMITS.userCharsMax
+  return tooMany > 0 ? `${tooMany} characters too many` : undefined
+}
+
+const networksProblem = ({ length }: string[]): string | undefined =>
+  length > NETWORKS_MAX
+    ? `${length - NETWORKS_MAX} too many: at most ${NETWORKS_MAX} are possible.`
+    : undefined
+
+/** Names the entries that the server rejected, whose index is in the path of the error. */
+function rejectedNetworks(error: unknown, networks: string[]): string | undefined {
+  const details = error instanceof ApiError ? error.details : []
+  const rejected = details.flatMap(({ path }) => {
+    const index = /\/allowIp\/(\d+)$/.exec(path)?.[1]
+    return index === undefined ? [] : [`“${networks[Number(index)]}”`]
+  })
+  if (rejected.length === 0) return undefined
+  const rule = rejected.length === 1 ? 'is not an IP address or network' : 'are not IP addresses or networks'
+  return `${rejected.join(', ')} ${rule}.`
+}

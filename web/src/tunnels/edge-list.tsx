@@ -1,0 +1,73 @@
+// Edges of the server, and whether they are connected.
+import { Badge, Group, Paper, Stack, Text } from '@mantine/core'
+import { CopyBlock } from '../components/copy.tsx'
+import { EmptyState } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
+import rows from '../components/rows.module.css'
+import { formatCount } from '../format.ts'
+import { TunnelIcon } from '../icons.tsx'
+import { edgeCommands } from '../overview/commands.ts'
+import type { Edge } from '../queries.ts'
+
+export function EdgeList({ edges }: { edges: readonly Edge[] }) {
+  if (edges.length === 0)
+    return (
+      <EmptyState
+        icon={<TunnelIcon size={36} />}
+        title="No edges"
+        action={<CopyBlock text={edgeCommands} name="Copy edge commands" />}
+      >
+        An edge proxies requests from the internet to your tunnels. The operator of this server registers and
+        starts one:
+      </EmptyState>
+    )
+  return (
+    <Paper>
+      <ul className={rows.rows} aria-label="Edges">
+        {edges.map((edge) => (
+          <EdgeRow key={edge.id} edge={edge} />
+        ))}
+      </ul>
+    </Paper>
+  )
+}
+
+function EdgeRow({ edge }: { edge: Edge }) {
+  return (
+    <li>
+      <Group justify="space-between" gap="sm">
+        <Stack gap={2} flex="1 1 240px" miw={0}>
+          <Group gap="xs">
+            <Text fw={600} size="sm">
+              {edge.name}
+            </Text>
+            <EdgeBadge edge={edge} />
+          </Group>
+          <Text size="xs" c="dimmed">
+            {edge.version ?? 'Has not reported yet'}
+            {edge.startedAt && edge.isConnected && (
+              <>
+                {' '}
+                · Started <RelativeTime at={edge.startedAt} />
+              </>
+            )}
+            {edge.lastSyncAt && (
+              <>
+                {' '}
+                · Last report <RelativeTime at={edge.lastSyncAt} />
+              </>
+            )}
+          </Text>
+        </Stack>
+        <Text size="sm" className="tabular">
+          {edge.tunnels === 1 ? '1 tunnel' : `${formatCount(edge.tunnels)} tunnels`}
+        </Text>
+      </Group>
+    </li>
+  )
+}
+
+function EdgeBadge({ edge }: { edge: Edge }) {
+  if (edge.isConnected) return <Badge color="green">Online</Badge>
+  return edge.lastSyncAt ? <Badge color="red">Offline</Badge> : <Badge color="gray">Never connected</Badge>
+}

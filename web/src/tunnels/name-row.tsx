@@ -1,0 +1,109 @@
+import { Badge, Button, Group, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { useRef } from 'react'
+import { call } from '../api.ts'
+import { CopyIconButton } from '../components/copy.tsx'
+import { restoreFocus } from '../components/focus.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { showToast } from '../components/toast.tsx'
+import { formatCount } from '../format.ts'
+import { LockIcon } from '../icons.tsx'
+import { invalidateWorkspace, type TunnelName } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { HostName } from './tunnel-address.tsx'
+
+interface NameRowProps {
+  name: TunnelName
+  onEdit: () => void
+}
+
+export function NameRow({ name, onEdit }: NameRowProps) {
+  const { canManage } = useWorkspace()
+  return (
+    <li>
+      <Group justify="space-between" gap="sm">
+        <Stack gap={2} flex="1 1 300px" miw={0}>
+          <Group gap="xs">
+            <Group gap={4} wrap="nowrap" miw={0}>
+              <HostName name={name.name} host={name.host} />
+              <CopyIconButton text={name.host} name={`Copy ${name.host}`} />
+            </Group>
+            {name.reserved && <Badge color="teal">Reserved</Badge>}
+            {name.open > 0 && <Badge color="green">{formatCount(name.open)} open</Badge>}
+          </Group>
+          <Text size="xs" c="dimmed">
+            {name.lastUsedAt ? 'Last used ' : 'Not used yet'}
+            {name.lastUsedAt && <RelativeTime at={name.lastUsedAt} />}
+          </Text>
+          <Rules name={name} />
+        </Stack>
+        {canManage && (
+          <Group gap="xs">
+            <Button size="xs" variant="default" aria-label={`Access rules of ${name.name}`} onClick={onEdit}>
+              Access rules
+            </Button>
+            {!hasRules(name) && <ReservationButton name={name} />}
+          </Group>
+        )}
+      </Group>
+    </li>
+  )
+}
+
+/** A name with rules is always reserved. */
+const hasRules = ({ access }: TunnelName): boolean => access.user !== null || access.allowIp.length > 0
+
+const NETWORKS_SHOWN = 3
+
+function Rules({ name }: { name: TunnelName }) {
+  if (!hasRules(name)) return null
+  const { user, allowIp } = name.access
+  const more = allowIp.length - NETWORKS_SHOWN
+  const rules = [
+    user !== null && `Password required, user ${user}`,
+    allowIp.length > 0 &&
+      `Only from ${allowIp.slice(0, NETWORKS_SHOWN).join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
+  ]
+  return (
+    <Group gap={6} wrap="nowrap" align="flex-start">
+      <Text span c="dimmed" lh={1.2}>
+        <LockIcon size={14} />
+      </Text>
+      <Text size="xs">{rules.filter(Boolean).join(' · ')}</Text>
+    </Group>
+  )
+}
+
+/** Without confirmation: a released name stays for a day, and can be reserved again. */
+function ReservationButton({ name: { name, reserved } }: { name: TunnelName }) {
+  const { slug } = useWorkspace()
+  const button = useRef<HTMLButtonElement>(null)
+  const change = useMutation({
+    mutationFn: async () => {
+      await call(reserved ? 'names.release' : 'names.reserve', { workspace: slug, name })
+      await invalidateWorkspace(slug, 'names')
+    },
+    onSuccess: () =>
+      showToast(reserved ? `Name ${name} released. It stays for 24 hours.` : `Name ${name} reserved.`),
+    // A button that shows progress is disabled, and so loses the focus.
+    onSettled: () => restoreFocus(() => button.current),
+  })
+  const label = reserved ? 'Release' : 'Reserve'
+  return (
+    <>
+      <Button
+        ref={button}
+        size="xs"
+        variant="default"
+        miw={76}
+        loading={change.isPending}
+        aria-label={`${label} ${name}`}
+        onClick={() => change.mutate()}
+      >
+        {label}
+      </Button>
+      <ErrorAlert error={change.error} />
+    </>
+  )
+}

@@ -1,0 +1,65 @@
+// Shown while no tunnel is open: the commands that open one, and what is missing before.
+import { Code, Paper, Stack, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { CopyBlock } from '../components/copy.tsx'
+import { TunnelIcon } from '../icons.tsx'
+import {
+  edgeCommands,
+  LOCAL_PORT,
+  loginCommand,
+  provisionCommand,
+  tunnelCommand,
+} from '../overview/commands.ts'
+import { AliasHint } from '../overview/get-started.tsx'
+import { edgesQuery, workspaceQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+
+export function NoTunnels() {
+  const { slug } = useWorkspace()
+  const { data: workspace } = useQuery(workspaceQuery(slug))
+  const { data: edges } = useQuery(edgesQuery(slug))
+  return (
+    <Paper p={{ base: 'md', xs: 'xl' }}>
+      <Stack maw={620} mx="auto">
+        <Stack align="center" gap="xs" ta="center">
+          <Text c="dimmed" component="span">
+            <TunnelIcon size={36} />
+          </Text>
+          <Title order={2} size="h4">
+            No open tunnels
+          </Title>
+          <Text c="dimmed" size="sm">
+            A tunnel makes a local server available on the internet. It appears here as soon as it is open.
+          </Text>
+        </Stack>
+        {workspace?.provisioned === false && (
+          <Text size="sm">
+            Tunnels cannot be opened until the operator of this server runs{' '}
+            <Code className="mono">{provisionCommand(slug)}</Code>.
+          </Text>
+        )}
+        <AliasHint />
+        {edges?.edges.every(({ isConnected }) => !isConnected) && (
+          <div>
+            <Text size="sm" mb={4}>
+              No edge is connected. The operator of this server starts one:
+            </Text>
+            <CopyBlock text={edgeCommands} name="Copy edge commands" />
+          </div>
+        )}
+        <div>
+          <Text size="sm" mb={4}>
+            Sign in on the machine that the tunnel should lead to, and paste an API key when prompted:
+          </Text>
+          <CopyBlock text={loginCommand} name="Copy login command" />
+        </div>
+        <div>
+          <Text size="sm" mb={4}>
+            Open a tunnel to the local server on port {LOCAL_PORT}:
+          </Text>
+          <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
+        </div>
+      </Stack>
+    </Paper>
+  )
+}

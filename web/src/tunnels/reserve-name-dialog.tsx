@@ -1,0 +1,91 @@
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call } from '../api.ts'
+import { fieldError } from '../api-error.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { showToast } from '../components/toast.tsx'
+import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { HostName } from './tunnel-address.tsx'
+
+const NAME_MAX = 63
+
+interface ReserveNameDialogProps {
+  opened: boolean
+  onClose: () => void
+}
+
+export function ReserveNameDialog({ opened, onClose }: ReserveNameDialogProps) {
+  return (
+    <Modal opened={opened} onClose={onClose} title="Reserve a name">
+      <ReserveNameForm onClose={onClose} />
+    </Modal>
+  )
+}
+
+function ReserveNameForm({ onClose }: { onClose: () => void }) {
+  const { slug } = useWorkspace()
+  const { data: workspace } = useQuery(workspaceQuery(slug))
+  const [name, setName] = useState('')
+  const reserve = useMutation({
+    mutationFn: () => call('names.reserve', { workspace: slug, name }),
+    onSuccess: () => {
+      onClose()
+      showToast(`Name ${name} reserved.`)
+      invalidateWorkspace(slug, 'names')
+    },
+  })
+  const problem = nameProblem(name)
+  const rejected = fieldError(reserve.error, 'name')
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    if (!problem) reserve.mutate()
+  }
+  return (
+    <form onSubmit={submit}>
+      <Stack>
+        <TextInput
+          label="Name"
+          description="Lower-case letters, digits and hyphens"
+          data-autofocus
+          required
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+          value={name}
+          onChange={(event) => {
+            reserve.reset()
+            setName(event.currentTarget.value.trim().toLowerCase())
+          }}
+          error={problem ?? rejected}
+        />
+        {workspace && name && !problem && (
+          <div>
+            <Text size="xs" c="dimmed" fw={600}>
+              Host name
+            </Text>
+            <HostName name={name} host={`${name}.${workspace.tunnelBase}`} />
+          </div>
+        )}
+        {!rejected && <ErrorAlert error={reserve.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={reserve.isPending} disabled={problem !== undefined}>
+            Reserve
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  )
+}
+
+/** A name is a DNS label. A hyphen at the end is no problem yet while the user types. */
+function nameProblem(name: string): string | undefined {
+  if (name.length > NAME_MAX) return `${name.length - NAME_MAX} characters too many`
+  if (/[^a-z0-9-]/.test(name)) return 'Use only lower-case letters, digits and hyphens.'
+  if (name.startsWith('-')) return 'A name cannot begin with a hyphen.'
+  return undefined
+}
