@@ -22,11 +22,11 @@ export const provisionCommand = (slug: string): string => `adit admin workspace 
 export const curlCommand = (apiKey: string): string =>
   `curl -H "Authorization: Bearer ${apiKey}" ${serverUrl}/api/v1/workspace`
 
-/** Default of ADIT_EDGE_PORT, which `adit tunnel` assumes for localhost, too. */
-const LOCAL_EDGE_PORT = 8081
-
-/** Public URL of a tunnel. Under localhost no proxy is in front of the edge, so it has the edge's port. */
-export function tunnelUrl(host: string): string {
+/**
+ * Public URL of a tunnel. Undefined under localhost: no proxy is in front of the edge there, so the URL has the
+ * port of the edge, which the dashboard does not know.
+ */
+export function tunnelUrl(host: string): string | undefined {
   const isLocal = /(^|\.)localhost$/.test(host)
-  return isLocal ? `http://${host}:${LOCAL_EDGE_PORT}` : `${location.protocol}//${host}`
+  return isLocal ? undefined : `${location.protocol}//${host}`
 }

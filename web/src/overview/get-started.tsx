@@ -150,12 +150,13 @@ function LoginStep() {
 }
 
 function TunnelStep({ exampleHost }: { exampleHost: string }) {
+  const url = tunnelUrl(exampleHost)
   return (
     <>
       <Text size="sm">
         This makes the local server on port {LOCAL_PORT} available at{' '}
-        <span className="mono">{tunnelUrl(exampleHost)}</span>. Usage appears here within seconds of the first
-        request.
+        {url ? <span className="mono">{url}</span> : 'the URL that it prints'}. Usage appears here within
+        seconds of the first request.
       </Text>
       <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
     </>

@@ -77,7 +77,7 @@ function Details({ workspace, lastSeen }: DetailsProps) {
               <CopyIconButton text={workspace.tunnelBase} name="Copy tunnel domain" />
             </Group>
             <Text size="xs" c="dimmed">
-              Example: <span className="mono">{tunnelUrl(workspace.exampleUrl)}</span>
+              Example: <span className="mono">{tunnelUrl(workspace.exampleUrl) ?? workspace.exampleUrl}</span>
             </Text>
           </Detail>
           <Detail name="Slug">
