@@ -17,7 +17,9 @@ const EARLY_SYNC_MS = 500
 const BACKOFF_MIN_MS = 1_000
 const BACKOFF_MAX_MS = 10_000
 const STOP_TIMEOUT_MS = 5_000
+/** In progress. Fewer for each workspace, so that one does not keep out others. */
 const CLAIMS_MAX = 1_000
+const CLAIMS_PER_WORKSPACE_MAX = 100
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
 export interface TunnelReporter {
@@ -58,7 +60,9 @@ export function startTunnelReporter(
   const startedAt = new Date()
   const session = newSession(startedAt)
   const changes = new TunnelChanges()
-  let activeClaims = 0
+  /** By workspace, and in total. */
+  const activeClaims = new Map<string, number>()
+  let totalClaims = 0
   let lastSyncAt = Number.NEGATIVE_INFINITY
   let intervalS = USUAL_INTERVAL_S
   let backoffMs = 0
@@ -84,6 +88,13 @@ export function startTunnelReporter(
       for (const tunnel of result.close) onClose(tunnel)
       for (const name of result.names) onAccessRules(name)
     }
+  }
+
+  function countClaim(workspace: string, change: 1 | -1): void {
+    const count = (activeClaims.get(workspace) ?? 0) + change
+    if (count > 0) activeClaims.set(workspace, count)
+    else activeClaims.delete(workspace)
+    totalClaims += change
   }
 
   /** A claim that a later sync has overtaken is sent again, once: it has the actual reason then. */
@@ -117,9 +128,10 @@ export function startTunnelReporter(
 
   return {
     async claim(tunnel) {
-      if (activeClaims >= CLAIMS_MAX)
-        throw new ControlPlaneError(`${CLAIMS_MAX} names are being claimed already. Retry shortly.`)
-      activeClaims += 1
+      const { workspace } = tunnel
+      if (totalClaims >= CLAIMS_MAX || (activeClaims.get(workspace) ?? 0) >= CLAIMS_PER_WORKSPACE_MAX)
+        throw new ControlPlaneError('Too many names are being claimed. Retry shortly.')
+      countClaim(workspace, 1)
       changes.opened(tunnel, () => NO_USAGE)
       let isGranted = false
       try {
@@ -131,7 +143,7 @@ export function startTunnelReporter(
         if (error instanceof ControlPlaneError && error.status === 503) syncEarly()
         throw error
       } finally {
-        activeClaims -= 1
+        countClaim(workspace, -1)
         if (!isGranted) changes.closed(tunnel.id)
       }
     },

@@ -174,3 +174,25 @@ test('stop reports all tunnels as closed', async (t) => {
   await reporter.stop()
   assert.deepEqual(await stored(), [])
 })
+
+test('one workspace claims at most 100 names at the same time, and others are not affected', async (t) => {
+  const pending: (() => void)[] = []
+  const reporter = startTunnelReporter(
+    {
+      claimTunnel: async () => {
+        await new Promise<void>((resolve) => pending.push(resolve))
+        return { granted: true, access: null }
+      },
+      syncTunnels: async () => ({ resync: false, replaced: false, nextSyncInS: 5, close: [], names: [] }),
+    },
+    { version: 'test 1', onClose: () => undefined, onAccessRules: () => undefined },
+  )
+  atEnd(t, reporter.stop)
+  const { tunnel } = await setUp(t)
+  const claim = (workspace: string, name: string) => reporter.claim({ ...tunnel(name), workspace })
+  const claims = Array.from({ length: 100 }, (_, index) => claim('acme', `app-${index}`))
+  await assert.rejects(claim('acme', 'another'), /Too many names are being claimed/)
+  claims.push(claim('other', 'app'))
+  for (const resolve of pending) resolve()
+  assert.ok((await Promise.all(claims)).every(({ granted }) => granted))
+})

@@ -163,6 +163,24 @@ test('an edge that stops releases its names at once, while requests are complete
   assert.equal((await slow).body.length, 200 * 10_000)
 })
 
+test('a key that is revoked while its name is claimed leaves no tunnel', async (t) => {
+  const { server, edges, listed } = await setUp(t)
+  const [edge] = edges
+  const actor = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const key = await createKey(actor, {})
+  // Verified and in the cache of the edge.
+  const { host } = await openRawTunnel(edge, key.token, { name: 'open' })
+  edge.relay.hold()
+  const opened = attempt(edge, key.token, { name: 'late' })
+  await until('claimed', async () => (await listed()).includes('late at one'))
+  await revoke(actor, key.id)
+  edge.relay.release()
+  await opened
+  await until('closed', async () => (await fetchHost(edge, host.replace('open', 'late'))).status === 404)
+  await until('not listed', async () => (await listed()).length === 0)
+  assert.match((await attempt(edge, key.token, { name: 'late' })) ?? '', /revoked/)
+})
+
 test('without the control plane: open tunnels go on, held names can be opened again, others are refused', async (t) => {
   const { server, edges, key, listed } = await setUp(t)
   const [edge, other] = edges

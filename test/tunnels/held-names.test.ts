@@ -1,0 +1,67 @@
+// Names that a key may open again without the control plane.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NO_RULES } from '../../src/tunnels/edge/access/access-control.ts'
+import { HeldNames } from '../../src/tunnels/edge/held-names.ts'
+
+const MINUTE_MS = 60_000
+const held = (keyId: string) => ({
+  key: {
+    valid: true as const,
+    keyId,
+    workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.test' },
+  },
+  rules: null,
+})
+
+function setUp() {
+  let now = 0
+  const names = new HeldNames(() => now)
+  const advance = (ms: number) => {
+    now += ms
+  }
+  return { names, advance }
+}
+
+test('a name is held while it is open, and for ten minutes after its last client, with its rules', () => {
+  const { names, advance } = setUp()
+  names.opened('key', 'app', held('tok_1'))
+  names.opened('key', 'app', held('tok_1'))
+  advance(60 * MINUTE_MS)
+  names.closed('key', 'app', NO_RULES)
+  advance(60 * MINUTE_MS)
+  assert.equal(names.find('key', 'app')?.key.keyId, 'tok_1')
+  const rules = { basicAuth: null, allowIp: ['192.0.2.0/24'] }
+  names.closed('key', 'app', rules)
+  advance(10 * MINUTE_MS - 1)
+  assert.deepEqual(names.find('key', 'app')?.rules, rules)
+  assert.equal(names.find('other', 'app'), undefined)
+  assert.equal(names.find('key', 'other'), undefined)
+  advance(1)
+  assert.equal(names.find('key', 'app'), undefined)
+})
+
+test('a name that was given up, or whose key was revoked or may have been, is not held', () => {
+  const { names } = setUp()
+  for (const name of ['given-up', 'revoked', 'unsure']) names.opened('key', name, held(`tok_${name}`))
+  names.closed('key', 'given-up', undefined)
+  names.closed('key', 'revoked', NO_RULES)
+  names.closed('key', 'unsure', NO_RULES)
+  assert.equal(names.find('key', 'given-up'), undefined)
+  names.forgetKey('tok_revoked')
+  assert.equal(names.find('key', 'revoked'), undefined)
+  assert.ok(names.find('key', 'unsure'))
+  names.forgetClosed()
+  assert.equal(names.find('key', 'unsure'), undefined)
+})
+
+test('the least recently closed of too many names is dropped', () => {
+  const { names } = setUp()
+  for (let index = 0; index <= 10_000; index++) {
+    names.opened('key', `app-${index}`, held('tok_1'))
+    names.closed('key', `app-${index}`, NO_RULES)
+  }
+  assert.equal(names.find('key', 'app-0'), undefined)
+  assert.ok(names.find('key', 'app-1'))
+  assert.ok(names.find('key', 'app-10000'))
+})
