@@ -10,8 +10,8 @@ import { openTunnel } from '../support/tunnels.ts'
 
 const BODY = Buffer.alloc(24_000_000, 'x')
 /**
- * 1 MB is on its way when it is full, four times the first window. Slow enough for a busy machine, so that only the
- * link matters.
+ * 1 MB is on its way when it is full, four times the first window. Slow enough for a busy machine, so that
+ * only the link matters.
  */
 const LINK = { delayMs: 50, bytesPerSecond: 10_000_000 }
 /** A transfer is slower while other programs use the machine, so the fastest counts. */
