@@ -39,7 +39,9 @@ async function start(t: Test) {
   const probe = async () => {
     assert.equal((await fetchHost(edge, 'x', { path: '/.adit/health' })).status, 200)
     const { status, body } = await fetchHost(edge, tunnel.host, { path: '/bytes/1000' })
-    assert.deepEqual([status, body.length], [200, 1_000])
+    const events = tunnel.events().filter(({ event }) => event !== 'request')
+    const context = `${body.subarray(0, 200)}\nevents of the client: ${JSON.stringify(events)}`
+    assert.deepEqual([status, body.length], [200, 1_000], context)
   }
   return { target: { ...edge, probe, idleMax: IDLE_MAX }, own, tunneled, key }
 }

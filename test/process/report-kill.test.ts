@@ -1,10 +1,12 @@
 // kill -9 during usage reports.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { atEnd } from '../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const EDGES = 4
 
@@ -63,11 +65,15 @@ for (const engine of engines)
       edges.reduce((all, one) => all + figureOf(one), 0)
 
     let serving = await startServing(t, env)
+    atEnd(t, () => {
+      over = true
+    })
     const working = Promise.all(edges.map((one) => one.work()))
     for (let kill = 0; kill < 3; kill++) {
       const before = sum((one) => one.total.requests)
-      while (sum((one) => one.total.requests) < before + 80)
-        await new Promise((resolve) => setTimeout(resolve, 5))
+      const reported = until('edges report', () => sum((one) => one.total.requests) >= before + 80)
+      // Fails at once if an edge does.
+      await Promise.race([reported, working])
       serving.child.kill('SIGKILL')
       await serving.ended
       const acknowledged = sum((one) => one.acknowledged())
