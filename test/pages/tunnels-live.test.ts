@@ -1,12 +1,15 @@
-// What the tunnels page and the overview show of the current state: edges, polling, stale data, latest tunnels.
+// Live state on the tunnels page and the overview: edges, polling, stale data, latest tunnels, a real tunnel.
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { fillWithUsage } from '../../src/domain/demo.ts'
 import { openBrowser } from '../support/browser.ts'
+import { createFolder } from '../support/databases.ts'
 import { addTunnelEdge, expireLease } from '../support/open-tunnels.ts'
-import { serve } from '../support/server.ts'
+import { addEdge, serve } from '../support/server.ts'
+import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
-import { checkEveryView, checkPage, NO_BROWSER } from './harness.ts'
+import { button, checkEveryView, checkPage, field, NO_BROWSER, toast } from './harness.ts'
 import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from './tunnels-page.ts'
 
@@ -93,5 +96,38 @@ test('the overview leads with the latest open tunnels and links to all of them',
   await checkEveryView(page, 'overview-tunnels')
   await page.getByRole('link', { name: 'View all 7 tunnels' }).click()
   await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
+  assert.deepEqual(errors, [])
+})
+
+test('access rules and the close button affect a real tunnel at a real edge', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  const { token } = await addEdge(server, 'fra-1')
+  const folder = join(createFolder(t), 'edge')
+  const edge = await startTunnelEdge(t, {
+    env: { ADIT_URL: server.url, ADIT_EDGE_KEY: token, ADIT_EDGE_FOLDER: folder },
+  })
+  const { port } = await startLocal(t)
+  const tunnel = await openTunnel(t, { edge, key: server.key.token, port, name: 'app' })
+  const { page, errors } = await openTunnelsPage(browser, server)
+  await rows(page).filter({ hasText: tunnel.host }).waitFor()
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
+
+  await page.getByRole('tab', { name: 'Names' }).click()
+  await button(page, 'Access rules of app').click()
+  await field(page, 'Allowed networks').fill('203.0.113.0/24')
+  await button(page, 'Save').click()
+  await toast(page, 'Access rules of app saved.').waitFor()
+  await until('requests are rejected', async () => (await fetchHost(edge, tunnel.host)).status === 403)
+
+  await page.getByRole('tab', { name: 'Open' }).click()
+  await button(page, /^Close http/).click()
+  await button(page, 'Close tunnel').click()
+  await toast(page, /^Tunnel .* closed\.$/).waitFor()
+  await page.getByRole('heading', { name: 'No open tunnels' }).waitFor()
+  const { code, stderr } = await tunnel.ended
+  assert.equal(code, 1)
+  assert.match(stderr, /Ann closed/)
   assert.deepEqual(errors, [])
 })
