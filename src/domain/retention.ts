@@ -3,16 +3,22 @@ import { CHANGES_KEPT_MS } from '../directory/propagation.ts'
 import { countChangesBefore, deleteChangesBefore } from '../store/change-log.ts'
 import type { MaintenanceState } from '../store/maintenance.ts'
 import { countExpired, deleteExpired, type Expired, type ExpiringTable } from '../store/retention.ts'
-import { DAY_MS, HOUR_MS } from '../time.ts'
+import { renewNamesInUse } from '../store/tunnel-names.ts'
+import { countAbandoned, deleteAbandoned } from '../store/tunnels.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { deleteInBatches, type Run } from './deletion-batches.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
+import { NAME_RENEWAL_MS, nameExpiry } from './tunnel-admission.ts'
 import { countOldUsage, deleteOldUsage, USAGE_TABLES } from './usage-retention.ts'
 
 /** Longer than any node accepts a code, however its clock differs from that of the node that saw it first. */
 const CODES_KEPT_MS = HOUR_MS
+
+/** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
+const ABANDONED_KEPT_MS = 10 * MINUTE_MS
 
 export interface RetentionSettings {
   /** Undefined: the audit log is kept. */
@@ -33,6 +39,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['links', now - LINK_WINDOW_MS],
     ['used_codes', now - CODES_KEPT_MS],
     ['idempotent_answers', now - IDEMPOTENCY_MS],
+    ['tunnel_names', now],
   ]
   if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])
   return limits
@@ -41,6 +48,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
 /** The tables that a run deletes from. */
 export const retentionTables = (settings: RetentionSettings): string[] => [
   ...expiryLimits(0, settings).map(([table]) => table),
+  'open_tunnels',
   'key_feed',
   ...USAGE_TABLES,
 ]
@@ -48,14 +56,40 @@ export const retentionTables = (settings: RetentionSettings): string[] => [
 /** Deletes everything that is past its retention. Returns false if the run was stopped before the end. */
 export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {
   const now = nowOf(run.services, run.state)
+  if (!(await renewNames(run, now))) return false
   for (const [table, before] of expiryLimits(now, settings))
     if (!(await deleteInBatches(run, table, (db, size) => deleteExpired(db, table, before, size))))
       return false
+  if (!(await deleteAbandonedTunnels(run))) return false
   const changesBefore = now - CHANGES_KEPT_MS
   if (!(await deleteInBatches(run, 'key_feed', (db, size) => deleteChangesBefore(db, changesBefore, size))))
     return false
   return deleteOldUsage(run, now)
 }
+
+/** A batch has the tunnels of some edges, so one that is not full need not be the last. */
+async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
+  let deleted: number
+  do {
+    deleted = 0
+    const isComplete = await deleteInBatches(run, 'open_tunnels', async (db, size) => {
+      deleted = await deleteAbandoned(db, ABANDONED_KEPT_MS, size)
+      return deleted
+    })
+    if (!isComplete) return false
+  } while (deleted > 0)
+  return true
+}
+
+/** Names of open tunnels, which would expire otherwise. Nothing is deleted, so nothing is logged. */
+const renewNames = (run: Run, now: number) =>
+  deleteInBatches({ ...run, onDeleted: () => {} }, 'tunnel_names', (db, size) =>
+    renewNamesInUse(db, {
+      before: nameExpiry(now) - NAME_RENEWAL_MS,
+      expiresAt: nameExpiry(now),
+      size,
+    }),
+  )
 
 /** What a run would delete now, by table. */
 export async function previewRetention(
@@ -68,6 +102,7 @@ export async function previewRetention(
   const expired: Record<string, Expired> = {}
   for (const [table, before] of expiryLimits(now, settings))
     expired[table] = await countExpired(db, table, before)
+  expired.open_tunnels = await countAbandoned(db, ABANDONED_KEPT_MS)
   expired.key_feed = await countChangesBefore(db, now - CHANGES_KEPT_MS)
   return { ...expired, ...(await countOldUsage(db, now, state.usageFloor)) }
 }

@@ -4,7 +4,6 @@ import type { ClaimedTunnel, Refusal } from '../contract/tunnels.ts'
 import { lockExpiredSessions } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import {
-  deleteHolders,
   findHolders,
   type Holder,
   keyOf,
@@ -13,7 +12,7 @@ import {
   trimNames,
   useNames,
 } from '../store/tunnel-names.ts'
-import { countTunnels, type ReportedRow } from '../store/tunnels.ts'
+import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
 
@@ -40,8 +39,6 @@ export interface Offer {
   edgeId: string
   sequence: number
   tunnels: readonly OfferedTunnel[]
-  /** Tunnels among them that are stored already, with their workspaces. */
-  stored: ReadonlyMap<string, string>
   /** Only a claim may take a name over from another edge to which the same client was connected. */
   isClaim: boolean
 }
@@ -120,13 +117,12 @@ async function checkKeys(tx: Tx, { tunnels }: Offer, refused: Admission['refused
 
 async function checkLimit(
   tx: Tx,
-  { edgeId, stored }: Offer,
+  { edgeId }: Offer,
   candidates: Candidate[],
   refused: Admission['refused'],
 ): Promise<Candidate[]> {
   if (candidates.length === 0) return candidates
   const counts = await countTunnels(tx, edgeId, [...new Set(candidates.map((each) => each.workspace_id))])
-  for (const workspaceId of stored.values()) counts.set(workspaceId, (counts.get(workspaceId) ?? 0) - 1)
   return candidates.filter(({ workspace_id, offered }) => {
     const count = counts.get(workspace_id) ?? 0
     counts.set(workspace_id, count + 1)
@@ -168,7 +164,7 @@ async function findLiveHolders(
   const candidates = new Set(holders.filter(({ isLive }) => !isLive).map((holder) => holder.edge_id))
   const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
   const lost = holders.filter((holder) => expired.has(holder.edge_id))
-  if (lost.length > 0) await deleteHolders(tx, lost)
+  if (lost.length > 0) await deleteRows(tx, lost)
   return Map.groupBy(
     holders.filter((holder) => !expired.has(holder.edge_id)),
     keyOf,

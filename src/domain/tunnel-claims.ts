@@ -48,7 +48,6 @@ async function decide(
     edgeId,
     sequence,
     tunnels: [offered],
-    stored: new Map(),
     isClaim: true,
   })
   const refusal = refused.get(tunnel.id)

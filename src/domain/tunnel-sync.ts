@@ -1,5 +1,5 @@
 // Edges report which tunnels are open. Each sync has what changed since the last one that had a response, so it
-// may be lost, repeated or delayed; see docs/edges/tunnels.md.
+// may be lost, repeated or delayed; see docs/edges/own.md.
 import {
   SYNC_INTERVAL_S,
   SYNC_ITEMS_MAX,
@@ -70,7 +70,7 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
   const { sequence, previous } = session
   const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
   if (renewed) {
-    const added = await applyChanges(tx, services, sync, true)
+    const added = await applyChanges(tx, services, sync)
     return resultOf(renewed.hasNotices ? merge(added, await takeNotices(tx, sync)) : added)
   }
   const stored = await enterSession(tx, edgeId, session.session)
@@ -80,7 +80,7 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
   if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
   await updateSession(tx, edgeId, session, LEASE_MS)
   if (previous === 0) await deleteOtherTunnels(tx, edgeId, { ids: sync.offered, sequence })
-  const added = await applyChanges(tx, services, sync, isLive(stored))
+  const added = await applyChanges(tx, services, sync)
   return resultOf(merge(added, await takeNotices(tx, sync)))
 }
 
@@ -89,29 +89,28 @@ const merge = (a: Notices, b: Notices): Notices => ({
   names: [...a.names, ...b.names],
 })
 
-/** If the lease had expired, others may have claimed the names of stored tunnels meanwhile. */
+/**
+ * Only tunnels that are not stored have to be admitted. Also after the lease has expired: a claim of another edge
+ * deletes the tunnels that it takes the name from.
+ */
 async function applyChanges(
   tx: Tx,
   services: Services,
   { edgeId, session, offered, closed }: ParsedSync,
-  wasLive: boolean,
 ): Promise<Notices> {
   const { sequence } = session
-  const found = offered.size === 0 ? [] : await findTunnels(tx, edgeId, [...offered.keys()])
-  const stored = new Map(found.map(({ id, workspace_id }) => [id, workspace_id]))
-  const isAdmitted = (id: string) => wasLive && stored.has(id)
-  const tunnels = [...offered.values()].filter(({ tunnel }) => !isAdmitted(tunnel.id))
+  const stored = offered.size === 0 ? [] : await findTunnels(tx, edgeId, [...offered.keys()])
+  const added = new Map(offered)
+  for (const { id } of stored) added.delete(id)
   const { rows, refused, names } = await admit(tx, services, {
     edgeId,
     sequence,
-    tunnels,
-    stored: wasLive ? new Map() : stored,
+    tunnels: [...added.values()],
     isClaim: false,
   })
-  for (const [id, workspace_id] of wasLive ? stored : [])
+  for (const { id, workspace_id } of stored)
     rows.push(rowOf({ edgeId, sequence }, { offered: offered.get(id) as OfferedTunnel, workspace_id }))
-  const removed = [...closed, ...[...refused.keys()].filter((id) => stored.has(id))]
-  if (removed.length > 0) await deleteTunnels(tx, edgeId, removed)
+  if (closed.size > 0) await deleteTunnels(tx, edgeId, [...closed])
   if (rows.length > 0) await writeTunnels(tx, rows)
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, names }

@@ -151,18 +151,15 @@ export async function endSession(tx: Tx, edgeId: string): Promise<void> {
   await tx.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute()
 }
 
-/** Locks the sessions in the order of their edges. Returns those whose lease has expired. */
+/** Those whose lease has expired, locked in the order of their edges: none of them renews it meanwhile. */
 export async function lockExpiredSessions(tx: Tx, edgeIds: readonly string[]): Promise<string[]> {
-  const expired: string[] = []
-  for (const edgeId of [...edgeIds].sort()) {
-    const row = await tx
-      .updateTable('edge_sessions')
-      .set((session) => ({ session: session.ref('session') }))
-      .where('edge_id', '=', edgeId)
-      .where('lease_until', '<=', nowIn(tx))
-      .returning('edge_id')
-      .executeTakeFirst()
-    if (row) expired.push(edgeId)
-  }
-  return expired
+  if (edgeIds.length === 0) return []
+  const expired = tx
+    .selectFrom('edge_sessions')
+    .select('edge_id')
+    .where('edge_id', 'in', edgeIds)
+    .where('lease_until', '<=', nowIn(tx))
+    .orderBy('edge_id')
+  const rows = await (isPostgres(tx) ? expired.forUpdate() : expired).execute()
+  return rows.map((row) => row.edge_id)
 }

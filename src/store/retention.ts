@@ -18,6 +18,7 @@ const expiring = {
   links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
   idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  tunnel_names: { by: 'expires_at', ties: ['workspace_id', 'name'], time: 'expires_at' },
   // The primary key begins with the hour.
   usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'], time: 'hour' },
   // Ids sort by time, so the primary key is enough.

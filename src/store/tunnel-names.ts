@@ -1,7 +1,7 @@
 // SQL of tunnel names: which a workspace has used or reserved, their access rules, and who holds them. A
 // transaction that changes who holds a name locks its row first.
 import type { Selectable } from 'kysely'
-import { deleteBulk, executeBulk } from './bulk.ts'
+import { executeBulk } from './bulk.ts'
 import { nowIn, nowText } from './database-clock.ts'
 import { type StateColumns, stateColumns, stateOf } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
@@ -89,12 +89,6 @@ export async function findHolders(tx: Tx, edgeId: string, names: readonly NameId
        and (tunnel.close_reason is null or tunnel.close_reason <> 'moved')`,
   )
   return rows.map((row) => ({ ...row, isLive: Boolean(row.isLive) }))
-}
-
-/** Deletes tunnels of edges whose lease has expired. */
-export async function deleteHolders(tx: Tx, holders: readonly Holder[]): Promise<void> {
-  const rows = holders.map(({ edge_id, id }) => [edge_id, id])
-  await deleteBulk({ db: tx, isDistributed: false }, 'open_tunnels', { edge_id: 'text', id: 'text' }, rows)
 }
 
 /** The client of the tunnel is at another edge now. */

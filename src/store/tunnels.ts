@@ -3,6 +3,7 @@
 import { type Selectable, sql } from 'kysely'
 import { deleteBulk, executeBulk, insertBulk, isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
+import { lockExpiredSessions } from './edge-sessions.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -66,8 +67,14 @@ export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Pro
      join open_tunnels as stored on stored.edge_id = input.edge_id and stored.id = input.id`,
   )
 
-export async function deleteTunnels(tx: Tx, edgeId: string, ids: readonly string[]): Promise<void> {
-  const rows = ids.map((id) => [edgeId, id])
+export const deleteTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Promise<void> =>
+  deleteRows(
+    tx,
+    ids.map((id) => ({ edge_id: edgeId, id })),
+  )
+
+export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Promise<void> {
+  const rows = tunnels.map(({ edge_id, id }) => [edge_id, id])
   await deleteBulk({ db: tx, isDistributed: false }, 'open_tunnels', { edge_id: 'text', id: 'text' }, rows)
 }
 
@@ -238,4 +245,56 @@ export async function countOpen(
     .groupBy(`tunnel.${by}`)
     .execute()
   return new Map(rows.map(({ group, count }) => [group, Number(count)]))
+}
+
+const ABANDONED_EDGES_MAX = 20
+
+/** Edges with tunnels whose lease has expired so long ago. There is one session for each edge. */
+async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('edge_sessions as session')
+    .select('session.edge_id')
+    .where('session.lease_until', '<', sql<number>`${nowIn(db)} - ${sql.lit(graceMs)}`)
+    // With a limit, so that the planner cannot turn the lookups into a join that scans the table.
+    .where(({ eb, selectFrom }) =>
+      eb(
+        selectFrom('open_tunnels as tunnel')
+          .select('tunnel.id')
+          .whereRef('tunnel.edge_id', '=', 'session.edge_id')
+          .limit(1),
+        'is not',
+        null,
+      ),
+    )
+    .limit(ABANDONED_EDGES_MAX)
+    .execute()
+  return rows.map((row) => row.edge_id)
+}
+
+/** At most `size`. Returns how many. An edge that is back in this moment keeps its tunnels. */
+export async function deleteAbandoned(tx: Tx, graceMs: number, size: number): Promise<number> {
+  const expired = await lockExpiredSessions(tx, await findAbandonedEdges(tx, graceMs))
+  if (expired.length === 0) return 0
+  const abandoned = await tx
+    .selectFrom('open_tunnels')
+    .select(['edge_id', 'id'])
+    .where('edge_id', 'in', expired)
+    .orderBy('edge_id')
+    .orderBy('id')
+    .limit(size)
+    .execute()
+  if (abandoned.length > 0) await deleteRows(tx, abandoned)
+  return abandoned.length
+}
+
+/** Of the first edges that are found. */
+export async function countAbandoned(db: Db, graceMs: number) {
+  const edgeIds = await findAbandonedEdges(db, graceMs)
+  if (edgeIds.length === 0) return { rows: 0, oldest: null }
+  const { rows, oldest } = await db
+    .selectFrom('open_tunnels')
+    .select((row) => [row.fn.countAll().as('rows'), row.fn.min('opened_at').as('oldest')])
+    .where('edge_id', 'in', edgeIds)
+    .executeTakeFirstOrThrow()
+  return { rows: Number(rows), oldest: oldest as number | null }
 }

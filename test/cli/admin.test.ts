@@ -76,7 +76,18 @@ for (const engine of engines) {
     assert.ok(isSecret('edge', made.token))
     assert.ok(!isSecret('key', made.token))
     const [listed] = JSON.parse((await run(t, ['admin', 'edge', 'list', '--json'], env)).stdout)
-    assert.deepEqual(listed, { id: made.id, name: 'fra-1', createdAt: made.createdAt, revokedAt: null })
+    assert.deepEqual(listed, {
+      id: made.id,
+      name: 'fra-1',
+      createdAt: made.createdAt,
+      revokedAt: null,
+      version: null,
+      startedAt: null,
+      lastSyncAt: null,
+      isConnected: false,
+      tunnels: 0,
+      streams: 0,
+    })
     assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id, '--yes'], env)).code, 0)
     assert.match((await run(t, ['admin', 'edge', 'list'], env)).stdout, /revoked 20/)
     assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 1)

@@ -27,6 +27,21 @@ async function open(t: Test, engine: Engine): Promise<Services> {
   return services
 }
 
+const tunnel = {
+  sequence: 1,
+  workspace_id: 'ws_1',
+  type: 'http',
+  pool: 0,
+  url: 'https://x',
+  key_id: 'tok_1',
+  client_address: '192.0.2.7',
+  opened_at: 1,
+  requests: 0,
+  bytes_in: 0,
+  bytes_out: 0,
+  streams: 0,
+}
+
 /** Rows of each age, where the id says whether the row stays. */
 async function fill({ store, clock }: Services) {
   const now = clock()
@@ -64,6 +79,29 @@ async function fill({ store, clock }: Services) {
     ['kept', now - DAY_MS + MINUTE],
   ] as const)
     await insert('idempotent_answers', { workspace_id: 'ws_1', id, sealed: '', created_at })
+  for (const [edge_id, lease_until] of [
+    ['gone', now - HOUR],
+    ['kept', now - MINUTE],
+  ] as const) {
+    const load = { session: 's', sequence: 1, tunnels: 1, streams: 0 }
+    await insert('edge_sessions', { edge_id, lease_until, ...load })
+    await insert('open_tunnels', { ...tunnel, edge_id, id: edge_id, name: edge_id })
+  }
+  const name = { workspace_id: 'ws_1', created_at: 1 }
+  await insert('tunnel_names', { ...name, name: 'gone', expires_at: now - MINUTE })
+  await insert('tunnel_names', { ...name, name: 'kept', expires_at: now + HOUR })
+  await insert('tunnel_names', { ...name, name: 'reserved', expires_at: null })
+  // In use, so it is renewed instead.
+  await insert('edge_sessions', {
+    edge_id: 'live',
+    lease_until: now + HOUR,
+    session: 's',
+    sequence: 1,
+    tunnels: 1,
+    streams: 0,
+  })
+  await insert('open_tunnels', { ...tunnel, edge_id: 'live', id: 'live', name: 'used' })
+  await insert('tunnel_names', { ...name, name: 'used', expires_at: now - MINUTE })
   for (const [number, at] of [
     [1, now - 2 * DAY_MS],
     // A node whose clock was behind wrote it between two others: deletion must not leave a gap.
@@ -130,11 +168,15 @@ for (const engine of engines) {
       links: 2,
       used_codes: 1,
       idempotent_answers: 1,
+      open_tunnels: 1,
+      tunnel_names: 1,
       key_feed: 5,
       usage_counters: 2,
       usage_minutes: 2,
       usage_hours: 2,
     })
+    assert.deepEqual(await column(services, 'open_tunnels', 'id'), ['kept', 'live'])
+    assert.deepEqual(await column(services, 'tunnel_names', 'name'), ['kept', 'reserved', 'used'])
     assert.deepEqual(await column(services, 'sessions', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'verifications', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'links', 'id'), ['kept', 'kept-ended'])

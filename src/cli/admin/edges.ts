@@ -1,6 +1,7 @@
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
+import { green } from '../style.ts'
 import { confirm, withServices } from './with-services.ts'
 
 export async function create(name: string, io: Io): Promise<void> {
@@ -16,13 +17,22 @@ export async function list(io: Io): Promise<void> {
     columns: {
       ID: (edge) => edge.id,
       NAME: (edge) => edge.name,
+      VERSION: (edge) => edge.version ?? '',
+      TUNNELS: (edge) => String(edge.tunnels),
+      STREAMS: (edge) => String(edge.streams),
+      'LAST REPORT': (edge) => io.time(edge.lastSyncAt),
       CREATED: (edge) => io.time(edge.createdAt),
-      STATE: (edge) => printState(edge, io),
+      STATE: (edge) => printEdgeState(edge, io),
     },
     empty: 'No edges. Create one with `adit admin edge create edge-1`.',
-    shrink: ['NAME', 'STATE'],
+    shrink: ['NAME', 'CREATED', 'STATE'],
   })
 }
+
+type Edge = Awaited<ReturnType<typeof listAll>>[number]
+
+const printEdgeState = (edge: Edge, io: Io) =>
+  edge.revokedAt === null && edge.isConnected ? green('connected') : printState(edge, io)
 
 export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io): Promise<void> {
   const revoked = await withServices(async (services, actor) => {

@@ -88,8 +88,17 @@ const edges: readonly Command[] = [
     },
     async ({ name }, io) => (await import('../admin/edges.ts')).create(name, io),
   ),
-  command({ name: 'admin edge list', group, summary: 'list edges' }, async (_input, io) =>
-    (await import('../admin/edges.ts')).list(io),
+  command(
+    {
+      name: 'admin edge list',
+      group,
+      summary: 'list edges with version, load and last report',
+      details:
+        'TUNNELS and STREAMS are those of the last report. An edge that reports every few seconds is ' +
+        '`connected`; 30 seconds after its last report it is only `active`, which means that its credential ' +
+        'is valid.',
+    },
+    async (_input, io) => (await import('../admin/edges.ts')).list(io),
   ),
   command(
     {
@@ -101,6 +110,20 @@ const edges: readonly Command[] = [
       options: { yes: yesOption },
     },
     async (input, io) => (await import('../admin/edges.ts')).revoke(input, io),
+  ),
+]
+
+const tunnels: readonly Command[] = [
+  command(
+    {
+      name: 'admin tunnels',
+      group,
+      summary: 'list open tunnels of all workspaces',
+      details:
+        'One row for each connected tunnel client, as edges have reported it in the last seconds. Tunnels of ' +
+        'an edge that is not connected are missing.',
+    },
+    async (_input, io) => (await import('../admin/tunnels.ts')).list(io),
   ),
 ]
 
@@ -217,9 +240,10 @@ const database: readonly Command[] = [
       summary: 'delete rows past their retention now, or show them',
       details:
         'Running servers do this by themselves every 5 minutes. Deletes expired sessions, verifications, ' +
-        'links and idempotent responses, used codes, change log entries, usage counters of days that edges ' +
-        'can no longer report, and audit log entries as ADIT_AUDIT_RETENTION_DAYS says. Daily totals of ' +
-        'usage are never deleted. See docs/operations/retention.md.',
+        'links and idempotent responses, used codes, change log entries, tunnels of edges that are gone, ' +
+        'tunnel names that were not used for a day, usage counters of days that edges can no longer report, ' +
+        'and audit log entries as ADIT_AUDIT_RETENTION_DAYS says. Daily totals of usage are never deleted. ' +
+        'See docs/operations/retention.md.',
       options: { 'dry-run': { summary: 'only show what would be deleted' } },
     },
     async (input, io) => (await import('../admin/retention.ts')).retention(input, io),
@@ -265,6 +289,7 @@ export const adminCommands: readonly Command[] = [
   ...workspaces,
   ...keys,
   ...edges,
+  ...tunnels,
   ...users,
   ...usage,
   ...database,

@@ -1,0 +1,25 @@
+import { listAllOpen } from '../../domain/tunnels.ts'
+import { formatBytes } from '../bytes.ts'
+import type { Io } from '../io.ts'
+import { withServices } from './with-services.ts'
+
+export async function list(io: Io): Promise<void> {
+  await withServices((services) =>
+    io.list(listAllOpen(services), {
+      columns: {
+        WORKSPACE: (tunnel) => tunnel.workspace,
+        URL: (tunnel) => tunnel.url,
+        EDGE: (tunnel) => tunnel.edge.name,
+        KEY: (tunnel) => tunnel.key.label || tunnel.key.id,
+        CLIENT: (tunnel) => tunnel.client.address,
+        OPENED: (tunnel) => io.time(tunnel.openedAt),
+        REQUESTS: (tunnel) => String(tunnel.requests),
+        IN: (tunnel) => formatBytes(tunnel.bytesIn),
+        OUT: (tunnel) => formatBytes(tunnel.bytesOut),
+        STREAMS: (tunnel) => String(tunnel.streams),
+      },
+      empty: 'No open tunnels.',
+      shrink: ['KEY', 'CLIENT', 'EDGE', 'OPENED', 'WORKSPACE'],
+    }),
+  )
+}
