@@ -2,7 +2,7 @@
 // for a slow hash; the credential is then accepted by its HMAC, so that further requests cost little and no
 // flood of wrong ones delays them.
 import { isUtf8 } from 'node:buffer'
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isBasicAuthPassword, isBasicAuthUser } from '../../../credentials/basic-auth.ts'
 import { isPasswordHash, verifyPassword } from '../../../credentials/password-hash.ts'
@@ -52,7 +52,7 @@ export class PasswordVerifier {
   readonly #queue = new HashQueue()
   readonly #throttle = new AttemptThrottle()
   readonly #perClient = new ClientLimit(VERIFICATIONS_PER_CLIENT)
-  readonly #key = randomBytes(32)
+  readonly #key = createSecretKey(randomBytes(32))
   readonly #onWrongPassword: (host: string, address: string | undefined) => void
 
   constructor(onWrongPassword: (host: string, address: string | undefined) => void) {
