@@ -4,10 +4,11 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { hashPassword } from '../../src/credentials/password-hash.ts'
-import { openTokensFile } from '../../src/edge-sdk/index.ts'
-import { startEdge } from '../../src/tunnels/edge/edge.ts'
+import { openTokensFile, type TunnelReporter } from '../../src/edge-sdk/index.ts'
+import { type EdgeOptions, startEdge } from '../../src/tunnels/edge/edge.ts'
 import type { Tunnel } from '../../src/tunnels/edge/tunnel.ts'
 import type { RequestedAccess } from '../../src/tunnels/protocol.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run } from '../support/process.ts'
@@ -25,7 +26,7 @@ const { stdout } = await run({ after }, ['tokens-file', 'add', 'acme', '--file',
 const key = stdout.trim()
 const tunnels = new Map<string, Tunnel>()
 const port = await freePort()
-const edge = await startEdge({
+const options: EdgeOptions = {
   host: '127.0.0.1',
   port: await freePort(),
   publicEndpoint: undefined,
@@ -42,7 +43,8 @@ const edge = await startEdge({
   onWrongPassword: () => {},
   onUnnamedClient: () => {},
   onIgnoredProxy: () => {},
-})
+}
+const edge = await startEdge(options)
 after(() => edge.stop())
 
 async function open(name: string, access: RequestedAccess = {}, type: 'http' | 'tcp' = 'http') {
@@ -133,4 +135,64 @@ test('a TCP tunnel whose name needs a password accepts no connection', async () 
   assert.ok(control.allowsConnection('203.0.113.1'))
   control.setNameRules(await ruleFor('ann', 'correct horse'))
   assert.ok(!control.allowsConnection('203.0.113.1'))
+})
+
+/** An edge whose claims the test answers. */
+async function startClaimingEdge(t: Test, claim: TunnelReporter['claim']) {
+  const started = Promise.withResolvers<Parameters<NonNullable<EdgeOptions['startReporter']>>[0]>()
+  const claiming = await startEdge({
+    ...options,
+    port: await freePort(),
+    startReporter(callbacks) {
+      started.resolve(callbacks)
+      return { claim, opened() {}, closed() {}, syncNow() {}, stop: async () => {} }
+    },
+  })
+  atEnd(t, () => claiming.stop())
+  return { ...claiming, port: Number(new URL(claiming.url).port), callbacks: await started.promise }
+}
+
+test('rules that change between the claim of a name and its opening apply', async (t) => {
+  const access = await ruleFor('ann', 'correct horse')
+  const claimed: string[] = []
+  const claiming = await startClaimingEdge(t, async ({ id, name, workspace }) => {
+    claimed.push(id)
+    if (claimed.length > 1) return { granted: true, access }
+    // A sync that was sent after the claim is answered before it.
+    claiming.callbacks.onAccessRules({ workspace, name, access })
+    return { granted: true, access: null }
+  })
+  const { host, close } = await openRawTunnel(claiming, key, { name: 'late' })
+  assert.equal((await fetchHost(claiming, host)).status, 401)
+  assert.equal(claimed.length, 2)
+  assert.equal(claimed[0], claimed[1])
+  close()
+})
+
+test('a name with a password is not opened with another one, nor as a TCP tunnel', async (t) => {
+  const access = await ruleFor('ann', 'correct horse')
+  const claiming = await startClaimingEdge(t, async () => ({ granted: true, access }))
+  const basicAuth = { user: 'ann', password: 'correct horse' }
+  await assert.rejects(
+    openRawTunnel(claiming, key, { name: 'both', access: { basicAuth } }),
+    /The name "both" has a password of its own, set in the dashboard\. Open it without --basic-auth\./i,
+  )
+  await assert.rejects(
+    openRawTunnel(claiming, key, { name: 'tcp', type: 'tcp' }),
+    /The name "tcp" needs a password, which a TCP tunnel cannot have\./i,
+  )
+})
+
+test('a client that reconnects with the same password keeps the credential that was accepted', async () => {
+  const request = {
+    name: 'again',
+    resume: 'r'.repeat(32),
+    access: { basicAuth: { user: 'ann', password: 'correct horse' } },
+  }
+  const first = await openRawTunnel(edge, key, request)
+  const { access } = tunnels.get('again') as Tunnel
+  const before = access.clientRules
+  const second = await openRawTunnel(edge, key, request)
+  assert.equal(tunnels.get('again')?.access.clientRules, before)
+  for (const tunnel of [first, second]) tunnel.close()
 })

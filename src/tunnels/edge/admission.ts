@@ -24,9 +24,11 @@ import {
   NO_FREE_PORT,
   nameTaken,
   notProvisioned,
+  passwordForTcp,
   type Rejection,
   rejection,
   STOPPING,
+  secondPassword,
   TCP_DISABLED,
   UNVERIFIED,
 } from './rejections.ts'
@@ -70,8 +72,8 @@ interface Opening {
   grant?: Grant
   /** Access rules of the client, hashed. */
   rules?: AccessRules | undefined
-  /** Those of the other clients, which were compared. */
-  rulesOfOthers?: AccessRules | undefined
+  /** Rules of the tunnel at that time, whose hash they have if the password is the same. */
+  knownRules?: AccessRules | undefined
   isListenerUsed?: boolean
   isOpen?: boolean
 }
@@ -110,7 +112,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
   /** The next thing that has to be awaited; undefined if the tunnel can be opened. */
   function nextStep(opening: Opening, tunnel: ClaimedTunnel, host: string): Step | undefined {
     const { client, key } = opening
-    const { access, resume } = client.request
+    const { access } = client.request
     const existing = registry.atHost(host)
     if (tunnel.type === 'tcp' && !existing && listen && !opening.listener)
       return async () => {
@@ -118,18 +120,18 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
         return opening.listener ? undefined : NO_FREE_PORT
       }
     // A name that is open here is claimed already.
-    if (names && !existing && !opening.grant)
+    if (names && !existing && (!opening.grant || opening.grant.isStale))
       return async () => {
         const result = await names.claim(key, tunnel)
         if ('error' in result) return result
         opening.grant = result
         return undefined
       }
-    const current = registry.rulesAt(host, resume)
-    if (!opening.rules || (access && opening.rulesOfOthers !== current))
+    const known = existing?.access.clientRules
+    if (access && (!opening.rules || opening.knownRules !== known))
       return async () => {
-        opening.rulesOfOthers = current
-        opening.rules = await hasher.hash(tunnel.workspace, access ?? {}, current)
+        opening.knownRules = known
+        opening.rules = await hasher.hash(tunnel.workspace, access, known)
         return opening.rules ? undefined : HASHING_BUSY
       }
     return undefined
@@ -140,8 +142,11 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const { id, client, listener, grant, rules = NO_RULES } = opening
     const { request } = client
     const existing = registry.atHost(host)
-    const current = registry.rulesAt(host, request.resume)
-    if (current && !areSameRules(rules, current)) return differentRules(host)
+    const shared = registry.rulesAt(host, request.resume)
+    if (shared && !areSameRules(rules, shared)) return differentRules(host)
+    const nameRules = existing ? existing.access.nameRules : (grant?.rules ?? NO_RULES)
+    if (nameRules.basicAuth && tunnel.type === 'tcp') return passwordForTcp(tunnel.name)
+    if (nameRules.basicAuth && rules.basicAuth) return secondPassword(tunnel.name)
     const connection = client.accept()
     if (!connection) return undefined
     const { type, name, url, keyId, workspace } = tunnel
@@ -149,7 +154,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       ...{ id, connection, request, rules },
       address: client.address,
       holder: { key: opening.key, keyId, workspace },
-      nameRules: grant?.rules,
+      nameRules,
     })
     names?.opened(tunnel, connected.client, { key, rules: connected.tunnel.access.nameRules })
     opening.isListenerUsed = existing === undefined

@@ -164,6 +164,7 @@ const listen = (server: Server, port: number, host: string) =>
   })
 
 function startNameClaims({ startReporter }: EdgeOptions, registry: Registry): NameClaims | undefined {
+  let claims: NameClaims | undefined
   const reporter = startReporter?.({
     onClose({ id, reason, message }) {
       const client = registry.clientById(id)
@@ -171,9 +172,13 @@ function startNameClaims({ startReporter }: EdgeOptions, registry: Registry): Na
       if (client && reason === 'moved') registry.close(client, reason)
       else if (client) registry.closeForGood(client, reason, message)
     },
-    onAccessRules: ({ workspace, name, access }) => registry.setNameRules(workspace, name, access),
+    onAccessRules({ workspace, name, access }) {
+      registry.setNameRules(workspace, name, access)
+      claims?.setRules(workspace, name, access)
+    },
   })
-  return reporter && new NameClaims(reporter)
+  claims = reporter && new NameClaims(reporter)
+  return claims
 }
 
 function createRouter(

@@ -10,7 +10,7 @@ const CLOSED_MAX = 10_000
 export interface HeldName {
   /** What the control plane said about the key last. */
   readonly key: VerifyResult & { valid: true }
-  readonly rules: AccessRules | null
+  rules: AccessRules | null
 }
 
 interface OpenName {
@@ -51,6 +51,14 @@ export class HeldNames {
     const id = idOf(key, name)
     const closed = this.#closed.get(id)
     return this.#open.get(id)?.held ?? (closed && closed.until > this.#clock() ? closed : undefined)
+  }
+
+  /** The rules of a name have changed. */
+  setRules(workspace: string, name: string, rules: AccessRules | null): void {
+    const isOfName = (id: string, { key }: HeldName) =>
+      key.workspace.slug === workspace && id.endsWith(` ${name}`)
+    for (const [id, { held }] of this.#open) if (isOfName(id, held)) held.rules = rules
+    for (const [id, held] of this.#closed) if (isOfName(id, held)) held.rules = rules
   }
 
   /** The key was revoked. Its open tunnels are closed by the registry. */

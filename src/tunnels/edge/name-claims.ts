@@ -10,6 +10,15 @@ import type { CloseReason, TunnelClient } from './tunnel-client.ts'
 /** The name may be opened. */
 export interface Grant {
   readonly rules: AccessRules | null
+  /** The rules have changed since: claim the name again. */
+  readonly isStale?: boolean
+}
+
+interface PendingClaim extends Grant {
+  readonly workspace: string
+  readonly name: string
+  rules: AccessRules | null
+  isStale: boolean
 }
 
 /** The client may come back; the name is held for it. */
@@ -18,6 +27,8 @@ const TEMPORARY: ReadonlySet<CloseReason> = new Set(['closed', 'disconnected', '
 export class NameClaims {
   readonly #reporter: TunnelReporter
   readonly #held = new HeldNames()
+  /** Claims of tunnels that are not open yet, by tunnel id. */
+  readonly #pending = new Map<string, PendingClaim>()
 
   constructor(reporter: TunnelReporter) {
     this.#reporter = reporter
@@ -33,10 +44,16 @@ export class NameClaims {
   }
 
   async claim(key: string, tunnel: ClaimedTunnel): Promise<Grant | Rejection> {
+    const { id, workspace, name } = tunnel
+    const pending: PendingClaim = { workspace, name, rules: null, isStale: false }
+    this.#pending.set(id, pending)
     try {
       const result = await this.#reporter.claim(tunnel)
-      return result.granted ? { rules: result.access } : refusedClaim(result)
+      if (result.granted) return Object.assign(pending, { rules: result.access })
+      this.#pending.delete(id)
+      return refusedClaim(result)
     } catch (error) {
+      this.#pending.delete(id)
       if (!(error instanceof ControlPlaneError)) throw error
       return this.heldDespite(error, key, tunnel.name) ?? UNCLAIMED
     }
@@ -44,10 +61,12 @@ export class NameClaims {
 
   /** The tunnel is not opened in spite of the grant. */
   release(id: string): void {
+    this.#pending.delete(id)
     this.#reporter.closed(id)
   }
 
   opened(tunnel: ClaimedTunnel, client: TunnelClient, held: HeldName): void {
+    this.#pending.delete(tunnel.id)
     this.#reporter.opened(tunnel, () => ({ ...client.totals, streams: client.active }))
     this.#held.opened(client.holder.key, tunnel.name, held)
   }
@@ -55,6 +74,13 @@ export class NameClaims {
   closed({ address, access }: Tunnel, { id, holder }: TunnelClient, reason: CloseReason): void {
     this.#reporter.closed(id)
     this.#held.closed(holder.key, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
+  }
+
+  /** A claim that is pending may have been answered with the rules before. */
+  setRules(workspace: string, name: string, rules: AccessRules | null): void {
+    for (const claim of this.#pending.values())
+      if (claim.workspace === workspace && claim.name === name) claim.isStale = true
+    this.#held.setRules(workspace, name, rules)
   }
 
   forgetKey(keyId: string): void {

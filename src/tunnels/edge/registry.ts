@@ -25,8 +25,8 @@ export interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 
   readonly request: TunnelRequest
   /** Access rules that it asks for. */
   readonly rules: AccessRules
-  /** Access rules of its name; undefined to keep those that are in force. */
-  readonly nameRules: AccessRules | null | undefined
+  /** Access rules of its name. An open tunnel keeps those that are in force. */
+  readonly nameRules: AccessRules
 }
 
 export class Registry {
@@ -101,7 +101,8 @@ export class Registry {
     const existing = this.#tunnels.get(host)
     const access = existing?.access ?? new AccessControl(host, this.#passwordVerifier, rules)
     access.clientRules = rules
-    if (nameRules !== undefined) access.setNameRules(nameRules)
+    // Those of an open tunnel are kept up to date.
+    if (!existing) access.setNameRules(nameRules)
     const { resume, client: software } = request
     const tunnel = existing ?? new Tunnel(address, holder.workspace, access, meter)
     const replaced = clientWith(tunnel, resume)

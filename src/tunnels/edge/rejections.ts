@@ -93,6 +93,22 @@ export const differentRules = (host: string) =>
     `The other clients at ${host} have different access rules. All clients of a pool need the same.`,
   )
 
+export const passwordForTcp = (name: string) =>
+  rejection(
+    409,
+    'different_rules',
+    `The name "${name}" needs a password, which a TCP tunnel cannot have. Use another name, or remove the ` +
+      'password in the dashboard.',
+  )
+
+/** A request has one Authorization header. */
+export const secondPassword = (name: string) =>
+  rejection(
+    409,
+    'different_rules',
+    `The name "${name}" has a password of its own, set in the dashboard. Open it without --basic-auth.`,
+  )
+
 /** Reasons of the control plane, with the code that the client gets. Later versions may have others. */
 const CLAIM_REASONS: Record<string, [Rejection['status'], error: string] | undefined> = {
   name_taken: [409, 'name_taken'],
