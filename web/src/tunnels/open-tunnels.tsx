@@ -15,8 +15,8 @@ import { TunnelList } from './tunnel-list.tsx'
 const SEARCH_FROM = 6
 
 const orders = {
-  name: { label: 'Name', compare: (a: Tunnel, b: Tunnel) => compareNames(a.name, b.name) },
-  newest: { label: 'Newest', compare: (a: Tunnel, b: Tunnel) => b.openedAt.localeCompare(a.openedAt) },
+  name: { label: 'By name', compare: (a: Tunnel, b: Tunnel) => compareNames(a.name, b.name) },
+  newest: { label: 'Newest first', compare: (a: Tunnel, b: Tunnel) => b.openedAt.localeCompare(a.openedAt) },
   requests: { label: 'Most requests', compare: (a: Tunnel, b: Tunnel) => b.requests - a.requests },
   traffic: { label: 'Most traffic', compare: (a: Tunnel, b: Tunnel) => traffic(b) - traffic(a) },
   streams: { label: 'Most in progress', compare: (a: Tunnel, b: Tunnel) => b.streams - a.streams },

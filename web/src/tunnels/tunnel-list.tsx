@@ -67,7 +67,7 @@ function TunnelTable({ tunnels, onClose }: { tunnels: readonly Tunnel[]; onClose
                 Traffic
               </Table.Th>
               {canManage && (
-                <Table.Th scope="col" w={88}>
+                <Table.Th scope="col" w={98}>
                   <VisuallyHidden>Actions</VisuallyHidden>
                 </Table.Th>
               )}
