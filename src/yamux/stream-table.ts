@@ -12,7 +12,7 @@ export class StreamTable {
   readonly #peerStreamsMax: number
   readonly #peerIds: PeerIds
   readonly #streams = new Map<number, YamuxStream>()
-  readonly #halfOpen = new Set<number>()
+  #halfOpen: Set<number> | undefined
   #nextId: number
   #peerStreams = 0
   #resets = 0
@@ -69,17 +69,18 @@ export class StreamTable {
 
   /** Data for a stream that we closed before the peer did. */
   onLateData(id: number): void {
-    if (this.#halfOpen.delete(id)) this.#sendReset(id)
+    if (this.#halfOpen?.delete(id)) this.#sendReset(id)
   }
 
   onLateClose(id: number): void {
-    this.#halfOpen.delete(id)
+    this.#halfOpen?.delete(id)
   }
 
   release(stream: YamuxStream, isHalfOpen: boolean): void {
     this.#streams.delete(stream.id)
     if (this.#peerIds.isPeers(stream.id)) this.#peerStreams -= 1
     if (!isHalfOpen) return
+    this.#halfOpen ??= new Set()
     this.#halfOpen.add(stream.id)
     if (this.#halfOpen.size <= HALF_OPEN_MAX) return
     const [oldest] = this.#halfOpen

@@ -127,7 +127,11 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     this.onActivity()
     this.bytesRead += payload.length
     if (this.#unread.bytes > 0 || this.readableLength > 0) this.#unread.add(payload)
-    else {
+    else if (this.readableFlowing && this.readableEncoding === null) {
+      // As `push` does in this state, but without the work that it schedules to read more.
+      this.emit('data', payload)
+      this.#consume(payload.length)
+    } else {
       this.#pushedBytes += payload.length
       this.push(payload)
       if (this.readableLength === 0) this.#consumePushed()
@@ -184,8 +188,11 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
 
   #consumePushed(): void {
     const bytes = this.#pushedBytes
-    if (bytes === 0) return
     this.#pushedBytes = 0
+    if (bytes > 0) this.#consume(bytes)
+  }
+
+  #consume(bytes: number): void {
     if (this.#isFinReceived || this.#isReleased) return
     const credit = this.#window.consume(bytes, this.#owner.rttMs)
     if (credit > 0) this.#sendCredit(credit)
