@@ -47,6 +47,7 @@ interface Served {
   url: string
   token: string
   setupLink: string
+  workspace: string
 }
 
 interface Opened {
@@ -77,7 +78,11 @@ async function runDemo(): Promise<void> {
   tunnel.child.once('exit', (code) => {
     if (code === 4) print(`\r\u001b[K  ${tunnel.host} was closed: its key was revoked.\n`)
   })
-  const dashboard = await createSignInLink(controlPlane.url, controlPlane.setupLink)
+  const dashboard = await createSignInLink(
+    controlPlane.url,
+    controlPlane.setupLink,
+    `/w/${controlPlane.workspace}/tunnels`,
+  )
   const setup = writeSetup({ ...access, ADIT_EDGE_URL: edge.url, ADIT_DATABASE_URL: databaseUrl })
   progress('')
   print(
@@ -127,7 +132,7 @@ const screen = ({ dashboard, tunnel, privateTunnel, api, setup, keyId }: Screen)
 
   OPEN IN A BROWSER
     Dashboard      ${dashboard}
-                   Signed in as the owner: open tunnels, keys, usage.
+                   Signed in, on the page of open tunnels. Close one there.
     A tunnel       ${tunnel}
     With password  ${privateTunnel}
                    User ${PRIVATE_ACCESS.replace(':', ', password ')}.

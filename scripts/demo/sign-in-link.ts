@@ -7,8 +7,12 @@ import type { AddressInfo } from 'node:net'
 
 const OWNER = { email: 'demo@example.com', name: 'Demo' }
 
-/** `setupLink` is the invitation of the first owner. */
-export async function createSignInLink(controlPlaneUrl: string, setupLink: string): Promise<string> {
+/** `setupLink` is the invitation of the first owner; the link leads to `page`. */
+export async function createSignInLink(
+  controlPlaneUrl: string,
+  setupLink: string,
+  page: string,
+): Promise<string> {
   const password = randomBytes(18).toString('base64url')
   const post = (path: string, body: object) =>
     fetch(`${controlPlaneUrl}/dashboard/api${path}`, {
@@ -25,7 +29,7 @@ export async function createSignInLink(controlPlaneUrl: string, setupLink: strin
     const signedIn = await post('/sign-in', { email: OWNER.email, password }).catch(() => undefined)
     if (!signedIn?.ok) return response.writeHead(502).end('The control plane did not respond.\n')
     response.setHeader('set-cookie', signedIn.headers.getSetCookie())
-    response.writeHead(302, { location: controlPlaneUrl }).end()
+    response.writeHead(302, { location: controlPlaneUrl + page }).end()
   })
   server.listen(0, new URL(controlPlaneUrl).hostname)
   await once(server, 'listening')

@@ -34,12 +34,12 @@ test('the demo runs everything, its suggestions work, and it deletes its data', 
 
   const { headers } = await fetch(shown(/Dashboard +(\S+)/), { redirect: 'manual' })
   const location = headers.get('location') as string
-  assert.equal(location, `http://127.0.0.1:${port}`)
+  assert.equal(location, `http://127.0.0.1:${port}/w/default/tunnels`)
   const cookie = headers
     .getSetCookie()
     .map((one) => one.split(';')[0])
     .join('; ')
-  const session = await fetch(`${location}/dashboard/api/session`, { headers: { cookie } })
+  const session = await fetch(new URL('/dashboard/api/session', location), { headers: { cookie } })
   assert.equal(session.status, 200)
 
   const open = async (url: string, headers = {}) => {
