@@ -21,7 +21,10 @@ export interface VerifierOptions {
   onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
   /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
   onReset?: () => void
-  /** A tunnel of this edge is to be closed, or access rules have changed: call `syncNow` of the reporter. */
+  /**
+   * A tunnel of this edge is to be closed, access rules have changed, or the control plane is reached again: call
+   * `syncNow` of the tunnel reporter.
+   */
   onTunnelsChanged?: () => void
   /**
    * The control plane is reached and revocations are up to date: after the start, and after each
@@ -53,6 +56,8 @@ export function startVerifier(
   const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
   const onRevoked = safeCallback(options.onRevoked)
   const onReset = safeCallback(options.onReset)
+  const onConnected = safeCallback(options.onConnected)
+  const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
   const cache = new KeyCache(keysMax)
   const revoked = new RevokedKeys(keysMax)
   const isFresh = () => follower.isFresh()
@@ -81,8 +86,11 @@ export function startVerifier(
   const follower = followKeyChanges(controlPlane, {
     staleAfterMs,
     onNotice: safeCallback(options.onNotice),
-    onConnected: safeCallback(options.onConnected),
-    onTunnelsChanged: safeCallback(options.onTunnelsChanged),
+    onConnected() {
+      onConnected()
+      onTunnelsChanged()
+    },
+    onTunnelsChanged,
     onRevoked({ keyId, hash }) {
       cache.delete(hash)
       revoked.add(hash)

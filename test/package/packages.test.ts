@@ -48,7 +48,15 @@ test('the published types of the API are those of the contract', (t) => {
   const equal = 'type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false\n'
   const lines = [
     ...compare('client', ['Operations', 'ApiFault', 'Variant']),
-    ...compare('edge-sdk', ['VerifyResult', 'Report', 'Receipt']),
+    ...compare('edge-sdk', [
+      'VerifyResult',
+      'Report',
+      'Receipt',
+      'TunnelClaim',
+      'ClaimResult',
+      'TunnelSync',
+      'SyncResult',
+    ]),
   ]
   writeFileSync(join(folder, 'same.ts'), equal + lines.map((line) => `export ${line}`).join(''))
   const options = {
