@@ -151,12 +151,13 @@ export async function readChanges(db: Db, after: Position, upTo: Position): Prom
   return isSamePosition(position, upTo) ? changes : undefined
 }
 
-/** The last `count` changes up to a position, oldest first. */
+/** The last `count` revocations of keys up to a position, oldest first. Other changes cannot displace them. */
 export async function readLatest(db: Db, upTo: Position, count: number): Promise<Change[]> {
   const latest = await db
     .selectFrom('key_feed')
     .select(changeColumns)
     .where('number', '<=', upTo.sequence)
+    .where('kind', '=', 'key')
     .orderBy('number', 'desc')
     .limit(count)
     .execute()

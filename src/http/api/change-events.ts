@@ -58,7 +58,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // A node that lags behind may still report such a key as valid. No id: they precede the position.
-      for (const change of await follower.latest(position)) if (change.kind === 'key') yield revoked(change)
+      for (const change of await follower.latest(position)) yield revoked(change)
     }
     // An id without data sets the position of the edge, and is not an event: the edge is up to date.
     yield `id: ${idOf(position)}\n\n`
