@@ -19,6 +19,12 @@ const PRIVATE_NAME = 'private'
 /** For a sample server, and shown on the screen. */
 const PRIVATE_ACCESS = 'demo:open-sesame'
 
+/** By exit code of `adit tunnel`. */
+const REASONS = new Map<number | null, string>([
+  [1, 'by the edge or in the dashboard'],
+  [4, 'its key was revoked'],
+])
+
 const seconds = parseSeconds()
 const stopping = new AbortController()
 awaitShutdown(0).requested.then(() => stopping.abort())
@@ -75,9 +81,11 @@ async function runDemo(): Promise<void> {
     start<Opened>(['tunnel', port, '--name', name, '--edge', edge.url], env, 'pipe')
   const tunnel = await open(TUNNEL_NAME, { ...access, ADIT_API_KEY: key.token })
   const privateTunnel = await open(PRIVATE_NAME, { ...access, ADIT_TUNNEL_BASIC_AUTH: PRIVATE_ACCESS })
-  tunnel.child.once('exit', (code) => {
-    if (code === 4) print(`\r\u001b[K  ${tunnel.host} was closed: its key was revoked.\n`)
-  })
+  for (const { child, host } of [tunnel, privateTunnel])
+    child.once('exit', (code) => {
+      const reason = REASONS.get(code)
+      if (reason) print(`\r\u001b[K  ${host} was closed: ${reason}.\n`)
+    })
   const dashboard = await createSignInLink(
     controlPlane.url,
     controlPlane.setupLink,
