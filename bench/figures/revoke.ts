@@ -12,6 +12,8 @@ const FEW = 3
 /** A single process would be busier than a hundred nodes are. */
 const PROCESSES = 4
 const REVOCATIONS = 12
+/** Not measured: PostgreSQL plans a prepared statement anew for its first executions on a connection. */
+const WARM_UP = 6
 /** A new node is registered and up to date by then. */
 const SETTLE_MS = 700
 
@@ -33,8 +35,8 @@ const revoking =
     await Promise.all(followers.map((each, index) => each.request({ count: share(index) })))
     await sleep(SETTLE_MS)
     const times: number[] = []
-    while (times.length < REVOCATIONS) times.push(await revokeOnce(served, token))
-    return { value: median(times) }
+    while (times.length < WARM_UP + REVOCATIONS) times.push(await revokeOnce(served, token))
+    return { value: median(times.slice(WARM_UP)) }
   }
 
 async function againstFew(fixtures: Fixtures): Promise<Measured> {
