@@ -26,8 +26,15 @@ export function requireRole(role: Role | undefined, needed: Role): void {
   throw new Fault('forbidden', { message: `${who} of this workspace may do this.` })
 }
 
-/** Locks what it checks until the transaction ends. */
-export async function reauthorize(db: Tx, { actor, workspaceId }: Context): Promise<void> {
+/**
+ * Locks what it checks until the transaction ends. The key of the caller is locked exclusively only if it is
+ * the one to be revoked, so that other requests with it do not wait.
+ */
+export async function reauthorize(
+  db: Tx,
+  { actor, workspaceId }: Context,
+  revokedKeyId?: string,
+): Promise<void> {
   switch (actor.kind) {
     case 'operator':
       return
@@ -35,7 +42,8 @@ export async function reauthorize(db: Tx, { actor, workspaceId }: Context): Prom
       throw new Fault('unauthorized', { message: SIGNED_OUT })
     case 'key': {
       // Keys are never deleted. One that is missing after a restore counts as revoked.
-      const state = (await lockKey(db, workspaceId, actor.id)) ?? 'revoked'
+      const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
+      const state = (await lockKey(db, { workspaceId, id: actor.id }, mode)) ?? 'revoked'
       if (state === 'active') return
       throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
     }

@@ -200,7 +200,7 @@ const describeLifecycle = (row: KeyRow) => ({
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   const position = await ctx.store.transaction(async (db) => {
-    await reauthorize(db, ctx)
+    await reauthorize(db, ctx, id)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) return undefined
     const { workspaceId, actor } = ctx

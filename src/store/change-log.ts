@@ -3,6 +3,7 @@
 import { sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
+import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { ChangeKind } from './tables.ts'
 
@@ -59,9 +60,8 @@ export async function appendChange(db: Tx, { at, ...change }: NewChange): Promis
 }
 
 /** In one statement, so that the row is locked for one round trip and the commit. */
-async function appendAtOnce(db: Tx, change: NewChange): Promise<Appended> {
-  const { kind, subjectId, hash, at, checksum } = change
-  const { rows } = await sql<Appended>`
+const appendEntry = statement(
+  (_: Tx, { kind, subjectId, hash, at, checksum }: Placeholders<NewChange>) => sql<Appended>`
     with head as (
       update key_feed_head set number = previous.number + 1, mark = ${checksum}
       from (select number, mark from key_feed_head where id = 1 for update) as previous
@@ -70,9 +70,10 @@ async function appendAtOnce(db: Tx, change: NewChange): Promise<Appended> {
     )
     insert into key_feed (number, mark, before, kind, subject_id, hash, at)
     select number, ${checksum}, before, ${kind}, ${subjectId}, ${hash}, cast(${at} as bigint) from head
-    returning number as sequence, before as "previousChecksum"`.execute(db)
-  return rows[0] as Appended
-}
+    returning number as sequence, before as "previousChecksum"`,
+)
+
+const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db, change))[0] as Appended
 
 /** SQLite has no such statement. A transaction there is the only writer. */
 async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
@@ -181,16 +182,21 @@ export async function readPosition(
   db: Db,
   nodeId: string,
 ): Promise<{ head: Position; acknowledged: Position | undefined; now: number }> {
-  const { number, mark, seen, seenMark, now } = await db
-    .selectFrom('key_feed_head as head')
-    .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
-    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
-    .select(nowIn(db).as('now'))
-    .where('head.id', '=', 1)
-    .executeTakeFirstOrThrow()
+  const [row] = await selectPosition(db, { nodeId })
+  if (!row) throw new Error('the change log has no head')
+  const { number, mark, seen, seenMark, now } = row
   return {
     head: { sequence: number, checksum: mark },
     acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
     now,
   }
 }
+
+const selectPosition = statement((db: Db, { nodeId }: Placeholders<{ nodeId: string }>) =>
+  db
+    .selectFrom('key_feed_head as head')
+    .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
+    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .select(nowIn(db).as('now'))
+    .where('head.id', '=', 1),
+)

@@ -44,6 +44,8 @@ const SQLITE_CONSTRAINT_DATATYPE = 3091
 
 interface DatabaseError extends Error {
   code?: string
+  /** The function of PostgreSQL that failed. */
+  routine?: string
   /** SQLite's result code; its low byte is the primary one. */
   errcode?: number
 }
@@ -101,10 +103,22 @@ export function isConnectionLost(error: unknown): boolean {
   return SOCKET_LOST.has(code) || POSTGRES_LOST.some((state) => code.startsWith(state))
 }
 
-/** Serialization failure, deadlock or moved shard: the transaction was rolled back and can be retried. */
+/**
+ * Serialization failure, deadlock, moved shard or lost prepared statement: the transaction was rolled back and
+ * can be retried.
+ */
 export function isConflict(error: unknown): boolean {
   const { code } = error as DatabaseError
-  return code === '40001' || code === '40P01' || isShardMoved(error)
+  return code === '40001' || code === '40P01' || isShardMoved(error) || isNotPrepared(error)
+}
+
+/**
+ * The session has no prepared statement of that name, or another client's: behind a pooler, each transaction may
+ * run on another session, and some poolers do not prepare on it. Or its columns were changed by a migration.
+ */
+export function isNotPrepared(error: unknown): boolean {
+  const { code = '', routine } = error as DatabaseError
+  return ['26000', '42P05'].includes(code) || routine === 'RevalidateCachedQuery'
 }
 
 /** A statement exceeded its timeout. */

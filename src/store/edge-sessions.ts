@@ -1,8 +1,9 @@
 // SQL of the runs of edges that report tunnels, with the lease of each. Lock order of all transactions on
 // tunnels: sessions, then names, then tunnels.
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
-import { databaseNow, nowIn } from './database-clock.ts'
+import { nowIn } from './database-clock.ts'
+import { type Placeholders, unflushedUpdate } from './statement.ts'
 import type { Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -26,7 +27,7 @@ export async function renewSession(
   report: SessionReport,
   leaseMs: number,
 ): Promise<RenewedSession | undefined> {
-  const row = await store.updateUnflushed((db) => renewal(db, store.engine, edgeId, report, leaseMs))
+  const row = await store.updateUnflushed(renewal, { ...report, edgeId, leaseMs })
   return row && { hasNotices: Boolean(row.hasNotices) }
 }
 
@@ -37,36 +38,41 @@ export async function renewLockedSession(
   report: SessionReport,
   leaseMs: number,
 ): Promise<RenewedSession | undefined> {
-  const engine = isPostgres(tx) ? 'postgres' : 'sqlite'
-  const row = await renewal(tx, engine, edgeId, report, leaseMs).executeTakeFirst()
+  const [row] = await renewal.flushed(tx, { ...report, edgeId, leaseMs })
   return row && { hasNotices: Boolean(row.hasNotices) }
 }
 
-const renewal = (
-  db: Pick<Tx, 'updateTable'>,
-  engine: Store['engine'],
-  edgeId: string,
-  report: SessionReport,
-  leaseMs: number,
-) =>
+interface Renewal extends SessionReport {
+  edgeId: string
+  leaseMs: number
+}
+
+const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
   db
     .updateTable('edge_sessions')
-    .set({ ...columnsOf(report), ...leaseColumns(databaseNow[engine], leaseMs) })
-    .where('edge_id', '=', edgeId)
-    .where('session', '=', report.session)
-    .where('sequence', '<', report.sequence)
-    .where('sequence', '>=', report.previous)
-    .where('lease_until', '>', databaseNow[engine])
+    .set({ ...columnsOf(renewed), ...leaseColumns(nowIn(db), renewed.leaseMs) })
+    .where('edge_id', '=', renewed.edgeId)
+    .where('session', '=', renewed.session)
+    .where('sequence', '<', renewed.sequence)
+    .where('sequence', '>=', renewed.previous)
+    .where('lease_until', '>', nowIn(db))
     .returning(({ exists, selectFrom }) =>
       exists(
         selectFrom('open_tunnels')
           .select('id')
-          .where('open_tunnels.edge_id', '=', edgeId)
+          .where('open_tunnels.edge_id', '=', renewed.edgeId)
           .where('notice', 'is not', null),
       ).as('hasNotices'),
-    )
+    ),
+)
 
-const columnsOf = ({ sequence, tunnels, streams, version, startedAt }: SessionReport) => ({
+const columnsOf = <V extends SessionReport | Placeholders<SessionReport>>({
+  sequence,
+  tunnels,
+  streams,
+  version,
+  startedAt,
+}: V) => ({
   sequence,
   tunnels,
   streams,
@@ -74,8 +80,8 @@ const columnsOf = ({ sequence, tunnels, streams, version, startedAt }: SessionRe
   started_at: startedAt,
 })
 
-const leaseColumns = (now: (typeof databaseNow)['sqlite'], leaseMs: number) => ({
-  lease_until: sql<number>`${now} + ${sql.lit(leaseMs)}`,
+const leaseColumns = (now: RawBuilder<number>, leaseMs: number | RawBuilder<number>) => ({
+  lease_until: sql<number>`${now} + ${leaseMs}`,
   last_sync_at: now,
 })
 

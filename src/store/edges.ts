@@ -2,6 +2,7 @@
 import { type Selectable, sql } from 'kysely'
 import { nowIn } from './database-clock.ts'
 import { isActiveEdge } from './key-state.ts'
+import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -11,8 +12,12 @@ export async function insertEdge(db: Tx, row: EdgeRow): Promise<void> {
   await db.insertInto('edges').values(row).execute()
 }
 
-export const findEdgeByHash = (db: Db, hash: string): Promise<EdgeRow | undefined> =>
-  db.selectFrom('edges').selectAll().where('hash', '=', hash).executeTakeFirst()
+/** What a verification needs. */
+export const findEdgeByHash = async (db: Db, hash: string) => (await selectByHash(db, { hash }))[0]
+
+const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
+  db.selectFrom('edges').select(['id', 'revoked_at']).where('hash', '=', hash),
+)
 
 export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()

@@ -1,5 +1,5 @@
 // The interface that both database engines implement.
-import type { Dialect, RawBuilder, SqlBool } from 'kysely'
+import type { Dialect, RawBuilder } from 'kysely'
 import type { CounterCache } from './usage-cache.ts'
 
 /**
@@ -16,11 +16,6 @@ export interface Engine {
   control: Dialects
   /** Statement that wakes the other processes, where the engine has one. */
   notifyStatement?: (payload: string) => RawBuilder<unknown>
-  /**
-   * A condition that is always true. In the only statement of a transaction it lets the commit return before
-   * it is on disk.
-   */
-  withoutFlush?: RawBuilder<SqlBool>
   /** See `Store.dataVersion`. */
   dataVersion?: () => number | undefined
   /** See `Store.counterCache`. */

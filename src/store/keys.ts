@@ -1,9 +1,10 @@
 // SQL of API keys.
 import type { Selectable } from 'kysely'
 import type { KeyState } from '../credentials/key-state.ts'
-import { executeBulk } from './bulk.ts'
+import { executeBulk, isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import { inState, stateColumns, stateOf } from './key-state.ts'
+import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -16,8 +17,16 @@ export async function insertKey(db: Tx, row: Omit<KeyRow, 'now'>): Promise<void>
 
 const selectKeys = (db: Db) => db.selectFrom('api_keys').selectAll().select(nowIn(db).as('now'))
 
-export const findKeyByHash = (db: Db, hash: string): Promise<KeyRow | undefined> =>
-  selectKeys(db).where('hash', '=', hash).executeTakeFirst()
+/** What a verification needs. */
+export const findKeyByHash = async (db: Db, hash: string) => (await selectByHash(db, { hash }))[0]
+
+const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'workspace_id', ...stateColumns])
+    .select(nowIn(db).as('now'))
+    .where('hash', '=', hash),
+)
 
 /** Across workspaces: for the operator only. */
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
@@ -71,32 +80,60 @@ export async function revokeKey(
   id: string,
   at: number,
 ): Promise<string | undefined> {
-  const row = await db
+  const [row] = await updateRevoked(db, { workspaceId, id, at })
+  return row?.hash
+}
+
+interface KeyName {
+  workspaceId: string
+  id: string
+}
+
+const updateRevoked = statement((db: Tx, { workspaceId, id, at }: Placeholders<KeyName & { at: number }>) =>
+  db
     .updateTable('api_keys')
     .set({ revoked_at: at })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where(inState(db, 'active'))
-    .returning('hash')
-    .executeTakeFirst()
-  return row?.hash
-}
+    .returning('hash'),
+)
 
 /**
  * The state of a key, which no other transaction can change until this one ends; undefined if there is no
- * such key. An update that changes nothing locks the row on every engine.
+ * such key. A shared lock lets others lock it too. To change the key later, take an exclusive one: two
+ * transactions that share it would wait for each other.
  */
-export async function lockKey(db: Tx, workspaceId: string, id: string): Promise<KeyState | undefined> {
-  const row = await db
+export async function lockKey(
+  db: Tx,
+  name: KeyName,
+  mode: 'shared' | 'exclusive',
+): Promise<KeyState | undefined> {
+  // On SQLite a transaction is the only writer anyway.
+  const [row] = await (mode === 'shared' && isPostgres(db) ? selectForShare : updateNothing)(db, name)
+  return row && stateOf(row)
+}
+
+const selectForShare = statement((db: Tx, { workspaceId, id }: Placeholders<KeyName>) =>
+  db
+    .selectFrom('api_keys')
+    .select(stateColumns)
+    .select(nowIn(db).as('now'))
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .forShare(),
+)
+
+/** An update that changes nothing locks the row on every engine. */
+const updateNothing = statement((db: Tx, { workspaceId, id }: Placeholders<KeyName>) =>
+  db
     .updateTable('api_keys')
     .set((key) => ({ label: key.ref('label') }))
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .returning(stateColumns)
-    .returning(nowIn(db).as('now'))
-    .executeTakeFirst()
-  return row && stateOf(row)
-}
+    .returning(nowIn(db).as('now')),
+)
 
 /** Idempotent, in any order: the latest use is kept. */
 export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {

@@ -2,6 +2,7 @@
 // acknowledged (columns seen and mark).
 import type { Selectable } from 'kysely'
 import type { Position } from './change-log.ts'
+import { type Placeholders, statement, unflushedUpdate } from './statement.ts'
 import type { Connection, Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -26,20 +27,26 @@ export const acknowledge = (
   id: string,
   position: Position,
   at: number,
-): Promise<Position | undefined> =>
-  connection.updateUnflushed((db) =>
-    db
-      .updateTable('nodes')
-      .set({ ...columnsOf(position), heard_at: at })
-      .where('id', '=', id)
-      .returning(({ selectFrom }) => {
-        const head = selectFrom('key_feed_head as head').where('head.id', '=', 1)
-        return [
-          head.select('head.number').$asScalar().$notNull().as('sequence'),
-          head.select('head.mark').$asScalar().$notNull().as('checksum'),
-        ]
-      }),
-  )
+): Promise<Position | undefined> => connection.updateUnflushed(acknowledgment, { id, at, ...position })
+
+interface Acknowledgment extends Position {
+  id: string
+  at: number
+}
+
+const acknowledgment = unflushedUpdate((db, { id, sequence, checksum, at }: Placeholders<Acknowledgment>) =>
+  db
+    .updateTable('nodes')
+    .set({ seen: sequence, mark: checksum, heard_at: at })
+    .where('id', '=', id)
+    .returning(({ selectFrom }) => {
+      const head = selectFrom('key_feed_head as head').where('head.id', '=', 1)
+      return [
+        head.select('head.number').$asScalar().$notNull().as('sequence'),
+        head.select('head.mark').$asScalar().$notNull().as('checksum'),
+      ]
+    }),
+)
 
 const columnsOf = ({ sequence, checksum }: Position) => ({ seen: sequence, mark: checksum })
 
@@ -59,6 +66,11 @@ export interface AcknowledgedPosition extends Position {
 
 /** A row per position, not per node: usually all nodes are at the same one, or at the last few. */
 export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> {
+  const rows = await selectAcknowledged(db, {})
+  return rows.map(({ entry, ...row }) => ({ ...row, isInLog: entry !== null }))
+}
+
+const selectAcknowledged = statement((db: Db) => {
   // Grouped first, so that an entry is looked up for each position and not for each node.
   const positions = db
     .selectFrom('nodes')
@@ -69,16 +81,14 @@ export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> 
       row.cast<number>(row.fn.countAll(), 'integer').as('count'),
     ])
     .groupBy(['seen', 'mark'])
-  const rows = await db
+  return db
     .selectFrom(positions.as('position'))
     .leftJoin('key_feed as entry', (join) =>
       join.onRef('entry.number', '=', 'position.sequence').onRef('entry.mark', '=', 'position.checksum'),
     )
     .selectAll('position')
     .select('entry.number as entry')
-    .execute()
-  return rows.map(({ entry, ...row }) => ({ ...row, isInLog: entry !== null }))
-}
+})
 
 /**
  * A node that acknowledges the position first keeps its row, because the condition is evaluated again. It

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient, type SqlBool, sql } from 'kysely'
 import pg from 'pg'
-import { DatabaseUnreachable, isConnectionLost } from './db-errors.ts'
+import { DatabaseUnreachable, isConnectionLost, isNotPrepared } from './db-errors.ts'
 import type { Dialects, Engine } from './engine.ts'
 import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
 import type { StorageHealth } from './storage-fault.ts'
@@ -55,8 +55,23 @@ const END_SESSIONS = `
     and state_change < now() - interval '500 milliseconds'`
 const CHANNEL = 'adit_feed'
 const INT8_OID = 20
-/** Until the end of the transaction only: a pooler may give the session to another client then. */
-const WITHOUT_FLUSH = sql<SqlBool>`set_config('synchronous_commit', 'off', true) = 'off'`
+
+/**
+ * A condition that is always true. In the only statement of a transaction it lets the commit return before it
+ * is on disk. Until the end of the transaction only: a pooler may give the session to another client then.
+ */
+export const WITHOUT_FLUSH = sql<SqlBool>`set_config('synchronous_commit', 'off', true) = 'off'`
+
+/** Names of prepared statements by their text. */
+const preparedNames = new Map<string, string>()
+
+/**
+ * Statements with this text are prepared, once per connection. The name is derived from the text, so that
+ * versions of Adit that share a connection through a pooler agree on it.
+ */
+export function prepareOnPostgres(text: string): void {
+  preparedNames.set(text, `adit ${createHash('sha256').update(text).digest('base64url')}`)
+}
 
 export interface PostgresEvents {
   onLostConnection: (error: Error) => void
@@ -108,11 +123,9 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
       discardBroken(control, health, {
         onResult: onControlResult,
         queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS,
-        isPreparing: true,
       }),
     ),
     notifyStatement: (payload) => sql`select pg_notify(${CHANNEL}, ${payload}) where ${WITHOUT_FLUSH}`,
-    withoutFlush: WITHOUT_FLUSH,
   }
 }
 
@@ -150,8 +163,6 @@ interface DiscardOptions {
    * arrived.
    */
   queryTimeoutMs?: number
-  /** Statements are parsed and planned once per connection instead of for each execution. */
-  isPreparing?: boolean
 }
 
 /**
@@ -161,9 +172,23 @@ interface DiscardOptions {
 function discardBroken(
   pool: ClientPool,
   health: StorageHealth,
-  { onResult, queryTimeoutMs, isPreparing = false }: DiscardOptions = {},
+  { onResult, queryTimeoutMs }: DiscardOptions = {},
 ): PostgresPool {
-  let prepares = isPreparing
+  let isPreparing = true
+  async function send(client: pg.PoolClient, text: string, values: unknown[]): Promise<pg.QueryResult> {
+    const name = isPreparing ? preparedNames.get(text) : undefined
+    const pending = name ? client.query({ name, text, values }) : client.query(text, values)
+    try {
+      return await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
+    } catch (error) {
+      if (!isNotPrepared(error)) throw error
+      isPreparing = false
+      // Fails again in a transaction, which the error has ended. Then the error is a conflict, and it is retried.
+      return send(client, text, values).catch(() => {
+        throw error
+      })
+    }
+  }
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -176,14 +201,10 @@ function discardBroken(
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          const pending = prepares
-            ? client.query({ name: statementNameOf(text), text, values: parameters })
-            : client.query(text, parameters)
-          const result = await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
+          const result = await send(client, text, parameters)
           onResult?.(false)
           return result
         } catch (error) {
-          if (isPreparedElsewhere(error)) prepares = false
           if (isConnectionLost(error)) {
             lost = error as Error
             onResult?.(true)
@@ -196,20 +217,6 @@ function discardBroken(
     },
   }
 }
-
-/** Of the control connection, which has few different statements. */
-const statementNames = new Map<string, string>()
-
-/** By the text, so that versions of Adit that share a connection through a pooler agree on it. */
-function statementNameOf(text: string): string {
-  const name = statementNames.get(text) ?? `adit ${createHash('sha256').update(text).digest('base64url')}`
-  statementNames.set(text, name)
-  return name
-}
-
-/** Behind a pooler, each transaction may run on another connection; some poolers do not prepare on it. */
-const isPreparedElsewhere = (error: unknown): boolean =>
-  ['26000', '42P05'].includes((error as { code?: string }).code ?? '')
 
 /** On timeout, data that is already in the socket is read first: an immediate runs after that. */
 async function withTimeout<T>(ms: number, pending: Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 // All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports
 // neither the domain nor HTTP. Query functions take the database, then the workspace. `find` may return
 // undefined, `get` throws.
-import { type Dialect, Kysely, type RawBuilder, type SqlBool, sql, type Transaction } from 'kysely'
+import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { isConflict, isUnsupported } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
@@ -32,13 +32,13 @@ export interface Connection {
    * undefined if there is no such row. On PostgreSQL it is one round trip and does not wait for the disk: a
    * crash of the server may undo it.
    */
-  updateUnflushed<R>(update: (db: Pick<Tx, 'updateTable'>) => Update<R>): Promise<R | undefined>
+  updateUnflushed<V extends object, R>(update: UnflushedUpdate<V, R>, values: V): Promise<R | undefined>
 }
 
-/** An update of any table. */
-interface Update<R> {
-  where(condition: RawBuilder<SqlBool>): Update<R>
-  executeTakeFirst(): Promise<R | undefined>
+/** Made by `unflushedUpdate`. */
+export interface UnflushedUpdate<V, R> {
+  unflushed(db: Tx, values: V): Promise<R[]>
+  flushed(db: Tx, values: V): Promise<R[]>
 }
 
 export interface Store extends Connection {
@@ -93,7 +93,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
   }
   const connectionOn = ({ reader, writer }: Dialects): Connection => {
     const transaction = transactionsOn(databaseOn(writer))
-    const updateUnflushed = unflushedUpdatesOn(databaseOn(writer), transaction, engine.withoutFlush)
+    const updateUnflushed = unflushedUpdatesOn(target.engine, databaseOn(writer), transaction)
     return { db: databaseOn(reader), transaction, updateUnflushed }
   }
   const main = connectionOn(engine.main)
@@ -141,18 +141,19 @@ const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
 }
 
 const unflushedUpdatesOn = (
+  engine: Store['engine'],
   db: Kysely<Tables>,
   transaction: Connection['transaction'],
-  withoutFlush: RawBuilder<SqlBool> | undefined,
 ): Connection['updateUnflushed'] => {
-  return async (update) => {
+  return async (update, values) => {
     try {
-      if (withoutFlush) return await update(db).where(withoutFlush).executeTakeFirst()
+      // A statement outside a transaction is one of its own.
+      if (engine === 'postgres') return (await update.unflushed(db as Tx, values))[0]
     } catch (error) {
       // Citus accepts no volatile function in the update of a table that it has distributed.
       if (!isUnsupported(error)) throw error
     }
-    return transaction((tx) => update(tx).executeTakeFirst())
+    return (await transaction((tx) => update.flushed(tx, values)))[0]
   }
 }
 

@@ -9,6 +9,7 @@ import { startOfDay } from '../time.ts'
 import type { UsageTx } from './bulk.ts'
 import { isOutOfRange, Overloaded } from './db-errors.ts'
 import { readUsageFloor } from './maintenance.ts'
+import { type Placeholders, statement } from './statement.ts'
 import { asText, type Db, type Store } from './store.ts'
 import { addHours, mergeHours } from './usage-hours.ts'
 import { exceeds, NO_LIMIT, type RejectedCounter, uncheckedMaxOf } from './usage-limits.ts'
@@ -166,7 +167,25 @@ function sortedRows(rows: readonly CounterRow[]): CounterRow[] {
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 export async function readDays(db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> {
-  const rows = await db
+  const rows = await selectDays(db, { workspaceId, from, to })
+  return rows.map((row) => ({
+    day: row.day,
+    requests: BigInt(row.requests),
+    bytesIn: BigInt(row.bytesIn),
+    bytesOut: BigInt(row.bytesOut),
+    events: BigInt(row.events),
+    peakTunnels: row.peakTunnels,
+  }))
+}
+
+interface DayRange {
+  workspaceId: string
+  from: number
+  to: number
+}
+
+const selectDays = statement((db: Db, { workspaceId, from, to }: Placeholders<DayRange>) =>
+  db
     .selectFrom('usage_days')
     .select([
       'day',
@@ -179,27 +198,21 @@ export async function readDays(db: Db, workspaceId: string, from: number, to: nu
     .where('workspace_id', '=', workspaceId)
     .where('day', '>=', from)
     .where('day', '<=', to)
-    .orderBy('day')
-    .execute()
-  return rows.map((row) => ({
-    day: row.day,
-    requests: BigInt(row.requests),
-    bytesIn: BigInt(row.bytesIn),
-    bytesOut: BigInt(row.bytesOut),
-    events: BigInt(row.events),
-    peakTunnels: row.peakTunnels,
-  }))
-}
+    .orderBy('day'),
+)
 
 /** Read from the newest day with traffic: `last_seen` of a day is a time of that day. */
 export async function findLastSeen(db: Db, workspaceId: string): Promise<number | null> {
-  const row = await db
+  const [row] = await selectLastSeen(db, { workspaceId })
+  return row?.last_seen ?? null
+}
+
+const selectLastSeen = statement((db: Db, { workspaceId }: Placeholders<{ workspaceId: string }>) =>
+  db
     .selectFrom('usage_days')
     .select('last_seen')
     .where('workspace_id', '=', workspaceId)
     .where('last_seen', 'is not', null)
     .orderBy('day', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.last_seen ?? null
-}
+    .limit(1),
+)

@@ -33,7 +33,15 @@ for (const engine of engines)
         all.filter((row) => stateOf(row) === state).map(({ id }) => id),
       )
     assert.equal(await countActiveKeys(store.db, workspaceId, 10), 3)
-    for (const row of all)
-      assert.equal(await store.transaction((db) => lockKey(db, workspaceId, row.id)), stateOf(row))
-    assert.equal(await store.transaction((db) => lockKey(db, workspaceId, 'tok_none')), undefined)
+    for (const mode of ['shared', 'exclusive'] as const) {
+      for (const row of all)
+        assert.equal(
+          await store.transaction((db) => lockKey(db, { workspaceId, id: row.id }, mode)),
+          stateOf(row),
+        )
+      assert.equal(
+        await store.transaction((db) => lockKey(db, { workspaceId, id: 'tok_none' }, mode)),
+        undefined,
+      )
+    }
   })

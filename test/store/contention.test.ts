@@ -7,9 +7,14 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { createEdge, listAll } from '../../src/domain/edges.ts'
 import { Fault } from '../../src/domain/fault.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { createKey } from '../../src/domain/keys.ts'
+import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { lockKey, revokeKey } from '../../src/store/keys.ts'
+import type { Store } from '../../src/store/store.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestServices, operator, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
@@ -67,16 +72,43 @@ test('postgres: a transaction that lost a deadlock is retried, and both commit',
   )
 })
 
-test('postgres: requests blocked by a lock time out with 503, and succeed once it is released', async (t) => {
-  const server = await serve(t, { engine: 'postgres' })
-  const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(
-    server.services.store.db,
-  )
+/** Another client of the same database. */
+async function connect(t: Test, { db }: Store): Promise<pg.Client> {
+  const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(db)
   const url = new URL(process.env.TEST_POSTGRES_URL as string)
   url.pathname = `/${rows[0]?.name}`
-  const holder = new pg.Client(url.href)
-  await holder.connect()
-  atEnd(t, () => holder.end())
+  const client = new pg.Client(url.href)
+  await client.connect()
+  atEnd(t, () => client.end())
+  return client
+}
+
+test('postgres: requests with the same key do not wait for each other, its revocation waits for them', async (t) => {
+  const { services } = await openTestServices(t, 'postgres')
+  const { store } = services
+  atEnd(t, () => store.close())
+  const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
+  const { id } = await createKey({ ...services, actor: operator, workspaceId })
+  const request = await connect(t, store)
+  await request.query('begin')
+  await request.query('select from api_keys where id = $1 for share', [id])
+  const lock = () => store.transaction((db) => lockKey(db, { workspaceId, id }, 'shared'))
+  assert.equal(await lock(), 'active')
+  let isRevoked = false
+  const revoking = store.transaction(async (db) => {
+    isRevoked = (await revokeKey(db, workspaceId, id, 1)) !== undefined
+  })
+  const waiting = 'select from pg_stat_activity where datname = current_database() and wait_event_type = $1'
+  await until('it waits', async () => (await request.query(waiting, ['Lock'])).rows.length === 1)
+  assert.equal(isRevoked, false)
+  await request.query('commit')
+  await revoking
+  assert.equal(await lock(), 'revoked')
+})
+
+test('postgres: requests blocked by a lock time out with 503, and succeed once it is released', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const holder = await connect(t, server.services.store)
   await holder.query('begin; lock table api_keys in access exclusive mode')
   const began = performance.now()
   const responses = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])

@@ -188,8 +188,10 @@ async function scansOnPostgres(url: string, queries: Recorded[]): Promise<string
   const client = new pg.Client(url)
   await client.connect()
   const found: string[] = []
-  for (const { text, values } of queries) {
-    const { rows } = await client.query(`explain (format json) ${text}`, values)
+  for (const { text, values, isPrepared } of queries) {
+    const { rows } = isPrepared
+      ? await client.query(`explain (generic_plan, format json) ${text}`)
+      : await client.query(`explain (format json) ${text}`, values)
     const scanned = scannedBy(rows[0]['QUERY PLAN'][0].Plan).filter(
       (table) => table in tables && !SMALL.has(table),
     )
@@ -309,7 +311,7 @@ const calls: [module: object, calls: Calls][] = [
     keys,
     {
       insertKey: async (db) => {
-        const key = await keys.findKeyByHash(db, 'h1')
+        const key = await keys.findKeyById(db, 'k1')
         const { now: _now, ...row } = key ?? assert.fail('no key')
         await keys.insertKey(db, { ...row, id: 'k', hash: 'h' })
       },
@@ -324,7 +326,10 @@ const calls: [module: object, calls: Calls][] = [
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
       revokeKey: (db) => keys.revokeKey(db, ws, 'k1', NOW),
-      lockKey: (db) => keys.lockKey(db, ws, 'k1'),
+      lockKey: async (db) => {
+        await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'shared')
+        await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'exclusive')
+      },
       updateLastUsed: (db) => keys.updateLastUsed(db, [['k1', NOW]]),
     },
   ],

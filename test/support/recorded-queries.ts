@@ -6,6 +6,8 @@ import { atEnd, type Test } from './cleanup.ts'
 export interface Recorded {
   text: string
   values: unknown[]
+  /** PostgreSQL plans it without knowing the values. */
+  isPrepared?: boolean
 }
 
 /** On SQLite a statement is recorded when it is prepared, and prepared statements are cached. */
@@ -16,6 +18,7 @@ export function recordQueries(t: Test): Recorded[] {
   pg.Client.prototype.query = function (this: pg.Client, ...args: [unknown, unknown]) {
     const [text, values] = args
     if (typeof text === 'string') recorded.push({ text, values: Array.isArray(values) ? values : [] })
+    else recorded.push({ ...(text as Recorded), isPrepared: true })
     return Reflect.apply(query, this, args)
   } as never
   DatabaseSync.prototype.prepare = function (text: string) {
