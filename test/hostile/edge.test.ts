@@ -43,7 +43,8 @@ async function start(t: Test) {
     const context = `${body.subarray(0, 200)}\nevents of the client: ${JSON.stringify(events)}`
     assert.deepEqual([status, body.length], [200, 1_000], context)
   }
-  return { target: { ...edge, probe, idleMax: IDLE_MAX }, own, tunneled, key }
+  const serverPort = Number(new URL(plane.url).port)
+  return { target: { ...edge, probe, idleMax: IDLE_MAX, serverPort }, own, tunneled, key }
 }
 
 const { target, own, tunneled, key } = await start({ after })

@@ -1,7 +1,7 @@
 // Broken client connections: openings of several protocols, cut after any byte and ended in several ways.
 // The surface (host, paths, credentials) is a parameter; every choice follows from the seed.
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { createRandom } from './random.ts'
 
@@ -193,6 +193,28 @@ export const openDescriptors = (pid: number): number | undefined => {
   } catch {
     return undefined
   }
+}
+
+/** The connections of a process to a port. */
+export function connectionsTo(pid: number, port: number): number {
+  const sockets = new Set(
+    readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
+      try {
+        return readlinkSync(`/proc/${pid}/fd/${descriptor}`)
+      } catch {
+        // Closed meanwhile.
+        return []
+      }
+    }),
+  )
+  const hex = port.toString(16).toUpperCase().padStart(4, '0')
+  const rows = readFileSync(`/proc/${pid}/net/tcp`, 'utf8').trim().split('\n').slice(1)
+  return rows
+    .map((row) => row.trim().split(/\s+/))
+    .filter(
+      ([, , remote = '', , , , , , , inode]) =>
+        remote.endsWith(`:${hex}`) && sockets.has(`socket:[${inode}]`),
+    ).length
 }
 
 /** Lines that are not JSON log entries, such as a stack trace, or have the level error or higher. */

@@ -95,11 +95,14 @@ test('unknown hosts cost the control plane a limited number of lookups, and open
   assert.equal(await ask(edge, 'beta.tunnels.test'), 404)
   await plane.admin('workspace', 'create', 'beta')
   assert.equal(await ask(edge, 'beta.tunnels.test'), 200)
-  const flood = await Promise.all(
-    Array.from({ length: 300 }, (_, index) => ask(edge, `x${index}.tunnels.test`)),
-  )
-  assert.ok(flood.includes(429))
-  assert.deepEqual(new Set(flood), new Set([404, 429]))
+  // Again on a machine that takes so long for them that more become allowed meanwhile.
+  const statuses = new Set<number>()
+  for (let round = 0; round < 20 && !statuses.has(429); round++)
+    for (const status of await Promise.all(
+      Array.from({ length: 300 }, (_, index) => ask(edge, `x${round}-${index}.tunnels.test`)),
+    ))
+      statuses.add(status)
+  assert.deepEqual(statuses, new Set([404, 429]))
   // Known hosts are cached.
   for (const domain of [host, 'beta.tunnels.test']) assert.equal(await ask(edge, domain), 200, domain)
   plane.child.kill('SIGKILL')
