@@ -9,6 +9,7 @@ import {
 import { hashPassword } from '../credentials/password-hash.ts'
 import { announce, publishChange } from '../directory/propagation.ts'
 import { parseNetwork } from '../net/ip-network.ts'
+import { lockSessionsOfName } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import {
   countReserved,
@@ -109,6 +110,7 @@ export async function setAccess(
     const before = parseRules(stored?.access_rules ?? null)
     const rules = rulesOf(basicAuth?.user, hash ?? before?.basicAuth?.hash, networks)
     if (!rules && !stored) throw new Fault('not_found')
+    await lockSessionsOfName(db, ctx.workspaceId, name)
     const row = await reserveName(db, {
       ...idOf(ctx, name),
       now: ctx.clock(),

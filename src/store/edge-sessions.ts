@@ -157,6 +157,25 @@ export async function endSession(tx: Tx, edgeId: string): Promise<void> {
   await tx.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute()
 }
 
+/**
+ * Locks the sessions of the edges with open tunnels of this name, so that their syncs, which lock tunnels several
+ * times, cannot deadlock with a transaction that locks all tunnels of the name.
+ */
+export async function lockSessionsOfName(tx: Tx, workspaceId: string, name: string): Promise<void> {
+  const sessions = tx
+    .selectFrom('edge_sessions')
+    .select('edge_id')
+    .where('edge_id', 'in', (query) =>
+      query
+        .selectFrom('open_tunnels')
+        .select('open_tunnels.edge_id')
+        .where('workspace_id', '=', workspaceId)
+        .where('name', '=', name),
+    )
+    .orderBy('edge_id')
+  if (isPostgres(tx)) await sessions.forUpdate().execute()
+}
+
 /** Those whose lease has expired, locked in the order of their edges: none of them renews it meanwhile. */
 export async function lockExpiredSessions(tx: Tx, edgeIds: readonly string[]): Promise<string[]> {
   if (edgeIds.length === 0) return []

@@ -1,6 +1,7 @@
 // Open tunnels, edges and tunnel names in the dashboard API.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sql } from 'kysely'
 import type { SyncResult } from '../../src/contract/tunnels.ts'
 import { verifyPassword } from '../../src/credentials/password-hash.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -234,6 +235,38 @@ for (const engine of engines) {
     assert.deepEqual((await admin.get(NAMES)).json.names, [])
   })
 }
+
+test('postgres: concurrent syncs, claims, closings and changes of rules do not deadlock', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const { store } = server.services
+  const admin = await addMember(server, 'Adam', 'admin')
+  const edges = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
+  const deadlocks = async () => {
+    const { rows } = await sql<{ count: string }>`
+      select deadlocks as count, pg_stat_clear_snapshot() from pg_stat_database
+      where datname = current_database()`.execute(store.db)
+    return Number(rows[0]?.count)
+  }
+  const before = await deadlocks()
+  const pools = edges.map(() => Array.from({ length: 20 }, () => tunnelOf(server, { pool: true })))
+  const report = async (index: number) => {
+    const [edge, tunnels = []] = [edges[index] as TunnelEdge, pools[index]]
+    for (let round = 1; round <= 15; round++) {
+      const changed = tunnels.map((tunnel) => ({ ...tunnel, requests: round }))
+      await edge.sync({ changed: round % 2 === 0 ? changed : changed.reverse() })
+      await edge.claim(tunnelOf(server, { pool: true }))
+    }
+  }
+  const govern = async (allowIp: string[]) => {
+    for (let round = 0; round < 15; round++) {
+      assert.equal((await admin.post(`${NAMES}/my-app/access`, { allowIp })).status, 200)
+      const { status } = await admin.remove(`${TUNNELS}/${pools[0]?.[round]?.id}`)
+      assert.ok(status === 200 || status === 404, String(status))
+    }
+  }
+  await Promise.all([report(0), report(1), govern(['192.0.2.0/24']), govern(['198.51.100.0/24'])])
+  assert.equal(await deadlocks(), before)
+})
 
 const reasons = ({ close }: SyncResult) => close.map(({ reason }) => reason)
 

@@ -365,6 +365,7 @@ const calls: [module: object, calls: Calls][] = [
       lockSessionShared: (db) => edgeSessions.lockSessionShared(db, 'e1', 's'),
       replaceSession: (db) => edgeSessions.replaceSession(db, 'e1', 's', 1_000),
       updateSession: (db) => edgeSessions.updateSession(db, 'e1', sessionReport, 1_000),
+      lockSessionsOfName: (db) => edgeSessions.lockSessionsOfName(db, ws, 'n12'),
       endSession: (db) => edgeSessions.endSession(db, 'e1'),
       lockExpiredSessions: (db) => edgeSessions.lockExpiredSessions(db, ['e1', 'e2']),
     },
