@@ -14,7 +14,7 @@ const WRITE_BYTES_MAX = 64 * 1024
 const FLUSH_DELAY_MS = 50
 /** If standard error is not read, further lines are dropped. */
 const BUFFER_BYTES_MAX = 4 * 1024 * 1024
-const FLUSH_TIMEOUT_MS = 1_000
+const FLUSH_TIMEOUT_MS = 3_000
 const EXIT_RETRIES_MAX = 10
 
 export function createLog(level: string): Logger {

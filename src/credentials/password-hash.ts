@@ -9,7 +9,7 @@ interface Cost {
   readonly p: number
 }
 
-/** About 200 ms for a hash that is stored, as OWASP's Password Storage Cheat Sheet recommends; 40 ms in memory. */
+/** As OWASP's Password Storage Cheat Sheet recommends for a hash that is stored; a fifth of that in memory. */
 const COSTS = { stored: { ln: 14, r: 8, p: 5 }, memory: { ln: 14, r: 8, p: 1 } }
 /** N · p, as the cost of a hash that somebody else made: as much as OWASP's strongest setting. */
 const COST_MAX = 2 ** 17
