@@ -99,7 +99,7 @@ function toError(
   body: ErrorBody | undefined,
 ): Error {
   const { statusCode = 0 } = response
-  // The message of whoever closed it says everything.
+  // The message of the close event says everything.
   if (body?.error === 'closed') return new TunnelRejected(body.error, body.message)
   const isEdge = body !== undefined && statusCode !== 404
   const message = isEdge

@@ -72,7 +72,7 @@ export function createClientAddresses({
   }
 }
 
-/** The other end of a connection. */
+/** The peer of a connection. */
 interface Peer {
   readonly address: string | undefined
   readonly isTrusted: boolean

@@ -8,7 +8,7 @@ const CLOSE_TIMEOUT_MS = 5_000
 /** The request that a connection carries. */
 export interface ConnectionUser {
   onReceived(received: Buffer): void
-  /** The local server sends no more. */
+  /** The local server has ended its side. */
   onEnd(): void
   onDrain(): void
   onClose(): void
