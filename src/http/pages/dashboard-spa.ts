@@ -16,7 +16,7 @@ const PAGES = [
   '/link',
   '/account',
   '/w/:workspace',
-  '/w/:workspace/:page(^(?:keys|usage|members|audit)$)',
+  '/w/:workspace/:page(^(?:tunnels|keys|usage|members|audit)$)',
 ]
 const YEAR_S = 365 * 24 * 60 * 60
 
