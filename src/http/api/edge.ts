@@ -42,6 +42,20 @@ interface EdgeCaller {
   authenticateClient: () => MaybePromise<ValidKey>
 }
 
+type VerifyResult = Static<typeof verifyKey.response.schema>
+
+/** Edges need not know why a key cannot exist. */
+const reasonsForEdges: Record<
+  InvalidCredential['reason'],
+  Extract<VerifyResult, { valid: false }>['reason']
+> = {
+  malformed: 'unknown',
+  other_kind: 'unknown',
+  unknown: 'unknown',
+  revoked: 'revoked',
+  expired: 'expired',
+}
+
 export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
   const { services, directory, follower, closing, baseUrl = '', describeWorkspace } = options
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
@@ -59,15 +73,13 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
     onRecovered: () => server.log.info('edges report usage at the default interval again'),
   })
   const document = describeEdgeApi(baseUrl)
-  const describeResult = (
-    result: ValidKey | InvalidCredential,
-  ): MaybePromise<Static<typeof verifyKey.response.schema>> =>
+  const describeResult = (result: ValidKey | InvalidCredential): MaybePromise<VerifyResult> =>
     result.valid
       ? thenMaybe(directory.getWorkspace(result.workspaceId), (row) => ({
           ...describeValidKey(directory, result),
           workspace: describeWorkspace(row),
         }))
-      : { valid: false as const, reason: result.reason === 'revoked' ? 'revoked' : 'unknown' }
+      : { valid: false as const, reason: reasonsForEdges[result.reason] }
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
     'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeResult),
