@@ -51,7 +51,8 @@ export class TunnelChanges {
   opened(tunnel: ClaimedTunnel, usage: () => TunnelUsage): void {
     this.#closed.delete(tunnel.id)
     const known = this.#tunnels.get(tunnel.id)
-    if (known) known.usage = usage
+    // A client that joins a TCP tunnel has its port, and not the one it was claimed with.
+    if (known?.tunnel.url === tunnel.url) known.usage = usage
     else this.#tunnels.set(tunnel.id, { tunnel, usage, acknowledged: undefined })
   }
 
@@ -109,9 +110,11 @@ export class TunnelChanges {
 
   /** Moved to the end, so that the counters of all tunnels are reported in turn if there are many. */
   #acknowledge(entry: Entry, usage: TunnelUsage): void {
-    entry.acknowledged = usage
     const { id } = entry.tunnel
-    if (this.#tunnels.delete(id)) this.#tunnels.set(id, entry)
+    if (this.#tunnels.get(id) !== entry) return
+    entry.acknowledged = usage
+    this.#tunnels.delete(id)
+    this.#tunnels.set(id, entry)
   }
 }
 

@@ -37,7 +37,7 @@ const columns = {
 
 const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
 
-/** Inserts rows, or updates their counters. Sorted, so that two transactions lock rows in the same order. */
+/** Inserts rows, or updates their URLs and counters. Sorted, so that two transactions lock rows in the same order. */
 export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<void> {
   const values = rows
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -47,7 +47,7 @@ export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promis
     'open_tunnels',
     columns,
     values,
-    `(edge_id, id) do update set requests = excluded.requests, bytes_in = excluded.bytes_in,
+    `(edge_id, id) do update set url = excluded.url, requests = excluded.requests, bytes_in = excluded.bytes_in,
      bytes_out = excluded.bytes_out, streams = excluded.streams`,
   )
 }
