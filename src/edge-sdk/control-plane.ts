@@ -37,7 +37,7 @@ export interface ControlPlane {
 /** The control plane is unreachable, failed, or rejected this edge's credential. */
 export class ControlPlaneError extends Error {
   override name = 'ControlPlaneError'
-  /** HTTP status of the response; undefined if there was none. */
+  /** HTTP status of the response, or 429 if this edge has too many calls in progress; otherwise undefined. */
   readonly status: number | undefined
   /** Seconds to wait before retrying, if the response says so. */
   readonly retryAfterS: number | undefined

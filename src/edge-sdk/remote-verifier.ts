@@ -28,7 +28,7 @@ export class RemoteVerifier {
 
   async verifyRemotely(key: string, hash: string): Promise<VerifyResult> {
     if (this.#activeRequests >= REQUESTS_MAX)
-      throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`)
+      throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`, 429)
     this.#activeRequests += 1
     const { controlPlane, cache, revoked, isFresh, onExpiry } = this.#options
     const { generation } = cache
@@ -40,7 +40,7 @@ export class RemoteVerifier {
       // Revoked while the response was in flight.
       if (revoked.has(hash)) return REVOKED
       if (evictions !== revoked.evictions)
-        throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.')
+        throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.', 429)
       cache.delete(hash)
       const isCacheable = wasFresh && isFresh() && generation === cache.generation
       // From the start of the request, so that no delay of the response extends it.

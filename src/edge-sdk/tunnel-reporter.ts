@@ -10,7 +10,8 @@ import { safeCallback } from './safe-callback.ts'
 import { TunnelChanges, type TunnelUsage } from './tunnel-changes.ts'
 
 const USUAL_INTERVAL_S = 5
-/** A faulty control plane cannot delay syncs for longer. */
+/** A faulty control plane cannot ask for more or fewer syncs. */
+const INTERVAL_MIN_S = 1
 const INTERVAL_MAX_S = 60
 /** Between syncs after a tunnel was closed, which free its name for other edges. */
 const EARLY_SYNC_MS = 500
@@ -25,7 +26,8 @@ const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0
 export interface TunnelReporter {
   /**
    * Claims the name of a tunnel that is about to be opened. If it is granted, call `opened` or `closed` next.
-   * Rejects with a ControlPlaneError if the control plane cannot be reached.
+   * Rejects with a ControlPlaneError if the control plane cannot be reached, or if too many names are being
+   * claimed (status 429).
    */
   claim(tunnel: ClaimedTunnel): Promise<ClaimResult>
   /** `usage` is read for each sync. A tunnel that was not claimed is claimed by the next sync. */
@@ -83,7 +85,7 @@ export function startTunnelReporter(
       if (result.resync) changes.resync()
       else next.acknowledge()
       hasMore = result.resync || next.hasMore
-      intervalS = Number(result.nextSyncInS) || USUAL_INTERVAL_S
+      intervalS = Math.max(Number(result.nextSyncInS) || USUAL_INTERVAL_S, INTERVAL_MIN_S)
       notices.onResult(result)
       for (const tunnel of result.close) onClose(tunnel)
       for (const name of result.names) onAccessRules(name)
@@ -120,6 +122,14 @@ export function startTunnelReporter(
     }
   }
 
+  async function syncLast(): Promise<void> {
+    try {
+      await sync()
+    } catch (error) {
+      notices.log(`Failed to report the tunnels as closed: ${(error as Error).message}`)
+    }
+  }
+
   const task = new RepeatedTask(syncOnce)
   task.runWithin(0)
 
@@ -130,7 +140,7 @@ export function startTunnelReporter(
     async claim(tunnel) {
       const { workspace } = tunnel
       if (totalClaims >= CLAIMS_MAX || (activeClaims.get(workspace) ?? 0) >= CLAIMS_PER_WORKSPACE_MAX)
-        throw new ControlPlaneError('Too many names are being claimed. Retry shortly.')
+        throw new ControlPlaneError('Too many names are being claimed. Retry shortly.', 429)
       countClaim(workspace, 1)
       changes.opened(tunnel, () => NO_USAGE)
       let isGranted = false
@@ -161,7 +171,7 @@ export function startTunnelReporter(
       changes.closeAll()
       const timeout = Promise.withResolvers<void>()
       const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
-      await Promise.race([task.stop().then(syncOnce), timeout.promise])
+      await Promise.race([task.stop().then(syncLast), timeout.promise])
       clearTimeout(timer)
     },
   }
@@ -174,6 +184,7 @@ function createNotices(onNotice: (line: string) => void) {
   const outage = createNoticeOnce(onNotice, 'Reporting open tunnels again.')
   const replaced = createNoticeOnce(onNotice, 'The control plane lists the tunnels of this edge again.')
   return {
+    log: onNotice,
     outage,
     onResult(result: SyncResult) {
       if (result.replaced)

@@ -162,6 +162,51 @@ test('an outage is reported once, and its end', async (t) => {
   assert.equal(notices[1], 'Reporting open tunnels again.')
 })
 
+test('the URL of a tunnel is the one it was opened with, and not the one it was claimed with', async (t) => {
+  const { server, start, tunnel } = await setUp(t)
+  const reporter = start()
+  const claimed = tunnel('app')
+  await reporter.claim(claimed)
+  reporter.syncNow()
+  const stored = async () => {
+    const [row] = await server.services.store.db.selectFrom('open_tunnels').select('url').execute()
+    return row?.url
+  }
+  assert.equal(await stored(), claimed.url)
+  const url = `${claimed.url}:20001`
+  reporter.opened({ ...claimed, url }, NO_USAGE)
+  reporter.syncNow()
+  await until('the URL is updated', async () => (await stored()) === url)
+})
+
+test('a control plane that asks for too many syncs gets one per second', async (t) => {
+  const times: number[] = []
+  const reporter = startTunnelReporter(
+    {
+      claimTunnel: async () => ({ granted: true, access: null }),
+      syncTunnels: async () => {
+        times.push(performance.now())
+        return { resync: false, replaced: false, nextSyncInS: -1, close: [], names: [] }
+      },
+    },
+    { version: 'test 1', onClose: () => undefined, onAccessRules: () => undefined },
+  )
+  atEnd(t, reporter.stop)
+  await until('two syncs', () => times.length >= 2)
+  const [first = 0, second = 0] = times
+  // With jitter of a tenth.
+  assert.ok(second - first >= 890, `${second - first} ms`)
+})
+
+test('a failure to report the end is logged without a retry', async (t) => {
+  const { relay, notices, start, tunnel } = await setUp(t)
+  const reporter = start()
+  await reporter.claim(tunnel('app'))
+  relay.cut()
+  await reporter.stop()
+  assert.match(notices.at(-1) ?? '', /^Failed to report the tunnels as closed: http:\S+ cannot be reached/)
+})
+
 test('stop reports all tunnels as closed', async (t) => {
   const { start, tunnel, stored } = await setUp(t)
   const reporter = start()
@@ -191,7 +236,11 @@ test('one workspace claims at most 100 names at the same time, and others are no
   const { tunnel } = await setUp(t)
   const claim = (workspace: string, name: string) => reporter.claim({ ...tunnel(name), workspace })
   const claims = Array.from({ length: 100 }, (_, index) => claim('acme', `app-${index}`))
-  await assert.rejects(claim('acme', 'another'), /Too many names are being claimed/)
+  await assert.rejects(claim('acme', 'another'), {
+    name: 'ControlPlaneError',
+    status: 429,
+    message: 'Too many names are being claimed. Retry shortly.',
+  })
   claims.push(claim('other', 'app'))
   for (const resolve of pending) resolve()
   assert.ok((await Promise.all(claims)).every(({ granted }) => granted))

@@ -3,7 +3,7 @@
 import { type ClaimedTunnel, ControlPlaneError, type TunnelReporter } from '../../edge-sdk/index.ts'
 import type { AccessRules } from './access/access-control.ts'
 import { type HeldName, HeldNames } from './held-names.ts'
-import { type Rejection, refusedClaim, UNCLAIMED } from './rejections.ts'
+import { failedCall, type Rejection, refusedClaim, UNCLAIMED } from './rejections.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { CloseReason, TunnelClient } from './tunnel-client.ts'
 
@@ -55,7 +55,7 @@ export class NameClaims {
     } catch (error) {
       this.#pending.delete(id)
       if (!(error instanceof ControlPlaneError)) throw error
-      return this.heldDespite(error, key, tunnel.name) ?? UNCLAIMED
+      return this.heldDespite(error, key, tunnel.name) ?? failedCall(error, UNCLAIMED)
     }
   }
 
@@ -98,6 +98,9 @@ export class NameClaims {
   }
 }
 
-/** Not if it rejects the credential of the edge: then the edge may open nothing. */
+/**
+ * Not if it rejects the credential of the edge, which may open nothing then, nor if there are too many calls:
+ * names are arbitrated as soon as they can be claimed.
+ */
 const isUnreachable = (error: unknown) =>
   error instanceof ControlPlaneError && (error.status === undefined || error.status >= 500)

@@ -1,5 +1,5 @@
 // Why a tunnel is rejected, for the user of the tunnel client: each has a reason and a remedy.
-import type { ClaimResult, VerifyResult } from '../../edge-sdk/index.ts'
+import type { ClaimResult, ControlPlaneError, VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
 import type { TunnelType } from '../protocol.ts'
 
@@ -58,14 +58,27 @@ export const UNCLAIMED = rejection(
     'here, with the same key, in the last 10 minutes. Retry shortly.',
 )
 
-const KEY_MESSAGES: Record<(VerifyResult & { valid: false })['reason'], string> = {
+const CREDENTIAL_REJECTED = rejection(
+  503,
+  'unavailable',
+  'The control plane rejects the credential of this edge. The operator of the edge has to replace it.',
+)
+
+/** A call of the control plane failed; `unreachable` is for one without a response. */
+export function failedCall({ status, message }: ControlPlaneError, unreachable: Rejection): Rejection {
+  if (status === undefined) return unreachable
+  return status === 401 ? CREDENTIAL_REJECTED : rejection(503, 'unavailable', message)
+}
+
+/** Later versions of the control plane may have other reasons. */
+const KEY_MESSAGES: Record<string, string | undefined> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Use another key.',
   expired: 'This API key has expired. Use another key.',
 }
 
 export const invalidKey = ({ reason }: VerifyResult & { valid: false }) =>
-  rejection(401, 'unauthorized', KEY_MESSAGES[reason])
+  rejection(401, 'unauthorized', KEY_MESSAGES[reason] ?? 'This API key is not valid. Use another key.')
 
 export const notProvisioned = (slug: string) =>
   rejection(
