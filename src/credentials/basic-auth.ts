@@ -6,13 +6,22 @@ export const BASIC_AUTH_LIMITS = { userCharsMax: 64, passwordCharsMin: 8, passwo
 export const BASIC_AUTH_USER_RULE = `1 to ${BASIC_AUTH_LIMITS.userCharsMax} characters without a colon`
 export const BASIC_AUTH_PASSWORD_RULE = `${BASIC_AUTH_LIMITS.passwordCharsMin} to ${BASIC_AUTH_LIMITS.passwordCharsMax} characters`
 
+/** Keyboards differ in how they compose characters, and RFC 7617 asks for the composed form. */
+export const composed = (text: string): string => text.normalize('NFC')
+
+/** As the limits count: in code points of the composed form. */
+export const basicAuthLength = (text: string): number => [...composed(text)].length
+
 /** Control characters cannot be sent; a lone surrogate has no UTF-8 form. */
 const isText = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed()
 
 export const isBasicAuthUser = (text: string): boolean =>
-  text.length >= 1 && text.length <= BASIC_AUTH_LIMITS.userCharsMax && !text.includes(':') && isText(text)
+  isLength(text, 1, BASIC_AUTH_LIMITS.userCharsMax) && !text.includes(':') && isText(text)
 
 export const isBasicAuthPassword = (text: string): boolean =>
-  text.length >= BASIC_AUTH_LIMITS.passwordCharsMin &&
-  text.length <= BASIC_AUTH_LIMITS.passwordCharsMax &&
-  isText(text)
+  isLength(text, BASIC_AUTH_LIMITS.passwordCharsMin, BASIC_AUTH_LIMITS.passwordCharsMax) && isText(text)
+
+function isLength(text: string, min: number, max: number): boolean {
+  const length = basicAuthLength(text)
+  return length >= min && length <= max
+}

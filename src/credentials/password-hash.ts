@@ -2,6 +2,7 @@
 // format, so that the cost can be raised later. Hashing takes a thread of libuv's pool and 16 MiB; callers limit
 // how many run at the same time.
 import { scrypt, timingSafeEqual } from 'node:crypto'
+import { composed } from './basic-auth.ts'
 
 interface Cost {
   readonly ln: number
@@ -57,8 +58,7 @@ const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
 function derive(password: string, salt: Buffer, { ln, r, p }: Cost): Promise<Buffer> {
   const options = { N: 2 ** ln, r, p, maxmem: 2 * 128 * r * (2 ** ln + p) }
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  // Keyboards differ in how they compose characters, and RFC 7617 asks for the composed form.
-  scrypt(password.normalize('NFC'), salt, HASH_BYTES, options, (error, hash) =>
+  scrypt(composed(password), salt, HASH_BYTES, options, (error, hash) =>
     error ? reject(error) : resolve(hash),
   )
   return promise

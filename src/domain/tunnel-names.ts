@@ -126,7 +126,7 @@ export async function setAccess(
   return describeName(ctx, row)
 }
 
-/** Returns the password, if there is one. Stricter than the contract, which counts code points. */
+/** Returns the password, if there is one. The contract counts characters before they are composed. */
 function checkBasicAuth({ user, password }: NonNullable<NewAccess['basicAuth']>): string | undefined {
   if (!isBasicAuthUser(user)) throw invalid('/body/basicAuth/user', `must be ${BASIC_AUTH_USER_RULE}`)
   if (password !== undefined && !isBasicAuthPassword(password))

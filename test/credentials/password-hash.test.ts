@@ -65,3 +65,14 @@ test('users and passwords are those that Basic authentication can carry', () => 
   for (const password of ['1234567', 'x'.repeat(129), 'tab\tinside', 'lone \udfff here'])
     assert.ok(!isBasicAuthPassword(password))
 })
+
+test('the length of users and passwords is that of the composed form, in code points', () => {
+  assert.ok(!isBasicAuthPassword('e\u0301'.repeat(4)))
+  assert.ok(isBasicAuthPassword('e\u0301'.repeat(128)))
+  assert.ok(!isBasicAuthPassword('e\u0301'.repeat(129)))
+  assert.ok(!isBasicAuthPassword('\u{1f600}'.repeat(4)))
+  assert.ok(isBasicAuthPassword('\u{1f600}'.repeat(128)))
+  assert.ok(isBasicAuthUser('e\u0301'.repeat(64)))
+  // These become longer.
+  assert.ok(!isBasicAuthUser('\u0958'.repeat(33)))
+})

@@ -17,6 +17,8 @@ interface NewPasswordInputProps {
   autoFocus?: boolean
   /** Empty: the current password stays. */
   keepsCurrent?: boolean
+  /** As the server counts it. */
+  countLength?: (password: string) => number
 }
 
 export function NewPasswordInput({
@@ -26,8 +28,9 @@ export function NewPasswordInput({
   error,
   autoFocus = false,
   keepsCurrent = false,
+  countLength = codePointLength,
 }: NewPasswordInputProps) {
-  const length = codePointLength(value)
+  const length = countLength(value)
   const missing = MIN_LENGTH - length
   const hint = length > 0 && missing > 0 ? ` (${missing} more needed)` : ''
   const keep = keepsCurrent && length === 0 ? '. Leave empty to keep the current password.' : ''

@@ -1,6 +1,7 @@
 // Dialog for the access rules of a name: a user name with password, and allowed networks.
 import { Button, Checkbox, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import type { FormEvent } from 'react'
+import { basicAuthLength } from '../../../src/credentials/basic-auth.ts'
 import { NewPasswordInput } from '../components/new-password-input.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
 import type { TunnelName } from '../queries.ts'
@@ -36,7 +37,10 @@ function DialogForm({ name, onClose }: { name: TunnelName; onClose: () => void }
         <Checkbox
           data-autofocus
           label="Require a user name and password"
-          description="Browsers prompt for them. TCP connections cannot have a password, and are rejected."
+          description={
+            'Browsers prompt for them. TCP connections cannot have a password, and are rejected. ' +
+            'A tunnel opened with --basic-auth cannot be used together with this password.'
+          }
           checked={form.values.requiresPassword}
           onChange={(event) => form.edit({ requiresPassword: event.currentTarget.checked })}
         />
@@ -89,6 +93,7 @@ function BasicAuthFields({ form, hasPassword }: { form: AccessRulesForm; hasPass
         onChange={(password) => form.edit({ password })}
         error={form.errors.password}
         keepsCurrent={hasPassword}
+        countLength={basicAuthLength}
       />
     </>
   )

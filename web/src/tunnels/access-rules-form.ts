@@ -1,7 +1,12 @@
 // State of the form for access rules: its values, what is wrong with them, and saving.
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { BASIC_AUTH_LIMITS, isBasicAuthPassword } from '../../../src/credentials/basic-auth.ts'
+import {
+  BASIC_AUTH_LIMITS,
+  basicAuthLength,
+  composed,
+  isBasicAuthPassword,
+} from '../../../src/credentials/basic-auth.ts'
 import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
 import { showToast } from '../components/toast.tsx'
@@ -28,7 +33,7 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
         workspace: slug,
         name,
         allowIp,
-        ...(requiresPassword && { basicAuth: { user, ...(password && { password }) } }),
+        ...(requiresPassword && { basicAuth: { user, ...(password && { password: composed(password) }) } }),
       }),
     onSuccess: () => {
       onSaved()
@@ -39,6 +44,7 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
   })
   const invalid = {
     user: requiresPassword ? userProblem(user) : undefined,
+    password: requiresPassword ? passwordProblem(password) : undefined,
     networks: networksProblem(allowIp),
   }
   const rejected = {
@@ -55,8 +61,8 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
       setValues({ ...values, ...changed })
     },
     errors: {
-      ...rejected,
       user: invalid.user ?? rejected.user,
+      password: invalid.password ?? rejected.password,
       networks: invalid.networks ?? rejected.networks,
     },
     /** That is not about a field. */
@@ -69,9 +75,13 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
 
 function userProblem(user: string): string | undefined {
   if (user.includes(':')) return 'A user name cannot contain a colon.'
-  const tooMany = user.length - BASIC_AUTH_LIMITS.userCharsMax
+  const tooMany = basicAuthLength(user) - BASIC_AUTH_LIMITS.userCharsMax
   return tooMany > 0 ? `${tooMany} characters too many` : undefined
 }
+
+/** Of the characters. The input shows what is wrong with the length. */
+const passwordProblem = (password: string): string | undefined =>
+  /\p{Cc}/u.test(password) ? 'A password cannot contain control characters, such as a tab.' : undefined
 
 const networksProblem = ({ length }: string[]): string | undefined =>
   length > NETWORKS_MAX
