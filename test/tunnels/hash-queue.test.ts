@@ -8,13 +8,16 @@ function createQueue() {
   const queue = new HashQueue()
   const started: string[] = []
   const running: PromiseWithResolvers<string>[] = []
-  const add = (group: string, name: string) =>
-    queue.run(group, () => {
+  /** `place` is a workspace and a host. */
+  const add = (place: string, name: string) => {
+    const [workspace = '', host = ''] = place.split('/')
+    return queue.run({ workspace, host: `${host}.${workspace}` }, () => {
       started.push(name)
       const hash = Promise.withResolvers<string>()
       running.push(hash)
       return hash.promise
     })
+  }
   /** Completes the hash that runs. */
   const complete = async () => {
     running.at(-1)?.resolve('hash')
@@ -23,7 +26,7 @@ function createQueue() {
   return { add, complete, started, running }
 }
 
-test('hashes run one at a time, and groups take turns', async () => {
+test('hashes run one at a time, and workspaces take turns', async () => {
   const { add, complete, started } = createQueue()
   for (const name of ['a1', 'a2', 'a3', 'a4']) void add('a', name)
   void add('b', 'b1')
@@ -48,16 +51,32 @@ test('a failed hash is reported, and the next one runs', async () => {
   assert.equal(await next, 'hash')
 })
 
-test('20 hashes of a group wait, and 100 in total', async () => {
+test('the tunnels of a workspace take turns, which delays no other workspace', async () => {
   const { add, complete, started } = createQueue()
-  const isAccepted = (group: string) => add(group, group) !== undefined
+  for (const name of ['x1', 'x2', 'x3']) void add('a/x', name)
+  for (const name of ['y1', 'y2']) void add('a/y', name)
+  void add('b/x', 'b1')
+  const expected = ['x1', 'x2', 'b1', 'y1', 'x3', 'y2']
+  for (let index = 1; index <= expected.length; index += 1) {
+    await turn()
+    assert.deepEqual(started, expected.slice(0, index))
+    await complete()
+  }
+})
+
+test('20 hashes of a tunnel wait, 25 of a workspace, and 100 in total', async () => {
+  const { add, complete, started } = createQueue()
+  const isAccepted = (place: string) => add(place, place) instanceof Promise
   // One runs.
-  for (let index = 0; index <= 20; index += 1) assert.ok(isAccepted('a'))
-  assert.ok(!isAccepted('a'))
-  for (let index = 0; index < 80; index += 1) assert.ok(isAccepted(`b${index % 5}`))
-  assert.ok(!isAccepted('c'))
+  for (let index = 0; index <= 20; index += 1) assert.ok(isAccepted('a/x'))
+  assert.equal(add('a/x', ''), 'limited')
+  for (let index = 0; index < 5; index += 1) assert.ok(isAccepted(`a/${index}`))
+  assert.equal(add('a/y', ''), 'limited')
+  for (let index = 0; index < 75; index += 1) assert.ok(isAccepted(`b${index % 3}/${index}`))
+  assert.equal(add('c/x', ''), 'full')
+  assert.equal(add('a/y', ''), 'limited')
   await turn()
   await complete()
-  assert.ok(isAccepted('c'))
+  assert.ok(isAccepted('c/x'))
   while (started.length < 102) await complete()
 })

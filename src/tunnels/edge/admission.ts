@@ -17,6 +17,7 @@ import type { Registry } from './registry.ts'
 import {
   differentRules,
   EDGE_CREDENTIAL,
+  failedCall,
   HASHING_BUSY,
   INVALID_NAME,
   invalidKey,
@@ -131,7 +132,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     if (access && (!opening.rules || opening.knownRules !== known))
       return async () => {
         opening.knownRules = known
-        opening.rules = await hasher.hash(tunnel.workspace, access, known)
+        opening.rules = await hasher.hash({ workspace: tunnel.workspace, host }, access, known)
         return opening.rules ? undefined : HASHING_BUSY
       }
     return undefined
@@ -195,7 +196,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     try {
       return await open(opening)
     } catch (error) {
-      if (error instanceof ControlPlaneError) return UNVERIFIED
+      if (error instanceof ControlPlaneError) return failedCall(error, UNVERIFIED)
       throw error
     } finally {
       // Also if another client opened the same tunnel meanwhile.

@@ -99,7 +99,8 @@ export class Registry {
     const { holder } = options
     const { meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
-    const access = existing?.access ?? new AccessControl(host, this.#passwordVerifier, rules)
+    const place = { workspace: holder.workspace, host }
+    const access = existing?.access ?? new AccessControl(place, this.#passwordVerifier, rules)
     access.clientRules = rules
     // Those of an open tunnel are kept up to date.
     if (!existing) access.setNameRules(nameRules)

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { createNetworkMatcher, type NetworkMatcher, parseNetwork } from '../../../net/ip-network.ts'
 import { BasicAuthCheck, type BasicAuthRule, credentialOf, type PasswordVerifier } from './basic-auth.ts'
 import { type Denial, forbidden } from './denial.ts'
+import type { TunnelPlace } from './hash-queue.ts'
 
 export interface AccessRules {
   readonly basicAuth: BasicAuthRule | null
@@ -26,13 +27,13 @@ interface ActiveRules extends AccessRules {
 }
 
 export class AccessControl {
-  readonly #host: string
+  readonly #place: TunnelPlace
   readonly #verifier: PasswordVerifier
   #ofClients: ActiveRules
   #ofName: ActiveRules
 
-  constructor(host: string, verifier: PasswordVerifier, ofClients: AccessRules) {
-    this.#host = host
+  constructor(place: TunnelPlace, verifier: PasswordVerifier, ofClients: AccessRules) {
+    this.#place = place
     this.#verifier = verifier
     this.#ofClients = this.#activate(ofClients)
     this.#ofName = this.#activate(NO_RULES)
@@ -117,6 +118,6 @@ export class AccessControl {
   ): BasicAuthCheck | undefined {
     if (!basicAuth) return undefined
     if (before && isSameCredential(basicAuth, before.basicAuth)) return before.passwordCheck
-    return new BasicAuthCheck(basicAuth, this.#host, this.#verifier)
+    return new BasicAuthCheck(basicAuth, this.#place, this.#verifier)
   }
 }

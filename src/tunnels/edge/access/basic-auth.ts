@@ -4,12 +4,12 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { isBasicAuthPassword, isBasicAuthUser } from '../../../credentials/basic-auth.ts'
+import { composed, isBasicAuthPassword, isBasicAuthUser } from '../../../credentials/basic-auth.ts'
 import { isPasswordHash, verifyPassword } from '../../../credentials/password-hash.ts'
 import { ClientLimit } from '../client-address.ts'
 import { AttemptThrottle } from './attempt-throttle.ts'
-import { type Denial, tooManyAttempts, unauthorized } from './denial.ts'
-import { HashQueue } from './hash-queue.ts'
+import { busy, type Denial, tooManyAttempts, unauthorized } from './denial.ts'
+import { HashQueue, type TunnelPlace } from './hash-queue.ts'
 
 /** Of the longest user and password, in base64. */
 const CREDENTIAL_CHARS_MAX = 1_100
@@ -41,7 +41,7 @@ export function credentialOf({ rawHeaders }: IncomingMessage): Credential | unde
   }
   if (header === undefined || header.length > CREDENTIAL_CHARS_MAX) return undefined
   const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64')
-  const text = isUtf8(bytes) ? bytes.toString().normalize('NFC') : ''
+  const text = isUtf8(bytes) ? composed(bytes.toString()) : ''
   const colon = text.indexOf(':')
   const credential = { user: text.slice(0, Math.max(colon, 0)), password: text.slice(colon + 1) }
   return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : undefined
@@ -63,25 +63,25 @@ export class PasswordVerifier {
     return createHmac('sha256', this.#key).update(`${user}:${password}`).digest()
   }
 
-  /** How long to wait with another attempt if this one cannot be verified now. */
+  /** A denial if the attempt cannot be verified now. */
   verify(
-    host: string,
+    place: TunnelPlace,
     address: string | undefined,
     rule: BasicAuthRule,
     credential: Credential,
-  ): Promise<boolean> | { retryAfterMs: number } {
+  ): Promise<boolean> | Denial {
     const retryAfterMs = this.#throttle.consume(address)
-    if (retryAfterMs > 0) return { retryAfterMs }
+    if (retryAfterMs > 0) return tooManyAttempts(retryAfterMs)
     const release = this.#perClient.acquire(address)
-    const verified = release && this.#queue.run(host, () => this.#matches(rule, credential))
-    if (!verified) {
+    const verified = release ? this.#queue.run(place, () => this.#matches(rule, credential)) : 'limited'
+    if (typeof verified === 'string') {
       release?.()
       this.#throttle.refund(address)
-      return { retryAfterMs: BUSY_RETRY_MS }
+      return verified === 'full' ? busy(BUSY_RETRY_MS) : tooManyAttempts(BUSY_RETRY_MS)
     }
     return verified.finally(release).then((isRight) => {
       if (isRight) this.#throttle.refund(address)
-      else this.#onWrongPassword(host, address)
+      else this.#onWrongPassword(place.host, address)
       return isRight
     })
   }
@@ -89,7 +89,7 @@ export class PasswordVerifier {
   /** Takes the same time for a wrong user. */
   async #matches({ user, hash }: BasicAuthRule, { user: given, password }: Credential): Promise<boolean> {
     const isPassword = await verifyPassword(password, hash)
-    const digests = [user.normalize('NFC'), given].map((text) => this.digest({ user: text, password: '' }))
+    const digests = [composed(user), given].map((text) => this.digest({ user: text, password: '' }))
     return timingSafeEqual(...(digests as [Buffer, Buffer])) && isPassword
   }
 }
@@ -97,18 +97,18 @@ export class PasswordVerifier {
 /** The check of one rule at one tunnel. */
 export class BasicAuthCheck {
   readonly #rule: BasicAuthRule
-  readonly #host: string
+  readonly #place: TunnelPlace
   readonly #verifier: PasswordVerifier
   readonly #denial: Denial
   #accepted: Buffer | undefined
   readonly #rejected = new Set<string>()
   readonly #pending = new Map<string, Promise<Denial | undefined>>()
 
-  constructor(rule: BasicAuthRule, host: string, verifier: PasswordVerifier) {
+  constructor(rule: BasicAuthRule, place: TunnelPlace, verifier: PasswordVerifier) {
     this.#rule = rule
-    this.#host = host
+    this.#place = place
     this.#verifier = verifier
-    this.#denial = unauthorized(host)
+    this.#denial = unauthorized(place.host)
   }
 
   /** Undefined if the credential is accepted. A promise of undefined means that it would be now. */
@@ -124,15 +124,15 @@ export class BasicAuthCheck {
     // Browsers send several requests at the same time.
     const pending = this.#pending.get(id)
     if (pending) return pending
-    const result = this.#verifier.verify(this.#host, address, this.#rule, credential)
-    if (!(result instanceof Promise)) return tooManyAttempts(result.retryAfterMs)
+    const result = this.#verifier.verify(this.#place, address, this.#rule, credential)
+    if (!(result instanceof Promise)) return result
     const verified = result
       .then((isRight) => {
         if (isRight) this.#accepted = digest
         else this.#reject(id)
         return isRight ? undefined : this.#denial
       })
-      .catch(() => tooManyAttempts(BUSY_RETRY_MS))
+      .catch(() => busy(BUSY_RETRY_MS))
       .finally(() => this.#pending.delete(id))
     this.#pending.set(id, verified)
     return verified

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 export interface Denial {
-  readonly status: 401 | 403 | 429
-  readonly error: 'unauthorized' | 'forbidden' | 'rate_limited'
+  readonly status: 401 | 403 | 429 | 503
+  readonly error: 'unauthorized' | 'forbidden' | 'rate_limited' | 'unavailable'
   readonly title: string
   readonly message: string
   readonly headers: Readonly<Record<string, string>>
@@ -32,12 +32,24 @@ export const forbidden = (address: string | undefined): Denial => ({
   headers: {},
 })
 
-export function tooManyAttempts(retryAfterMs: number): Denial {
-  const seconds = Math.ceil(retryAfterMs / 1000)
+export const tooManyAttempts = (retryAfterMs: number): Denial => ({
+  status: 429,
+  error: 'rate_limited',
+  title: 'Too many attempts to sign in',
+  ...retryAfter(retryAfterMs),
+})
+
+/** Because of other tunnels. */
+export const busy = (retryAfterMs: number): Denial => ({
+  status: 503,
+  error: 'unavailable',
+  title: 'The edge is busy with other sign-ins',
+  ...retryAfter(retryAfterMs),
+})
+
+function retryAfter(ms: number): Pick<Denial, 'message' | 'headers'> {
+  const seconds = Math.ceil(ms / 1000)
   return {
-    status: 429,
-    error: 'rate_limited',
-    title: 'Too many attempts to sign in',
     message: `Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`,
     headers: { 'retry-after': String(seconds) },
   }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { hashPassword, verifyPassword } from '../../../credentials/password-hash.ts'
 import type { RequestedAccess } from '../../protocol.ts'
 import type { AccessRules } from './access-control.ts'
-import { HashQueue } from './hash-queue.ts'
+import { HashQueue, type TunnelPlace } from './hash-queue.ts'
 
 export class RuleHasher {
   readonly #queue = new HashQueue()
@@ -13,17 +13,18 @@ export class RuleHasher {
    * makes the rules of a pool comparable.
    */
   hash(
-    workspace: string,
+    place: TunnelPlace,
     { basicAuth, allowIp = [] }: RequestedAccess,
     current: AccessRules | undefined,
   ): Promise<AccessRules> | undefined {
     if (!basicAuth) return Promise.resolve({ basicAuth: null, allowIp })
     const { user, password } = basicAuth
-    return this.#queue.run(workspace, async () => {
+    const hashed = this.#queue.run(place, async () => {
       const { hash: known } = current?.basicAuth ?? {}
       const isKnown = known !== undefined && (await verifyPassword(password, known))
       const hash = isKnown ? known : await hashPassword(password, randomBytes, 'memory')
       return { basicAuth: { user, hash }, allowIp }
     })
+    return typeof hashed === 'string' ? undefined : hashed
   }
 }
