@@ -55,6 +55,28 @@ test('a name that was given up, or whose key was revoked or may have been, is no
   assert.equal(names.find('key', 'unsure'), undefined)
 })
 
+test('changed rules apply to a name of a workspace, open or closed, with every key', () => {
+  const { names } = setUp()
+  const other = held('tok_3')
+  other.key.workspace.slug = 'other'
+  names.opened('open', 'app', held('tok_1'))
+  names.opened('open', 'app', held('tok_1'))
+  names.opened('closed', 'app', held('tok_2'))
+  names.closed('closed', 'app', NO_RULES)
+  names.opened('open', 'my-app', held('tok_1'))
+  names.opened('other', 'app', other)
+  const rules = { basicAuth: null, allowIp: ['192.0.2.0/24'] }
+  names.setRules('acme', 'app', rules)
+  assert.equal(names.find('open', 'app')?.rules, rules)
+  assert.equal(names.find('closed', 'app')?.rules, rules)
+  assert.equal(names.find('open', 'my-app')?.rules, null)
+  assert.equal(names.find('other', 'app')?.rules, null)
+  // Opened again.
+  names.opened('closed', 'app', held('tok_2'))
+  names.setRules('acme', 'app', rules)
+  assert.equal(names.find('closed', 'app')?.rules, rules)
+})
+
 test('the least recently closed of too many names is dropped', () => {
   const { names } = setUp()
   for (let index = 0; index <= 10_000; index++) {

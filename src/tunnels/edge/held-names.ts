@@ -20,6 +20,9 @@ interface OpenName {
 
 export class HeldNames {
   readonly #clock: () => number
+  /** Of all below, by workspace and name, then by id. A sync may change the rules of many names. */
+  readonly #byName = new Map<string, Map<string, HeldName>>()
+  /** By `idOf`. */
   readonly #open = new Map<string, OpenName>()
   /** The least recently closed first. */
   readonly #closed = new Map<string, HeldName & { readonly until: number }>()
@@ -30,8 +33,10 @@ export class HeldNames {
 
   opened(key: string, name: string, held: HeldName): void {
     const id = idOf(key, name)
-    this.#closed.delete(id)
-    this.#open.set(id, { held, clients: (this.#open.get(id)?.clients ?? 0) + 1 })
+    const clients = this.#open.get(id)?.clients ?? 0
+    this.#forget(id)
+    this.#open.set(id, { held, clients: clients + 1 })
+    this.#index(id, held)
   }
 
   /** `rules` are undefined if the name is not held any longer. */
@@ -40,11 +45,13 @@ export class HeldNames {
     const open = this.#open.get(id)
     if (!open) return
     if (open.clients > 1) return void this.#open.set(id, { ...open, clients: open.clients - 1 })
-    this.#open.delete(id)
+    this.#forget(id)
     if (rules === undefined) return
-    this.#closed.set(id, { ...open.held, rules, until: this.#clock() + HELD_MS })
+    const closed = { ...open.held, rules, until: this.#clock() + HELD_MS }
+    this.#closed.set(id, closed)
+    this.#index(id, closed)
     const [oldest = ''] = this.#closed.keys()
-    if (this.#closed.size > CLOSED_MAX) this.#closed.delete(oldest)
+    if (this.#closed.size > CLOSED_MAX) this.#forget(oldest)
   }
 
   find(key: string, name: string): HeldName | undefined {
@@ -55,22 +62,36 @@ export class HeldNames {
 
   /** The rules of a name have changed. */
   setRules(workspace: string, name: string, rules: AccessRules | null): void {
-    const isOfName = (id: string, { key }: HeldName) =>
-      key.workspace.slug === workspace && id.endsWith(` ${name}`)
-    for (const [id, { held }] of this.#open) if (isOfName(id, held)) held.rules = rules
-    for (const [id, held] of this.#closed) if (isOfName(id, held)) held.rules = rules
+    for (const held of this.#byName.get(`${workspace} ${name}`)?.values() ?? []) held.rules = rules
   }
 
   /** The key was revoked. Its open tunnels are closed by the registry. */
   forgetKey(keyId: string): void {
-    for (const [id, { key }] of this.#closed) if (key.keyId === keyId) this.#closed.delete(id)
+    for (const [id, { key }] of this.#closed) if (key.keyId === keyId) this.#forget(id)
   }
 
   /** Revocations may have been missed. */
   forgetClosed(): void {
-    this.#closed.clear()
+    for (const id of this.#closed.keys()) this.#forget(id)
+  }
+
+  #index(id: string, held: HeldName): void {
+    const ofName = this.#byName.get(nameOf(id, held)) ?? new Map<string, HeldName>()
+    this.#byName.set(nameOf(id, held), ofName.set(id, held))
+  }
+
+  #forget(id: string): void {
+    const held = this.#open.get(id)?.held ?? this.#closed.get(id)
+    if (!held) return
+    this.#open.delete(id)
+    this.#closed.delete(id)
+    const ofName = this.#byName.get(nameOf(id, held))
+    ofName?.delete(id)
+    if (ofName?.size === 0) this.#byName.delete(nameOf(id, held))
   }
 }
 
 /** Neither has spaces. */
 const idOf = (key: string, name: string) => `${key} ${name}`
+
+const nameOf = (id: string, { key }: HeldName) => `${key.workspace.slug} ${id.slice(id.indexOf(' ') + 1)}`
