@@ -63,7 +63,7 @@ test('tunnels appear and change while the page is open, and an admin closes one'
   await close.focus()
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog', { name: 'Close tunnel?' })
-  await dialog.getByText('does not reconnect').waitFor()
+  await dialog.getByText('shows who closed the tunnel').waitFor()
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
   await waitForFocus(page, close)
@@ -99,7 +99,7 @@ test('a tunnel that its edge does not close is shown as closing; members cannot 
   await button(page, 'Close https://api-1.acme.tunnels.example.com').click()
   await edge.sync({ closed: tunnels.map(({ id }) => id).slice(1) })
   await page.getByRole('dialog').getByRole('button', { name: 'Close tunnel' }).click()
-  await toast(page, 'was already closed').waitFor()
+  await toast(page, 'is no longer listed: it was closed, or its edge is offline.').waitFor()
   await context.close()
 
   const asMember = await openTunnelsPage(browser, server, { role: 'member' })

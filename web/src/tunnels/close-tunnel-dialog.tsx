@@ -44,8 +44,8 @@ export function CloseTunnelDialog({ tunnel, opened, onClose, nextFocus }: CloseT
         </Text>
       </div>
       <Text size="sm">
-        Requests and connections in progress are ended. The tunnel client stops, says who closed the tunnel,
-        and does not reconnect.
+        Requests and connections in progress are closed. The tunnel client exits and shows who closed the
+        tunnel.
         {tunnel?.pool && ' Other clients with this name stay connected.'}
       </Text>
       <Text size="sm">
@@ -63,7 +63,7 @@ async function closeTunnel(workspace: string, tunnel: Tunnel): Promise<string> {
   } catch (error) {
     if (!(error instanceof ApiError && error.code === 'not_found')) throw error
     await invalidateWorkspace(workspace, 'tunnels')
-    return `Tunnel ${address} was already closed.`
+    return `Tunnel ${address} is no longer listed: it was closed, or its edge is offline.`
   }
   const { queryKey } = tunnelsQuery(workspace)
   const deadline = performance.now() + CONFIRMATION_MAX_MS

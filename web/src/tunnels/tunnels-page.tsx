@@ -2,6 +2,7 @@
 import { Alert, Tabs, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useSearchParams } from 'wouter'
+import type { Output } from '../api.ts'
 import { LiveStatus } from '../components/live-status.tsx'
 import { Page } from '../components/page.tsx'
 import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
@@ -38,9 +39,9 @@ export function TunnelsPage() {
       ))}
       <Tabs key={slug} value={tab} onChange={setTab} keepMounted={false}>
         <Tabs.List mb="md">
-          <TabLabel tab="open" name="Open" count={tunnels.data?.tunnels.length} />
+          <TabLabel tab="open" name="Open" count={tunnels.data && countOf(tunnels.data)} />
           <TabLabel tab="names" name="Names" />
-          <TabLabel tab="edges" name="Edges" count={edges.data?.edges.length} />
+          <TabLabel tab="edges" name="Edges" count={edges.data && formatCount(edges.data.edges.length)} />
         </Tabs.List>
         <Tabs.Panel value="open">
           <QueryResult query={tunnels} skeleton={<SkeletonRows count={5} height={64} />}>
@@ -62,7 +63,10 @@ export function TunnelsPage() {
   )
 }
 
-function TabLabel({ tab, name, count }: { tab: Tab; name: string; count?: number | undefined }) {
+const countOf = ({ tunnels, isComplete }: Output<'tunnels.list'>): string =>
+  `${formatCount(tunnels.length)}${isComplete ? '' : '+'}`
+
+function TabLabel({ tab, name, count }: { tab: Tab; name: string; count?: string | undefined }) {
   return (
     <Tabs.Tab
       value={tab}
@@ -70,7 +74,7 @@ function TabLabel({ tab, name, count }: { tab: Tab; name: string; count?: number
       rightSection={
         count !== undefined && (
           <Text span size="xs" c="dimmed" className="tabular">
-            {formatCount(count)}
+            {count}
           </Text>
         )
       }
@@ -89,7 +93,7 @@ const isLost = ({ isConnected, lastSyncAt }: Edge): boolean =>
 function LostEdgeAlert({ edge: { name, lastSyncAt } }: { edge: Edge }) {
   return (
     <Alert color="amber" icon={<WarningIcon />} title={`Edge ${name} is offline`}>
-      Its tunnels are not listed until it reports again. Last report:{' '}
+      Its tunnels may still be open, but cannot be listed or closed until it reports again. Last report:{' '}
       {lastSyncAt && <RelativeTime at={lastSyncAt} />}.
     </Alert>
   )
