@@ -63,7 +63,7 @@ async function describeName(ctx: Context, row: NameRow): Promise<NameView> {
 
 export async function reserve(ctx: Context, name: string): Promise<NameView> {
   const row = await ctx.store.transaction(async (db) => {
-    const stored = await lockName(db, ctx, name)
+    const stored = await prepareReservation(db, ctx, name)
     if (stored?.expires_at === null) return stored
     await audit(db, ctx, 'name.reserved', name)
     return reserveName(db, { ...idOf(ctx, name), now: ctx.clock() })
@@ -75,6 +75,7 @@ export async function reserve(ctx: Context, name: string): Promise<NameView> {
 export async function release(ctx: Context, name: string) {
   await ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
+    await lockWorkspace(db, ctx.workspaceId)
     const stored = await findName(db, idOf(ctx, name))
     if (stored?.expires_at !== null) throw new Fault('not_found')
     if (stored.access_rules !== null)
@@ -106,7 +107,7 @@ export async function setAccess(
   // Before the transaction, because it takes long.
   const hash = password && (await enqueue(() => hashPassword(password, ctx.random)))
   const { row, changes } = await ctx.store.transaction(async (db) => {
-    const stored = await lockName(db, ctx, name)
+    const stored = await prepareReservation(db, ctx, name)
     const before = parseRules(stored?.access_rules ?? null)
     const rules = rulesOf(basicAuth?.user, hash ?? before?.basicAuth?.hash, networks)
     if (!rules && !stored) throw new Fault('not_found')
@@ -150,8 +151,8 @@ function rulesOf(user: string | undefined, hash: string | undefined, allowIp: st
 
 const idOf = ({ workspaceId }: Context, name: string) => ({ workspace_id: workspaceId, name })
 
-/** Checks the limit for a name that is going to be reserved. Locks the workspace, so that it holds. */
-async function lockName(db: Tx, ctx: Context, name: string): Promise<NameRow | undefined> {
+/** Locks the workspace, and checks the limit for a name that is going to be reserved. */
+async function prepareReservation(db: Tx, ctx: Context, name: string): Promise<NameRow | undefined> {
   await reauthorize(db, ctx)
   await lockWorkspace(db, ctx.workspaceId)
   const stored = await findName(db, idOf(ctx, name))

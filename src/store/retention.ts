@@ -10,6 +10,8 @@ interface Expiry {
   ties: readonly string[]
   /** The column with the row's time. */
   time: string
+  /** Rows with a value in this column are kept. */
+  unless?: string
 }
 
 const expiring = {
@@ -18,7 +20,12 @@ const expiring = {
   links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
   idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
-  tunnel_names: { by: 'expires_at', ties: ['workspace_id', 'name'], time: 'expires_at' },
+  tunnel_names: {
+    by: 'expires_at',
+    ties: ['workspace_id', 'name'],
+    time: 'expires_at',
+    unless: 'access_rules',
+  },
   // The primary key begins with the hour.
   usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'], time: 'hour' },
   // Ids sort by time, so the primary key is enough.
@@ -41,6 +48,12 @@ export interface Expired {
   oldest: number | null
 }
 
+const withoutValue = ({ unless }: Expiry) =>
+  unless === undefined ? sql`` : sql` and ${sql.ref(unless)} is null`
+
+const expiredBefore = (expiry: Expiry, before: number | string) =>
+  sql`${sql.ref(expiry.by)} < ${before}${withoutValue(expiry)}`
+
 /** Deletes the oldest rows before the limit, at most `size`. Returns how many. */
 export async function deleteExpired(
   db: Tx,
@@ -48,15 +61,20 @@ export async function deleteExpired(
   before: number | string,
   size: number,
 ): Promise<number> {
-  const { by, ties } = expiring[table] as Expiry
+  const expiry: Expiry = expiring[table]
+  const { by, ties } = expiry
   const order = [by, ...ties]
   const columns = sql.join(order.map((column) => sql.ref(column)))
-  const isExpired = sql`${sql.ref(by)} < ${before}`
+  const isExpired = expiredBefore(expiry, before)
   const oldest = sql`from ${sql.table(table)} where ${isExpired} order by ${columns}`
   if (isPostgres(db)) {
-    // By the row's address: a range would be estimated, and the planner may read all expired rows for it.
+    // By the row's address: a range would be estimated, and the planner may read all expired rows for it. The
+    // condition is repeated for a row that was renewed meanwhile; with `is true`, no index is used for it.
     const ids = sql`select ctid ${oldest} limit ${size}`
-    return count(db, sql`delete from ${sql.table(table)} where ctid = any(array(${ids}))`)
+    return count(
+      db,
+      sql`delete from ${sql.table(table)} where ctid = any(array(${ids})) and (${isExpired}) is true`,
+    )
   }
   const { rows } = await sql<Record<string, string | number>>`
     select ${columns} ${oldest} limit 1 offset ${size - 1}`.execute(db)
@@ -64,17 +82,17 @@ export async function deleteExpired(
   const within = last
     ? sql`${sql.ref(by)} <= ${last[by]} and (${columns}) <= (${sql.join(order.map((column) => last[column]))})`
     : isExpired
-  return count(db, sql`delete from ${sql.table(table)} where ${within}`)
+  return count(db, sql`delete from ${sql.table(table)} where ${within}${withoutValue(expiry)}`)
 }
 
 const count = async (db: Tx, statement: RawBuilder<unknown>) =>
   Number((await statement.execute(db)).numAffectedRows ?? 0)
 
 export async function countExpired(db: Db, table: ExpiringTable, before: number | string): Promise<Expired> {
-  const { by, time } = expiring[table]
+  const expiry = expiring[table]
   const { rows } = await sql<Expired>`
-    select count(*) as rows, min(${sql.ref(time)}) as oldest from ${sql.table(table)}
-    where ${sql.ref(by)} < ${before}`.execute(db)
+    select count(*) as rows, min(${sql.ref(expiry.time)}) as oldest from ${sql.table(table)}
+    where ${expiredBefore(expiry, before)}`.execute(db)
   return rows[0] as Expired
 }
 

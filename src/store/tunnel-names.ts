@@ -35,7 +35,7 @@ export const useNames = (
      returning workspace_id, name, created_at, access_rules`,
   )
 
-/** Deletes the names of the workspace that expire first, until it has at most `max`. */
+/** Deletes the names of the workspace that expire first, until it has at most `max`. None with access rules. */
 export async function trimNames(tx: Tx, workspaceId: string, max: number): Promise<void> {
   const { count } = await tx
     .selectFrom('tunnel_names')
@@ -49,6 +49,7 @@ export async function trimNames(tx: Tx, workspaceId: string, max: number): Promi
     .select('name')
     .where('workspace_id', '=', workspaceId)
     .where('expires_at', 'is not', null)
+    .where('access_rules', 'is', null)
     .orderBy('expires_at')
     .orderBy('name')
     .limit(excess)
@@ -57,6 +58,9 @@ export async function trimNames(tx: Tx, workspaceId: string, max: number): Promi
   await tx
     .deleteFrom('tunnel_names')
     .where('workspace_id', '=', workspaceId)
+    // Again, because a name may have been reserved meanwhile.
+    .where('expires_at', 'is not', null)
+    .where('access_rules', 'is', null)
     .where(
       'name',
       'in',
@@ -185,13 +189,14 @@ export async function reserveName(
     .executeTakeFirstOrThrow()
 }
 
-/** Ends the reservation. */
+/** Ends the reservation, unless the name has access rules. */
 export async function releaseName(tx: Tx, { workspace_id, name }: NameId, expiresAt: number): Promise<void> {
   await tx
     .updateTable('tunnel_names')
     .set({ expires_at: expiresAt })
     .where('workspace_id', '=', workspace_id)
     .where('name', '=', name)
+    .where('access_rules', 'is', null)
     .execute()
 }
 

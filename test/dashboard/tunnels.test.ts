@@ -4,11 +4,13 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import type { SyncResult } from '../../src/contract/tunnels.ts'
 import { verifyPassword } from '../../src/credentials/password-hash.ts'
+import { reserveName } from '../../src/store/tunnel-names.ts'
+import { lockWorkspace } from '../../src/store/workspaces.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../support/open-tunnels.ts'
 import { addNode, addWorkspace, serve } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { commitWhenBlocked, until } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
 
 const TUNNELS = '/workspaces/acme/tunnels'
@@ -235,6 +237,26 @@ for (const engine of engines) {
     assert.deepEqual((await admin.get(NAMES)).json.names, [])
   })
 }
+
+test('postgres: a name that gets access rules while it is released stays reserved', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const { store } = server.services
+  const admin = await addMember(server, 'Adam', 'admin')
+  assert.equal((await admin.post(NAMES, { name: 'my-app' })).status, 200)
+  const id = { workspace_id: server.workspace.id, name: 'my-app' }
+  const accessRules = JSON.stringify({ basicAuth: null, allowIp: ['192.0.2.0/24'] })
+  const { status } = await commitWhenBlocked(
+    store,
+    async (tx) => {
+      await lockWorkspace(tx, id.workspace_id)
+      await reserveName(tx, { ...id, now: 1, accessRules })
+    },
+    () => admin.remove(`${NAMES}/my-app`),
+  )
+  assert.equal(status, 409)
+  const [{ reserved, access }] = (await admin.get(NAMES)).json.names
+  assert.deepEqual([reserved, access.allowIp], [true, ['192.0.2.0/24']])
+})
 
 test('postgres: concurrent syncs, claims, closings and changes of rules do not deadlock', async (t) => {
   const server = await serve(t, { engine: 'postgres' })

@@ -14,7 +14,7 @@ import type { Store } from '../../src/store/store.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestServices, operator, serve } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { untilBlocked } from '../support/until.ts'
 
 test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
@@ -98,8 +98,7 @@ test('postgres: requests with the same key do not wait for each other, its revoc
   const revoking = store.transaction(async (db) => {
     isRevoked = (await revokeKey(db, workspaceId, id, 1)) !== undefined
   })
-  const waiting = 'select from pg_stat_activity where datname = current_database() and wait_event_type = $1'
-  await until('it waits', async () => (await request.query(waiting, ['Lock'])).rows.length === 1)
+  await untilBlocked(store)
   assert.equal(isRevoked, false)
   await request.query('commit')
   await revoking

@@ -8,13 +8,14 @@ import { nextBatchSize } from '../../src/domain/deletion-batches.ts'
 import { firstIdSince } from '../../src/domain/ids.ts'
 import { type Deleted, runNow, startMaintenance } from '../../src/domain/maintenance.ts'
 import { acquireLease, updateLease } from '../../src/store/maintenance.ts'
+import { deleteExpired } from '../../src/store/retention.ts'
 import type { Tables } from '../../src/store/tables.ts'
 import { readDays } from '../../src/store/usage.ts'
 import { DAY_MS, startOfDay } from '../../src/time.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { openTestServices } from '../support/server.ts'
-import { until } from '../support/until.ts'
+import { commitWhenBlocked, until } from '../support/until.ts'
 import { mergeReport } from '../support/usage.ts'
 
 const MINUTE = 60_000
@@ -91,6 +92,7 @@ async function fill({ store, clock }: Services) {
   await insert('tunnel_names', { ...name, name: 'gone', expires_at: now - MINUTE })
   await insert('tunnel_names', { ...name, name: 'kept', expires_at: now + HOUR })
   await insert('tunnel_names', { ...name, name: 'reserved', expires_at: null })
+  await insert('tunnel_names', { ...name, name: 'rules', expires_at: now - MINUTE, access_rules: '{}' })
   // In use, so it is renewed instead.
   await insert('edge_sessions', {
     edge_id: 'live',
@@ -176,7 +178,7 @@ for (const engine of engines) {
       usage_hours: 2,
     })
     assert.deepEqual(await column(services, 'open_tunnels', 'id'), ['kept', 'live'])
-    assert.deepEqual(await column(services, 'tunnel_names', 'name'), ['kept', 'reserved', 'used'])
+    assert.deepEqual(await column(services, 'tunnel_names', 'name'), ['kept', 'reserved', 'rules', 'used'])
     assert.deepEqual(await column(services, 'sessions', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'verifications', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'links', 'id'), ['kept', 'kept-ended'])
@@ -357,6 +359,30 @@ for (const engine of engines) {
     assert.deepEqual([row.owner, row.usage_cursor], ['', null])
   })
 }
+
+test('postgres: a row that is renewed while it would be deleted stays', async (t) => {
+  const services = await open(t, 'postgres')
+  const { store } = services
+  await fill(services)
+  const now = services.clock()
+  for (const [table, id] of [
+    ['sessions', 'id'],
+    ['tunnel_names', 'name'],
+  ] as const) {
+    const renewal = sql`update ${sql.table(table)} set expires_at = ${now + HOUR} where ${sql.ref(id)} = 'gone'`
+    await commitWhenBlocked(
+      store,
+      (tx) => renewal.execute(tx),
+      () =>
+        store.transaction(async (tx) => {
+          // As for a large table.
+          await sql`set local enable_seqscan = off`.execute(tx)
+          return deleteExpired(tx, table, now, 10)
+        }),
+    )
+    assert.ok((await column(services, table, id)).includes('gone'), table)
+  }
+})
 
 test('a batch shrinks when it is slow, grows when it is fast, and stays within its limits', () => {
   fc.assert(
