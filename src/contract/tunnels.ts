@@ -115,7 +115,7 @@ const refusals = [
 ] as const
 export type Refusal = (typeof refusals)[number]
 
-const claimRefusals = [...refusals, 'replaced', 'outdated'] as const
+const claimRefusals = [...refusals, 'closed', 'replaced', 'outdated'] as const
 export type ClaimRefusal = (typeof claimRefusals)[number]
 
 const refusalTexts =
@@ -175,8 +175,9 @@ export const claimTunnel = operation({
               enum: [...claimRefusals],
               description:
                 refusalTexts +
-                '`replaced`: a newer session of this edge exists. `outdated`: a later sync did not have the ' +
-                'tunnel. Later versions may add reasons.',
+                '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
+                'session of this edge exists. `outdated`: a later sync did not have the tunnel. Later ' +
+                'versions may add reasons.',
             }),
             message,
           },

@@ -4,13 +4,13 @@ import type { ClaimedTunnel, Refusal } from '../contract/tunnels.ts'
 import { lockExpiredSessions } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import {
-  findHolders,
-  type Holder,
+  findOtherTunnels,
   keyOf,
   type NameId,
+  type OtherTunnel,
   resolveKeys,
   trimNames,
-  useNames,
+  upsertNames,
 } from '../store/tunnel-names.ts'
 import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
@@ -54,8 +54,8 @@ export interface Admission {
   refused: Map<string, RefusedTunnel>
   /** Of the admitted tunnels, once for each name. */
   names: { workspace: string; name: string; access: AccessRules | null }[]
-  /** Tunnels of other edges whose client has moved here. */
-  moved: Holder[]
+  /** Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge. */
+  moved: OtherTunnel[]
 }
 
 interface Candidate extends NameId {
@@ -68,20 +68,17 @@ export async function admit(tx: Tx, services: Services, offer: Offer): Promise<A
   const valid = await checkKeys(tx, offer, refused)
   const candidates = await checkLimit(tx, offer, valid, refused)
   const rules = await lockNames(tx, services, candidates)
-  const holders = await findLiveHolders(tx, offer.edgeId, candidates)
-  const moved: Holder[] = []
+  const { moved, others } = await findOthers(tx, offer, candidates)
   const names = new Map<string, Admission['names'][number]>()
   const rows: ReportedRow[] = []
   for (const candidate of candidates) {
     const { tunnel } = candidate.offered
     const key = keyOf(candidate)
-    const others = holders.get(key) ?? []
-    const hasMoved = offer.isClaim && isSameClient(tunnel, others)
-    if (!hasMoved && !mayShare(tunnel, others, offer.isClaim)) {
-      refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, others) })
+    const sameName = others.get(key) ?? []
+    if (!mayShare(tunnel, sameName, offer.isClaim)) {
+      refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
       continue
     }
-    if (hasMoved) moved.push(...others)
     rows.push(rowOf(offer, candidate))
     names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
   }
@@ -140,7 +137,7 @@ async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candi
   const now = clock()
   const unique = new Map(candidates.map((each) => [keyOf(each), each]))
   if (unique.size === 0) return new Map<string, AccessRules | null>()
-  const locked = await useNames(tx, [...unique.values()], { now, expiresAt: nameExpiry(now) })
+  const locked = await upsertNames(tx, [...unique.values()], { now, expiresAt: nameExpiry(now) })
   const grown = new Set(
     locked.filter(({ created_at }) => created_at === now).map(({ workspace_id }) => workspace_id),
   )
@@ -151,38 +148,41 @@ async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candi
 export const parseRules = (text: string | null): AccessRules | null =>
   text === null ? null : (JSON.parse(text) as AccessRules)
 
-/**
- * By name. An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew
- * the lease at the same time.
- */
-async function findLiveHolders(
-  tx: Tx,
-  edgeId: string,
-  names: readonly NameId[],
-): Promise<Map<string, Holder[]>> {
-  const holders = names.length === 0 ? [] : await findHolders(tx, edgeId, names)
-  const candidates = new Set(holders.filter(({ isLive }) => !isLive).map((holder) => holder.edge_id))
-  const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
-  const lost = holders.filter((holder) => expired.has(holder.edge_id))
-  if (lost.length > 0) await deleteRows(tx, lost)
-  return Map.groupBy(
-    holders.filter((holder) => !expired.has(holder.edge_id)),
-    keyOf,
+/** Tunnels with these names: those of the client of a claim, and, by name, those of others at other edges. */
+async function findOthers(tx: Tx, { edgeId, isClaim }: Offer, candidates: readonly Candidate[]) {
+  const found = candidates.length === 0 ? [] : await findOtherTunnels(tx, edgeId, candidates)
+  const resumes = new Set(isClaim ? candidates.map(({ offered }) => offered.tunnel.resume) : [])
+  const { moved = [], rest = [] } = Object.groupBy(found, ({ resume_hash }) =>
+    resume_hash !== null && resumes.has(resume_hash) ? 'moved' : 'rest',
   )
+  const live = await deleteOfExpired(
+    tx,
+    rest.filter((tunnel) => tunnel.edge_id !== edgeId),
+  )
+  return { moved, others: Map.groupBy(live, keyOf) }
 }
 
-const isSameClient = ({ resume }: ClaimedTunnel, others: readonly Holder[]) =>
-  resume !== undefined && others.length > 0 && others.every((other) => other.resume_hash === resume)
+/**
+ * An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew the lease
+ * at the same time. Returns the tunnels of the other edges.
+ */
+async function deleteOfExpired(tx: Tx, tunnels: readonly OtherTunnel[]): Promise<OtherTunnel[]> {
+  const candidates = new Set(tunnels.filter(({ isLive }) => !isLive).map(({ edge_id }) => edge_id))
+  const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
+  const lost = tunnels.filter(({ edge_id }) => expired.has(edge_id))
+  if (lost.length > 0) await deleteRows(tx, lost)
+  return tunnels.filter(({ edge_id }) => !expired.has(edge_id))
+}
 
 /**
  * A client joins a pool by its own choice; those before it are not asked. Which one was first is not known of
  * tunnels that a sync adds, because they were opened while the edge was away.
  */
-const mayShare = ({ type, pool }: ClaimedTunnel, others: readonly Holder[], isClaim: boolean) =>
+const mayShare = ({ type, pool }: ClaimedTunnel, others: readonly OtherTunnel[], isClaim: boolean) =>
   others.every((other) => other.type === type && (pool || (!isClaim && other.pool === 1)))
 
-function takenMessage({ name, type }: ClaimedTunnel, others: readonly Holder[]): string {
-  const other = others.find((holder) => holder.type !== type)
+function takenMessage({ name, type }: ClaimedTunnel, others: readonly OtherTunnel[]): string {
+  const other = others.find((each) => each.type !== type)
   return other
     ? `The name "${name}" is open as ${other.type} tunnel at another edge, and a name has one type. Use ` +
         'another name.'

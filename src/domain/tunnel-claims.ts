@@ -10,6 +10,7 @@ import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { Fault } from './fault.ts'
 import { parseTimestamp } from './timestamps.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
+import { closedBy } from './tunnels.ts'
 
 const RETRY_AFTER_S = 1
 
@@ -52,10 +53,13 @@ async function decide(
   })
   const refusal = refused.get(tunnel.id)
   if (refusal) return refuse(refusal.reason, refusal.message)
+  for (const other of moved) {
+    const marked = await markMoved(tx, other, services.clock())
+    if (marked?.close_reason === 'requested') return refuse('closed', closedBy(marked.close_requested_by))
+  }
   await writeTunnels(tx, rows)
-  for (const holder of moved) await markMoved(tx, holder, services.clock())
   const changes: Changes = []
-  for (const id of new Set(moved.map((holder) => holder.edge_id)))
+  for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
   return { result: { granted: true, access: names[0]?.access ?? null }, changes }
 }

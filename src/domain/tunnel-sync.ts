@@ -28,6 +28,7 @@ import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { parseTimestamp } from './timestamps.ts'
 import { admit, type OfferedTunnel, parseRules, rowOf } from './tunnel-admission.ts'
+import { closedBy } from './tunnels.ts'
 
 type Notices = Pick<SyncResult, 'close' | 'names'>
 
@@ -155,9 +156,7 @@ const closeNotice = ({ id, close_reason, close_requested_by }: NoticedTunnel) =>
   id,
   reason: close_reason as TunnelCloseReason,
   message:
-    close_reason === 'moved'
-      ? 'The tunnel client connected to another edge.'
-      : `${close_requested_by ?? 'An admin of the workspace'} closed this tunnel in the dashboard.`,
+    close_reason === 'moved' ? 'The tunnel client connected to another edge.' : closedBy(close_requested_by),
 })
 
 /** A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed. */

@@ -45,6 +45,10 @@ export async function* listAllOpen({ store }: Services) {
     yield rows.map((row) => ({ workspace: row.slug, ...describeTunnel(row) }))
 }
 
+/** For the user of the tunnel client. */
+export const closedBy = (name: string | null) =>
+  `${name ?? 'An admin of the workspace'} closed this tunnel in the dashboard.`
+
 /** A tunnel of another workspace and an unknown one are the same: not found. */
 export async function closeTunnel(ctx: Context & { actor: { name: string } }, id: string) {
   const { workspaceId, actor } = ctx

@@ -1,5 +1,6 @@
-// SQL of the runs of edges that report tunnels, with the lease of each. Lock order of all transactions on
-// tunnels: sessions, then names, then tunnels.
+// SQL of the runs of edges that report tunnels, with the lease of each. Lock order of transactions on tunnels:
+// sessions, then names, then tunnels. Admission locks the sessions of other edges whose lease has expired after
+// the names: if such an edge syncs at the same time, that can deadlock, and the transaction is retried.
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'

@@ -1,6 +1,6 @@
-// SQL of tunnel names: which a workspace has used or reserved, their access rules, and who holds them. A
-// transaction that changes who holds a name locks its row first.
-import type { Selectable } from 'kysely'
+// SQL of tunnel names: which a workspace has used or reserved, their access rules, and the tunnels of other edges
+// that use them. A transaction that admits a tunnel locks the row of its name first.
+import { type Selectable, sql } from 'kysely'
 import { executeBulk } from './bulk.ts'
 import { nowIn, nowText } from './database-clock.ts'
 import { type StateColumns, stateColumns, stateOf } from './key-state.ts'
@@ -19,7 +19,7 @@ const sorted = (names: readonly NameId[]) => names.toSorted((a, b) => (keyOf(a) 
 export const keyOf = ({ workspace_id, name }: NameId) => `${workspace_id} ${name}`
 
 /** Inserts or renews the names, and locks them. Each must be in the list once. */
-export const useNames = (
+export const upsertNames = (
   tx: Tx,
   names: readonly NameId[],
   { now, expiresAt }: { now: number; expiresAt: number },
@@ -69,7 +69,7 @@ export async function trimNames(tx: Tx, workspaceId: string, max: number): Promi
     .execute()
 }
 
-export interface Holder extends NameId {
+export interface OtherTunnel extends NameId {
   edge_id: string
   id: string
   type: 'http' | 'tcp'
@@ -78,9 +78,16 @@ export interface Holder extends NameId {
   isLive: boolean
 }
 
-/** Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved. */
-export async function findHolders(tx: Tx, edgeId: string, names: readonly NameId[]): Promise<Holder[]> {
-  const rows = await executeBulk<Holder>(
+/**
+ * Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved. Of
+ * the edge itself, only those that a user has closed.
+ */
+export async function findOtherTunnels(
+  tx: Tx,
+  edgeId: string,
+  names: readonly NameId[],
+): Promise<OtherTunnel[]> {
+  const rows = await executeBulk<OtherTunnel>(
     tx,
     { ...idColumns, edge_id: 'text' },
     names.map(({ workspace_id, name }) => [workspace_id, name, edgeId]),
@@ -89,21 +96,25 @@ export async function findHolders(tx: Tx, edgeId: string, names: readonly NameId
      from input
      join open_tunnels as tunnel on tunnel.workspace_id = input.workspace_id and tunnel.name = input.name
      join edge_sessions as session on session.edge_id = tunnel.edge_id
-     where tunnel.edge_id <> input.edge_id
-       and (tunnel.close_reason is null or tunnel.close_reason <> 'moved')`,
+     where tunnel.close_reason = 'requested'
+       or (tunnel.edge_id <> input.edge_id and tunnel.close_reason is null)`,
   )
   return rows.map((row) => ({ ...row, isLive: Boolean(row.isLive) }))
 }
 
-/** The client of the tunnel is at another edge now. */
-export async function markMoved(tx: Tx, { edge_id, id }: Holder, at: number): Promise<void> {
-  await tx
+/** The client of the tunnel is at another edge now. A tunnel that a user has closed stays as it is. */
+export const markMoved = (tx: Tx, { edge_id, id }: OtherTunnel, at: number) =>
+  tx
     .updateTable('open_tunnels')
-    .set({ close_requested_at: at, close_reason: 'moved', notice: 0 })
+    .set({
+      close_requested_at: sql<number>`coalesce(close_requested_at, ${at})`,
+      close_reason: sql<'requested' | 'moved'>`coalesce(close_reason, 'moved')`,
+      notice: 0,
+    })
     .where('edge_id', '=', edge_id)
     .where('id', '=', id)
-    .execute()
-}
+    .returning(['close_reason', 'close_requested_by'])
+    .executeTakeFirst()
 
 export interface ResolvedKey {
   slug: string

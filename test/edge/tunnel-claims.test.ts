@@ -12,6 +12,7 @@ import {
   tunnelOf,
 } from '../support/open-tunnels.ts'
 import { addNode, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
 
 const reasonOf = (result: { granted: boolean; reason?: string }) => result.reason
 
@@ -132,6 +133,31 @@ for (const engine of engines) {
     )
     await old.sync({ closed: [tunnel.id] })
     assert.deepEqual(await holdersOf(server, 'my-app'), [next.id])
+  })
+
+  test(`${engine}: a client whose tunnel was closed in the dashboard cannot open it again at any edge`, async (t) => {
+    const server = await serve(t, { engine })
+    const admin = await addMember(server, 'Adam', 'admin')
+    const [old, next] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
+    const resume = 'ab'.repeat(32)
+    const [tunnel, pooled] = [tunnelOf(server, { resume }), tunnelOf(server, { pool: true })]
+    await old.sync({ changed: [tunnel, pooled] })
+    assert.equal((await admin.remove(`/workspaces/acme/tunnels/${tunnel.id}`)).status, 200)
+    const refused = { granted: false, reason: 'closed', message: 'Adam closed this tunnel in the dashboard.' }
+    const claim = (edge: TunnelEdge) => edge.claim(tunnelOf(server, { resume, pool: true }))
+    for (const edge of [next, old, next]) assert.deepEqual(await claim(edge), refused)
+    await old.sync({ closed: [pooled.id] })
+    assert.deepEqual(await next.claim(tunnelOf(server, { resume })), refused)
+    await expireLease(server, old.id)
+    assert.deepEqual(await claim(next), refused)
+    assert.equal((await old.sync()).resync, true)
+    const { close } = await old.sync({ changed: [tunnel] })
+    assert.deepEqual(
+      close.map(({ id, reason }) => [id, reason]),
+      [[tunnel.id, 'requested']],
+    )
+    await old.sync({ closed: [tunnel.id] })
+    assert.equal((await next.claim(tunnelOf(server))).granted, true)
   })
 
   test(`${engine}: a claim that arrives after the sync that closed its tunnel does not bring it back`, async (t) => {

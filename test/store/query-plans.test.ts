@@ -396,9 +396,9 @@ const calls: [module: object, calls: Calls][] = [
   [
     tunnelNames,
     {
-      useNames: (db) => tunnelNames.useNames(db, [name], { now: NOW, expiresAt: NOW }),
+      upsertNames: (db) => tunnelNames.upsertNames(db, [name], { now: NOW, expiresAt: NOW }),
       trimNames: (db) => tunnelNames.trimNames(db, 'w9', 5),
-      findHolders: (db) => tunnelNames.findHolders(db, 'e1', [name]),
+      findOtherTunnels: (db) => tunnelNames.findOtherTunnels(db, 'e1', [name]),
       markMoved: (db) => tunnelNames.markMoved(db, { ...openTunnel, isLive: true }, NOW),
       resolveKeys: (db) => tunnelNames.resolveKeys(db, [{ slug: ws, keyId: 'k1' }]),
       readRules: (db) => tunnelNames.readRules(db, [name]),
@@ -432,6 +432,7 @@ const calls: [module: object, calls: Calls][] = [
           'links',
           'used_codes',
           'idempotent_answers',
+          'tunnel_names',
         ] as const)
           for (const before of [40, NOW]) await retention.deleteExpired(db, table, before, 20)
         for (const before of [3_600_000 * 40, NOW])

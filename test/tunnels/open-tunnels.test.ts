@@ -126,6 +126,16 @@ test('a client that missed the reason of the close is rejected with it when it r
   assert.equal(await attempt(edges[0], key, { name: 'app', resume: newResume() }), undefined)
 })
 
+test('a client that moves to another edge before the first one closes its tunnel is rejected there too', async (t) => {
+  const { admin, edges, key, list } = await setUp(t)
+  const resume = newResume()
+  await openRawTunnel(edges[0], key, { name: 'app', resume })
+  await until('listed', async () => (await list()).length === 1)
+  edges[0].relay.cut()
+  await admin.remove(`/workspaces/acme/tunnels/${(await list())[0]?.id}`)
+  assert.match((await attempt(edges[1], key, { name: 'app', resume })) ?? '', /^Ann closed this tunnel/)
+})
+
 test('a client of an edge that was killed opens its tunnel at another edge at once, and others cannot', async (t) => {
   const { edges, key, listed } = await setUp(t)
   const request = { name: 'app', resume: newResume() }

@@ -129,6 +129,7 @@ const CLAIM_REASONS: Record<string, [Rejection['status'], error: string] | undef
   not_provisioned: [403, 'not_provisioned'],
   invalid_key: [401, 'unauthorized'],
   limit_reached: [429, 'too_many_tunnels'],
+  closed: [403, 'closed'],
 }
 
 export function refusedClaim({ reason, message }: ClaimResult & { granted: false }): Rejection {
