@@ -31,7 +31,7 @@ function parseExpires(text: string): string {
   const at = expiryOf(text, Date.now())
   if (at !== undefined) return new Date(at).toISOString()
   throw new UsageError(
-    `Invalid --expires "${text}" (expected for example 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z).`,
+    `Invalid --expires "${text}" (expected days or hours such as 90d or 12h, or a UTC day or time such as 2027-01-31 or 2027-01-31T12:00:00Z).`,
   )
 }
 

@@ -42,15 +42,17 @@ export function NameList({ names, reservedMax }: Output<'names.list'>) {
         )}
       </Group>
       {(names.length >= SEARCH_FROM || search !== '') && (
-        <SearchInput
-          label="Search names"
-          placeholder="Name or user"
-          value={search}
-          onChange={(value) => {
-            setSearch(value)
-            pager.setPage(1)
-          }}
-        />
+        <Group>
+          <SearchInput
+            label="Search names"
+            placeholder="Name or user"
+            value={search}
+            onChange={(value) => {
+              setSearch(value)
+              pager.setPage(1)
+            }}
+          />
+        </Group>
       )}
       {found.length === 0 ? (
         <NoNames search={search} />

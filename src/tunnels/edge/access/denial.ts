@@ -26,8 +26,8 @@ export const forbidden = (address: string | undefined): Denial => ({
   title: 'Access denied',
   message:
     address === undefined
-      ? 'This tunnel is limited to certain addresses, and yours is not known: the proxy in front of the edge ' +
-        'does not send X-Forwarded-For.'
+      ? 'This tunnel is limited to certain addresses, and yours is not known: the request came through a proxy, ' +
+        'or from the machine of the edge, without X-Forwarded-For.'
       : `This tunnel is limited to certain addresses, and yours (${address}) is not one of them.`,
   headers: {},
 })
