@@ -1,7 +1,8 @@
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
-import { green } from '../style.ts'
+import { green, yellow } from '../style.ts'
+import type { Cell } from '../table.ts'
 import { confirm, withServices } from './with-services.ts'
 
 export async function create(name: string, io: Io): Promise<void> {
@@ -31,8 +32,10 @@ export async function list(io: Io): Promise<void> {
 
 type Edge = Awaited<ReturnType<typeof listAll>>[number]
 
-const printEdgeState = (edge: Edge, io: Io) =>
-  edge.revokedAt === null && edge.isConnected ? green('connected') : printState(edge, io)
+function printEdgeState(edge: Edge, io: Io): Cell {
+  if (edge.revokedAt !== null) return printState(edge, io)
+  return edge.isConnected ? green('connected') : yellow('not connected')
+}
 
 export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io): Promise<void> {
   const revoked = await withServices(async (services, actor) => {
