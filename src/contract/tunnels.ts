@@ -146,7 +146,7 @@ export const claimTunnel = operation({
   access: 'edge',
   summary: 'Claim the name of a tunnel',
   description:
-    'Call it before a tunnel is opened. A name is held by one edge, unless a later tunnel of the same type ' +
+    'Call it before a tunnel is opened. A name belongs to one edge, unless a later tunnel of the same type ' +
     'joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
     'tunnel. The edge itself decides about several clients of one name. A refusal is a 200 response with ' +
     '`granted: false`. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +

@@ -1,4 +1,4 @@
-// Open tunnels as people see them: list and close.
+// Lists and closes open tunnels, for the dashboard and the operator.
 import { announce, publishChange } from '../directory/propagation.ts'
 import {
   type DescribedTunnel,

@@ -13,12 +13,12 @@ const USUAL_INTERVAL_S = 5
 /** A faulty control plane cannot ask for more or fewer syncs. */
 const INTERVAL_MIN_S = 1
 const INTERVAL_MAX_S = 60
-/** Between syncs after a tunnel was closed, which free its name for other edges. */
+/** Minimum time between early syncs, which release the names of closed tunnels. */
 const EARLY_SYNC_MS = 500
 const BACKOFF_MIN_MS = 1_000
 const BACKOFF_MAX_MS = 10_000
 const STOP_TIMEOUT_MS = 5_000
-/** In progress. Fewer for each workspace, so that one does not keep out others. */
+/** Claims in flight, in total and for each workspace, so that one cannot use all of them. */
 const CLAIMS_MAX = 1_000
 const CLAIMS_PER_WORKSPACE_MAX = 100
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
@@ -99,7 +99,7 @@ export function startTunnelReporter(
     totalClaims += change
   }
 
-  /** A claim that a later sync has overtaken is sent again, once: it has the actual reason then. */
+  /** Repeated once if a later sync was applied first: the second response has the actual reason. */
   async function claim(tunnel: ClaimedTunnel): Promise<ClaimResult> {
     const send = () => controlPlane.claimTunnel({ session, sequence: changes.nextSequence, tunnel })
     const result = await send()

@@ -13,7 +13,7 @@ export type LockedName = Pick<NameRow, 'workspace_id' | 'name' | 'created_at' | 
 
 const idColumns = { workspace_id: 'text', name: 'text' } as const
 
-/** In the order in which rows are locked. */
+/** Sorted, so that all transactions lock rows in the same order. */
 const sorted = (names: readonly NameId[]) => names.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
 
 export const keyOf = ({ workspace_id, name }: NameId) => `${workspace_id} ${name}`

@@ -191,7 +191,7 @@ test('a key that is revoked while its name is claimed leaves no tunnel', async (
   assert.match((await attempt(edge, key.token, { name: 'late' })) ?? '', /revoked/)
 })
 
-test('without the control plane: open tunnels go on, held names can be opened again, others are refused', async (t) => {
+test('without the control plane: open tunnels go on, recent names can be opened again, others are refused', async (t) => {
   const { server, edges, key, listed } = await setUp(t)
   const [edge, other] = edges
   const another = await createKey(

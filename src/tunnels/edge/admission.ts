@@ -73,7 +73,7 @@ interface Opening {
   grant?: Grant
   /** Access rules of the client, hashed. */
   rules?: AccessRules | undefined
-  /** Rules of the tunnel at that time, whose hash they have if the password is the same. */
+  /** The tunnel's rules when `rules` was hashed; their hash is reused if the password matches. */
   knownRules?: AccessRules | undefined
   isListenerUsed?: boolean
   isOpen?: boolean
@@ -83,15 +83,15 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
   const { verifier, registry, meter, names, listen, urlOf } = options
   const hasher = new RuleHasher()
 
-  /** While the control plane is unreachable, a key is accepted for a name that it has held here. */
+  /** While the control plane is unreachable, a key is accepted for a name that it had open here recently. */
   async function verify(opening: Opening): Promise<VerifyResult> {
     try {
       return await verifier.verify(opening.key)
     } catch (error) {
-      const held = names?.heldDespite(error, opening.key, opening.name)
-      if (!held) throw error
-      opening.grant ??= held
-      return held.key
+      const recent = names?.recentIfUnreachable(error, opening.key, opening.name)
+      if (!recent) throw error
+      opening.grant ??= recent
+      return recent.key
     }
   }
 
@@ -103,14 +103,14 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     if (registry.isStopping) return STOPPING
     const closure = registry.closureOf(resume)
     if (closure) return rejection(403, 'closed', closure.message)
-    // A client that replaces its own connection is no additional one.
+    // A reconnect replaces the client's own connection, so it does not count.
     const limit = registry.hasClient(host, resume) ? undefined : registry.limitReached(workspace.slug)
     if (limit) return rejection(429, 'too_many_tunnels', limit)
     if (registry.mayServe(host, type, request)) return undefined
     return nameTaken(host, registry.atHost(host)?.type ?? type, type)
   }
 
-  /** The next thing that has to be awaited; undefined if the tunnel can be opened. */
+  /** The next asynchronous step; undefined if the tunnel can be opened now. */
   function nextStep(opening: Opening, tunnel: ClaimedTunnel, host: string): Step | undefined {
     const { client, key } = opening
     const { access } = client.request
@@ -138,7 +138,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     return undefined
   }
 
-  /** Undefined if the client is gone, too. */
+  /** Undefined on success, and if the client has disconnected. */
   function connect(opening: Opening, key: Valid, tunnel: ClaimedTunnel, host: string): Rejection | undefined {
     const { id, client, listener, grant, rules = NO_RULES } = opening
     const { request } = client

@@ -82,10 +82,10 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const verifier: Verifier = options.startVerifier({
     onRevoked(keyId, reason) {
       registry.closeOfKey(keyId, reason)
-      names?.forgetKey(keyId)
+      names?.removeKey(keyId)
     },
     onReset() {
-      names?.forgetClosed()
+      names?.removeClosed()
       reverify()
     },
     onTunnelsChanged: () => names?.syncNow(),

@@ -1,8 +1,8 @@
 // Names of tunnels that the control plane arbitrates: claimed before a tunnel is opened, reported while it is
-// open, and held for the client while the control plane is unreachable.
+// open, and kept for the client while the control plane is unreachable.
 import { type ClaimedTunnel, ControlPlaneError, type TunnelReporter } from '../../edge-sdk/index.ts'
 import type { AccessRules } from './access/access-control.ts'
-import { type HeldName, HeldNames } from './held-names.ts'
+import { type RecentName, RecentNames } from './recent-names.ts'
 import { failedCall, type Rejection, refusedClaim, UNCLAIMED } from './rejections.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { CloseReason, TunnelClient } from './tunnel-client.ts'
@@ -21,12 +21,12 @@ interface PendingClaim extends Grant {
   isStale: boolean
 }
 
-/** The client may come back; the name is held for it. */
+/** The client may come back; the name is kept for it. */
 const TEMPORARY: ReadonlySet<CloseReason> = new Set(['closed', 'disconnected', 'replaced'])
 
 export class NameClaims {
   readonly #reporter: TunnelReporter
-  readonly #held = new HeldNames()
+  readonly #recent = new RecentNames()
   /** Claims of tunnels that are not open yet, by tunnel id. */
   readonly #pending = new Map<string, PendingClaim>()
 
@@ -39,8 +39,8 @@ export class NameClaims {
   }
 
   /** What is known of a key and its name if the control plane is unreachable, by the error of a call. */
-  heldDespite(error: unknown, key: string, name: string): HeldName | undefined {
-    return isUnreachable(error) ? this.#held.find(key, name) : undefined
+  recentIfUnreachable(error: unknown, key: string, name: string): RecentName | undefined {
+    return isUnreachable(error) ? this.#recent.find(key, name) : undefined
   }
 
   async claim(key: string, tunnel: ClaimedTunnel): Promise<Grant | Rejection> {
@@ -55,7 +55,7 @@ export class NameClaims {
     } catch (error) {
       this.#pending.delete(id)
       if (!(error instanceof ControlPlaneError)) throw error
-      return this.heldDespite(error, key, tunnel.name) ?? failedCall(error, UNCLAIMED)
+      return this.recentIfUnreachable(error, key, tunnel.name) ?? failedCall(error, UNCLAIMED)
     }
   }
 
@@ -65,31 +65,31 @@ export class NameClaims {
     this.#reporter.closed(id)
   }
 
-  opened(tunnel: ClaimedTunnel, client: TunnelClient, held: HeldName): void {
+  opened(tunnel: ClaimedTunnel, client: TunnelClient, recent: RecentName): void {
     this.#pending.delete(tunnel.id)
     this.#reporter.opened(tunnel, () => ({ ...client.totals, streams: client.active }))
-    this.#held.opened(client.holder.key, tunnel.name, held)
+    this.#recent.opened(client.holder.key, tunnel.name, recent)
   }
 
   closed({ address, access }: Tunnel, { id, holder }: TunnelClient, reason: CloseReason): void {
     this.#reporter.closed(id)
-    this.#held.closed(holder.key, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
+    this.#recent.closed(holder.key, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
   }
 
   /** A claim that is pending may have been answered with the rules before. */
   setRules(workspace: string, name: string, rules: AccessRules | null): void {
     for (const claim of this.#pending.values())
       if (claim.workspace === workspace && claim.name === name) claim.isStale = true
-    this.#held.setRules(workspace, name, rules)
+    this.#recent.setRules(workspace, name, rules)
   }
 
-  forgetKey(keyId: string): void {
-    this.#held.forgetKey(keyId)
+  removeKey(keyId: string): void {
+    this.#recent.removeKey(keyId)
   }
 
   /** Revocations may have been missed. */
-  forgetClosed(): void {
-    this.#held.forgetClosed()
+  removeClosed(): void {
+    this.#recent.removeClosed()
   }
 
   /** Gives all names up at once, so that clients can open them at other edges while this one drains. */

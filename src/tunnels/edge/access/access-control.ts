@@ -1,5 +1,5 @@
 // Decides whether a request or connection may use a tunnel: by the rules of its clients and by those of its
-// name, which both apply. Changed rules apply to new requests; what is in progress goes on.
+// name, which both apply. Changed rules apply to new requests; those in progress continue.
 import type { IncomingMessage } from 'node:http'
 import { createNetworkMatcher, type NetworkMatcher, parseNetwork } from '../../../net/ip-network.ts'
 import { BasicAuthCheck, type BasicAuthRule, credentialOf, type PasswordVerifier } from './basic-auth.ts'

@@ -3,7 +3,7 @@ import { ipPrefix } from '../../../net/ip-address.ts'
 
 const BURST = 10
 const INTERVAL_MS = 10_000
-/** Beyond it the address that failed the longest ago is forgotten. */
+/** Beyond it the address whose last failure is the oldest is evicted. */
 const ADDRESSES_MAX = 10_000
 
 export class AttemptThrottle {

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NO_RULES } from '../../src/tunnels/edge/access/access-control.ts'
-import { HeldNames } from '../../src/tunnels/edge/held-names.ts'
+import { RecentNames } from '../../src/tunnels/edge/recent-names.ts'
 
 const MINUTE_MS = 60_000
-const held = (keyId: string) => ({
+const recent = (keyId: string) => ({
   key: {
     valid: true as const,
     keyId,
@@ -16,17 +16,17 @@ const held = (keyId: string) => ({
 
 function setUp() {
   let now = 0
-  const names = new HeldNames(() => now)
+  const names = new RecentNames(() => now)
   const advance = (ms: number) => {
     now += ms
   }
   return { names, advance }
 }
 
-test('a name is held while it is open, and for ten minutes after its last client, with its rules', () => {
+test('a name is kept while it is open, and for ten minutes after its last client, with its rules', () => {
   const { names, advance } = setUp()
-  names.opened('key', 'app', held('tok_1'))
-  names.opened('key', 'app', held('tok_1'))
+  names.opened('key', 'app', recent('tok_1'))
+  names.opened('key', 'app', recent('tok_1'))
   advance(60 * MINUTE_MS)
   names.closed('key', 'app', NO_RULES)
   advance(60 * MINUTE_MS)
@@ -41,29 +41,29 @@ test('a name is held while it is open, and for ten minutes after its last client
   assert.equal(names.find('key', 'app'), undefined)
 })
 
-test('a name that was given up, or whose key was revoked or may have been, is not held', () => {
+test('a name that was given up, or whose key was revoked or may have been, is not kept', () => {
   const { names } = setUp()
-  for (const name of ['given-up', 'revoked', 'unsure']) names.opened('key', name, held(`tok_${name}`))
+  for (const name of ['given-up', 'revoked', 'unsure']) names.opened('key', name, recent(`tok_${name}`))
   names.closed('key', 'given-up', undefined)
   names.closed('key', 'revoked', NO_RULES)
   names.closed('key', 'unsure', NO_RULES)
   assert.equal(names.find('key', 'given-up'), undefined)
-  names.forgetKey('tok_revoked')
+  names.removeKey('tok_revoked')
   assert.equal(names.find('key', 'revoked'), undefined)
   assert.ok(names.find('key', 'unsure'))
-  names.forgetClosed()
+  names.removeClosed()
   assert.equal(names.find('key', 'unsure'), undefined)
 })
 
 test('changed rules apply to a name of a workspace, open or closed, with every key', () => {
   const { names } = setUp()
-  const other = held('tok_3')
+  const other = recent('tok_3')
   other.key.workspace.slug = 'other'
-  names.opened('open', 'app', held('tok_1'))
-  names.opened('open', 'app', held('tok_1'))
-  names.opened('closed', 'app', held('tok_2'))
+  names.opened('open', 'app', recent('tok_1'))
+  names.opened('open', 'app', recent('tok_1'))
+  names.opened('closed', 'app', recent('tok_2'))
   names.closed('closed', 'app', NO_RULES)
-  names.opened('open', 'my-app', held('tok_1'))
+  names.opened('open', 'my-app', recent('tok_1'))
   names.opened('other', 'app', other)
   const rules = { basicAuth: null, allowIp: ['192.0.2.0/24'] }
   names.setRules('acme', 'app', rules)
@@ -72,7 +72,7 @@ test('changed rules apply to a name of a workspace, open or closed, with every k
   assert.equal(names.find('open', 'my-app')?.rules, null)
   assert.equal(names.find('other', 'app')?.rules, null)
   // Opened again.
-  names.opened('closed', 'app', held('tok_2'))
+  names.opened('closed', 'app', recent('tok_2'))
   names.setRules('acme', 'app', rules)
   assert.equal(names.find('closed', 'app')?.rules, rules)
 })
@@ -80,7 +80,7 @@ test('changed rules apply to a name of a workspace, open or closed, with every k
 test('the least recently closed of too many names is dropped', () => {
   const { names } = setUp()
   for (let index = 0; index <= 10_000; index++) {
-    names.opened('key', `app-${index}`, held('tok_1'))
+    names.opened('key', `app-${index}`, recent('tok_1'))
     names.closed('key', `app-${index}`, NO_RULES)
   }
   assert.equal(names.find('key', 'app-0'), undefined)
