@@ -5,6 +5,7 @@ import { lockKey } from '../store/keys.ts'
 import { lockRole, type Role } from '../store/members.ts'
 import { lockSession } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { type LockedWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 
@@ -27,35 +28,34 @@ export function requireRole(role: Role | undefined, needed: Role): void {
 }
 
 /**
- * Locks what it checks until the transaction ends. The key of the caller is locked exclusively only if it is
- * the one to be revoked, so that other requests with it do not wait.
+ * Locks what it checks until the transaction ends, and returns the workspace. That is locked first and
+ * exclusively, except for a revocation: others in the workspace need not wait for it. The key of the caller is
+ * locked exclusively only if it is the one to be revoked, so that other requests with it do not wait.
  */
 export async function reauthorize(
   db: Tx,
   { actor, workspaceId }: Context,
   revokedKeyId?: string,
-): Promise<void> {
-  switch (actor.kind) {
-    case 'operator':
-      return
-    case 'visitor':
-      throw new Fault('unauthorized', { message: SIGNED_OUT })
-    case 'key': {
-      // Keys are never deleted. One that is missing after a restore counts as revoked.
-      const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
-      const state = (await lockKey(db, { workspaceId, id: actor.id }, mode)) ?? 'revoked'
-      if (state === 'active') return
-      throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
-    }
-    case 'person':
-      await requireRoleForUpdate(db, workspaceId, actor)
+): Promise<LockedWorkspace> {
+  if (actor.kind === 'visitor') throw new Fault('unauthorized', { message: SIGNED_OUT })
+  const workspace = await lockWorkspace(db, workspaceId, revokedKeyId === undefined ? 'exclusive' : 'shared')
+  if (actor.kind === 'key') {
+    // Keys are never deleted. One that is missing after a restore counts as revoked.
+    const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
+    const state = (await lockKey(db, { workspaceId, id: actor.id }, mode)) ?? 'revoked'
+    if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
   }
+  if (actor.kind === 'person') await requireCurrentRole(db, workspace, actor)
+  return workspace
 }
 
-/** The role that the user has now; it may have been lowered since the request started. */
-export async function requireRoleForUpdate(db: Tx, workspaceId: string, actor: UserActor): Promise<Role> {
+/** The role that the user has now; it may have been lowered since the request started. Locks the workspace. */
+export const requireRoleForUpdate = async (db: Tx, workspaceId: string, actor: UserActor): Promise<Role> =>
+  requireCurrentRole(db, await lockWorkspace(db, workspaceId), actor)
+
+async function requireCurrentRole(db: Tx, workspace: LockedWorkspace, actor: UserActor): Promise<Role> {
   await requireSession(db, actor)
-  const role = await lockRole(db, workspaceId, actor.id)
+  const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
   return role as Role
 }

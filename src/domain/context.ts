@@ -22,7 +22,8 @@ export interface PasswordHasher {
 
 export type Actor =
   | { kind: 'key'; id: string }
-  | { kind: 'operator'; id: string }
+  /** `force`: may do what the policy of a workspace forbids. */
+  | { kind: 'operator'; id: string; force?: boolean }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'visitor'; id: string }
   | UserActor

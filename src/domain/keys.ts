@@ -15,7 +15,7 @@ import {
   revokeKey,
 } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
-import { lockWorkspace } from '../store/workspaces.ts'
+import type { LockedWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -24,6 +24,7 @@ import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { parseExpiry } from './key-expiry.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
+import { expiryByPolicy, requireMayCreateKey, requireMayRevokeKey } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug, workspaceSlices } from './workspaces.ts'
@@ -62,9 +63,9 @@ export const createKey = (
   { label = '', expiresAt, idempotency }: NewKey = {},
 ): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
-    await reauthorize(db, ctx)
-    const created = newKey(ctx, label, expiresAt)
-    if (!idempotency) return addKey(db, ctx, created)
+    const workspace = await reauthorize(db, ctx)
+    const created = newKey(ctx, workspace, label, expiresAt)
+    if (!idempotency) return addKey(db, ctx, workspace, created)
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
     await deleteResponsesBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
@@ -75,24 +76,40 @@ export const createKey = (
       createdAt: now,
     })
     return stored === encrypted
-      ? addKey(db, ctx, created)
+      ? addKey(db, ctx, workspace, created)
       : replayFirst(decryptResponse<CreatedKey>(encryptionKey, stored), label)
   })
 
-export function newKey(services: Services, label: string, expiresAt?: string): CreatedKey {
+export function newKey(
+  ctx: Context,
+  workspace: LockedWorkspace,
+  label: string,
+  expiresAt?: string,
+): CreatedKey {
   checkLabel(label)
+  const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, ctx.clock())
   return {
-    id: services.ids('tok'),
-    token: createSecret('key', services.random),
+    id: ctx.ids('tok'),
+    token: createSecret('key', ctx.random),
     label,
-    createdAt: isoOf(services.clock()),
-    expiresAt: expiresAt === undefined ? null : isoOf(parseExpiry(expiresAt, services.clock())),
+    createdAt: isoOf(ctx.clock()),
+    expiresAt: isoOrNull(expiryByPolicy(workspace, ctx, requested)),
   }
 }
 
-/** Inserts a new key as part of the caller's transaction. */
-export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise<CreatedKey> {
+/**
+ * Inserts a new key as part of the caller's transaction, which has locked the workspace exclusively, so that
+ * concurrent creations on any node cannot exceed the limit.
+ */
+export async function addKey(
+  db: Tx,
+  ctx: Context,
+  workspace: LockedWorkspace,
+  created: CreatedKey,
+): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
+  const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
+  await requireMayCreateKey(db, ctx, workspace, expiresAt)
   await requireBelowLimit(db, ctx)
   await insertKey(db, {
     id: created.id,
@@ -102,16 +119,14 @@ export async function addKey(db: Tx, ctx: Context, created: CreatedKey): Promise
     created_at: Date.parse(created.createdAt),
     last_used_at: null,
     revoked_at: null,
-    expires_at: created.expiresAt === null ? null : Date.parse(created.expiresAt),
+    expires_at: expiresAt,
     created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
   })
   await writeAudit(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
   return created
 }
 
-/** Locks the workspace before it counts, so that concurrent creations on any node cannot exceed the limit. */
 async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Context): Promise<void> {
-  await lockWorkspace(db, workspaceId)
   if ((await countActiveKeys(db, workspaceId, keysPerWorkspace)) < keysPerWorkspace) return
   const message =
     `The workspace has ${keysPerWorkspace} active API keys, which is the limit. Revoke keys that are no ` +
@@ -200,7 +215,7 @@ const describeLifecycle = (row: KeyRow) => ({
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   const position = await ctx.store.transaction(async (db) => {
-    await reauthorize(db, ctx, id)
+    requireMayRevokeKey(ctx, await reauthorize(db, ctx, id), id)
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) return undefined
     const { workspaceId, actor } = ctx

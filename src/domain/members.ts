@@ -11,7 +11,6 @@ import {
 } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { findUserByEmail } from '../store/users.ts'
-import { lockWorkspace } from '../store/workspaces.ts'
 import { isAtLeast, requireRole, requireRoleForUpdate } from './actors.ts'
 import { type AuditAction, writeAudit } from './audit.ts'
 import type { Context, Services, UserActor } from './context.ts'
@@ -91,8 +90,6 @@ export async function invite(
     const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
     requireMayGrant(role, given.role)
     const user = await findUserByEmail(db, email)
-    // Serializes concurrent invitations, which are counted below.
-    await lockWorkspace(db, ctx.workspaceId)
     const members = await listMembers(db, ctx.workspaceId)
     if (user && members.some(({ id }) => id === user.id))
       throw new Fault('conflict', { message: `${email} is already a member of this workspace.` })

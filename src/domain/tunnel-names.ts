@@ -21,7 +21,7 @@ import {
   trimNames,
 } from '../store/tunnel-names.ts'
 import { countOpen, noticeName } from '../store/tunnels.ts'
-import { getWorkspace, lockWorkspace } from '../store/workspaces.ts'
+import { getWorkspace } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
 import { type AuditAction, writeAudit } from './audit.ts'
 import type { Context } from './context.ts'
@@ -75,7 +75,6 @@ export async function reserve(ctx: Context, name: string): Promise<NameView> {
 export async function release(ctx: Context, name: string) {
   await ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
-    await lockWorkspace(db, ctx.workspaceId)
     const stored = await findName(db, idOf(ctx, name))
     if (stored?.expires_at !== null) throw new Fault('not_found')
     if (stored.access_rules !== null)
@@ -154,7 +153,6 @@ const idOf = ({ workspaceId }: Context, name: string) => ({ workspace_id: worksp
 /** Locks the workspace, and checks the limit for a name that is going to be reserved. */
 async function prepareReservation(db: Tx, ctx: Context, name: string): Promise<NameRow | undefined> {
   await reauthorize(db, ctx)
-  await lockWorkspace(db, ctx.workspaceId)
   const stored = await findName(db, idOf(ctx, name))
   if (stored?.expires_at === null) return stored
   if ((await countReserved(db, ctx.workspaceId)) >= RESERVED_MAX)

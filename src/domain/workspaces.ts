@@ -77,6 +77,10 @@ export async function addWorkspace(
     name,
     created_at: now,
     provisioned_at: provisioned ? now : null,
+    key_days_max: null,
+    keys_read_only_at: null,
+    key_creator_role: null,
+    two_factor_required_at: null,
   }
   if (!(await insertWorkspace(db, row)))
     throw new Fault('invalid_request', { message: `Workspace "${slug}" already exists.` })

@@ -13,6 +13,7 @@ import { usageHours } from './migrations/0008-usage-hours.ts'
 import { retention } from './migrations/0009-retention.ts'
 import { tunnels } from './migrations/0010-tunnels.ts'
 import { keyExpiry } from './migrations/0011-key-expiry.ts'
+import { workspacePolicy } from './migrations/0012-workspace-policy.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -31,6 +32,7 @@ const migrations: readonly Migration[] = [
   retention,
   tunnels,
   keyExpiry,
+  workspacePolicy,
 ]
 
 /**

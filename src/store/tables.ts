@@ -22,6 +22,13 @@ export interface Tables {
     name: string
     created_at: number
     provisioned_at: number | null
+    /** The policy: see domain/policy.ts. Null restricts nothing. */
+    key_days_max: number | null
+    /** Since when API keys may not create or revoke keys. */
+    keys_read_only_at: number | null
+    /** The lowest role that may create keys; null for admins. */
+    key_creator_role: 'owner' | null
+    two_factor_required_at: number | null
   }
   api_keys: {
     id: string

@@ -1,7 +1,8 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
-import { executeBulk } from './bulk.ts'
+import { executeBulk, isPostgres } from './bulk.ts'
 import type { Page } from './keys.ts'
+import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -32,14 +33,44 @@ export const findWorkspaceIds = (db: Db, slugs: readonly string[]) =>
     'select w.slug, w.id from input join workspaces as w on w.slug = input.slug',
   )
 
-/** Until the transaction ends. An update that changes nothing locks the row on every engine. */
-export async function lockWorkspace(db: Tx, id: string): Promise<void> {
-  await db
+/** The columns that decide what members and API keys may do. */
+const authorizingColumns = [
+  'id',
+  'key_days_max',
+  'keys_read_only_at',
+  'key_creator_role',
+  'two_factor_required_at',
+] as const
+
+export type LockedWorkspace = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
+
+/**
+ * The row, which no other transaction can change until this one ends. A shared lock lets others share it; to
+ * change the row later, take an exclusive one.
+ */
+export async function lockWorkspace(
+  db: Tx,
+  id: string,
+  mode: 'shared' | 'exclusive' = 'exclusive',
+): Promise<LockedWorkspace> {
+  // On SQLite a transaction is the only writer anyway.
+  const [row] = await (mode === 'shared' && isPostgres(db) ? selectForShare : updateNothing)(db, { id })
+  if (!row) throw new Error(`there is no workspace ${id}`)
+  return row
+}
+
+const selectForShare = statement((db: Tx, { id }: Placeholders<{ id: string }>) =>
+  db.selectFrom('workspaces').select(authorizingColumns).where('id', '=', id).forShare(),
+)
+
+/** An update that changes nothing locks the row on every engine. */
+const updateNothing = statement((db: Tx, { id }: Placeholders<{ id: string }>) =>
+  db
     .updateTable('workspaces')
     .set((row) => ({ name: row.ref('name') }))
     .where('id', '=', id)
-    .execute()
-}
+    .returning(authorizingColumns),
+)
 
 /** Sorted by slug. */
 export function listWorkspaces(db: Db, { after, limit }: Page): Promise<WorkspaceRow[]> {
