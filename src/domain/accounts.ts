@@ -24,7 +24,9 @@ import {
 } from '../store/users.ts'
 import { DAY_MS } from '../time.ts'
 import { requireSession } from './actors.ts'
-import { type AuditAction, writeAudit, writeUserAudit } from './audit.ts'
+import { writeAudit, writeUserAudit } from './audit.ts'
+import type { AuditAction } from './audit-actions.ts'
+import { type Changes, changesBetween } from './audit-changes.ts'
 import type { Actor, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { isResetAllowed } from './link-limits.ts'
@@ -69,11 +71,12 @@ export const updateOwnAccount = <T>(
   actor: UserActor,
   action: AuditAction,
   act: (db: Tx) => Promise<T>,
+  changesOf: (result: T) => Changes = () => ({}),
 ): Promise<T> =>
   services.store.transaction(async (db) => {
     await requireSession(db, actor)
     const result = await act(db)
-    await writeUserAudit(db, services, { actor, action, user: actor })
+    await writeUserAudit(db, services, { actor, action, user: actor, changes: changesOf(result) })
     return result
   })
 
@@ -107,8 +110,12 @@ export const changePassword = (
   })
 
 export const rename = (services: Services, actor: UserActor, name: string) =>
-  updateOwnAccount(services, actor, 'person.renamed', (db) =>
-    renameUser(db, actor.id, name, services.clock()),
+  updateOwnAccount(
+    services,
+    actor,
+    'person.renamed',
+    (db) => renameUser(db, actor.id, name, services.clock()),
+    () => changesBetween({ name: actor.name }, { name }),
   )
 
 export async function readSessions(services: Services, actor: UserActor) {
@@ -126,9 +133,17 @@ export async function readSessions(services: Services, actor: UserActor) {
 }
 
 export const endSession = (services: Services, actor: UserActor, id: string) =>
-  updateOwnAccount(services, actor, 'person.session-ended', async (db) => {
-    if (!(await deleteSession(db, actor.id, id))) throw new Fault('not_found')
-  })
+  updateOwnAccount(
+    services,
+    actor,
+    'person.session-ended',
+    async (db) => {
+      const session = await deleteSession(db, actor.id, id)
+      if (!session) throw new Fault('not_found')
+      return session
+    },
+    ({ ip_address }) => ({ sessionAddress: [ip_address, null] }),
+  )
 
 export const signOutEverywhere = (services: Services, actor: UserActor) =>
   updateOwnAccount(services, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
@@ -158,8 +173,13 @@ export async function inviteByOperator(
       createdBy: { id: null, name: `operator ${actor.id}` },
       provesEmail: true,
     })
-    const subject = { subjectId: made.id, subjectName: `${email} as ${given.role}` }
-    await writeAudit(db, services, { workspaceId, actor, action: 'person.invited', ...subject })
+    await writeAudit(db, services, {
+      workspaceId,
+      actor,
+      action: 'person.invited',
+      target: { id: made.id, name: email },
+      changes: { role: [null, given.role] },
+    })
     return made
   })
 }

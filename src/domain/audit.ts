@@ -1,58 +1,15 @@
 // The audit log. Entries are written in the transaction of the action: if one cannot be written, the action
-// fails. Stored action names say `person` for a user.
+// fails.
 import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store/audit.ts'
 import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { lockUser } from '../store/users.ts'
+import { type AuditAction, accountActions, targetKindOf } from './audit-actions.ts'
+import { type Changes, parseChanges, serializeChanges } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'
 import { isoOf } from './timestamps.ts'
-
-/** Actions on accounts: members see their own only, admins and owners those of all members. */
-const accountActions = [
-  'person.signed-in',
-  'person.sign-in-failed',
-  'person.confirmation-failed',
-  'person.signed-out',
-  'person.signed-out-everywhere',
-  'person.session-ended',
-  'person.identity-linked',
-  'person.reset-link-made',
-  'person.password-reset',
-  'person.password-changed',
-  'person.second-factor-begun',
-  'person.second-factor-added',
-  'person.second-factor-removed',
-  'person.second-factor-cleared',
-] as const
-
-type AccountAction = (typeof accountActions)[number]
-
-export type AuditAction =
-  | AccountAction
-  | 'workspace.created'
-  | 'workspace.provisioned'
-  | 'key.created'
-  | 'key.revoked'
-  | 'edge.created'
-  | 'edge.revoked'
-  | 'usage.reset'
-  | 'tunnel.closed'
-  | 'name.reserved'
-  | 'name.released'
-  | 'name.rules-changed'
-  | 'person.invited'
-  | 'invitation.revoked'
-  | 'person.joined'
-  | 'person.made-member'
-  | 'person.made-admin'
-  | 'person.made-owner'
-  | 'person.removed'
-  | 'person.left'
-  | 'person.renamed'
-  | 'person.disabled'
-  | 'person.enabled'
 
 /** Sign-in method, or reason of a failure. Never contains user input. */
 export type Detail =
@@ -68,10 +25,10 @@ interface Entry {
   workspaceId: string | null
   actor: Actor
   action: AuditAction
-  subjectId: string
-  /** Name of the subject at this time, if it is not stored elsewhere. */
-  subjectName?: string
+  /** With the name at this time, unless it is a key, whose label is read with the log. */
+  target: { id: string; name?: string }
   detail?: Detail
+  changes?: Changes
 }
 
 export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<void> =>
@@ -79,7 +36,7 @@ export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<vo
 
 const rowOf = (
   services: Services,
-  { workspaceId, actor, action, subjectId, subjectName, detail }: Entry,
+  { workspaceId, actor, action, target, detail, changes }: Entry,
 ): AuditRow => ({
   id: services.ids('aud'),
   workspace_id: workspaceId,
@@ -87,12 +44,14 @@ const rowOf = (
   actor_kind: actor.kind,
   actor_id: actor.id,
   action,
-  subject_id: subjectId,
+  subject_id: target.id,
   actor_name: actor.kind === 'person' ? actor.name : null,
-  subject_name: subjectName ?? null,
-  address: actor.kind === 'visitor' ? actor.id : actor.kind === 'person' ? (actor.address ?? null) : null,
+  subject_name: target.name ?? null,
+  address: actor.kind === 'visitor' ? actor.id : (actor.address ?? null),
   detail: detail ?? null,
   count: null,
+  changes: serializeChanges(changes),
+  position: null,
 })
 
 /** The user that an action concerns. */
@@ -106,6 +65,7 @@ interface UserEntry {
   action: AuditAction
   user: Subject
   detail?: Detail
+  changes?: Changes
 }
 
 /** Writes the entry to the log of every workspace of the user. */
@@ -133,9 +93,9 @@ export async function writeAuthFailure(
 
 async function userRows(db: Tx, services: Services, { user, ...entry }: UserEntry): Promise<AuditRow[]> {
   const workspaces = await listWorkspaceIdsOf(db, user.id)
-  const subject = { subjectId: user.id, subjectName: user.name }
+  const target = { id: user.id, name: user.name }
   return (workspaces.length > 0 ? workspaces : [null]).map((workspaceId) =>
-    rowOf(services, { workspaceId, ...entry, ...subject }),
+    rowOf(services, { workspaceId, ...entry, target }),
   )
 }
 
@@ -153,10 +113,15 @@ export async function readAudit(
     at: isoOf(row.at),
     actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name ?? row.actor_label },
     action: row.action,
-    subject: { id: row.subject_id, name: row.subject_name ?? row.subject_label },
+    target: {
+      kind: targetKindOf(row.action),
+      id: row.subject_id,
+      name: row.subject_name ?? row.subject_label,
+    },
     address: hidden && row.actor_id !== actor.id && row.subject_id !== actor.id ? null : row.address,
     detail: row.detail,
     count: row.count ?? 1,
+    changes: parseChanges(row.changes),
   }))
   return { entries, next }
 }

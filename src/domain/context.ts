@@ -21,9 +21,13 @@ export interface PasswordHasher {
 }
 
 export type Actor =
-  | { kind: 'key'; id: string }
-  /** `force`: may do what the policy of a workspace forbids. */
-  | { kind: 'operator'; id: string; force?: boolean }
+  /** With the IP address of the request. */
+  | { kind: 'key'; id: string; address?: string | undefined }
+  /**
+   * The user of the operating system, and the name of the host that the command runs on. `force`: may do what
+   * the policy of a workspace forbids.
+   */
+  | { kind: 'operator'; id: string; address?: string; force?: boolean }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'visitor'; id: string }
   | UserActor

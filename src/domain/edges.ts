@@ -40,7 +40,7 @@ export async function createEdge(services: Services, actor: Actor, name: string)
           `or revoke it first with \`adit admin edge revoke ${taken.id}\`.`,
       })
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
-    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', subjectId: id })
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', target: { id, name } })
   })
   return { id, name, token, createdAt: isoOf(now) }
 }
@@ -86,11 +86,12 @@ export const findActiveEdgeName = async ({ store }: Services): Promise<string | 
 
 export async function revoke(services: Services, actor: Actor, id: string) {
   const position = await services.store.transaction(async (db) => {
-    const hash = await revokeEdge(db, id, services.clock())
-    if (hash === undefined) return undefined
+    const revoked = await revokeEdge(db, id, services.clock())
+    if (!revoked) return undefined
     await endSession(db, id)
-    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', subjectId: id })
-    return publishChange(db, services, { kind: 'edge', subjectId: id, hash })
+    const target = { id, name: revoked.name }
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', target })
+    return publishChange(db, services, { kind: 'edge', subjectId: id, hash: revoked.hash })
   })
   await awaitPropagation(services, position)
   if (!position) throw new Fault('not_found', { message: `There is no active edge ${id}.` })

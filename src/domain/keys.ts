@@ -19,6 +19,7 @@ import type { LockedWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
+import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
@@ -122,7 +123,13 @@ export async function addKey(
     expires_at: expiresAt,
     created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
   })
-  await writeAudit(db, ctx, { workspaceId, actor, action: 'key.created', subjectId: created.id })
+  await writeAudit(db, ctx, {
+    workspaceId,
+    actor,
+    action: 'key.created',
+    target: { id: created.id },
+    changes: changesBetween(null, { label: created.label, expiresAt: created.expiresAt }),
+  })
   return created
 }
 
@@ -219,7 +226,7 @@ export async function revoke(ctx: Context, id: string) {
     const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
     if (hash === undefined) return undefined
     const { workspaceId, actor } = ctx
-    await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', subjectId: id })
+    await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
     return publishChange(db, ctx, { kind: 'key', subjectId: id, hash })
   })
   await awaitPropagation(ctx, position)

@@ -231,12 +231,12 @@ async function addInvitedMember(
   })
   if (!isNew) throw new Fault('conflict', { message: 'You are already a member of this workspace.' })
   if (row.role === 'owner') await endSetUpLinks(db, workspaceId, services.clock())
-  const subject = { subjectId: user.id, subjectName: user.name }
   await writeAudit(db, services, {
     workspaceId,
     actor: actorOf(user, ipAddress),
     action: 'person.joined',
-    ...subject,
+    target: { id: user.id, name: user.name },
+    changes: { role: [null, row.role] },
   })
 }
 

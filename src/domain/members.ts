@@ -12,7 +12,9 @@ import {
 import type { Tx } from '../store/store.ts'
 import { findUserByEmail } from '../store/users.ts'
 import { isAtLeast, requireRole, requireRoleForUpdate } from './actors.ts'
-import { type AuditAction, writeAudit } from './audit.ts'
+import { writeAudit } from './audit.ts'
+import type { AuditAction } from './audit-actions.ts'
+import type { Changes } from './audit-changes.ts'
 import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
@@ -104,7 +106,8 @@ export async function invite(
     for (const before of open)
       if (before.email === email) {
         requireMayGrant(role, before.role as Role)
-        await record(db, ctx, 'invitation.revoked', { id: before.id, name: email })
+        const { id, role: invitedAs } = before
+        await record(db, ctx, 'invitation.revoked', { id, name: email }, { role: [invitedAs, null] })
       }
     const made = await createLink(db, ctx, {
       purpose: 'join',
@@ -114,7 +117,7 @@ export async function invite(
       createdBy: { id: ctx.actor.id, name: ctx.actor.name },
       provesEmail: mails,
     })
-    await record(db, ctx, 'person.invited', { id: made.id, name: `${email} as ${given.role}` })
+    await record(db, ctx, 'person.invited', { id: made.id, name: email }, { role: [null, given.role] })
     return made
   })
 }
@@ -134,7 +137,7 @@ export async function revokeInvitation(ctx: MemberContext, id: string) {
     const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
     if (!row || row.email === null) throw new Fault('not_found')
     requireMayGrant(role, row.role as Role)
-    await record(db, ctx, 'invitation.revoked', { id, name: row.email })
+    await record(db, ctx, 'invitation.revoked', { id, name: row.email }, { role: [row.role, null] })
   })
   return { id, revoked: true as const }
 }
@@ -148,7 +151,7 @@ export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
     if (member.role === 'owner') requireAnotherOwner(member.others)
     await setRoleOf(db, ctx.workspaceId, id, wanted)
     if (!isAtLeast(wanted, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    await record(db, ctx, `person.made-${wanted}`, member)
+    await record(db, ctx, `person.made-${wanted}`, member, { role: [member.role, wanted] })
   })
   const members = await listMembers(ctx.store.db, ctx.workspaceId)
   const member = members.find((one) => one.id === id)
@@ -164,7 +167,8 @@ export async function removeMember(ctx: MemberContext, id: string) {
     await deleteMember(db, ctx.workspaceId, id)
     // A removed member must not return with an invitation of their own.
     await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    await record(db, ctx, id === ctx.actor.id ? 'person.left' : 'person.removed', member)
+    const action = id === ctx.actor.id ? 'person.left' : 'person.removed'
+    await record(db, ctx, action, member, { role: [member.role, null] })
   })
   return { id, removed: true as const }
 }
@@ -198,11 +202,10 @@ function requireAnotherOwner(others: Pick<MemberRow, 'role' | 'disabledAt'>[]): 
   })
 }
 
-const record = (db: Tx, ctx: MemberContext, action: AuditAction, subject: { id: string; name: string }) =>
-  writeAudit(db, ctx, {
-    workspaceId: ctx.workspaceId,
-    actor: ctx.actor,
-    action,
-    subjectId: subject.id,
-    subjectName: subject.name,
-  })
+const record = (
+  db: Tx,
+  { workspaceId, actor, ...services }: MemberContext,
+  action: AuditAction,
+  { id, name }: { id: string; name: string },
+  changes: Changes,
+) => writeAudit(db, services, { workspaceId, actor, action, target: { id, name }, changes })

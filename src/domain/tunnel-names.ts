@@ -23,7 +23,9 @@ import {
 import { countOpen, noticeName } from '../store/tunnels.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
-import { type AuditAction, writeAudit } from './audit.ts'
+import { writeAudit } from './audit.ts'
+import type { AuditAction } from './audit-actions.ts'
+import { type Changes, changesBetween } from './audit-changes.ts'
 import type { Context } from './context.ts'
 import { Fault, invalid } from './fault.ts'
 import { isoOrNull } from './timestamps.ts'
@@ -116,7 +118,7 @@ export async function setAccess(
       now: ctx.clock(),
       accessRules: rules && JSON.stringify(rules),
     })
-    await audit(db, ctx, 'name.rules-changed', name)
+    await audit(db, ctx, 'name.rules-changed', name, rulesChanged(before, rules, password !== undefined))
     const changes = []
     for (const edgeId of await noticeName(db, ctx.workspaceId, name))
       changes.push(await publishChange(db, ctx, { kind: 'tunnels', subjectId: edgeId }))
@@ -163,11 +165,28 @@ async function prepareReservation(db: Tx, ctx: Context, name: string): Promise<N
   return stored
 }
 
-const audit = (db: Tx, ctx: Context, action: AuditAction, name: string) =>
+const audit = (db: Tx, ctx: Context, action: AuditAction, name: string, changes?: Changes) =>
   writeAudit(db, ctx, {
     workspaceId: ctx.workspaceId,
     actor: ctx.actor,
     action,
-    subjectId: name,
-    subjectName: name,
+    target: { id: name, name },
+    ...(changes && { changes }),
   })
+
+const HIDDEN = '(hidden)'
+
+/** Says that the password was changed, and nothing else about it. */
+const rulesChanged = (
+  before: AccessRules | null,
+  after: AccessRules | null,
+  newPassword: boolean,
+): Changes => ({
+  ...changesBetween(
+    before && auditedRules(before),
+    after ? auditedRules(after) : { user: null, allowIp: [] },
+  ),
+  ...(newPassword && { password: [before?.basicAuth ? HIDDEN : null, HIDDEN] }),
+})
+
+const auditedRules = ({ basicAuth, allowIp }: AccessRules) => ({ user: basicAuth?.user ?? null, allowIp })

@@ -61,8 +61,7 @@ export async function closeTunnel(ctx: Context & { actor: { name: string } }, id
       workspaceId,
       actor,
       action: 'tunnel.closed',
-      subjectId: id,
-      subjectName: closing.name,
+      target: { id, name: closing.name },
     })
     return publishChange(db, ctx, { kind: 'tunnels', subjectId: closing.edgeId })
   })

@@ -55,13 +55,12 @@ export async function resetUsage(
     const removed = await resetDay({ db, isDistributed }, { workspaceId, day }, edge)
     if (!removed) throw noUsage(date, edge)
     const named = edge === undefined ? undefined : (await listEdges(db)).find(({ id }) => id === edge)
-    const subjectName = edge === undefined ? date : `${date} of edge ${named?.name ?? edge}`
+    const name = edge === undefined ? date : `${date} of edge ${named?.name ?? edge}`
     await writeAudit(db, services, {
       workspaceId,
       actor,
       action: 'usage.reset',
-      subjectId: date,
-      subjectName,
+      target: { id: date, name },
     })
     return removed
   })

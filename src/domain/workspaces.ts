@@ -11,6 +11,7 @@ import {
   type WorkspaceRow,
 } from '../store/workspaces.ts'
 import { writeAudit } from './audit.ts'
+import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
@@ -88,7 +89,8 @@ export async function addWorkspace(
     workspaceId: row.id,
     actor,
     action: 'workspace.created',
-    subjectId: row.id,
+    target: { id: row.id, name },
+    changes: changesBetween(null, { slug, name, provisioned }),
   })
   return row
 }
@@ -112,10 +114,15 @@ export async function getBySlug(services: Services, slug: string): Promise<Works
 
 /** Idempotent. */
 export async function provision(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
-  const { id } = await getBySlug(services, slug)
+  const { id, name } = await getBySlug(services, slug)
   const position = await services.store.transaction(async (db) => {
     if (!(await provisionWorkspace(db, id, services.clock()))) return undefined
-    await writeAudit(db, services, { workspaceId: id, actor, action: 'workspace.provisioned', subjectId: id })
+    await writeAudit(db, services, {
+      workspaceId: id,
+      actor,
+      action: 'workspace.provisioned',
+      target: { id, name },
+    })
     return publishChange(db, services, { kind: 'workspace', subjectId: id })
   })
   await awaitPropagation(services, position)

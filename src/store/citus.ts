@@ -34,6 +34,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   key_feed: 'local',
   nodes: 'local',
   maintenance: 'local',
+  audit_export: 'local',
   edge_sessions: 'local',
   open_tunnels: 'local',
   tunnel_names: 'local',

@@ -43,14 +43,16 @@ export const listActiveEdges = (db: Db, limit: number) =>
 export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
   db.selectFrom('edges').select('name').where(isActiveEdge).orderBy('id', 'desc').limit(1).executeTakeFirst()
 
-/** The hash of its credential; undefined if there is no active edge with this id. */
-export async function revokeEdge(db: Tx, id: string, at: number): Promise<string | undefined> {
-  const row = await db
+/** Its name and the hash of its credential; undefined if there is no active edge with this id. */
+export const revokeEdge = (
+  db: Tx,
+  id: string,
+  at: number,
+): Promise<Pick<EdgeRow, 'name' | 'hash'> | undefined> =>
+  db
     .updateTable('edges')
     .set({ revoked_at: at })
     .where('id', '=', id)
     .where(isActiveEdge)
-    .returning('hash')
+    .returning(['name', 'hash'])
     .executeTakeFirst()
-  return row?.hash
-}

@@ -14,6 +14,7 @@ import { retention } from './migrations/0009-retention.ts'
 import { tunnels } from './migrations/0010-tunnels.ts'
 import { keyExpiry } from './migrations/0011-key-expiry.ts'
 import { workspacePolicy } from './migrations/0012-workspace-policy.ts'
+import { auditExport } from './migrations/0013-audit-export.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -33,6 +34,7 @@ const migrations: readonly Migration[] = [
   tunnels,
   keyExpiry,
   workspacePolicy,
+  auditExport,
 ]
 
 /**

@@ -25,15 +25,18 @@ export async function lockSession(db: Tx, userId: string, id: string): Promise<b
   return numUpdatedRows === 1n
 }
 
-/** Returns false if the user has no such session. */
-export async function deleteSession(db: Tx, userId: string, id: string): Promise<boolean> {
-  const { numDeletedRows } = await db
+/** Returns the deleted session; undefined if the user has no such session. */
+export const deleteSession = (
+  db: Tx,
+  userId: string,
+  id: string,
+): Promise<Pick<SessionRow, 'ip_address'> | undefined> =>
+  db
     .deleteFrom('sessions')
     .where('user_id', '=', userId)
     .where('id', '=', id)
+    .returning('ip_address')
     .executeTakeFirst()
-  return numDeletedRows === 1n
-}
 
 /** Deletes all sessions of a user, optionally except one. */
 export async function deleteSessions(db: Tx, userId: string, except?: string): Promise<void> {

@@ -144,12 +144,22 @@ export interface Tables {
     /** Names at the time of the action, where they are not stored elsewhere. */
     actor_name: string | null
     subject_name: string | null
-    /** Client IP address, if known. */
+    /** Client IP address, or host name of an operator's command, if known. */
     address: string | null
     /** Sign-in method, or the reason of a failure. */
     detail: string | null
     /** Number of repetitions within a minute that share the row; null means one. */
     count: number | null
+    /** JSON of the fields that the action has changed, with their values before and after. */
+    changes: string | null
+    /** Position in exports; null before the first export that finds it. */
+    position: number | null
+  }
+  /** One row: the last position in exports, and the last one that retention has deleted. */
+  audit_export: {
+    id: number
+    position: number
+    deleted_position: number
   }
   idempotent_answers: {
     workspace_id: string

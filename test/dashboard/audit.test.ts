@@ -12,8 +12,9 @@ import { addMember, linkFor, openBrowser, PASSWORD, signIn, type TestBrowser } f
 interface Entry {
   actor: { kind: string; id: string; name: string | null }
   action: string
-  subject: { name: string | null }
+  target: { kind: string; name: string | null }
   address: string | null
+  changes: Record<string, unknown>
   detail: string | null
   count: number
 }
@@ -77,7 +78,7 @@ for (const engine of engines) {
     const [failure] = failuresIn(await logOf(ann))
     assert.deepEqual(failure?.actor, { kind: 'visitor', id: '127.0.0.1', name: null })
     assert.deepEqual(
-      [failure?.subject.name, failure?.detail, failure?.address],
+      [failure?.target.name, failure?.detail, failure?.address],
       ['Ann', 'password', '127.0.0.1'],
     )
     assert.ok(!JSON.stringify(await logOf(ann)).includes('a guess'))
@@ -195,5 +196,36 @@ for (const engine of engines) {
       (await logOf(browser)).find(({ action, actor }) => action === 'key.created' && actor.name === 'owner')
     assert.equal((await created(admin))?.address, '127.0.0.1')
     assert.equal((await created(member))?.address, null, 'the actions of others, without their IP addresses')
+  })
+
+  test(`${engine}: entries have the target, what changed and the address of the actor`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'member')
+    const { people } = (await ann.get('/workspaces/acme/people')).json
+    const { id } = people.find(({ name }: { name: string }) => name === 'Bob')
+    assert.equal((await ann.post(`/workspaces/acme/people/${id}`, { role: 'admin' })).status, 200)
+    assert.equal((await bob.post('/account/name', { name: 'Robert' })).status, 200)
+    const rules = { basicAuth: { user: 'guest', password: 'a secret' }, allowIp: ['192.0.2.0/24'] }
+    assert.equal((await ann.post('/workspaces/acme/names/app/access', rules)).status, 200)
+    assert.equal((await server.post('/tokens', { label: 'ci' })).status, 201)
+    const entries = await logOf(ann)
+    assert.deepEqual(
+      entries
+        .slice(0, 4)
+        .map(({ action, target, changes, address }) => [action, target.kind, changes, address]),
+      [
+        ['key.created', 'key', { label: [null, 'ci'] }, '127.0.0.1'],
+        [
+          'name.rules-changed',
+          'name',
+          { user: [null, 'guest'], allowIp: [null, ['192.0.2.0/24']], password: [null, '(hidden)'] },
+          '127.0.0.1',
+        ],
+        ['person.renamed', 'person', { name: ['Bob', 'Robert'] }, '127.0.0.1'],
+        ['person.made-admin', 'person', { role: ['member', 'admin'] }, '127.0.0.1'],
+      ],
+    )
+    assert.doesNotMatch(JSON.stringify(entries), /a secret/)
   })
 }

@@ -102,15 +102,15 @@ for (const engine of engines) {
     assert.deepEqual(
       entries
         .slice(0, 3)
-        .map((entry: { actor: { name: string }; action: string; subject: { name: string } }) => [
+        .map((entry: { actor: { name: string }; action: string; target: { name: string } }) => [
           entry.actor.name,
           entry.action,
-          entry.subject.name,
+          entry.target.name,
         ]),
       [
         ['Bob', 'person.signed-in', 'Bob'],
         ['Bob', 'person.joined', 'Bob'],
-        ['Ann', 'person.invited', 'bob@example.com as admin'],
+        ['Ann', 'person.invited', 'bob@example.com'],
       ],
     )
   })
@@ -375,9 +375,9 @@ for (const engine of engines) {
     const found = keys.find((key: { id: string }) => key.id === id)
     assert.equal(found.createdBy, 'Bob')
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
-    const created = entries.find((entry: { subject: { id: string } }) => entry.subject.id === id)
+    const created = entries.find((entry: { target: { id: string } }) => entry.target.id === id)
     assert.deepEqual(created.actor.name, 'Bob')
-    assert.equal(created.subject.name, '<img src=x onerror=alert(1)>')
+    assert.equal(created.target.name, '<img src=x onerror=alert(1)>')
     assert.equal(entries[0].actor.name, 'Robert')
   })
 

@@ -103,8 +103,8 @@ for (const engine of engines) {
     const { entries } = (await admin.get('/workspaces/acme/audit')).json
     const closings = entries.filter((entry: { action: string }) => entry.action === 'tunnel.closed')
     assert.deepEqual(
-      closings.map((entry: { subject: object }) => entry.subject),
-      [{ id: tunnel.id, name: 'my-app' }],
+      closings.map((entry: { target: object }) => entry.target),
+      [{ kind: 'tunnel', id: tunnel.id, name: 'my-app' }],
     )
   })
 

@@ -1,6 +1,6 @@
 // Admin commands act on the database directly and need no running server.
 import { existsSync } from 'node:fs'
-import { userInfo } from 'node:os'
+import { hostname, userInfo } from 'node:os'
 import { readConfig } from '../../config.ts'
 import type { Actor, Services } from '../../domain/context.ts'
 import { createLog } from '../../log.ts'
@@ -28,7 +28,7 @@ export async function withServices<T>(act: (services: Services, actor: Actor) =>
 export async function openAndAct<T>(act: (services: Services, actor: Actor) => Promise<T>): Promise<T> {
   const services = await openServices(readConfig(), createLog('silent'), DATABASE_TIMEOUT_MS)
   try {
-    return await act(services, { kind: 'operator', id: operatorName() })
+    return await act(services, { kind: 'operator', id: operatorName(), address: hostname() })
   } finally {
     await services.store.close()
   }

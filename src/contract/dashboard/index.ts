@@ -1,6 +1,7 @@
 // The API of the dashboard. Authenticated by the session cookie only.
 import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
+import { auditOperations } from './audit.ts'
 import { memberOperations } from './members.ts'
 import { signInOperations } from './sign-in.ts'
 import { tunnelOperations } from './tunnels.ts'
@@ -14,5 +15,6 @@ export const dashboardOperations = [
   ...workspaceOperations,
   ...tunnelOperations,
   ...memberOperations,
+  ...auditOperations,
   readDescription,
 ] as const

@@ -1,10 +1,9 @@
-// A workspace in the dashboard: its details, API keys, usage and audit log.
+// A workspace in the dashboard: its details, API keys and usage.
 import Type from 'typebox'
 import { type KeyState, keyStates } from '../../credentials/key-state.ts'
 import {
   Count,
   HostName,
-  Id,
   Instant,
   InstantOrNull,
   Label,
@@ -15,21 +14,7 @@ import {
 } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace, Role } from './members.ts'
-
-const Cursor = Type.Optional(
-  Type.String({
-    pattern: '^[a-z]{3}_[0-9a-z]{1,64}$',
-    description: '`next` of the previous page.',
-    'x-rule': 'must be `next` of the previous page',
-  }),
-)
-const Limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Maximum number of items per page.' }),
-)
-const NextPage = Type.Unsafe<string | null>({
-  type: ['string', 'null'],
-  description: 'Cursor of the next page; null on the last page.',
-})
+import { Cursor, Limit, NextPage } from './pages.ts'
 
 const readWorkspace = operation({
   id: 'workspace.read',
@@ -260,89 +245,4 @@ const readUsage = operation({
   faults: [],
 })
 
-const listAudit = operation({
-  id: 'audit.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/audit',
-  access: 'member',
-  summary: 'List audit log entries',
-  description:
-    'Lists entries, newest first, in pages. Members see sign-in entries of their own account only; admins ' +
-    'and owners see those of all members.',
-  params: Type.Object(InWorkspace),
-  query: Type.Object({ limit: Limit, cursor: Cursor }),
-  response: {
-    status: 200,
-    description: 'A page of entries.',
-    schema: Type.Object(
-      {
-        entries: Type.Array(
-          Type.Object(
-            {
-              id: Id,
-              at: Instant,
-              actor: Type.Object({
-                kind: Type.String({
-                  description: '`person` (a user), `key`, `operator`, or `visitor` for a failed sign-in.',
-                }),
-                id: Id,
-                name: Type.Unsafe<string | null>({
-                  type: ['string', 'null'],
-                  description: 'Name at the time of the action.',
-                }),
-              }),
-              action: Type.String({ description: 'The action, e.g. `key.created`.' }),
-              subject: Type.Object({
-                id: Id,
-                name: Type.Unsafe<string | null>({
-                  type: ['string', 'null'],
-                  description: 'Label or name at the time of the action.',
-                }),
-              }),
-              address: Type.Unsafe<string | null>({
-                type: ['string', 'null'],
-                description: 'Client IP address; null if unknown. Members see their own only.',
-              }),
-              detail: Type.Unsafe<string | null>({
-                type: ['string', 'null'],
-                description: 'Sign-in method or reason of a failure, e.g. `password`; otherwise null.',
-              }),
-              count: Type.Integer({
-                minimum: 1,
-                description: 'Number of repetitions: equal failures within a minute share an entry.',
-              }),
-            },
-            { title: 'AuditEntry' },
-          ),
-        ),
-        next: NextPage,
-      },
-      { title: 'AuditPage' },
-    ),
-    example: {
-      entries: [
-        {
-          id: 'aud_01k9x2m4q7r8s9t0v1w2x3y4z5',
-          at: '2026-11-15T10:02:11.000Z',
-          actor: { kind: 'person', id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'Ann Example' },
-          action: 'key.created',
-          subject: { id: exampleKey.id, name: 'ci' },
-          address: '192.0.2.7',
-          detail: null,
-          count: 1,
-        },
-      ],
-      next: null,
-    },
-  },
-  faults: [],
-})
-
-export const workspaceOperations = [
-  readWorkspace,
-  listKeys,
-  createKey,
-  revokeKey,
-  readUsage,
-  listAudit,
-] as const
+export const workspaceOperations = [readWorkspace, listKeys, createKey, revokeKey, readUsage] as const

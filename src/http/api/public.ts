@@ -70,7 +70,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     authenticate(request, reply) {
       const apiKey = bearerToken(request)
       return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId }) => {
-        const actor = { kind: 'key' as const, id: keyId }
+        const actor = { kind: 'key' as const, id: keyId, address: request.clientAddress }
         const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
         // Known from here on, so that the log names it whatever happens next.
         request.caller = ctx

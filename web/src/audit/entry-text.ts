@@ -13,10 +13,10 @@ export interface EntryText {
 }
 
 export function describeEntry(entry: Entry): EntryText {
-  const { actor, subject, action } = entry
-  const isSelf = actor.id === subject.id
-  const key = subject.name ? `“${subject.name}”` : subject.id
-  const name = subject.name || subject.id
+  const { actor, target, action } = entry
+  const isSelf = actor.id === target.id
+  const key = target.name ? `“${target.name}”` : target.id
+  const name = target.name || target.id
   const text = (verb: string, object = ''): EntryText => ({ actor: actorName(actor), verb, object })
   const roleChanged = (role: string): EntryText =>
     isSelf
@@ -42,7 +42,7 @@ export function describeEntry(entry: Entry): EntryText {
     case 'usage.reset':
       return text('reset the usage of', name)
     case 'person.invited':
-      return withInvitedRole(text('invited', name))
+      return withInvitedRole(text('invited', name), entry.changes.role?.[1])
     case 'invitation.revoked':
       return text('revoked the invitation of', name)
     case 'person.joined':
@@ -119,8 +119,9 @@ function failureReason({ detail, count }: Entry): string {
   return count > 1 ? `(${reason}, ${count} times)` : `(${reason})`
 }
 
-/** The subject of an invitation may include the role: "bob@example.com as admin". */
-function withInvitedRole(text: EntryText): EntryText {
+/** Entries of earlier versions have the role in the name: "bob@example.com as admin". */
+function withInvitedRole(text: EntryText, invitedAs: unknown): EntryText {
+  if (typeof invitedAs === 'string') return { ...text, suffix: `as ${invitedAs}` }
   const [, email, role] = /^(.*\S) as (member|admin|owner)$/.exec(text.object) ?? []
   return email && role ? { ...text, object: email, suffix: `as ${role}` } : text
 }

@@ -1,0 +1,62 @@
+// The actions of the audit log. Stored action names say `person` for a user.
+
+export type TargetKind = 'workspace' | 'key' | 'edge' | 'usage' | 'tunnel' | 'name' | 'person' | 'invitation'
+
+interface ActionInfo {
+  /** The kind of what it acts on. */
+  readonly target: TargetKind
+  /** On an account: members see their own only, admins and owners those of all members. */
+  readonly onAccount?: true
+}
+
+const onAccount = { target: 'person', onAccount: true } as const
+
+export const auditActions = {
+  'workspace.created': { target: 'workspace' },
+  'workspace.provisioned': { target: 'workspace' },
+  'key.created': { target: 'key' },
+  'key.revoked': { target: 'key' },
+  'edge.created': { target: 'edge' },
+  'edge.revoked': { target: 'edge' },
+  'usage.reset': { target: 'usage' },
+  'tunnel.closed': { target: 'tunnel' },
+  'name.reserved': { target: 'name' },
+  'name.released': { target: 'name' },
+  'name.rules-changed': { target: 'name' },
+  'person.invited': { target: 'invitation' },
+  'invitation.revoked': { target: 'invitation' },
+  'person.joined': { target: 'person' },
+  'person.made-member': { target: 'person' },
+  'person.made-admin': { target: 'person' },
+  'person.made-owner': { target: 'person' },
+  'person.removed': { target: 'person' },
+  'person.left': { target: 'person' },
+  'person.renamed': { target: 'person' },
+  'person.disabled': { target: 'person' },
+  'person.enabled': { target: 'person' },
+  'person.signed-in': onAccount,
+  'person.sign-in-failed': onAccount,
+  'person.confirmation-failed': onAccount,
+  'person.signed-out': onAccount,
+  'person.signed-out-everywhere': onAccount,
+  'person.session-ended': onAccount,
+  'person.identity-linked': onAccount,
+  'person.reset-link-made': onAccount,
+  'person.password-reset': onAccount,
+  'person.password-changed': onAccount,
+  'person.second-factor-begun': onAccount,
+  'person.second-factor-added': onAccount,
+  'person.second-factor-removed': onAccount,
+  'person.second-factor-cleared': onAccount,
+} as const satisfies Record<string, ActionInfo>
+
+export type AuditAction = keyof typeof auditActions
+
+/** Actions that only the user they concern, admins and owners may see. */
+export const accountActions = Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) =>
+  info.onAccount ? [action] : [],
+)
+
+/** Null for an action of a newer version, which shares the database during a rolling update. */
+export const targetKindOf = (action: string): TargetKind | null =>
+  Object.hasOwn(auditActions, action) ? auditActions[action as AuditAction].target : null
