@@ -1,16 +1,18 @@
 // Header limits: the edge rejects requests above them, and no request disconnects the tunnel client.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { fetchHost, openTunnel } from '../support/tunnels.ts'
+
+const { edge, keys, local } = await startStandaloneEdge({ after }, ['acme'])
+const [key = ''] = keys
 
 const head = (host: string, headers: string) =>
   `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`
 
 test('no request headers make a tunnel unavailable to others', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
   const { host } = tunnel
   const heads = {
     'many headers': head(host, 'a:\r\n'.repeat(1_100)),
@@ -30,8 +32,7 @@ test('no request headers make a tunnel unavailable to others', async (t) => {
 })
 
 test('a request may have 200 headers and 32 names in Connection; more is 431 with the reason', async (t) => {
-  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'limits' })
   const names = (count: number) => `Connection: ${Array(count).fill('a').join(',')}\r\n`
   // Host and Connection are two of them.
   const cases: [headers: string, status: number][] = [
@@ -54,9 +55,8 @@ test('a request may have 200 headers and 32 names in Connection; more is 431 wit
   assert.equal((await sendRaw(edge.url, own)).status, 431)
 })
 
-test('headers that Connection names are removed, however many names there are in a response', async (t) => {
-  const { edge, keys } = await startStandaloneEdge(t, ['acme'])
-  const { host, respond } = await openRawTunnel(edge, keys[0] as string)
+test('headers that Connection names are removed, however many names there are in a response', async () => {
+  const { host, respond } = await openRawTunnel(edge, key)
   const named = Array.from({ length: 900 }, (_, index) => `x-${index}`)
   respond(
     `HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Kept: yes\r\nConnection: ${named.join(', ')}\r\n` +
@@ -69,4 +69,28 @@ test('headers that Connection names are removed, however many names there are in
     Object.keys(headers).filter((name) => /^x-\d/.test(name)),
     [],
   )
+})
+
+test('a client cannot replace the headers of the edge: not by Forwarded, nor by underscores in names', async (t) => {
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'underscores' })
+  const before = local.requests.length
+  const bytes = [
+    'POST / HTTP/1.1',
+    `Host: ${host}`,
+    ...['X_Forwarded_For', 'x_forwarded-host', 'X-Forwarded_Proto', 'Content_Length', 'Keep_Alive'].map(
+      (name) => `${name}: 6`,
+    ),
+    'Forwarded: for=6',
+    'x_other: kept',
+    'Transfer-Encoding: chunked',
+    'Connection: close',
+    '',
+    '0\r\nX_Forwarded_For: 6\r\nx_other: kept\r\n\r\n',
+  ].join('\r\n')
+  assert.equal((await sendRaw(edge.url, bytes)).status, 200)
+  const request = local.requests[before] ?? assert.fail()
+  const replacing = [...request.rawHeaders, ...request.rawTrailers].filter((text) =>
+    /_|^Forwarded/.test(text),
+  )
+  assert.deepEqual(replacing, ['x_other', 'x_other'])
 })

@@ -18,6 +18,12 @@ const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
 const NOT_IN_TRAILERS =
   /^(content-|transfer-|x-forwarded-|forwarded$|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
 
+/**
+ * The name by which local servers may read a header. CGI and what follows it (WSGI, PHP) do not distinguish `_`
+ * from `-`, so a client could replace X-Forwarded-For by X_Forwarded_For.
+ */
+const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
+
 /** The end-to-end headers, without those in `without` (in lower case). */
 export function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[] {
   const named = namesInConnection(raw)
@@ -25,7 +31,9 @@ export function endToEnd(raw: readonly string[], without: ReadonlySet<string>): 
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] as string
     const key = name.toLowerCase()
-    if (HOP_BY_HOP.has(key) || without.has(key) || (named?.has(key) && !FRAMING.has(key))) continue
+    const known = readAs(key)
+    if (HOP_BY_HOP.has(known) || without.has(known)) continue
+    if (FRAMING.has(known) ? key !== known : named?.has(key)) continue
     kept.push(name, raw[index + 1] as string)
   }
   return kept
@@ -35,7 +43,7 @@ export function endToEnd(raw: readonly string[], without: ReadonlySet<string>): 
 export function forwardedTrailers(raw: readonly string[]): string[] {
   const kept: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
-    const key = (raw[index] as string).toLowerCase()
+    const key = readAs((raw[index] as string).toLowerCase())
     if (!HOP_BY_HOP.has(key) && !NOT_IN_TRAILERS.test(key))
       kept.push(raw[index] as string, raw[index + 1] as string)
   }

@@ -98,6 +98,8 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
         'x-forwarded-for': addresses.forwardedFor(request),
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
+        // The client's own: some local servers prefer it to the headers above.
+        forwarded: undefined,
         // It was for the edge.
         ...(active.tunnel.access.needsPassword && { authorization: undefined }),
       },
