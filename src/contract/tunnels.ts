@@ -36,11 +36,12 @@ export const TunnelName = Type.String({
 
 export const TunnelType = Type.Unsafe<'http' | 'tcp'>({ type: 'string', enum: ['http', 'tcp'] })
 
-/** The dashboard makes a link of it, so it has no other scheme. */
 const TunnelUrl = Type.String({
   maxLength: 300,
   pattern: '^(https?|tcp)://[a-z0-9.-]{1,253}(:[0-9]{1,5})?/?$',
-  description: 'Public address of the tunnel.',
+  description:
+    'Public address of the tunnel. Its scheme and port are shown; the host is always ' +
+    '`<name>.<workspace>.<tunnel domain>`.',
   examples: ['https://my-app.acme.tunnels.example.com'],
   'x-rule': 'must be a URL such as https://my-app.acme.tunnels.example.com',
 })

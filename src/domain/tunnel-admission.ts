@@ -15,6 +15,7 @@ import {
 import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
+import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
 
 /** Open tunnels of a workspace at one edge. */
 const TUNNELS_PER_EDGE_MAX = 1_000
@@ -26,19 +27,10 @@ const NAME_KEPT_MS = DAY_MS + 2 * NAME_RENEWAL_MS
 
 export const nameExpiry = (now: number) => now + NAME_KEPT_MS
 
-export interface OfferedTunnel {
-  tunnel: ClaimedTunnel
-  openedAt: number
-  requests: number
-  bytesIn: number
-  bytesOut: number
-  streams: number
-}
-
-export interface Offer {
+export interface AdmissionRequest {
   edgeId: string
   sequence: number
-  tunnels: readonly OfferedTunnel[]
+  tunnels: readonly ParsedTunnel[]
   /** Only a claim may take a name over from another edge to which the same client was connected. */
   isClaim: boolean
 }
@@ -59,44 +51,48 @@ export interface Admission {
 }
 
 interface Candidate extends NameId {
-  offered: OfferedTunnel
+  parsed: ParsedTunnel
 }
 
 /** Locks the names. The caller has locked the session, and stores the rows. */
-export async function admit(tx: Tx, services: Services, offer: Offer): Promise<Admission> {
+export async function admit(tx: Tx, services: Services, request: AdmissionRequest): Promise<Admission> {
   const refused: Admission['refused'] = new Map()
-  const valid = await checkKeys(tx, offer, refused)
-  const candidates = await checkLimit(tx, offer, valid, refused)
+  const valid = await checkKeys(tx, request, refused)
+  const candidates = await checkLimit(tx, request, valid, refused)
   const rules = await lockNames(tx, services, candidates)
-  const { moved, others } = await findOthers(tx, offer, candidates)
+  const { moved, others } = await findOthers(tx, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
   const rows: ReportedRow[] = []
   for (const candidate of candidates) {
-    const { tunnel } = candidate.offered
+    const { tunnel } = candidate.parsed
     const key = keyOf(candidate)
     const sameName = others.get(key) ?? []
-    if (!mayShare(tunnel, sameName, offer.isClaim)) {
+    if (!mayShare(tunnel, sameName, request.isClaim)) {
       refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
       continue
     }
-    rows.push(rowOf(offer, candidate))
+    rows.push(rowOf(services, request, candidate))
     names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
   }
   return { rows, refused, names: [...names.values()], moved }
 }
 
-async function checkKeys(tx: Tx, { tunnels }: Offer, refused: Admission['refused']): Promise<Candidate[]> {
+async function checkKeys(
+  tx: Tx,
+  { tunnels }: AdmissionRequest,
+  refused: Admission['refused'],
+): Promise<Candidate[]> {
   const given = new Map<string, { slug: string; keyId: string }>()
   const id = (slug: string, keyId: string) => `${slug} ${keyId}`
   for (const { tunnel } of tunnels)
     given.set(id(tunnel.workspace, tunnel.keyId), { slug: tunnel.workspace, keyId: tunnel.keyId })
   const resolved = given.size === 0 ? [] : await resolveKeys(tx, [...given.values()])
   const byId = new Map(resolved.map((key) => [id(key.slug, key.key_id), key]))
-  return tunnels.flatMap((offered) => {
-    const { workspace, keyId, name } = offered.tunnel
+  return tunnels.flatMap((parsed) => {
+    const { workspace, keyId, name } = parsed.tunnel
     const key = byId.get(id(workspace, keyId))
     const refuse = (reason: Refusal, message: string) => {
-      refused.set(offered.tunnel.id, { reason, message })
+      refused.set(parsed.tunnel.id, { reason, message })
       return []
     }
     if (!key?.workspace_id)
@@ -108,23 +104,23 @@ async function checkKeys(tx: Tx, { tunnels }: Offer, refused: Admission['refused
       )
     if (!key.isActive)
       return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
-    return { offered, workspace_id: key.workspace_id, name }
+    return { parsed, workspace_id: key.workspace_id, name }
   })
 }
 
 async function checkLimit(
   tx: Tx,
-  { edgeId }: Offer,
+  { edgeId }: AdmissionRequest,
   candidates: Candidate[],
   refused: Admission['refused'],
 ): Promise<Candidate[]> {
   if (candidates.length === 0) return candidates
   const counts = await countTunnels(tx, edgeId, [...new Set(candidates.map((each) => each.workspace_id))])
-  return candidates.filter(({ workspace_id, offered }) => {
+  return candidates.filter(({ workspace_id, parsed }) => {
     const count = counts.get(workspace_id) ?? 0
     counts.set(workspace_id, count + 1)
     if (count < TUNNELS_PER_EDGE_MAX) return true
-    refused.set(offered.tunnel.id, {
+    refused.set(parsed.tunnel.id, {
       reason: 'limit_reached',
       message: `The workspace has ${TUNNELS_PER_EDGE_MAX} open tunnels at this edge, which is the limit.`,
     })
@@ -149,9 +145,9 @@ export const parseRules = (text: string | null): AccessRules | null =>
   text === null ? null : (JSON.parse(text) as AccessRules)
 
 /** Tunnels with these names: those of the client of a claim, and, by name, those of others at other edges. */
-async function findOthers(tx: Tx, { edgeId, isClaim }: Offer, candidates: readonly Candidate[]) {
+async function findOthers(tx: Tx, { edgeId, isClaim }: AdmissionRequest, candidates: readonly Candidate[]) {
   const found = candidates.length === 0 ? [] : await findOtherTunnels(tx, edgeId, candidates)
-  const resumes = new Set(isClaim ? candidates.map(({ offered }) => offered.tunnel.resume) : [])
+  const resumes = new Set(isClaim ? candidates.map(({ parsed }) => parsed.tunnel.resume) : [])
   const { moved = [], rest = [] } = Object.groupBy(found, ({ resume_hash }) =>
     resume_hash !== null && resumes.has(resume_hash) ? 'moved' : 'rest',
   )
@@ -188,31 +184,4 @@ function takenMessage({ name, type }: ClaimedTunnel, others: readonly OtherTunne
         'another name.'
     : `The name "${name}" is in use at another edge. Use another name, or --pool to share it with the client ` +
         'that has it.'
-}
-
-/** The row of a tunnel that the edge reports. */
-export const rowOf = (
-  { edgeId, sequence }: Pick<Offer, 'edgeId' | 'sequence'>,
-  { offered, workspace_id }: Pick<Candidate, 'offered' | 'workspace_id'>,
-): ReportedRow => {
-  const { tunnel, openedAt, requests, bytesIn, bytesOut, streams } = offered
-  return {
-    edge_id: edgeId,
-    id: tunnel.id,
-    sequence,
-    workspace_id,
-    name: tunnel.name,
-    type: tunnel.type,
-    pool: tunnel.pool ? 1 : 0,
-    url: tunnel.url,
-    key_id: tunnel.keyId,
-    client_address: tunnel.clientAddress,
-    client_version: tunnel.clientVersion || null,
-    opened_at: openedAt,
-    resume_hash: tunnel.resume ?? null,
-    requests,
-    bytes_in: bytesIn,
-    bytes_out: bytesOut,
-    streams,
-  }
 }

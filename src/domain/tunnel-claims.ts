@@ -8,7 +8,7 @@ import { findTunnels, writeTunnels } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { Fault } from './fault.ts'
-import { parseTimestamp } from './timestamps.ts'
+import { type ParsedTunnel, parseTunnel } from './reported-tunnels.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
 import { closedBy } from './tunnels.ts'
 
@@ -19,9 +19,9 @@ export async function claimTunnel(
   edgeId: string,
   claim: TunnelClaim,
 ): Promise<ClaimResult> {
-  const openedAt = parseTimestamp(claim.tunnel.openedAt, () => '/body/tunnel/openedAt')
+  const parsed = parseTunnel(claim.tunnel, '/body/tunnel')
   const { result, changes } = await services.store.transaction((tx) =>
-    decide(tx, services, edgeId, { ...claim, openedAt }),
+    decide(tx, services, edgeId, { ...claim, parsed }),
   )
   for (const change of changes) announce(services, change)
   return result
@@ -33,7 +33,7 @@ async function decide(
   tx: Tx,
   services: Services,
   edgeId: string,
-  { session: sessionId, sequence, tunnel, openedAt }: TunnelClaim & { openedAt: number },
+  { session: sessionId, sequence, tunnel, parsed }: TunnelClaim & { parsed: ParsedTunnel },
 ): Promise<{ result: ClaimResult; changes: Changes }> {
   const session =
     (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, edgeId, sessionId))
@@ -44,11 +44,10 @@ async function decide(
       retryAfterS: RETRY_AFTER_S,
     })
   if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
-  const offered = { tunnel, openedAt, requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
   const { rows, refused, names, moved } = await admit(tx, services, {
     edgeId,
     sequence,
-    tunnels: [offered],
+    tunnels: [parsed],
     isClaim: true,
   })
   const refusal = refused.get(tunnel.id)

@@ -26,8 +26,9 @@ import {
 } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { type ParsedTunnel, parseTunnel, rowOf } from './reported-tunnels.ts'
 import { parseTimestamp } from './timestamps.ts'
-import { admit, type OfferedTunnel, parseRules, rowOf } from './tunnel-admission.ts'
+import { admit, parseRules } from './tunnel-admission.ts'
 import { closedBy } from './tunnels.ts'
 
 type Notices = Pick<SyncResult, 'close' | 'names'>
@@ -35,7 +36,7 @@ type Notices = Pick<SyncResult, 'close' | 'names'>
 interface ParsedSync {
   edgeId: string
   session: SessionReport
-  offered: Map<string, OfferedTunnel>
+  reported: Map<string, ParsedTunnel>
   closed: Set<string>
 }
 
@@ -56,9 +57,9 @@ export async function syncTunnels(
 ): Promise<SyncResult> {
   const sync = parseSync(edgeId, request)
   const { store } = services
-  const { session, offered, closed } = sync
+  const { session, reported, closed } = sync
   // Most syncs change nothing, and are one statement.
-  if (offered.size === 0 && closed.size === 0 && session.previous > 0) {
+  if (reported.size === 0 && closed.size === 0 && session.previous > 0) {
     const renewed = await renewSession(store, edgeId, session, LEASE_MS)
     if (renewed)
       return resultOf(renewed.hasNotices ? await store.transaction((tx) => takeNotices(tx, sync)) : {})
@@ -80,7 +81,7 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
   if (sequence <= stored.sequence) return resultOf({})
   if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
   await updateSession(tx, edgeId, session, LEASE_MS)
-  if (previous === 0) await deleteOtherTunnels(tx, edgeId, { ids: sync.offered, sequence })
+  if (previous === 0) await deleteOtherTunnels(tx, edgeId, { ids: sync.reported, sequence })
   const added = await applyChanges(tx, services, sync)
   return resultOf(merge(added, await takeNotices(tx, sync)))
 }
@@ -97,11 +98,11 @@ const merge = (a: Notices, b: Notices): Notices => ({
 async function applyChanges(
   tx: Tx,
   services: Services,
-  { edgeId, session, offered, closed }: ParsedSync,
+  { edgeId, session, reported, closed }: ParsedSync,
 ): Promise<Notices> {
   const { sequence } = session
-  const stored = offered.size === 0 ? [] : await findTunnels(tx, edgeId, [...offered.keys()])
-  const added = new Map(offered)
+  const stored = reported.size === 0 ? [] : await findTunnels(tx, edgeId, [...reported.keys()])
+  const added = new Map(reported)
   for (const { id } of stored) added.delete(id)
   const { rows, refused, names } = await admit(tx, services, {
     edgeId,
@@ -110,7 +111,9 @@ async function applyChanges(
     isClaim: false,
   })
   for (const { id, workspace_id } of stored)
-    rows.push(rowOf({ edgeId, sequence }, { offered: offered.get(id) as OfferedTunnel, workspace_id }))
+    rows.push(
+      rowOf(services, { edgeId, sequence }, { parsed: reported.get(id) as ParsedTunnel, workspace_id }),
+    )
   if (closed.size > 0) await deleteTunnels(tx, edgeId, [...closed])
   if (rows.length > 0) await writeTunnels(tx, rows)
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
@@ -163,18 +166,17 @@ const closeNotice = ({ id, close_reason, close_requested_by }: NoticedTunnel) =>
 function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
   const { session, sequence, previous, version, load } = request
   const closed = new Set(request.closed)
-  const offered = new Map<string, OfferedTunnel>()
+  const reported = new Map<string, ParsedTunnel>()
   for (const [index, item] of request.changed.entries()) {
-    const { requests, bytesIn, bytesOut, streams, ...tunnel } = item
-    const openedAt = parseTimestamp(item.openedAt, () => `/body/changed/${index}/openedAt`)
-    if (!closed.has(item.id)) offered.set(item.id, { tunnel, openedAt, requests, bytesIn, bytesOut, streams })
+    const parsed = parseTunnel(item, `/body/changed/${index}`)
+    if (!closed.has(item.id)) reported.set(item.id, parsed)
   }
   const startedAt = parseTimestamp(request.startedAt, () => '/body/startedAt')
   const { tunnels, streams } = load
   return {
     edgeId,
     session: { session, sequence, previous, version, startedAt, tunnels, streams },
-    offered,
+    reported,
     closed,
   }
 }

@@ -14,7 +14,7 @@ const invalidFields: Record<string, unknown[]> = {
   pool: ['true', 1],
   url: ['javascript:alert(1)', 'https://a.example/path', 'https://a b', `https://${'a'.repeat(300)}`],
   keyId: ['', 'x'.repeat(101), 'tok_\u0000'],
-  clientAddress: ['', 'x', '1'.repeat(46)],
+  clientAddress: ['', 'x', '1'.repeat(46), '::::::', '192.0.2.256'],
   clientVersion: ['é', 'a'.repeat(101), 'a\nb'],
   openedAt: ['yesterday', '2026-02-30T00:00:00.000Z', '2026-11-15T10:02:11+01:00'],
   resume: ['ab', 'AB'.repeat(32), 'zz'.repeat(32)],
@@ -60,6 +60,28 @@ for (const engine of engines) {
     })
     assert.ok(huge.status >= 400 && huge.status < 500, String(huge.status))
     assert.deepEqual(await storedTunnels(server, edge.id), [])
+  })
+
+  test(`${engine}: the address of a tunnel is under the tunnel domain of its workspace, whatever the edge reports`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addTunnelEdge(server, 'a')
+    const urls: [reported: string, type: 'http' | 'tcp', stored: string][] = [
+      ['https://phishing.example', 'http', 'https://my-app.acme.localhost'],
+      ['http://phishing.example:8081/', 'http', 'http://my-app.acme.localhost:8081'],
+      ['tcp://my-app.acme.localhost', 'http', 'https://my-app.acme.localhost'],
+      ['https://my-app.acme.localhost:99999', 'http', 'https://my-app.acme.localhost'],
+      ['tcp://phishing.example:20000', 'tcp', 'tcp://my-app.acme.localhost:20000'],
+    ]
+    const claimed = tunnelOf(server, { url: 'https://phishing.example' })
+    await edge.claim(claimed)
+    const tunnels = urls.map(([url, type]) => tunnelOf(server, { url, type, pool: true }))
+    await edge.sync({ changed: [{ ...claimed, requests: 1 }, ...tunnels] })
+    const rows = await server.services.store.db.selectFrom('open_tunnels').select(['id', 'url']).execute()
+    const stored = new Map(rows.map(({ id, url }) => [id, url]))
+    assert.deepEqual(
+      [claimed, ...tunnels].map(({ id }) => stored.get(id)),
+      ['https://my-app.acme.localhost', ...urls.map(([, , url]) => url)],
+    )
   })
 
   test(`${engine}: a workspace has at most 1,000 names, and reserved ones stay`, async (t) => {

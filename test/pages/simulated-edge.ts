@@ -11,7 +11,7 @@ const SYNC_INTERVAL_MS = 200
 export const sampleTunnel = (server: TestServer, index: number): ReportedTunnel => {
   const isTcp = index % 5 === 3
   const name = `${['web', 'api', 'preview', 'ssh', 'docs'][index % 5]}-${index}`
-  const host = `${name}.${server.workspace.slug}.tunnels.example.com`
+  const host = `${name}.${server.workspace.slug}.${server.services.tunnelDomain}`
   return tunnelOf(server, {
     name,
     type: isTcp ? 'tcp' : 'http',

@@ -43,23 +43,23 @@ test('tunnels appear and change while the page is open, and an admin closes one'
   await row.getByText('102 KiB in').waitFor()
   await row.getByText('14.8 MiB out').waitFor()
   const link = row.getByRole('link')
-  assert.equal(await link.getAttribute('href'), 'https://api-1.acme.tunnels.example.com')
+  assert.equal(await link.getAttribute('href'), 'https://api-1.acme.localhost')
   assert.equal(await link.getAttribute('rel'), 'noreferrer')
-  await button(page, 'Copy ssh-3.acme.tunnels.example.com:20003').click()
+  await button(page, 'Copy ssh-3.acme.localhost:20003').click()
   await toast(page, 'Copied').waitFor()
-  assert.equal(await page.evaluate('navigator.clipboard.readText()'), 'ssh-3.acme.tunnels.example.com:20003')
+  assert.equal(await page.evaluate('navigator.clipboard.readText()'), 'ssh-3.acme.localhost:20003')
   await page.getByText('Live', { exact: true }).waitFor()
   await checkEveryView(page, 'tunnels')
 
   edge.report({
     ...sampleTunnel(server, 4),
     name: 'new-one',
-    url: 'https://new-one.acme.tunnels.example.com',
+    url: 'https://new-one.acme.localhost',
   })
   await rows(page).filter({ hasText: 'new-one' }).waitFor({ timeout: 10_000 })
   await page.getByRole('tab', { name: 'Open 5' }).waitFor()
 
-  const close = button(page, 'Close https://api-1.acme.tunnels.example.com')
+  const close = button(page, 'Close https://api-1.acme.localhost')
   await close.focus()
   await page.keyboard.press('Enter')
   const dialog = page.getByRole('dialog', { name: 'Close tunnel?' })
@@ -71,9 +71,9 @@ test('tunnels appear and change while the page is open, and an admin closes one'
   await dialog.waitFor()
   await checkPage(page, 'tunnels-close', '1280-light')
   await dialog.getByRole('button', { name: 'Close tunnel' }).click()
-  await toast(page, 'Tunnel https://api-1.acme.tunnels.example.com closed.').waitFor()
+  await toast(page, 'Tunnel https://api-1.acme.localhost closed.').waitFor()
   assert.equal(await row.count(), 0)
-  const next = button(page, 'Close https://new-one.acme.tunnels.example.com')
+  const next = button(page, 'Close https://new-one.acme.localhost')
   await waitForFocus(page, next)
 
   await goTo(page, 'Audit log')
@@ -91,12 +91,12 @@ test('a tunnel that its edge does not close is shown as closing; members cannot 
   const tunnels = samples(server, 2)
   await edge.sync({ changed: tunnels })
   const { page, context } = await openTunnelsPage(browser, server)
-  await button(page, 'Close https://web-0.acme.tunnels.example.com').click()
+  await button(page, 'Close https://web-0.acme.localhost').click()
   await page.getByRole('dialog').getByRole('button', { name: 'Close tunnel' }).click()
   await toast(page, 'Edge fra-1 has not confirmed it yet.').waitFor()
   await rows(page).filter({ hasText: 'web-0' }).getByText('Closing', { exact: true }).waitFor()
   await checkPage(page, 'tunnels-closing', '1280-light')
-  await button(page, 'Close https://api-1.acme.tunnels.example.com').click()
+  await button(page, 'Close https://api-1.acme.localhost').click()
   await edge.sync({ closed: tunnels.map(({ id }) => id).slice(1) })
   await page.getByRole('dialog').getByRole('button', { name: 'Close tunnel' }).click()
   await toast(page, 'is no longer listed: it was closed, or its edge is offline.').waitFor()

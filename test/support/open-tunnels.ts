@@ -27,7 +27,7 @@ export const tunnelOf = (server: TestServer, given: Partial<ReportedTunnel> = {}
   name: 'my-app',
   type: 'http',
   pool: false,
-  url: `https://${given.name ?? 'my-app'}.acme.tunnels.localhost`,
+  url: `https://${given.name ?? 'my-app'}.acme.localhost`,
   keyId: server.key.id,
   clientAddress: '192.0.2.7',
   clientVersion: 'adit/0.1.0',

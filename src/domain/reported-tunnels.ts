@@ -1,0 +1,76 @@
+// Tunnels as edges report them in claims and syncs, and the rows that are stored of them.
+import type { ClaimedTunnel, ReportedTunnel } from '../contract/tunnels.ts'
+import { normalizeAddress } from '../net/ip-address.ts'
+import type { ReportedRow } from '../store/tunnels.ts'
+import type { Services } from './context.ts'
+import { invalid } from './fault.ts'
+import { parseTimestamp } from './timestamps.ts'
+
+export interface ParsedTunnel {
+  tunnel: ClaimedTunnel
+  openedAt: number
+  requests: number
+  bytesIn: number
+  bytesOut: number
+  streams: number
+}
+
+type Usage = Pick<ReportedTunnel, 'requests' | 'bytesIn' | 'bytesOut' | 'streams'>
+
+const NO_USAGE: Usage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
+
+/** `path` is that of the tunnel in the request. A claim has no usage. */
+export function parseTunnel(tunnel: ClaimedTunnel & Partial<Usage>, path: string): ParsedTunnel {
+  const { requests, bytesIn, bytesOut, streams, ...claimed } = { ...NO_USAGE, ...tunnel }
+  const clientAddress = normalizeAddress(tunnel.clientAddress)
+  if (clientAddress === undefined) throw invalid(`${path}/clientAddress`, 'must be an IP address')
+  return {
+    tunnel: { ...claimed, clientAddress },
+    openedAt: parseTimestamp(tunnel.openedAt, () => `${path}/openedAt`),
+    requests,
+    bytesIn,
+    bytesOut,
+    streams,
+  }
+}
+
+export function rowOf(
+  { tunnelDomain }: Pick<Services, 'tunnelDomain'>,
+  { edgeId, sequence }: { edgeId: string; sequence: number },
+  { parsed, workspace_id }: { parsed: ParsedTunnel; workspace_id: string },
+): ReportedRow {
+  const { tunnel, openedAt, requests, bytesIn, bytesOut, streams } = parsed
+  return {
+    edge_id: edgeId,
+    id: tunnel.id,
+    sequence,
+    workspace_id,
+    name: tunnel.name,
+    type: tunnel.type,
+    pool: tunnel.pool ? 1 : 0,
+    url: publicUrl(tunnel, tunnelDomain),
+    key_id: tunnel.keyId,
+    client_address: tunnel.clientAddress,
+    client_version: tunnel.clientVersion || null,
+    opened_at: openedAt,
+    resume_hash: tunnel.resume ?? null,
+    requests,
+    bytes_in: bytesIn,
+    bytes_out: bytesOut,
+    streams,
+  }
+}
+
+const SCHEME_AND_PORT = /^(https?|tcp):\/\/[^:/]*(?::(\d+))?/
+const PORT_MAX = 65_535
+
+/**
+ * With the scheme and port of the edge only: the dashboard makes a link of it, which must not lead elsewhere if
+ * the credential of an edge is stolen.
+ */
+function publicUrl({ url, type, name, workspace }: ClaimedTunnel, tunnelDomain: string): string {
+  const [, given = '', digits = ''] = SCHEME_AND_PORT.exec(url) ?? []
+  const scheme = type === 'tcp' ? 'tcp' : given === 'http' ? 'http' : 'https'
+  const port = Number(digits) >= 1 && Number(digits) <= PORT_MAX ? `:${Number(digits)}` : ''
+  return `${scheme}://${name}.${workspace}.${tunnelDomain}${port}`
+}
