@@ -15,6 +15,7 @@ export function encodeAnnouncement(changes: readonly LinkedChange[]): string {
       change.kind,
       change.subjectId,
       change.hash,
+      change.expiresAt,
     ])
   const text = JSON.stringify(entries)
   return Buffer.byteLength(text) > BYTES_MAX ? '' : text
@@ -33,13 +34,20 @@ export function parseAnnouncement(text: string): LinkedChange[] | undefined {
   return changes.every((change) => change !== undefined) ? changes : undefined
 }
 
-const KINDS: readonly unknown[] = ['key', 'edge', 'workspace', 'tunnels'] satisfies LinkedChange['kind'][]
+const KINDS: readonly unknown[] = [
+  'key',
+  'key-expiry',
+  'edge',
+  'workspace',
+  'tunnels',
+] satisfies LinkedChange['kind'][]
 
 function toChange(entry: unknown): LinkedChange | undefined {
   if (!Array.isArray(entry)) return undefined
-  const [sequence, checksum, previousChecksum, kind, subjectId, hash] = entry
+  const [sequence, checksum, previousChecksum, kind, subjectId, hash, expiresAt = null] = entry
   const texts = [checksum, previousChecksum, subjectId, hash]
   if (!Number.isSafeInteger(sequence) || !KINDS.includes(kind)) return undefined
   if (!texts.every((text) => typeof text === 'string')) return undefined
-  return { sequence, checksum, previousChecksum, kind, subjectId, hash }
+  if (expiresAt !== null && !Number.isSafeInteger(expiresAt)) return undefined
+  return { sequence, checksum, previousChecksum, kind, subjectId, hash, expiresAt }
 }

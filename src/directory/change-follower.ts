@@ -46,7 +46,7 @@ export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subsc
   catchUpTo(sequence: number): Promise<void>
   /** The changes after one position up to another; undefined if some are missing. */
   backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
-  /** The last thousand revocations of keys up to a position, oldest first. */
+  /** The last thousand changes of keys up to a position, oldest first. */
   latest(upTo: Position): Promise<Change[]>
   /** Stops following, ends the lease and deletes the node's row, so that no revocation waits for it. */
   deregister(): Promise<void>

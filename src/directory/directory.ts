@@ -98,6 +98,8 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
       if (kind === 'workspace') return workspaces.delete(subjectId)
       if (kind === 'tunnels') return
       keys.delete(hash)
+      // The key is still active: the next use reads its new expiry.
+      if (kind === 'key-expiry') return
       edges.delete(hash)
       rejected.set(hash, invalid.revoked)
     },

@@ -58,18 +58,20 @@ export function createPropagation(store: Store): Propagation {
 export interface KeyChange {
   kind: Change['kind']
   subjectId: string
-  /** Hash of the revoked secret, if it has one. */
+  /** Hash of the secret, if it has one. */
   hash?: string
+  /** The new expiry, if the kind is `key-expiry`. */
+  expiresAt?: number
 }
 
 /** Call it last in the changing transaction. Returns the change to await once that is committed. */
 export async function publishChange(
   db: Tx,
   { clock, random }: PropagationServices,
-  { kind, subjectId, hash = '' }: KeyChange,
+  { kind, subjectId, hash = '', expiresAt }: KeyChange,
 ): Promise<LinkedChange> {
   const checksum = Buffer.from(random(CHECKSUM_BYTES)).toString('hex')
-  return appendChange(db, { kind, subjectId, hash, at: clock(), checksum })
+  return appendChange(db, { kind, subjectId, hash, expiresAt: expiresAt ?? null, at: clock(), checksum })
 }
 
 /**

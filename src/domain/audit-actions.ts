@@ -16,6 +16,7 @@ export const auditActions = {
   'workspace.provisioned': { target: 'workspace' },
   'key.created': { target: 'key' },
   'key.revoked': { target: 'key' },
+  'key.rotated': { target: 'key' },
   'edge.created': { target: 'edge' },
   'edge.revoked': { target: 'edge' },
   'usage.reset': { target: 'usage' },

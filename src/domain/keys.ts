@@ -1,7 +1,7 @@
 // API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
 import type { KeyState } from '../credentials/key-state.ts'
-import { createSecret, hashSecret } from '../credentials/secret.ts'
+import { createSecret, hashSecret, lastFourOf } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import { stateOf } from '../store/key-state.ts'
@@ -99,7 +99,7 @@ export function newKey(
 }
 
 /**
- * Inserts a new key as part of the caller's transaction, which has locked the workspace exclusively, so that
+ * Inserts a new key, which may replace another one, as part of the caller's transaction, which has locked the workspace exclusively, so that
  * concurrent creations on any node cannot exceed the limit.
  */
 export async function addKey(
@@ -107,6 +107,7 @@ export async function addKey(
   ctx: Context,
   workspace: LockedWorkspace,
   created: CreatedKey,
+  predecessorId: string | null = null,
 ): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
@@ -122,6 +123,8 @@ export async function addKey(
     revoked_at: null,
     expires_at: expiresAt,
     created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
+    predecessor_id: predecessorId,
+    last_four: lastFourOf(created.token),
   })
   await writeAudit(db, ctx, {
     workspaceId,
@@ -213,10 +216,12 @@ const describeKey = (row: KeyRow) => ({
 })
 
 /** With what the public API does not have. */
-const describeLifecycle = (row: KeyRow) => ({
+export const describeLifecycle = (row: KeyRow) => ({
   ...describeKey(row),
   state: stateOf(row),
   expiresAt: isoOrNull(row.expires_at),
+  lastFour: row.last_four,
+  predecessorId: row.predecessor_id,
 })
 
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */
@@ -234,7 +239,7 @@ export async function revoke(ctx: Context, id: string) {
   return { id, revoked: true as const }
 }
 
-const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })
+export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })
 
 /** For the operator: the keys of one workspace, or of all, in slices. */
 export async function* listAllKeys(services: Services, slug?: string) {

@@ -20,7 +20,9 @@ export class Expiries {
     this.#options = options
   }
 
-  add(keyId: string, deadline: number): void {
+  /** An expiry is never extended: a later deadline is from a node that does not know the earlier one yet. */
+  add(keyId: string, given: number): void {
+    const deadline = Math.min(given, this.#deadlines.get(keyId) ?? given)
     this.#deadlines.delete(keyId)
     this.#deadlines.set(keyId, deadline)
     if (this.#deadlines.size > this.#options.max) {

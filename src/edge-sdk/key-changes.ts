@@ -12,10 +12,16 @@ export interface Revocation {
   hash: string
 }
 
+export interface ExpiryChange extends Revocation {
+  expiresInMs: number
+}
+
 export interface FollowerOptions {
   /** Silence for longer than this means that the stream is lost. */
   staleAfterMs: number
   onRevoked: (revocation: Revocation) => void
+  /** A key expires earlier than it did. */
+  onExpiryChanged: (change: ExpiryChange) => void
   /** The control plane asks for a sync of tunnels. */
   onTunnelsChanged: () => void
   /** Revocations may have been missed. */
@@ -60,6 +66,7 @@ export function followKeyChanges(
         if (event === 'closed') throw new ClosedByServer(parseMessage(data))
         if (event === 'reset') options.onReset()
         else if (event === 'revoked') options.onRevoked(parseRevocation(data))
+        else if (event === 'expiry-changed') options.onExpiryChanged(parseExpiryChange(data))
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
         // Missed revocations come first, one by one; an id without an event ends them.
@@ -129,4 +136,10 @@ function parseRevocation(data = ''): Revocation {
   if (typeof keyId !== 'string' || typeof hash !== 'string')
     throw new Error('the control plane sent a revocation without keyId and hash')
   return { keyId, hash }
+}
+
+function parseExpiryChange(data = ''): ExpiryChange {
+  const { expiresInMs } = JSON.parse(data) as Partial<ExpiryChange>
+  if (typeof expiresInMs !== 'number') throw new Error('the control plane sent an expiry without expiresInMs')
+  return { ...parseRevocation(data), expiresInMs }
 }

@@ -96,6 +96,10 @@ export function startVerifier(
       revoked.add(hash)
       onRevoked(keyId, 'revoked')
     },
+    onExpiryChanged({ keyId, hash, expiresInMs }) {
+      cache.delete(hash)
+      onExpiry(keyId, performance.now() + expiresInMs)
+    },
     onReset() {
       clearCache()
       onReset()

@@ -19,8 +19,10 @@ export interface Position {
 export interface Change extends Position {
   readonly kind: ChangeKind
   readonly subjectId: string
-  /** Hash of the revoked secret; empty if none was. */
+  /** Hash of the secret that was revoked or gets another expiry; empty if none is concerned. */
   readonly hash: string
+  /** The new expiry of a key, if that has changed. */
+  readonly expiresAt: number | null
 }
 
 /** A change, and the checksum of the one that it follows. */
@@ -44,6 +46,7 @@ const changeColumns = [
   'kind',
   'subject_id as subjectId',
   'hash',
+  'expires_at as expiresAt',
 ] as const
 
 export type NewChange = Omit<Change, 'sequence'> & { at: number }
@@ -61,15 +64,16 @@ export async function appendChange(db: Tx, { at, ...change }: NewChange): Promis
 
 /** In one statement, so that the row is locked for one round trip and the commit. */
 const appendEntry = statement(
-  (_: Tx, { kind, subjectId, hash, at, checksum }: Placeholders<NewChange>) => sql<Appended>`
+  (_: Tx, { kind, subjectId, hash, expiresAt, at, checksum }: Placeholders<NewChange>) => sql<Appended>`
     with head as (
       update key_feed_head set number = previous.number + 1, mark = ${checksum}
       from (select number, mark from key_feed_head where id = 1 for update) as previous
       where id = 1
       returning key_feed_head.number, previous.mark as before
     )
-    insert into key_feed (number, mark, before, kind, subject_id, hash, at)
-    select number, ${checksum}, before, ${kind}, ${subjectId}, ${hash}, cast(${at} as bigint) from head
+    insert into key_feed (number, mark, before, kind, subject_id, hash, expires_at, at)
+    select number, ${checksum}, before, ${kind}, ${subjectId}, ${hash}, cast(${expiresAt} as bigint),
+      cast(${at} as bigint) from head
     returning number as sequence, before as "previousChecksum"`,
 )
 
@@ -77,7 +81,7 @@ const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db,
 
 /** SQLite has no such statement. A transaction there is the only writer. */
 async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
-  const { kind, subjectId, hash, at, checksum } = change
+  const { kind, subjectId, hash, expiresAt, at, checksum } = change
   const previous = await readHead(db)
   const sequence = previous.sequence + 1
   await db
@@ -94,6 +98,7 @@ async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
       kind,
       subject_id: subjectId,
       hash,
+      expires_at: expiresAt,
       at,
     })
     .execute()
@@ -152,13 +157,13 @@ export async function readChanges(db: Db, after: Position, upTo: Position): Prom
   return isSamePosition(position, upTo) ? changes : undefined
 }
 
-/** The last `count` revocations of keys up to a position, oldest first. Other changes cannot displace them. */
+/** The last `count` changes of keys up to a position, oldest first. Other changes cannot displace them. */
 export async function readLatest(db: Db, upTo: Position, count: number): Promise<Change[]> {
   const latest = await db
     .selectFrom('key_feed')
     .select(changeColumns)
     .where('number', '<=', upTo.sequence)
-    .where('kind', '=', 'key')
+    .where('kind', 'in', ['key', 'key-expiry'])
     .orderBy('number', 'desc')
     .limit(count)
     .execute()

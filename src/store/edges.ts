@@ -19,6 +19,9 @@ const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>
   db.selectFrom('edges').select(['id', 'revoked_at']).where('hash', '=', hash),
 )
 
+export const getEdge = (db: Db, id: string): Promise<EdgeRow> =>
+  db.selectFrom('edges').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
 export const listEdges = (db: Db): Promise<EdgeRow[]> =>
   db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
 

@@ -58,6 +58,14 @@ export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[
     .where('id', 'in', ids)
     .execute()
 
+/** The keys that replace one of these, newest first. */
+export const listSuccessors = (db: Db, workspaceId: string, ids: readonly string[]): Promise<KeyRow[]> =>
+  selectKeys(db)
+    .where('workspace_id', '=', workspaceId)
+    .where('predecessor_id', 'in', ids)
+    .orderBy('id', 'desc')
+    .execute()
+
 /** Counts up to `max`. */
 export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
   const active = db
@@ -134,6 +142,29 @@ const updateNothing = statement((db: Tx, { workspaceId, id }: Placeholders<KeyNa
     .returning(stateColumns)
     .returning(nowIn(db).as('now')),
 )
+
+/** The key, locked exclusively like by `lockKey`. */
+export const lockKeyRow = (db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow | undefined> =>
+  db
+    .updateTable('api_keys')
+    .set((key) => ({ label: key.ref('label') }))
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .returningAll()
+    .returning(nowIn(db).as('now'))
+    .executeTakeFirst()
+
+export async function setExpiry(
+  db: Tx,
+  { workspaceId, id, expiresAt }: KeyName & { expiresAt: number },
+): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set({ expires_at: expiresAt })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
+}
 
 /** Idempotent, in any order: the latest use is kept. */
 export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {

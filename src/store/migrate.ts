@@ -15,6 +15,7 @@ import { tunnels } from './migrations/0010-tunnels.ts'
 import { keyExpiry } from './migrations/0011-key-expiry.ts'
 import { workspacePolicy } from './migrations/0012-workspace-policy.ts'
 import { auditExport } from './migrations/0013-audit-export.ts'
+import { keyLineage } from './migrations/0014-key-lineage.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -35,6 +36,7 @@ const migrations: readonly Migration[] = [
   keyExpiry,
   workspacePolicy,
   auditExport,
+  keyLineage,
 ]
 
 /**

@@ -6,8 +6,8 @@ import type { ColumnType, Generated } from 'kysely'
 type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
-/** What an entry of the change log is about; `tunnels` are those of one edge. */
-export type ChangeKind = 'key' | 'edge' | 'workspace' | 'tunnels'
+/** What an entry of the change log is about: `key` and `edge` were revoked, `tunnels` are those of one edge. */
+export type ChangeKind = 'key' | 'key-expiry' | 'edge' | 'workspace' | 'tunnels'
 
 export interface Tables {
   schema_version: {
@@ -42,6 +42,10 @@ export interface Tables {
     expires_at: number | null
     /** Display name of the creator; null for keys created before it was stored. */
     created_by: string | null
+    /** The key that it replaces, if it was created by a rotation. */
+    predecessor_id: string | null
+    /** Last characters of the raw key; null for keys created before they were stored. */
+    last_four: string | null
   }
   users: {
     id: string
@@ -179,6 +183,8 @@ export interface Tables {
     mark: string
     /** Checksum of the previous entry. */
     before: string
+    /** The new expiry of a key, if that has changed. */
+    expires_at: number | null
   }
   nodes: {
     id: string

@@ -1,7 +1,8 @@
 // Admin commands: real processes on both engines.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { isSecret } from '../../src/credentials/secret.ts'
+import { createSecret, isSecret } from '../../src/credentials/secret.ts'
 import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { caller } from '../support/server.ts'
@@ -132,3 +133,45 @@ for (const engine of engines) {
     )
   })
 }
+
+test('a raw key on standard input is identified, and rotated by its ID', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
+  const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
+  const find = (input: string, ...flags: string[]) => run(t, ['admin', 'key', 'find', ...flags], env, input)
+  await json('admin', 'workspace', 'create', 'acme')
+  const old = await json('admin', 'key', 'create', '--workspace', 'acme', '--label', 'ci')
+  const edge = await json('admin', 'edge', 'create', 'fra-1')
+
+  const found = JSON.parse((await find(`${old.token}\n`, '--json')).stdout)
+  const { kind, id, workspace, label, state, lastUsedAt, lastFour } = found
+  assert.deepEqual(
+    [kind, id, workspace, label, state, lastUsedAt],
+    ['key', old.id, 'acme', 'ci', 'active', null],
+  )
+  assert.equal(lastFour, old.token.slice(-4))
+  assert.match((await find(edge.token)).stdout, new RegExp(`edge "fra-1" \\(${edge.id}\\)\n  State +active`))
+
+  const overlapping = await run(t, ['admin', 'key', 'rotate', old.id], env)
+  assert.ok(isSecret('key', overlapping.stdout.trim()), 'only the key is on standard output')
+  assert.match(overlapping.stderr, new RegExp(`successor of ${old.id}, which expires at 20`))
+  const again = await run(t, ['admin', 'key', 'rotate', old.id], env)
+  assert.equal(again.code, 1)
+  assert.match(again.stderr, /was rotated already: its successor is tok_/)
+  const { id: successorId } = JSON.parse((await find(overlapping.stdout, '--json')).stdout)
+  const next = await json('admin', 'key', 'rotate', successorId, '--overlap', 'none')
+  assert.match((await find(overlapping.stdout)).stdout, /State +revoked 20/)
+  assert.equal((await run(t, ['admin', 'key', 'rotate', next.id, '--overlap', '2h'], env)).code, 2)
+
+  const wrong = next.token.slice(0, -1) + (next.token.endsWith('x') ? 'y' : 'x')
+  for (const [input, code, message] of [
+    [wrong, 2, /not a whole Adit key: the checksum does not match/],
+    [next.token.slice(0, -1), 2, /not a whole Adit key \(expected/],
+    ['', 2, /No API key on standard input/],
+    [createSecret('key', randomBytes), 1, /this database has no such key/],
+  ] as const) {
+    const rejected = await find(input)
+    assert.equal(rejected.code, code)
+    assert.match(rejected.stderr, message)
+    assert.ok(input === '' || !rejected.stderr.includes(input), 'the input is not repeated')
+  }
+})

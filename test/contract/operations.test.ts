@@ -73,6 +73,7 @@ const forUsers: Record<string, Operation['access']> = {
   'keys.list': 'member',
   'keys.create': 'admin',
   'keys.revoke': 'admin',
+  'keys.rotate': 'admin',
   'usage.read': 'member',
   'audit.list': 'member',
   'tunnels.list': 'member',

@@ -22,9 +22,10 @@ const change: fc.Arbitrary<LinkedChange> = fc.record<LinkedChange>(
     sequence: fc.nat(),
     checksum: fc.string(),
     previousChecksum: fc.string(),
-    kind: fc.constantFrom('key', 'edge', 'workspace'),
+    kind: fc.constantFrom('key', 'key-expiry', 'edge', 'workspace'),
     subjectId: fc.string(),
     hash: fc.string(),
+    expiresAt: fc.option(fc.nat()),
   },
   { noNullPrototype: true },
 )
@@ -110,7 +111,7 @@ test('a forged announcement is undone by the next poll, and does not end the wai
     },
   })
   const { sequence, checksum } = follower.position()
-  const forged = { sequence: sequence + 1, checksum: 'forged', previousChecksum: checksum }
+  const forged = { sequence: sequence + 1, checksum: 'forged', previousChecksum: checksum, expiresAt: null }
   await services.store.notify(encodeAnnouncement([{ ...forged, kind: 'key', subjectId: 'x', hash: 'x' }]))
   await until('it was applied', () => follower.position().checksum === 'forged')
   await revoke(ctx, key.id)
@@ -163,7 +164,7 @@ test('the acknowledgment of an announced change renews the lease, that of a forg
   }
   await until('a lease ends without a valid announcement', async () => {
     const { sequence, checksum } = follower.position()
-    const forged = { sequence: sequence + 1, checksum: 'forged', previousChecksum: checksum }
+    const forged = { sequence: sequence + 1, checksum: 'forged', previousChecksum: checksum, expiresAt: null }
     follower.receive({ ...forged, kind: 'key', subjectId: 'x', hash: 'x' })
     return !follower.isUpToDate()
   })

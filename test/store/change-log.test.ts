@@ -17,7 +17,12 @@ for (const engine of engines)
         store
           .transaction(async (db) => {
             const change = { kind: 'key' as const, subjectId: `key ${index}`, hash: `hash ${index}` }
-            const result = await appendChange(db, { ...change, checksum: `checksum ${index}`, at: index })
+            const result = await appendChange(db, {
+              ...change,
+              expiresAt: index % 2 === 0 ? index : null,
+              checksum: `checksum ${index}`,
+              at: index,
+            })
             if (index % 5 === 0) throw new Error('rolled back')
             return result
           })

@@ -48,6 +48,7 @@ const tables: Record<string, Record<string, string>> = {
     label: `'l'`,
     hash: `'h' || i`,
     created_at: 'i',
+    predecessor_id: `case when i % 10 = 0 then 'k' || (i - 1) end`,
   },
   sessions: {
     id: `'s' || i`,
@@ -290,7 +291,14 @@ const calls: [module: object, calls: Calls][] = [
     changeLog,
     {
       appendChange: (db) =>
-        changeLog.appendChange(db, { kind: 'key', subjectId: '', hash: '', checksum: '', at: NOW }),
+        changeLog.appendChange(db, {
+          kind: 'key',
+          subjectId: '',
+          hash: '',
+          expiresAt: null,
+          checksum: '',
+          at: NOW,
+        }),
       lockHead: changeLog.lockHead,
       deleteChangesBefore: (db) => changeLog.deleteChangesBefore(db, 100, 200),
       countChangesBefore: (db) => changeLog.countChangesBefore(db, 100),
@@ -324,12 +332,15 @@ const calls: [module: object, calls: Calls][] = [
         await keys.listKeys(db, ws, { ...page, state: 'expired' })
       },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
+      listSuccessors: (db) => keys.listSuccessors(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
       revokeKey: (db) => keys.revokeKey(db, ws, 'k1', NOW),
       lockKey: async (db) => {
         await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'shared')
         await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'exclusive')
       },
+      lockKeyRow: (db) => keys.lockKeyRow(db, { workspaceId: ws, id: 'k1' }),
+      setExpiry: (db) => keys.setExpiry(db, { workspaceId: ws, id: 'k1', expiresAt: NOW }),
       updateLastUsed: (db) => keys.updateLastUsed(db, [['k1', NOW]]),
     },
   ],

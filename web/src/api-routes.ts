@@ -27,6 +27,7 @@ export const routes = {
   'keys.list': 'GET /workspaces/{workspace}/keys',
   'keys.create': 'POST /workspaces/{workspace}/keys',
   'keys.revoke': 'DELETE /workspaces/{workspace}/keys/{id}',
+  'keys.rotate': 'POST /workspaces/{workspace}/keys/{id}/rotate',
   'usage.read': 'GET /workspaces/{workspace}/usage',
   'audit.list': 'GET /workspaces/{workspace}/audit',
   'tunnels.list': 'GET /workspaces/{workspace}/tunnels',

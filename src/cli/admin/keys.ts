@@ -1,4 +1,6 @@
+import { isOverlap, overlaps } from '../../credentials/rotation.ts'
 import { expiryOf } from '../../domain/key-expiry.ts'
+import { rotateAsOperator } from '../../domain/key-rotation.ts'
 import { createKey, listAllKeys, revokeAsOperator } from '../../domain/keys.ts'
 import { findWorkspaceOfLastKey } from '../../domain/last-access.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
@@ -41,6 +43,7 @@ export async function list(workspace: string | undefined, io: Io): Promise<void>
       columns: {
         ID: (key) => key.id,
         WORKSPACE: (key) => key.workspace,
+        'ENDS WITH': (key) => key.lastFour ?? '',
         LABEL: (key) => key.label,
         CREATED: (key) => io.time(key.createdAt),
         'LAST USED': (key) => io.time(key.lastUsedAt),
@@ -61,4 +64,20 @@ export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io):
     return revokeAsOperator(services, actor, id)
   })
   io.data(revoked, `Revoked ${id}.`)
+}
+
+export async function rotate(
+  { id, overlap = '24h' }: { id: string; overlap: string | undefined },
+  io: Io,
+): Promise<void> {
+  if (!isOverlap(overlap))
+    throw new UsageError(`Invalid --overlap "${overlap}" (expected ${overlaps.join(', ')}).`)
+  const key = await withServices((services, actor) => rotateAsOperator(services, actor, id, overlap))
+  const { expiresAt } = key.predecessor
+  io.info(
+    `Created API key ${key.id}, the successor of ${id}, which ` +
+      `${expiresAt === null ? 'was revoked' : `expires at ${expiresAt}`}. ` +
+      'Store it in your secret manager; it is not shown again.',
+  )
+  io.data(key, key.token)
 }

@@ -64,6 +64,33 @@ const keys: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin key rotate',
+      group,
+      summary: 'replace an API key by a new one',
+      details:
+        'Creates a key with the same label and lifetime. The old one stays valid for the overlap. Prints only ' +
+        'the new key to standard output. It is not shown again.',
+      arguments: ['id'],
+      options: {
+        overlap: { value: '<time>', summary: 'how long both are valid: none, 1h, 24h or 7d (default: 24h)' },
+      },
+    },
+    async (input, io) => (await import('../admin/keys.ts')).rotate(input, io),
+  ),
+  command(
+    {
+      name: 'admin key find',
+      group,
+      summary: 'find out which API key a raw key is',
+      details:
+        'Reads a whole key or edge credential from standard input, never from a flag, and prints its ID, ' +
+        'workspace, label, state and last use. The exit code is 0 if it is found in any state, 1 if it is ' +
+        'unknown, and 2 if it is not a whole key: wrong prefix, length or checksum.',
+    },
+    async (_input, io) => (await import('../admin/key-find.ts')).find(io),
+  ),
+  command(
+    {
       name: 'admin key revoke',
       group,
       summary: 'revoke an API key',

@@ -1,6 +1,7 @@
 // A workspace in the dashboard: its details, API keys and usage.
 import Type from 'typebox'
 import { type KeyState, keyStates } from '../../credentials/key-state.ts'
+import { type Overlap, overlaps } from '../../credentials/rotation.ts'
 import {
   Count,
   HostName,
@@ -127,6 +128,22 @@ const listKeys = operation({
   faults: [],
 })
 
+const newKey = {
+  id: TokenId,
+  token: Type.String(),
+  label: Label,
+  createdAt: Instant,
+  expiresAt: Expiry,
+}
+
+const exampleNewKey = {
+  id: exampleKey.id,
+  token: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE',
+  label: 'ci',
+  createdAt: '2026-11-15T10:02:11.000Z',
+  expiresAt: null,
+}
+
 const createKey = operation({
   id: 'keys.create',
   method: 'POST',
@@ -147,17 +164,8 @@ const createKey = operation({
   response: {
     status: 201,
     description: 'The new key.',
-    schema: Type.Object(
-      { id: TokenId, token: Type.String(), label: Label, createdAt: Instant, expiresAt: Expiry },
-      { title: 'NewKeyOfWorkspace' },
-    ),
-    example: {
-      id: exampleKey.id,
-      token: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE',
-      label: 'ci',
-      createdAt: '2026-11-15T10:02:11.000Z',
-      expiresAt: null,
-    },
+    schema: Type.Object(newKey, { title: 'NewKeyOfWorkspace' }),
+    example: exampleNewKey,
     secret: true,
   },
   faults: [],
@@ -178,6 +186,49 @@ const revokeKey = operation({
     example: { id: exampleKey.id, revoked: true },
   },
   faults: [],
+})
+
+const rotateKey = operation({
+  id: 'keys.rotate',
+  method: 'POST',
+  path: '/workspaces/{workspace}/keys/{id}/rotate',
+  access: 'admin',
+  summary: 'Rotate an API key',
+  description:
+    'Creates a successor with the same label and lifetime, whose raw key is in `token` of this response and ' +
+    'cannot be retrieved again. The old key expires at the end of the overlap, or earlier if it did before; ' +
+    'without an overlap it is revoked. Fails with 409 if the key has an active successor.',
+  params: Type.Object({ ...InWorkspace, id: TokenId }),
+  body: Type.Object(
+    {
+      overlap: Type.Unsafe<Overlap>({
+        type: 'string',
+        enum: [...overlaps],
+        description: 'How long both keys are valid.',
+      }),
+    },
+    { title: 'Rotation' },
+  ),
+  response: {
+    status: 201,
+    description: 'The successor.',
+    schema: Type.Object(
+      {
+        ...newKey,
+        predecessor: Type.Object({
+          id: TokenId,
+          expiresAt: InstantOrNull('When the old key expires; null if it was revoked.'),
+        }),
+      },
+      { title: 'SuccessorKey' },
+    ),
+    example: {
+      ...exampleNewKey,
+      predecessor: { id: 'tok_01k8a2m4q7r8s9t0v1w2x3y4z5', expiresAt: '2026-11-16T10:02:11.000Z' },
+    },
+    secret: true,
+  },
+  faults: ['conflict'],
 })
 
 const figures = {
@@ -245,4 +296,11 @@ const readUsage = operation({
   faults: [],
 })
 
-export const workspaceOperations = [readWorkspace, listKeys, createKey, revokeKey, readUsage] as const
+export const workspaceOperations = [
+  readWorkspace,
+  listKeys,
+  createKey,
+  revokeKey,
+  rotateKey,
+  readUsage,
+] as const

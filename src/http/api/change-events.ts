@@ -47,6 +47,17 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   const { position } = subscription
   unsubscribe = subscription.unsubscribe
 
+  /** Edges are notified of keys and of their own tunnels. Any other change just advances the position. */
+  function dataOf({ kind, subjectId, hash, expiresAt }: Change): string {
+    if (kind === 'key') return keyEvent('revoked', { keyId: subjectId, hash })
+    if (kind === 'key-expiry' && expiresAt !== null) {
+      const expiresInMs = Math.max(0, Math.floor(expiresAt - follower.databaseTime()))
+      return keyEvent('expiry-changed', { keyId: subjectId, hash, expiresInMs })
+    }
+    return kind === 'tunnels' && subjectId === edge.id ? TUNNELS_CHANGED : '\n'
+  }
+  const eventOf = (change: Change) => `id: ${idOf(change)}\n${dataOf(change)}`
+
   try {
     closing.addEventListener('abort', end)
     if (closing.aborted) return yield* closingEvent(closing)
@@ -54,11 +65,11 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     if (!(await edge.isStillValid())) return
     const missed = after === undefined ? undefined : await follower.backlog(after, position)
     if (missed) {
-      for (const change of missed) yield eventOf(change, edge.id)
+      for (const change of missed) yield eventOf(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // A node that lags behind may still report such a key as valid. No id: they precede the position.
-      for (const change of await follower.latest(position)) yield revoked(change)
+      for (const change of await follower.latest(position)) yield dataOf(change)
     }
     // An id without data sets the position of the edge, and is not an event: the edge is up to date.
     yield `id: ${idOf(position)}\n\n`
@@ -67,7 +78,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       const change = pending.shift()
       if (change) {
         if (change.kind === 'edge' && change.subjectId === edge.id) return
-        yield eventOf(change, edge.id)
+        yield eventOf(change)
         continue
       }
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -85,14 +96,6 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   }
 }
 
-/** Edges are notified of keys and of their own tunnels. Any other change just advances the position. */
-const eventOf = (change: Change, edgeId: string) => `id: ${idOf(change)}\n${dataOf(change, edgeId)}`
-
-function dataOf(change: Change, edgeId: string): string {
-  if (change.kind === 'key') return revoked(change)
-  return change.kind === 'tunnels' && change.subjectId === edgeId ? TUNNELS_CHANGED : '\n'
-}
-
 const idOf = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
 
 export function parseEventId(id: string): Position {
@@ -100,8 +103,7 @@ export function parseEventId(id: string): Position {
   return { sequence: Number(sequence), checksum }
 }
 
-const revoked = ({ subjectId: keyId, hash }: Change) =>
-  `event: revoked\ndata: ${JSON.stringify({ keyId, hash })}\n\n`
+const keyEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
 function* closingEvent({ reason }: AbortSignal): Generator<string> {
   if (reason instanceof StreamReplaced)

@@ -31,6 +31,8 @@ export function describeEntry(entry: Entry): EntryText {
       return text('created API key', key)
     case 'key.revoked':
       return text('revoked API key', key)
+    case 'key.rotated':
+      return text('rotated API key', key)
     case 'tunnel.closed':
       return text('closed tunnel', name)
     case 'name.reserved':

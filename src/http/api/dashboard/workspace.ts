@@ -1,6 +1,7 @@
 // A workspace as its members see it: its keys, usage and audit log.
 import { readAudit } from '../../../domain/audit.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
+import { rotate } from '../../../domain/key-rotation.ts'
 import * as keys from '../../../domain/keys.ts'
 import { readUsage } from '../../../domain/usage.ts'
 import { readWorkspace } from '../../../domain/workspaces.ts'
@@ -19,6 +20,7 @@ export const workspaceHandlers = ({
   'keys.list': (ctx, page) => keys.listForMembers(ctx, page),
   'keys.create': (ctx, { label, expiresAt }) => keys.createKey(ctx, { label, expiresAt }),
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
+  'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
   'audit.list': (ctx, page) => readAudit(ctx, page),
 })

@@ -1,0 +1,37 @@
+import { type FoundSecret, findSecret } from '../../domain/key-find.ts'
+import { CommandError, UsageError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { printState } from '../key-state.ts'
+import { joinLines, type Text } from '../style.ts'
+import { withServices } from './with-services.ts'
+
+export async function find(io: Io): Promise<void> {
+  const secret = await (io.interactive ? io.ask('API key (not shown): ', { hidden: true }) : io.readLine())
+  if (secret === '')
+    throw new UsageError('No API key on standard input. Pipe it in (`adit admin key find < key.txt`).')
+  const found = await withServices((services) => findSecret(services, secret))
+  if (found === 'malformed') throw new UsageError(explainMalformed(secret))
+  if (found === 'unknown')
+    throw new CommandError(
+      'not_found',
+      'Unknown key: the checksum matches, but this database has no such key. It may be of another server.',
+    )
+  io.data(found, textOf(found, io))
+}
+
+const explainMalformed = (secret: string) =>
+  /^adit_(edge_)?[0-9A-Za-z]{49}$/.test(secret)
+    ? 'This is not a whole Adit key: the checksum does not match. A character is wrong.'
+    : 'This is not a whole Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
+
+function textOf(found: FoundSecret, io: Io): Text {
+  const state: Text = ['  State      ', printState(found, io)]
+  if (found.kind === 'edge') return joinLines([`Credential of edge "${found.name}" (${found.id})`, state])
+  return joinLines([
+    `API key ${found.id}`,
+    `  Label      ${found.label || '(none)'}`,
+    `  Workspace  ${found.workspace}`,
+    state,
+    `  Last used  ${io.time(found.lastUsedAt)}`,
+  ])
+}
