@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
-import { type Connection, joinInPlace } from '../yamux/index.ts'
+import { type Connection, joinInPlace, type SendCallback } from '../yamux/index.ts'
 import { BINARY, CLOSE, createHeader, FrameParser, PING, PONG } from './websocket-frames.ts'
 
 /** Up to this size a message is copied into one buffer, which is cheaper than writing several. */
@@ -37,8 +37,6 @@ export class WebSocketConnection extends EventEmitter implements Connection {
   /** Nothing follows: the peer has sent a close frame or has closed the connection. */
   #isEnded = false
   #isDestroyed = false
-  /** Chunks that are written while it is corked. */
-  #corked: Buffer[] | undefined
   /** Payload of the chunk that is being parsed. */
   #received: Buffer | undefined
   /** Payload of the last ping that is not answered. */
@@ -58,10 +56,7 @@ export class WebSocketConnection extends EventEmitter implements Connection {
       this.#deliver()
       this.#sendPong()
     })
-    socket.on('drain', () => {
-      this.#sendPong()
-      if (!this.writableNeedDrain) this.emit('drain')
-    })
+    socket.on('drain', () => this.#sendPong())
     socket.on('end', () => this.#end())
     socket.on('error', (error) => this.destroy(error))
     socket.on('close', () => this.destroy())
@@ -76,35 +71,28 @@ export class WebSocketConnection extends EventEmitter implements Connection {
     return !this.#isCloseSent && this.#socket.writable
   }
 
-  get writableNeedDrain(): boolean {
-    return this.#socket.writableNeedDrain
-  }
-
   resume(): void {
     this.#socket.resume()
   }
 
-  /** Returns false if the caller should wait for `drain`. What is written after the end is dropped. */
-  write(chunk: Buffer): boolean {
-    if (this.#corked) this.#corked.push(chunk)
-    else this.#send([chunk])
-    return !this.writableNeedDrain
-  }
-
-  cork(): void {
-    this.#corked ??= []
-  }
-
-  /** Sends what was written since `cork` in one message. */
-  uncork(): void {
-    const chunks = this.#corked
-    this.#corked = undefined
-    if (chunks) this.#send(chunks)
+  /** Sends the chunks in one message. */
+  send(chunks: readonly Buffer[], done: SendCallback): void {
+    let length = 0
+    for (const chunk of chunks) length += chunk.length
+    const socket = this.#socket
+    if (!this.writable) process.nextTick(done, new WebSocketError('The connection is closed.'))
+    else if (length === 0) process.nextTick(done)
+    else if (length <= COPY_BYTES_MAX) socket.write(this.#message(BINARY, chunks, length), done)
+    else {
+      socket.cork()
+      socket.write(createHeader(BINARY, length, this.#isClient, 0))
+      for (const chunk of chunks) socket.write(chunk, chunk === chunks.at(-1) ? done : undefined)
+      socket.uncork()
+    }
   }
 
   /** Sends a close frame, and waits for that of the peer. */
   end(): void {
-    this.uncork()
     this.#sendClose(NORMAL)
     if (!this.#isDestroyed) this.#closeTimer ??= setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS).unref()
   }
@@ -139,21 +127,6 @@ export class WebSocketConnection extends EventEmitter implements Connection {
   onProblem(problem: string): void {
     this.#sendClose(PROTOCOL_ERROR)
     this.destroy(new WebSocketError(`The peer sent ${problem}.`))
-  }
-
-  #send(chunks: readonly Buffer[]): void {
-    let length = 0
-    for (const chunk of chunks) length += chunk.length
-    if (length === 0 || !this.writable) return
-    const socket = this.#socket
-    if (length <= COPY_BYTES_MAX) {
-      socket.write(this.#message(BINARY, chunks, length))
-      return
-    }
-    socket.cork()
-    socket.write(createHeader(BINARY, length, this.#isClient, 0))
-    for (const chunk of chunks) socket.write(chunk)
-    socket.uncork()
   }
 
   #message(opcode: number, chunks: readonly Buffer[], length: number): Buffer {

@@ -1,19 +1,17 @@
-// What a session needs of its connection. Sockets and other Duplex streams have it.
+// What a session needs of its connection.
 
 export interface Connection {
   readonly writable: boolean
-  /** More would only fill the memory. `drain` follows. */
-  readonly writableNeedDrain: boolean
   on(event: 'data', listener: (received: Buffer) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
-  on(event: 'drain' | 'end' | 'close', listener: () => void): unknown
+  on(event: 'end' | 'close', listener: () => void): unknown
   /** Called when the session listens. */
   resume(): unknown
-  /** Chunks that are written between `cork` and `uncork` leave together. */
-  cork(): void
-  uncork(): void
-  write(chunk: Buffer): unknown
-  /** Sends what was written, and closes the connection. */
+  /** Sends the chunks together. Calls back, later, when they are sent or cannot be. */
+  send(chunks: readonly Buffer[], done: SendCallback): void
+  /** Sends what was passed to `send`, and closes the connection. */
   end(): unknown
   destroy(): unknown
 }
+
+export type SendCallback = (error?: Error | null) => void

@@ -1,7 +1,7 @@
 // Writes the frames of a session to its connection. Frames of one turn of the event loop leave in one write.
-// Control frames go first; streams take turns with one frame each. While the connection is congested, data
-// stays in the streams, so that it neither fills the memory nor delays the other streams.
-import type { Connection } from './connection.ts'
+// Control frames go first; streams take turns with one frame each. While a write is in progress, data stays in
+// the streams, so that it neither fills the memory nor delays the other streams.
+import type { Connection, SendCallback } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
 
 /** Bytes passed to the connection at once; one frame, if only one stream has data. */
@@ -32,36 +32,34 @@ export class Sender {
   readonly #onFlood: (error: Error) => void
   /** Type, flags, id and length of each control frame. */
   #control: number[] = []
-  /** Where the bytes in the slab begin that were not written to the connection; undefined if there are none. */
+  /** What the next write sends. */
+  #chunks: Buffer[] = []
+  /** Where the bytes in the slab begin that are not in a chunk yet; undefined if there are none. */
   #start: number | undefined
   #ready: FrameSource[] = []
   #readyHead = 0
   #batchBytes = 0
-  /** Callbacks of writers, called when the connection accepts more. */
-  #written: (() => void)[] = []
+  /** Callbacks of the writers whose data the next write sends, and of those whose data is being sent. */
+  #writers: SendCallback[] = []
+  #sending: SendCallback[] = []
   #isScheduled = false
-  #isCongested = false
+  #isSending = false
   #isClosed = false
   readonly #flush = () => this.flush()
+  readonly #onSent = (error?: Error | null) => this.#afterSend(error)
 
   constructor(connection: Connection, onFlood: (error: Error) => void) {
     this.#connection = connection
     this.#onFlood = onFlood
-    connection.on('drain', () => {
-      this.#isCongested = false
-      this.#callWriters()
-      this.flush()
-    })
   }
 
   /** Queues a frame ahead of all data. */
   control(type: number, flags: number, id: number, length: number): void {
     if (this.#isClosed) return
     const frames = this.#control.length / 4
-    if (frames >= CONTROL_BATCH && !this.#isCongested) {
-      // Many can be due in one turn of the event loop, without any congestion.
-      this.#writeControl()
-      this.#isCongested = this.#connection.writableNeedDrain
+    if (frames >= CONTROL_BATCH && !this.#isSending) {
+      // Many can be due in one turn of the event loop, although the peer reads them.
+      this.#sendControl()
     } else if (frames >= CONTROL_FRAMES_MAX) {
       this.#control = []
       this.#onFlood(new ProtocolError(`flood: the peer has not read ${frames} control frames`))
@@ -94,51 +92,44 @@ export class Sender {
 
   payload(bytes: Buffer): void {
     if (bytes.length > COPY_BYTES_MAX) {
-      this.#writeSlab()
-      this.#connection.write(bytes)
+      this.#closeSlab()
+      this.#chunks.push(bytes)
       return
     }
     this.#reserve(bytes.length)
     slabEnd += bytes.copy(slab, slabEnd)
   }
 
-  /** For sources, in `writeFrame`: calls back once the connection accepts more. */
-  whenWritten(callback: () => void): void {
-    this.#written.push(callback)
+  /** For sources, in `writeFrame`: calls back when everything up to here is sent. */
+  whenSent(callback: SendCallback): void {
+    this.#writers.push(callback)
   }
 
   flush(): void {
     this.#isScheduled = false
-    if (this.#isClosed || this.#isCongested) return
+    if (this.#isClosed || this.#isSending) return
     this.#batchBytes = 0
-    this.#connection.cork()
     this.#addControl()
-    this.#flushStreams()
-    this.#writeSlab()
-    this.#connection.uncork()
-    this.#isCongested = this.#connection.writableNeedDrain
-    if (this.#isCongested) return
-    this.#callWriters()
-    if (this.#readyHead < this.#ready.length) this.#schedule()
+    this.#addStreams()
+    this.#send()
   }
 
   /** Writes the control frames that are queued, whether congested or not, and nothing after them. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    if (this.#connection.writable) this.#writeControl()
+    if (this.#connection.writable) this.#sendControl()
     this.#ready = []
-    this.#callWriters()
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#isCongested) return
+    if (this.#isScheduled || this.#isSending) return
     this.#isScheduled = true
     // Not nextTick: frames caused by all the sockets that are readable in this turn leave in one write.
     setImmediate(this.#flush)
   }
 
-  #flushStreams(): void {
+  #addStreams(): void {
     while (this.#readyHead < this.#ready.length && this.#batchBytes < BATCH_BYTES) {
       const source = this.#ready[this.#readyHead++] as FrameSource
       const payloadMax = this.#readyHead < this.#ready.length ? SHARED_PAYLOAD_MAX : BATCH_BYTES
@@ -149,16 +140,27 @@ export class Sender {
     this.#readyHead = 0
   }
 
-  #callWriters(): void {
-    const callbacks = this.#written
-    if (callbacks.length === 0) return
-    this.#written = []
-    for (const callback of callbacks) callback()
+  #sendControl(): void {
+    this.#addControl()
+    this.#send()
   }
 
-  #writeControl(): void {
-    this.#addControl()
-    this.#writeSlab()
+  #send(): void {
+    this.#closeSlab()
+    const chunks = this.#chunks
+    this.#sending.push(...this.#writers)
+    this.#writers = []
+    this.#chunks = []
+    this.#isSending = true
+    this.#connection.send(chunks, this.#onSent)
+  }
+
+  #afterSend(error?: Error | null): void {
+    this.#isSending = false
+    const writers = this.#sending
+    this.#sending = []
+    for (const writer of writers) writer(error)
+    if (this.#control.length > 0 || this.#ready.length > 0) this.#schedule()
   }
 
   #addControl(): void {
@@ -171,16 +173,16 @@ export class Sender {
     }
   }
 
-  #writeSlab(): void {
+  #closeSlab(): void {
     if (this.#start === undefined) return
-    this.#connection.write(slab.subarray(this.#start, slabEnd))
+    this.#chunks.push(slab.subarray(this.#start, slabEnd))
     this.#start = undefined
   }
 
-  /** Makes room in the slab, by another one if it is full. Nothing else uses it until it is written. */
+  /** Makes room in the slab, by another one if it is full. No other session uses it until `#send`. */
   #reserve(bytes: number): void {
     if (slabEnd + bytes > SLAB_BYTES) {
-      this.#writeSlab()
+      this.#closeSlab()
       slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
       slabEnd = 0
     }

@@ -109,7 +109,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     } else if (flags !== 0) sender.header(TYPE_WINDOW_UPDATE, flags, this.id, 0)
     if (isEnd) this.#finSent(sender)
     if (isLast && this.#written) {
-      sender.whenWritten(this.#written)
+      sender.whenSent(this.#written)
       this.#written = undefined
     }
     return this.#unsent.bytes > 0 && this.#sendWindow > 0
@@ -174,7 +174,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
 
   #finSent(sender: Sender): void {
     this.#isFinSent = true
-    if (this.#finished) sender.whenWritten(this.#finished)
+    if (this.#finished) sender.whenSent(this.#finished)
     this.#finished = undefined
     if (this.#isFinReceived && this.#unread.bytes === 0) this.#release(false)
   }

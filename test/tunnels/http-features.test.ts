@@ -1,8 +1,10 @@
 // What HTTP offers works through a tunnel as without one.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { connectClient, type Handlers, startTunneled } from '../support/tunneled.ts'
@@ -149,6 +151,23 @@ test('responses to HEAD, 204 and 304 have no body, and keep their headers', asyn
     const received = await response
     assert.equal(await textOf(received), '', path)
     for (const [name, value] of Object.entries(headers)) assert.equal(received.headers[name], value, path)
+    await assertNextWorks()
+  }
+})
+
+test('large bodies arrive unchanged in both directions, also if they are read slowly', async (t) => {
+  const { send, assertNextWorks } = openConnection(t)
+  handlers['/echo'] = (incoming, response) => incoming.pipe(response)
+  const body = randomBytes(6_000_000)
+  for (const headers of [{ 'content-length': String(body.length) }, {}]) {
+    const { sent, response } = send('POST', '/echo', headers)
+    sent.end(body)
+    const received: Buffer[] = []
+    for await (const chunk of await response) {
+      received.push(chunk)
+      if (received.length % 16 === 0) await sleep(2)
+    }
+    assert.ok(Buffer.concat(received).equals(body))
     await assertNextWorks()
   }
 })

@@ -81,7 +81,7 @@ async function connectToWs(t: Test): Promise<Pair> {
 }
 
 /** Collects without end: the other direction stays open. */
-function collect(stream: Connection): () => Buffer {
+function collect(stream: Pick<Connection, 'on' | 'resume'>): () => Buffer {
   const chunks: Buffer[] = []
   stream.on('data', (chunk: Buffer) => chunks.push(chunk))
   stream.resume()
@@ -92,7 +92,7 @@ for (const role of roles) {
   test(`${role}: random messages, fragments and pings arrive as one stream of bytes`, async (t) => {
     const random = createRandom(`websocket ${role}`)
     const { stream, peer } = await connectPair(t, role)
-    stream.on('data', (chunk) => stream.write(chunk))
+    stream.on('data', (chunk) => stream.send([chunk], assert.ifError))
     stream.resume()
     const received: Buffer[] = []
     peer.on('message', (data: Buffer, isBinary) => {
@@ -146,15 +146,13 @@ for (const role of roles) {
     )
   })
 
-  test(`${role}: many writes of a tick, small and large, are read by the peer in order`, async (t) => {
+  test(`${role}: many chunks of a tick, small and large, are read by the peer in order`, async (t) => {
     const { stream, peer } = await connectPair(t, role)
     const received: Buffer[] = []
     peer.on('message', (data: Buffer) => received.push(data))
     const chunks = Array.from({ length: 100 }, (_, index) => Buffer.alloc((index * 1_237) % 9_000, index))
-    stream.cork()
-    for (const chunk of chunks.slice(0, 50)) stream.write(chunk)
-    stream.uncork()
-    for (const chunk of chunks.slice(50)) stream.write(chunk)
+    stream.send(chunks.slice(0, 50), assert.ifError)
+    for (const chunk of chunks.slice(50)) stream.send([chunk], assert.ifError)
     stream.end()
     const [code] = await once(peer, 'close')
     assert.equal(code, 1000)
@@ -166,10 +164,17 @@ for (const role of roles) {
     stream.resume()
     const chunk = Buffer.alloc(64 * 1024, 'x')
     peer.pause()
+    let unsent = 0
+    const onSent = () => {
+      unsent -= 1
+    }
     await until('the stream is full', async () => {
-      while (stream.write(chunk));
+      while (unsent < 4) {
+        unsent += 1
+        stream.send([chunk], onSent)
+      }
       await sleep(20)
-      return stream.writableNeedDrain
+      return unsent === 4
     })
     const buffered = socket.writableLength
     for (let index = 0; index < 20_000; index += 1) peer.ping(Buffer.alloc(125, 'p'))
@@ -180,10 +185,8 @@ for (const role of roles) {
     peer.on('pong', () => {
       pongs += 1
     })
-    const drained = once(stream, 'drain')
     peer.resume()
-    await drained
-    await until('a pong', () => pongs > 0)
+    await until('everything is sent, and a pong', () => unsent === 0 && pongs > 0)
   })
 
   test(`${role}: of many pings at once, the last one is answered`, async (t) => {
@@ -225,14 +228,14 @@ for (const role of roles) {
     const second = await connectPair(t, role)
     second.stream.resume()
     const message = once(second.peer, 'message')
-    second.stream.write(Buffer.from('last words'))
+    second.stream.send([Buffer.from('last words')], assert.ifError)
     second.stream.end()
     assert.equal(String((await message)[0]), 'last words')
     assert.equal((await once(second.peer, 'close'))[0], 1000)
     await until('closed', () => second.stream.destroyed && second.socket.destroyed)
   })
 
-  test(`${role}: a lost connection closes the stream; writes after a close are dropped`, async (t) => {
+  test(`${role}: a lost connection closes the stream; what is sent after a close is an error`, async (t) => {
     const lost = await connectPair(t, role)
     lost.stream.resume()
     lost.stream.on('error', () => undefined)
@@ -243,7 +246,8 @@ for (const role of roles) {
     closed.stream.resume()
     closed.peer.close()
     await once(closed.peer, 'close')
-    closed.stream.write(Buffer.from('too late'))
+    const error = await new Promise((resolve) => closed.stream.send([Buffer.from('too late')], resolve))
+    assert.ok(error instanceof WebSocketError)
     await until('closed', () => closed.stream.destroyed)
   })
 
@@ -309,7 +313,7 @@ test('a peer that does not reply to a close frame is disconnected', async (t) =>
     server.close()
   })
   stream.resume()
-  stream.write(Buffer.from('x'))
+  stream.send([Buffer.from('x')], () => {})
   stream.end()
   await once(stream, 'close')
   assert.equal(socket.destroyed, true)

@@ -48,6 +48,27 @@ test('a stalled reader stops the writer after a window: the rest stays with the 
   assert.equal(near.writableLength, chunk.length)
 })
 
+test('the memory of a chunk can be reused after the callback of its write', async (t) => {
+  const [near, far] = await socketPair(t)
+  const client = startSession(near, { role: 'client' })
+  let sent = 0
+  // More than the buffers of the system.
+  for (let index = 0; index < 60; index += 1) {
+    const chunk = Buffer.alloc(INITIAL_WINDOW, index)
+    client.open().end(chunk, () => {
+      sent += 1
+      chunk.fill(255)
+    })
+  }
+  await until('the connection is full', () => near.writableNeedDrain)
+  assert.ok(sent < 60)
+  const server = startSession(far, { role: 'server' })
+  await until('all are accepted', () => server.streams.length === 60)
+  const received = await Promise.all(server.streams.map(readAll))
+  for (const [index, bytes] of received.entries())
+    assert.ok(bytes.equals(Buffer.alloc(INITIAL_WINDOW, index)))
+})
+
 test('a small stream overtakes the queued data of a large one', async (t) => {
   const [near, far] = await socketPair(t)
   const client = startSession(near, { role: 'client' })

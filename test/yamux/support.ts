@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { Session, type SessionOptions, type YamuxStream } from '../../src/yamux/index.ts'
+import { type Connection, Session, type SessionOptions, type YamuxStream } from '../../src/yamux/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 
@@ -20,6 +20,17 @@ export async function socketPair(t: Test): Promise<[Socket, Socket]> {
   return [near, far]
 }
 
+/** A plain socket as the connection of a session. */
+export const connectionOf = (socket: Socket): Connection =>
+  Object.assign(socket, {
+    send(chunks: readonly Buffer[], done: () => void) {
+      socket.cork()
+      for (const chunk of chunks) socket.write(chunk)
+      socket.write('', done)
+      socket.uncork()
+    },
+  })
+
 export interface Peer {
   session: Session
   /** Resolves with the reason of the close. */
@@ -35,7 +46,7 @@ export function startSession(
 ): Peer {
   const { promise: closed, resolve } = Promise.withResolvers<Error | undefined>()
   const streams: YamuxStream[] = []
-  const session = new Session(socket, {
+  const session = new Session(connectionOf(socket), {
     ...options,
     onStream(stream) {
       stream.on('error', () => {})

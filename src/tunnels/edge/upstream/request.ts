@@ -1,5 +1,6 @@
 // A request to the local server of a tunnel client: writes it to a connection, and parses the response.
 import type { YamuxStream } from '../../../yamux/index.ts'
+import { freeOnceSent } from '../../free-memory.ts'
 import { formatHeaders } from '../headers.ts'
 import type { ConnectionUser, UpstreamConnection } from './connection.ts'
 import type { ConnectionPool } from './connection-pool.ts'
@@ -56,14 +57,14 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     connection.stream.write(format(head), 'latin1')
   }
 
-  /** Returns false if the caller should wait for `onDrain`. */
+  /** The data belongs to the request from now on. Returns false if the caller should wait for `onDrain`. */
   write(data: Buffer): boolean {
     if (this.#isOver || data.length === 0) return true
     const { stream } = this.#connection
-    if (!this.#isChunked) return stream.write(data)
+    if (!this.#isChunked) return stream.write(data, freeOnceSent(data))
     stream.cork()
     stream.write(`${data.length.toString(16)}\r\n`, 'latin1')
-    stream.write(data)
+    stream.write(data, freeOnceSent(data))
     const isAccepting = stream.write('\r\n', 'latin1')
     stream.uncork()
     return isAccepting
