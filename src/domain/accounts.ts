@@ -33,6 +33,7 @@ import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
 import { membershipsOf } from './members.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
+import { lacksTwoFactor } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug } from './workspaces.ts'
@@ -49,7 +50,7 @@ export async function findEnabledUser(services: Services, id: string): Promise<U
 }
 
 export async function describeSelf(services: Services, user: UserRow) {
-  const [workspaces, withPassword] = await Promise.all([
+  const [memberships, withPassword] = await Promise.all([
     membershipsOf(services, user.id),
     hasPassword(services.store.db, user.id),
   ])
@@ -61,7 +62,10 @@ export async function describeSelf(services: Services, user: UserRow) {
       hasPassword: withPassword,
       hasSecondFactor: user.two_factor_enabled === 1,
     },
-    workspaces,
+    workspaces: memberships.map(({ two_factor_required_at, ...membership }) => ({
+      ...membership,
+      needsTwoFactor: two_factor_required_at !== null && lacksTwoFactor(user, withPassword),
+    })),
   }
 }
 

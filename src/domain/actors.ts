@@ -8,6 +8,7 @@ import type { Tx } from '../store/store.ts'
 import { type LockedWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
+import { requireTwoFactor } from './policy.ts'
 
 export const inactiveKeyMessages: Record<InactiveState, string> = {
   revoked: 'This API key was revoked. Use another one.',
@@ -57,6 +58,7 @@ async function requireCurrentRole(db: Tx, workspace: LockedWorkspace, actor: Use
   await requireSession(db, actor)
   const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
+  await requireTwoFactor(db, workspace, actor.id)
   return role as Role
 }
 

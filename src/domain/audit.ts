@@ -11,7 +11,7 @@ import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'
 import { isoOf } from './timestamps.ts'
 
-/** Sign-in method, or reason of a failure. Never contains user input. */
+/** Sign-in method, reason of a failure, or circumstance. Never contains user input. */
 export type Detail =
   | 'password'
   | 'code'
@@ -20,6 +20,8 @@ export type Detail =
   | 'sso-not-linked'
   | 'sso-email-unverified'
   | 'disabled'
+  /** The operator has overridden the policy of the workspace. */
+  | 'forced'
 
 interface Entry {
   workspaceId: string | null

@@ -1,16 +1,16 @@
 // The expiry of API keys: the instant from which a key is not active. It is compared with the clock of the
 // database, which nodes and edges follow; theirs may differ.
+import { KEY_DAYS_MAX } from '../contract/dashboard/settings.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
 import { Fault } from './fault.ts'
-
-const DAYS_MAX = 3_650
 
 /** In whole seconds, so that lists of keys change by the passing of time at most once a second. */
 export function parseExpiry(expiresAt: string, now: number): number {
   const at = Date.parse(expiresAt)
   if (Number.isNaN(at)) throw invalidExpiry('must be a UTC timestamp such as 2026-11-15T10:02:11.000Z')
   if (at <= now) throw invalidExpiry('must be in the future')
-  if (at > now + DAYS_MAX * DAY_MS) throw invalidExpiry(`must not be more than ${DAYS_MAX} days from now`)
+  if (at > now + KEY_DAYS_MAX * DAY_MS)
+    throw invalidExpiry(`must not be more than ${KEY_DAYS_MAX} days from now`)
   return Math.ceil(at / SECOND_MS) * SECOND_MS
 }
 

@@ -111,7 +111,7 @@ export async function addKey(
 ): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
-  await requireMayCreateKey(db, ctx, workspace, expiresAt)
+  const { isForced } = await requireMayCreateKey(db, ctx, workspace, expiresAt)
   await requireBelowLimit(db, ctx)
   await insertKey(db, {
     id: created.id,
@@ -131,6 +131,7 @@ export async function addKey(
     actor,
     action: 'key.created',
     target: { id: created.id },
+    ...(isForced && { detail: 'forced' }),
     changes: changesBetween(null, { label: created.label, expiresAt: created.expiresAt }),
   })
   return created

@@ -19,6 +19,7 @@ import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
+import { requireTwoFactor } from './policy.ts'
 import { isoOf } from './timestamps.ts'
 
 /** Members plus open invitations of a workspace, because they are listed without pages. */
@@ -32,9 +33,12 @@ export interface MemberContext extends Context {
 }
 
 export async function requireMembership(services: Services, slug: string, userId: string, needed: Role) {
-  const found = await findMembership(services.store.db, slug, userId)
-  requireRole(found?.role, needed)
-  return found as NonNullable<typeof found>
+  const { db } = services.store
+  const found = await findMembership(db, slug, userId)
+  if (!found) throw new Fault('not_found')
+  requireRole(found.role, needed)
+  await requireTwoFactor(db, found, userId)
+  return found
 }
 
 export const membershipsOf = (services: Services, userId: string) =>

@@ -1,28 +1,18 @@
 // The policy of a workspace, which its owners set: what members and API keys may do in it. It is read and
 // enforced in the transaction that writes, from the locked row of the workspace, so that no request that
 // started earlier can violate a new policy.
-import { lockRole, type Role } from '../store/members.ts'
-import type { Tx } from '../store/store.ts'
-import type { LockedWorkspace, WorkspaceRow } from '../store/workspaces.ts'
+import type { Static } from 'typebox'
+import type { Policy as PolicySchema } from '../contract/dashboard/settings.ts'
+import { lockRole } from '../store/members.ts'
+import { hasPassword } from '../store/passwords.ts'
+import type { Db, Tx } from '../store/store.ts'
+import { findUser, type UserRow } from '../store/users.ts'
+import type { LockedWorkspace, PolicyColumns } from '../store/workspaces.ts'
 import { DAY_MS, SECOND_MS } from '../time.ts'
 import type { Actor, Context } from './context.ts'
 import { Fault } from './fault.ts'
 
-export interface Policy {
-  /** The longest life of a new API key in days; null if it is unlimited. */
-  keyDaysMax: number | null
-  /** Whether API keys may create and revoke API keys. Variant B never lets them. */
-  keysManageKeys: boolean
-  /** The lowest role that may create API keys. */
-  keyCreators: Extract<Role, 'admin' | 'owner'>
-  /** Whether members must use two-factor authentication. */
-  twoFactorRequired: boolean
-}
-
-type PolicyColumns = Pick<
-  WorkspaceRow,
-  'key_days_max' | 'keys_read_only_at' | 'key_creator_role' | 'two_factor_required_at'
->
+export type Policy = Static<typeof PolicySchema>
 
 export const policyOf = (row: PolicyColumns): Policy => ({
   keyDaysMax: row.key_days_max,
@@ -54,8 +44,9 @@ export function expiryByPolicy(
   if (expiresAt === null) return latest
   if (expiresAt <= latest + EXPIRY_TOLERANCE_MS) return Math.min(expiresAt, latest)
   const message = `must not be more than ${days(policy.keyDaysMax)} from now, by the policy of the workspace`
+  const remedy = actor.kind === 'operator' ? ' Override the policy with --force.' : ''
   throw new Fault('invalid_request', {
-    message: `The expiry of the API key ${message}.`,
+    message: `The expiry of the API key ${message}.${remedy}`,
     details: [{ path: '/expiresAt', message }],
   })
 }
@@ -101,3 +92,25 @@ function managedByUsers(verb: 'create' | 'revoke'): Fault {
 }
 
 const days = (count: number) => `${count} ${count === 1 ? 'day' : 'days'}`
+
+/** An identity provider has its own second factor. That does not count for users who also have a password. */
+export const lacksTwoFactor = (user: Pick<UserRow, 'two_factor_enabled'>, withPassword: boolean): boolean =>
+  withPassword && user.two_factor_enabled !== 1
+
+export async function usesTwoFactor(db: Db, userId: string): Promise<boolean> {
+  const user = await findUser(db, userId)
+  return user !== undefined && !lacksTwoFactor(user, await hasPassword(db, userId))
+}
+
+/** A member who does not use it, though the workspace requires it, can only set it up. */
+export async function requireTwoFactor(
+  db: Db,
+  { two_factor_required_at }: Pick<PolicyColumns, 'two_factor_required_at'>,
+  userId: string,
+): Promise<void> {
+  if (two_factor_required_at === null || (await usesTwoFactor(db, userId))) return
+  throw new Fault('forbidden', {
+    message:
+      'This workspace requires two-factor authentication. Set it up in the settings of your account first.',
+  })
+}

@@ -31,7 +31,7 @@ function lazyCheck(schema: TSchema): (value: unknown) => boolean {
 
 /** The keywords that the contract uses for input. */
 interface Schema {
-  type?: string
+  type?: string | string[]
   properties?: Record<string, TSchema>
   required?: string[]
   items?: TSchema
@@ -86,6 +86,7 @@ function explain(schema: Schema, keyword: string, fallback: string, value: unkno
   if (keyword === 'enum' && values) return `must be one of ${values.join(', ')}`
   if (type === 'integer' && minimum !== undefined && maximum !== undefined)
     return `must be a whole number from ${minimum} to ${maximum}`
+  if (Array.isArray(type)) return schema['x-rule'] ?? fallback
   if (keyword === 'type') return `must be ${/^[aeiou]/.test(type ?? '') ? 'an' : 'a'} ${type}`
   return fallback
 }

@@ -15,14 +15,16 @@ import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
+import { type Policy, policyOf } from './policy.ts'
 import { isoOf } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
 
-export async function readWorkspace(ctx: Context): Promise<WorkspaceView> {
-  return describeWorkspace(ctx, await getWorkspace(ctx.store.db, ctx.workspaceId))
+export async function readWorkspace(ctx: Context): Promise<WorkspaceView & { policy: Policy }> {
+  const row = await getWorkspace(ctx.store.db, ctx.workspaceId)
+  return { ...describeWorkspace(ctx, row), policy: policyOf(row) }
 }
 
 export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({

@@ -17,12 +17,12 @@ export async function lockRole(db: Tx, workspaceId: string, userId: string): Pro
   return row?.role
 }
 
-/** Workspace id and role of a member, by the workspace's slug. */
+/** The membership of a user, by the workspace's slug. */
 export const findMembership = (db: Db, slug: string, userId: string) =>
   db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select(['workspaces.id as workspaceId', 'members.role'])
+    .select(['workspaces.id as workspaceId', 'workspaces.two_factor_required_at', 'members.role'])
     .where('workspaces.slug', '=', slug)
     .where('members.user_id', '=', userId)
     .executeTakeFirst()
@@ -31,7 +31,7 @@ export const listMemberships = (db: Db, userId: string) =>
   db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select(['workspaces.slug', 'workspaces.name', 'members.role'])
+    .select(['workspaces.slug', 'workspaces.name', 'workspaces.two_factor_required_at', 'members.role'])
     .where('members.user_id', '=', userId)
     .orderBy('workspaces.name')
     .execute()

@@ -33,14 +33,17 @@ export const findWorkspaceIds = (db: Db, slugs: readonly string[]) =>
     'select w.slug, w.id from input join workspaces as w on w.slug = input.slug',
   )
 
-/** The columns that decide what members and API keys may do. */
-const authorizingColumns = [
-  'id',
+const policyColumns = [
   'key_days_max',
   'keys_read_only_at',
   'key_creator_role',
   'two_factor_required_at',
 ] as const
+
+export type PolicyColumns = Pick<WorkspaceRow, (typeof policyColumns)[number]>
+
+/** The columns that decide what members and API keys may do. */
+const authorizingColumns = ['id', ...policyColumns] as const
 
 export type LockedWorkspace = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
 
@@ -91,4 +94,12 @@ export async function provisionWorkspace(db: Tx, id: string, at: number): Promis
     .where('provisioned_at', 'is', null)
     .executeTakeFirst()
   return numUpdatedRows === 1n
+}
+
+export async function renameWorkspace(db: Tx, id: string, name: string): Promise<void> {
+  await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute()
+}
+
+export async function setPolicy(db: Tx, id: string, policy: PolicyColumns): Promise<void> {
+  await db.updateTable('workspaces').set(policy).where('id', '=', id).execute()
 }

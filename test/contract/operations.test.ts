@@ -18,7 +18,7 @@ const tables: Record<string, readonly Operation[]> = {
 }
 
 interface Bounds {
-  type: string
+  type: string | string[]
   enum?: string[]
   maxLength?: number
   maximum?: number
@@ -31,7 +31,7 @@ interface Bounds {
 /** A pattern limits the length of a text if it has no unlimited repetition. */
 function isBounded(bounds: Bounds): boolean {
   const { type, enum: values, maxLength, maximum, maxItems, pattern, items, properties } = bounds
-  switch (type) {
+  switch (Array.isArray(type) ? type.find((each) => each !== 'null') : type) {
     case 'boolean':
       return true
     case 'integer':
@@ -70,6 +70,8 @@ const forUsers: Record<string, Operation['access']> = {
   'two-factor.confirm': 'user',
   'two-factor.disable': 'user',
   'workspace.read': 'member',
+  'settings.rename': 'owner',
+  'settings.policy': 'owner',
   'keys.list': 'member',
   'keys.create': 'admin',
   'keys.revoke': 'admin',

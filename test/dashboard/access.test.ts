@@ -1,35 +1,15 @@
 // Access matrix: every dashboard operation with every kind of caller.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
-import { type Operation, type Role, roles } from '../../src/contract/operation.ts'
+import { type Role, roles } from '../../src/contract/operation.ts'
+import { allOperations, callOperation, isRole, pathOf } from '../support/dashboard-operations.ts'
 import { engines } from '../support/databases.ts'
 import { createResponseValidator } from '../support/openapi.ts'
 import { addEdge, addWorkspace, serve } from '../support/server.ts'
-import { addMember, openBrowser, PASSWORD } from '../support/users.ts'
+import { addMember, openBrowser } from '../support/users.ts'
 
-/** Valid bodies, so that only access decides the response. */
-const bodies: Record<string, object> = {
-  'sign-in.password': { email: 'unknown@example.com', password: PASSWORD },
-  'sign-in.code': { code: '000000' },
-  'sign-in.request-reset': { email: 'unknown@example.com' },
-  'links.read': { link: 'x'.repeat(43) },
-  'links.use': { link: 'x'.repeat(43) },
-  'account.rename': { name: 'Same' },
-  'account.password': { current: 'wrong password', password: 'another good password' },
-  'two-factor.begin': { password: 'wrong password' },
-  'two-factor.confirm': { code: '000000' },
-  'two-factor.disable': { password: 'wrong password' },
-  'keys.create': { label: 'x' },
-  'invitations.create': { email: 'invited@example.com', role: 'member' },
-  'members.set-role': { role: 'member' },
-  'names.reserve': { name: 'my-app' },
-  'names.set-access': { allowIp: ['192.0.2.0/24'] },
-}
 /** Skipped, because they would end the session of the test. */
 const ending = new Set(['session.end', 'session.end-all', 'members.leave'])
-
-const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
 
 for (const engine of engines)
   test(`${engine}: every operation allows exactly the callers of its access level`, async (t) => {
@@ -46,14 +26,10 @@ for (const engine of engines)
       owner: (await addMember(server, 'Olga', 'owner')).browser,
     }
     for (const [name, browser] of Object.entries(people))
-      for (const operation of dashboardOperations as readonly Operation[]) {
+      for (const operation of allOperations) {
         const { id, access, method } = operation
         if (ending.has(id) && name !== 'anonymous') continue
-        const path = operation.path
-          .replace('{workspace}', 'acme')
-          .replace('{id}', 'usr_none')
-          .replace('{name}', 'my-app')
-        const response = await browser.call(method, path, method === 'POST' ? (bodies[id] ?? {}) : undefined)
+        const response = await callOperation(browser, operation)
         const what = `${name}: ${id} → ${response.status} ${response.text}`
         validateResponse(operation.path, method, response)
         assert.equal(response.headers.get('access-control-allow-origin'), null)
@@ -71,7 +47,7 @@ for (const engine of engines)
           for (const token of [server.key.token, edge.token]) {
             const headers = { authorization: `Bearer ${token}` }
             assert.equal(
-              (await browser.call(method, path, undefined, headers)).status,
+              (await browser.call(method, pathOf(operation), undefined, headers)).status,
               401,
               `${id} with a token`,
             )

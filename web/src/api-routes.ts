@@ -24,6 +24,8 @@ export const routes = {
   'two-factor.confirm': 'POST /account/second-factor/confirm',
   'two-factor.disable': 'POST /account/second-factor/remove',
   'workspace.read': 'GET /workspaces/{workspace}',
+  'settings.rename': 'POST /workspaces/{workspace}/name',
+  'settings.policy': 'POST /workspaces/{workspace}/policy',
   'keys.list': 'GET /workspaces/{workspace}/keys',
   'keys.create': 'POST /workspaces/{workspace}/keys',
   'keys.revoke': 'DELETE /workspaces/{workspace}/keys/{id}',

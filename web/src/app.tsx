@@ -10,6 +10,7 @@ import { MembersPage } from './members/members-page.tsx'
 import { OverviewPage } from './overview/overview-page.tsx'
 import { clearReturnPath, lastWorkspace, returnPath } from './paths.ts'
 import { optionalSessionQuery, sessionQuery } from './queries.ts'
+import { SettingsPage } from './settings/settings-page.tsx'
 import { LoadingScreen } from './shell/connection-status.tsx'
 import { Shell } from './shell/shell.tsx'
 import { ForgotPasswordPage } from './sign-in/forgot-password-page.tsx'
@@ -27,6 +28,7 @@ const privatePages = [
   { path: '/w/:workspace/usage', page: UsagePage },
   { path: '/w/:workspace/members', page: MembersPage },
   { path: '/w/:workspace/audit', page: AuditPage },
+  { path: '/w/:workspace/settings', page: SettingsPage },
   { path: '/account', page: AccountPage },
 ]
 

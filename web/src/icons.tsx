@@ -49,6 +49,13 @@ export const SearchIcon = strokeIcon(
     <path d="m15.5 15.5 4.5 4.5" />
   </>,
 )
+export const SettingsIcon = strokeIcon(
+  <>
+    <path d="M4 7h9M17 7h3M4 17h3M11 17h9" />
+    <circle cx="15" cy="7" r="2" />
+    <circle cx="9" cy="17" r="2" />
+  </>,
+)
 export const KeyIcon = strokeIcon(
   <>
     <circle cx="8" cy="15" r="4" />

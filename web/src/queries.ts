@@ -18,7 +18,7 @@ const LIVE_REFRESH_MS = 5_000
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
-const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 'not_found'
+const isDenied = (error: unknown) => error instanceof ApiError && [403, 404].includes(error.status)
 
 /** For operations that need no session: a 401 means a wrong password or code, which their form shows. */
 export const allowSignedOut = { meta: { allowSignedOut: true } } as const
@@ -27,8 +27,9 @@ export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
       if (isUnauthorized(error) && !query.meta?.allowSignedOut) redirectToSignIn()
-      // The user was probably removed from the workspace: reload the list of memberships.
-      if (isNotFound(error) && query.queryKey[0] === 'workspace')
+      // The user was probably removed from the workspace, or it requires two-factor authentication now: reload
+      // the list of memberships.
+      if (isDenied(error) && query.queryKey[0] === 'workspace')
         queryClient.invalidateQueries({ queryKey: ['session'] })
     },
   }),
@@ -181,7 +182,7 @@ export const sessionsQuery = queryOptions({
 /** After a change in a workspace; every change is in the audit log, too. */
 export const invalidateWorkspace = (
   workspace: string,
-  ...resources: ('keys' | 'members' | 'names' | 'tunnels')[]
+  ...resources: ('details' | 'keys' | 'members' | 'names' | 'tunnels')[]
 ): Promise<unknown> =>
   Promise.all(
     [...resources, 'audit'].map((resource) =>

@@ -13,13 +13,15 @@ interface NewKey {
   workspace: string
   label: string | undefined
   expires: string | undefined
+  force: boolean
 }
 
 export async function create(given: NewKey, io: Io): Promise<void> {
   const expiresAt = given.expires === undefined ? undefined : parseExpires(given.expires)
   const key = await withServices(async (services, actor) => {
     const { id: workspaceId } = await getBySlug(services, given.workspace)
-    return createKey({ ...services, actor, workspaceId }, { label: given.label, expiresAt })
+    const ctx = { ...services, actor: { ...actor, force: given.force }, workspaceId }
+    return createKey(ctx, { label: given.label, expiresAt })
   })
   io.info(
     `Created API key ${key.id} for workspace "${given.workspace}"` +

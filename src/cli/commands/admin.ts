@@ -1,6 +1,6 @@
 // Commands for the operator. They act on the database.
 import { type Command, command } from '../command.ts'
-import { dayOption, labelOption, workspaceOption, yesOption } from './options.ts'
+import { dayOption, forceOption, labelOption, workspaceOption, yesOption } from './options.ts'
 
 const group = 'Admin'
 const confirmation = (reason: string) =>
@@ -47,8 +47,9 @@ const keys: readonly Command[] = [
         label: labelOption,
         expires: {
           value: '<time>',
-          summary: 'when it expires: 90d, 12h, or a UTC day or time (default: never)',
+          summary: 'when it expires: 90d, 12h, or a UTC day or time (default: never, or by policy)',
         },
+        force: forceOption,
       },
     },
     async (input, io) => (await import('../admin/keys.ts')).create(input, io),

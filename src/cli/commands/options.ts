@@ -14,6 +14,8 @@ export const labelOption = { value: '<text>', summary: 'what the key is for, up 
 
 export const yesOption = { summary: 'do not ask for confirmation' } as const
 
+export const forceOption = { summary: 'override the policy of the workspace; the audit log says so' } as const
+
 export const workspaceOption = { value: '<slug>', summary: 'workspace' } as const
 
 export const dayOption = { value: '<day>', summary: 'a UTC day, e.g. 2026-11-15' } as const

@@ -35,7 +35,17 @@ const readSession = operation({
           { title: 'Self' },
         ),
         workspaces: Type.Array(
-          Type.Object({ slug: Slug, name: WorkspaceName, role: Role }, { title: 'Membership' }),
+          Type.Object(
+            {
+              slug: Slug,
+              name: WorkspaceName,
+              role: Role,
+              needsTwoFactor: Type.Boolean({
+                description: 'Whether the user must set up two-factor authentication to use the workspace.',
+              }),
+            },
+            { title: 'Membership' },
+          ),
         ),
       },
       { title: 'Session' },
@@ -48,7 +58,7 @@ const readSession = operation({
         hasPassword: true,
         hasSecondFactor: false,
       },
-      workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner' }],
+      workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false }],
     },
   },
   faults: [],

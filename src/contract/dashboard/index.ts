@@ -3,6 +3,7 @@ import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
 import { auditOperations } from './audit.ts'
 import { memberOperations } from './members.ts'
+import { settingsOperations } from './settings.ts'
 import { signInOperations } from './sign-in.ts'
 import { tunnelOperations } from './tunnels.ts'
 import { workspaceOperations } from './workspace.ts'
@@ -13,6 +14,7 @@ export const dashboardOperations = [
   ...signInOperations,
   ...accountOperations,
   ...workspaceOperations,
+  ...settingsOperations,
   ...tunnelOperations,
   ...memberOperations,
   ...auditOperations,

@@ -16,6 +16,7 @@ import {
 import { operation } from '../operation.ts'
 import { InWorkspace, Role } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
+import { examplePolicy, Policy } from './settings.ts'
 
 const readWorkspace = operation({
   id: 'workspace.read',
@@ -43,8 +44,9 @@ const readWorkspace = operation({
         }),
         keysCanManageKeys: Type.Boolean({
           description:
-            'Whether API keys can create and revoke API keys (variant A), or only users (variant B).',
+            'Whether API keys can create and revoke API keys, unless the policy forbids it (variant A), or only users (variant B).',
         }),
+        policy: Policy,
       },
       { title: 'WorkspaceDetails' },
     ),
@@ -58,6 +60,7 @@ const readWorkspace = operation({
       role: 'owner',
       edgeName: 'fra-1',
       keysCanManageKeys: true,
+      policy: examplePolicy,
     },
   },
   faults: [],
@@ -156,7 +159,11 @@ const createKey = operation({
     {
       label: Type.Optional(Label),
       expiresAt: Type.Optional(
-        UtcTimestamp({ description: 'When the key expires, rounded up to a second; never if absent.' }),
+        UtcTimestamp({
+          description:
+            'When the key expires, rounded up to a second. If absent, it has the longest life that the ' +
+            'policy allows.',
+        }),
       ),
     },
     { title: 'NewKey' },

@@ -3,10 +3,10 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
+import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
 import { useSession } from '../session.tsx'
-import { Section } from './section.tsx'
 
 export function Name() {
   const { person: user } = useSession()

@@ -5,10 +5,10 @@ import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
 import { isPasswordLength, NewPasswordInput } from '../components/new-password-input.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
+import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
 import { useSession } from '../session.tsx'
-import { Section } from './section.tsx'
 
 export function Password() {
   const { person: user } = useSession()

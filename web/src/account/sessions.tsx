@@ -8,10 +8,10 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { adjacentRemoveButton, removeButtonProps, restoreFocus } from '../components/focus.ts'
 import { ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
+import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient, sessionsQuery } from '../queries.ts'
 import { browserName } from './browser-name.ts'
-import { Section } from './section.tsx'
 
 type SessionItem = Output<'account.sessions'>['sessions'][number]
 

@@ -4,12 +4,12 @@ import { useDisclosure } from '@mantine/hooks'
 import { useRef } from 'react'
 import { dangerOutline } from '../components/danger-outline.ts'
 import { restoreFocus } from '../components/focus.ts'
+import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { ShieldIcon } from '../icons.tsx'
 import { useSession } from '../session.tsx'
 import { DisableTwoFactor } from './disable-two-factor.tsx'
 import { EnableTwoFactor } from './enable-two-factor.tsx'
-import { Section } from './section.tsx'
 
 export function TwoFactor() {
   const { person: user } = useSession()

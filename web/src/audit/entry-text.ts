@@ -27,8 +27,12 @@ export function describeEntry(entry: Entry): EntryText {
       return text('created the workspace')
     case 'workspace.provisioned':
       return text('provisioned the workspace')
+    case 'workspace.renamed':
+      return { ...text('renamed the workspace'), suffix: renaming(entry) }
+    case 'workspace.policy-changed':
+      return text('changed the policy of the workspace')
     case 'key.created':
-      return text('created API key', key)
+      return { ...text('created API key', key), ...(entry.detail === 'forced' && overridden) }
     case 'key.revoked':
       return text('revoked API key', key)
     case 'key.rotated':
@@ -100,6 +104,8 @@ export function describeEntry(entry: Entry): EntryText {
   }
 }
 
+const overridden = { suffix: '(policy overridden)' }
+
 const methods: Record<string, string> = {
   password: 'with a password',
   code: 'with a password and a code',
@@ -119,6 +125,11 @@ const reasons: Record<string, string> = {
 function failureReason({ detail, count }: Entry): string {
   const reason = reasons[detail ?? ''] ?? 'rejected'
   return count > 1 ? `(${reason}, ${count} times)` : `(${reason})`
+}
+
+function renaming({ changes }: Entry): string {
+  const [before, after] = changes.name ?? []
+  return `from “${before}” to “${after}”`
 }
 
 /** Entries of earlier versions have the role in the name: "bob@example.com as admin". */

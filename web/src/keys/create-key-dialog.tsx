@@ -1,11 +1,11 @@
 // Dialog that creates an API key, then shows it once.
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { codePointLength } from '../format.ts'
-import { invalidateWorkspace } from '../queries.ts'
+import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
 import { ExpiryField, expiresAtOf, NEVER } from './expiry-field.tsx'
@@ -21,6 +21,7 @@ interface CreateKeyDialogProps {
 
 export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProps) {
   const { slug } = useWorkspace()
+  const { data: workspace } = useQuery(workspaceQuery(slug))
   const [label, setLabel] = useState('')
   const [expiry, setExpiry] = useState(NEVER)
   // The raw key stays in this state: the mutation returns nothing that a cache could keep.
@@ -72,7 +73,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
             >
               {length} / {LABEL_MAX}
             </Text>
-            <ExpiryField value={expiry} onChange={setExpiry} />
+            <ExpiryField daysMax={workspace?.policy.keyDaysMax ?? null} value={expiry} onChange={setExpiry} />
             <ErrorAlert error={create.error} />
             <Group justify="flex-end">
               <Button variant="default" onClick={close}>

@@ -21,25 +21,38 @@ const choices = [
   { value: 'date', label: 'On a date' },
 ]
 
-/** The timestamp of the API; undefined for a key that does not expire. */
+/** The choices that the policy of the workspace allows; without a limit, keys can live forever. */
+const allowedChoices = (daysMax: number | null) =>
+  daysMax === null
+    ? choices
+    : [
+        { value: NEVER.choice, label: `In ${daysMax} ${daysMax === 1 ? 'day' : 'days'} (longest allowed)` },
+        ...choices.filter(({ value }) => value === 'date' || Number(value) < daysMax),
+      ]
+
+/** The timestamp of the API; undefined for a key that lives as long as the policy allows. */
 export function expiresAtOf({ choice, date }: Expiry): string | undefined {
   if (choice === 'never') return undefined
   if (choice === 'date') return new Date(Date.parse(date) + DAY_MS).toISOString()
   return new Date(Date.now() + Number(choice) * DAY_MS).toISOString()
 }
 
+const dayAfter = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+
 interface ExpiryFieldProps {
+  /** The longest life that the policy of the workspace allows. */
+  daysMax: number | null
   value: Expiry
   onChange: (value: Expiry) => void
 }
 
-export function ExpiryField({ value, onChange }: ExpiryFieldProps) {
+export function ExpiryField({ daysMax, value, onChange }: ExpiryFieldProps) {
   return (
     <Stack gap="xs">
       <NativeSelect
         label="Expires"
         description="From then on the key is rejected, and its tunnels are closed."
-        data={choices}
+        data={allowedChoices(daysMax)}
         value={value.choice}
         onChange={(event) => onChange({ ...value, choice: event.currentTarget.value })}
         inputWrapperOrder={['label', 'description', 'input', 'error']}
@@ -50,7 +63,8 @@ export function ExpiryField({ value, onChange }: ExpiryFieldProps) {
           description="The key expires at the end of this day (UTC)."
           type="date"
           required
-          min={new Date().toISOString().slice(0, 10)}
+          min={dayAfter(0)}
+          {...(daysMax !== null && { max: dayAfter(daysMax) })}
           value={value.date}
           onChange={(event) => onChange({ ...value, date: event.currentTarget.value })}
         />

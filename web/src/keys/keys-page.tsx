@@ -23,13 +23,15 @@ const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: v
 const DEFAULT_FILTER: KeyFilter = 'active'
 
 export function KeysPage() {
-  const { slug, name, canManage } = useWorkspace()
+  const { slug, name, role, canManage } = useWorkspace()
   const [search, setSearch] = useSearchParams()
   const requested = search.get('state')
   const state = filters.find(({ value }) => value === requested)?.value ?? DEFAULT_FILTER
   const keys = useInfiniteQuery(keysQuery(slug, state))
   const createRef = useRef<HTMLButtonElement>(null)
-  const isCreating = canManage && search.has('create')
+  const { data: workspace } = useQuery(workspaceQuery(slug))
+  const canCreate = canManage && (role === 'owner' || workspace?.policy.keyCreators !== 'owner')
+  const isCreating = canCreate && search.has('create')
 
   const updateUrl = (creating: boolean, state: KeyFilter) =>
     setSearch(
@@ -37,7 +39,7 @@ export function KeysPage() {
       { replace: true },
     )
   const setCreating = (creating: boolean) => updateUrl(creating, state)
-  const createButton = canManage && (
+  const createButton = canCreate && (
     <Button ref={createRef} leftSection={<PlusIcon />} onClick={() => setCreating(true)}>
       Create key
     </Button>
@@ -61,7 +63,7 @@ export function KeysPage() {
       <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
         {({ pages }) => {
           const list = pages.flatMap((page) => page.keys)
-          if (list.length === 0) return <NoKeys state={state} canManage={canManage} />
+          if (list.length === 0) return <NoKeys state={state} canCreate={canCreate} />
           return (
             <>
               <KeyList keys={list} />
@@ -71,7 +73,7 @@ export function KeysPage() {
         }}
       </QueryResult>
       {canManage && <KeysCreatedByKeysNote />}
-      {canManage && (
+      {canCreate && (
         <CreateKeyDialog
           opened={isCreating}
           onClose={() => setCreating(false)}
@@ -86,7 +88,7 @@ export function KeysPage() {
 function KeysCreatedByKeysNote() {
   const { slug } = useWorkspace()
   const { data } = useQuery(workspaceQuery(slug))
-  if (!data?.keysCanManageKeys) return null
+  if (!data?.keysCanManageKeys || !data.policy.keysManageKeys) return null
   return (
     <Text size="sm" c="dimmed" maw={640}>
       API keys can create and revoke other keys. Keys created with a key stay active when it is revoked: if a
@@ -95,12 +97,12 @@ function KeysCreatedByKeysNote() {
   )
 }
 
-function NoKeys({ state, canManage }: { state: KeyFilter; canManage: boolean }) {
+function NoKeys({ state, canCreate }: { state: KeyFilter; canCreate: boolean }) {
   if (state === 'revoked' || state === 'expired')
     return <EmptyState icon={<KeyIcon size={36} />} title={`No ${state} keys`} />
   return (
     <EmptyState icon={<KeyIcon size={36} />} title={state === 'active' ? 'No active keys' : 'No keys yet'}>
-      {canManage
+      {canCreate
         ? 'Create one key for each program or machine, so that you can revoke them independently.'
         : 'Ask an admin or owner of this workspace to create one.'}
     </EmptyState>

@@ -1,7 +1,16 @@
 import { Divider, NavLink, Stack } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Link, useLocation } from 'wouter'
-import { KeyIcon, LogIcon, OverviewIcon, TunnelIcon, UsageIcon, UserIcon, UsersIcon } from '../icons.tsx'
+import {
+  KeyIcon,
+  LogIcon,
+  OverviewIcon,
+  SettingsIcon,
+  TunnelIcon,
+  UsageIcon,
+  UserIcon,
+  UsersIcon,
+} from '../icons.tsx'
 import type { Membership } from '../session.tsx'
 import classes from './shell.module.css'
 
@@ -12,6 +21,7 @@ const pages = [
   { name: 'Usage', path: '/usage', icon: <UsageIcon /> },
   { name: 'Members', path: '/members', icon: <UsersIcon /> },
   { name: 'Audit log', path: '/audit', icon: <LogIcon /> },
+  { name: 'Settings', path: '/settings', icon: <SettingsIcon /> },
 ]
 
 export function Navigation({ workspace }: { workspace: Membership | null }) {

@@ -14,6 +14,7 @@ import { ColorSchemeMenu } from './color-scheme-menu.tsx'
 import { LoadingScreen, OfflineBanner } from './connection-status.tsx'
 import { Navigation } from './navigation.tsx'
 import classes from './shell.module.css'
+import { TwoFactorRequiredPage } from './two-factor-required.tsx'
 import { UserMenu } from './user-menu.tsx'
 import { WorkspaceMenu } from './workspace-menu.tsx'
 
@@ -35,6 +36,8 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   // Unknown workspaces and those of others look the same: neither is named in the header or the navigation.
   const isNotMember = isInWorkspace && !membership
   const current = isNotMember ? null : (membership ?? session.workspaces[0] ?? null)
+
+  const isBlocked = isInWorkspace && membership?.needsTwoFactor
 
   useEffect(() => {
     if (isInWorkspace && membership) saveLastWorkspace(membership.slug)
@@ -88,12 +91,12 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
             </Group>
           </AppShell.Header>
           <AppShell.Navbar p="md" aria-label="Main">
-            <Navigation workspace={current} />
+            <Navigation workspace={current?.needsTwoFactor ? null : current} />
           </AppShell.Navbar>
           <AppShell.Main ref={main} id="content" tabIndex={-1} className={classes.main}>
             <Box maw={1080} mx="auto">
               <OfflineBanner />
-              {isNotMember ? <WorkspaceNotFoundPage /> : children}
+              {isNotMember ? <WorkspaceNotFoundPage /> : isBlocked ? <TwoFactorRequiredPage /> : children}
             </Box>
           </AppShell.Main>
         </AppShell>

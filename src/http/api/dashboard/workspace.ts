@@ -3,6 +3,7 @@ import { readAudit } from '../../../domain/audit.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { rotate } from '../../../domain/key-rotation.ts'
 import * as keys from '../../../domain/keys.ts'
+import * as settings from '../../../domain/settings.ts'
 import { readUsage } from '../../../domain/usage.ts'
 import { readWorkspace } from '../../../domain/workspaces.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
@@ -10,7 +11,7 @@ import type { Dependencies, HandlerGroup } from './handlers.ts'
 export const workspaceHandlers = ({
   services,
   variant,
-}: Dependencies): HandlerGroup<'workspace' | 'keys' | 'usage' | 'audit'> => ({
+}: Dependencies): HandlerGroup<'workspace' | 'settings' | 'keys' | 'usage' | 'audit'> => ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
     role: ctx.role,
@@ -22,5 +23,7 @@ export const workspaceHandlers = ({
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
+  'settings.rename': (ctx, { name }) => settings.rename(ctx, name),
+  'settings.policy': (ctx, { workspace: _, ...policy }) => settings.setPolicy(ctx, policy),
   'audit.list': (ctx, page) => readAudit(ctx, page),
 })

@@ -1,4 +1,4 @@
-// A section of the account page: title and description beside its controls.
+// A section of a settings page: title and description beside its controls.
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 

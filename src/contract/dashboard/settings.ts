@@ -1,0 +1,78 @@
+// Settings of a workspace: its name and its policy.
+import Type from 'typebox'
+import { WorkspaceName } from '../fields.ts'
+import { operation } from '../operation.ts'
+import { InWorkspace } from './members.ts'
+
+export const KEY_DAYS_MAX = 3_650
+
+export const Policy = Type.Object(
+  {
+    keyDaysMax: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      minimum: 1,
+      maximum: KEY_DAYS_MAX,
+      description:
+        'The longest life of a new API key in days; null if it is unlimited. A key that is created without ' +
+        'an expiry, such as through the public API, gets the longest life.',
+      'x-rule': `must be a whole number from 1 to ${KEY_DAYS_MAX}, or null`,
+    }),
+    keysManageKeys: Type.Boolean({
+      description:
+        'Whether API keys may create and revoke API keys (variant A). A key may always revoke itself.',
+    }),
+    keyCreators: Type.Unsafe<'admin' | 'owner'>({
+      type: 'string',
+      enum: ['admin', 'owner'],
+      description: 'The lowest role that may create API keys in the dashboard.',
+    }),
+    twoFactorRequired: Type.Boolean({
+      description:
+        'Whether members need two-factor authentication to use this workspace. Users who only sign in with ' +
+        'an identity provider are exempt.',
+    }),
+  },
+  { title: 'Policy' },
+)
+
+export const examplePolicy = {
+  keyDaysMax: 90,
+  keysManageKeys: true,
+  keyCreators: 'admin',
+  twoFactorRequired: false,
+} as const
+
+const rename = operation({
+  id: 'settings.rename',
+  method: 'POST',
+  path: '/workspaces/{workspace}/name',
+  access: 'owner',
+  summary: 'Rename the workspace',
+  description: 'Changes the display name. The slug, which host names of tunnels contain, stays.',
+  params: Type.Object(InWorkspace),
+  body: Type.Object({ name: WorkspaceName }, { title: 'NewWorkspaceName' }),
+  response: {
+    status: 200,
+    description: 'The new name, which every node uses from now on.',
+    schema: Type.Object({ name: WorkspaceName }, { title: 'RenamedWorkspace' }),
+    example: { name: 'Acme' },
+  },
+  faults: [],
+})
+
+const setPolicy = operation({
+  id: 'settings.policy',
+  method: 'POST',
+  path: '/workspaces/{workspace}/policy',
+  access: 'owner',
+  summary: 'Set the policy',
+  description:
+    'Replaces the policy, effective immediately on every node. Existing API keys keep their expiry. An ' +
+    'owner who does not use two-factor authentication cannot require it.',
+  params: Type.Object(InWorkspace),
+  body: Policy,
+  response: { status: 200, description: 'The policy.', schema: Policy, example: examplePolicy },
+  faults: ['conflict'],
+})
+
+export const settingsOperations = [rename, setPolicy] as const

@@ -1,0 +1,62 @@
+// Settings of a workspace, which its owners change: name and policy.
+import { awaitPropagation, publishChange } from '../directory/propagation.ts'
+import { getWorkspace, renameWorkspace, setPolicy as storePolicy } from '../store/workspaces.ts'
+import { reauthorize } from './actors.ts'
+import { writeAudit } from './audit.ts'
+import { changesBetween } from './audit-changes.ts'
+import { Fault } from './fault.ts'
+import type { MemberContext } from './members.ts'
+import { type Policy, policyOf, usesTwoFactor } from './policy.ts'
+
+export async function rename(ctx: MemberContext, name: string): Promise<{ name: string }> {
+  const { workspaceId, actor } = ctx
+  const position = await ctx.store.transaction(async (db) => {
+    await reauthorize(db, ctx)
+    const before = await getWorkspace(db, workspaceId)
+    if (before.name === name) return undefined
+    await renameWorkspace(db, workspaceId, name)
+    await writeAudit(db, ctx, {
+      workspaceId,
+      actor,
+      action: 'workspace.renamed',
+      target: { id: workspaceId, name },
+      changes: changesBetween({ name: before.name }, { name }),
+    })
+    return publishChange(db, ctx, { kind: 'workspace', subjectId: workspaceId })
+  })
+  await awaitPropagation(ctx, position)
+  return { name }
+}
+
+/** Nodes read the policy in each writing transaction, so nothing has to be propagated. */
+export async function setPolicy(ctx: MemberContext, policy: Policy): Promise<Policy> {
+  const { workspaceId, actor } = ctx
+  return ctx.store.transaction(async (db) => {
+    const before = policyOf(await reauthorize(db, ctx))
+    const changes = changesBetween({ ...before }, { ...policy })
+    if (Object.keys(changes).length === 0) return policy
+    if (policy.twoFactorRequired && !before.twoFactorRequired && !(await usesTwoFactor(db, actor.id)))
+      throw new Fault('conflict', {
+        message:
+          'Set up two-factor authentication for your own account first. Otherwise you would lose access to ' +
+          'this workspace.',
+      })
+    const { name } = await getWorkspace(db, workspaceId)
+    await storePolicy(db, workspaceId, columnsOf(policy, ctx.clock()))
+    await writeAudit(db, ctx, {
+      workspaceId,
+      actor,
+      action: 'workspace.policy-changed',
+      target: { id: workspaceId, name },
+      changes,
+    })
+    return policy
+  })
+}
+
+const columnsOf = (policy: Policy, now: number) => ({
+  key_days_max: policy.keyDaysMax,
+  keys_read_only_at: policy.keysManageKeys ? null : now,
+  key_creator_role: policy.keyCreators === 'owner' ? ('owner' as const) : null,
+  two_factor_required_at: policy.twoFactorRequired ? now : null,
+})

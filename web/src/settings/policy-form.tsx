@@ -1,0 +1,95 @@
+// The policy of a workspace: rules for API keys and sign-in.
+import { Button, Group, Radio, Stack, Switch, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call, type Output } from '../api.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { Section } from '../components/section.tsx'
+import { showToast } from '../components/toast.tsx'
+import { invalidateWorkspace } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+
+type Policy = Output<'workspace.read'>['policy']
+
+interface PolicyFormProps {
+  policy: Policy
+  /** Whether this server lets API keys manage keys at all. */
+  isVariantA: boolean
+}
+
+export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
+  const { slug, role } = useWorkspace()
+  const isOwner = role === 'owner'
+  const [policy, setPolicy] = useState(saved)
+  const [days, setDays] = useState(String(saved.keyDaysMax ?? ''))
+  const update = (change: Partial<Policy>) => setPolicy({ ...policy, ...change })
+  const save = useMutation({
+    mutationFn: () =>
+      call('settings.policy', { workspace: slug, ...policy, keyDaysMax: days === '' ? null : Number(days) }),
+    onSuccess: () => {
+      showToast('Policy saved.')
+      return invalidateWorkspace(slug, 'details')
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    save.mutate()
+  }
+  return (
+    <Section
+      title="Policy"
+      description="Rules for this workspace. They apply at once, in the dashboard, the API and the command line."
+    >
+      <form onSubmit={submit}>
+        <Stack gap="lg">
+          <TextInput
+            label="Longest life of a new API key, in days"
+            description="Empty for no limit. A key that is created without an expiry gets the longest life. Existing keys keep theirs."
+            type="number"
+            min={1}
+            max={3650}
+            step={1}
+            disabled={!isOwner}
+            value={days}
+            onChange={(event) => setDays(event.currentTarget.value)}
+            inputWrapperOrder={['label', 'description', 'input', 'error']}
+          />
+          <Radio.Group
+            label="Who may create API keys in the dashboard"
+            value={policy.keyCreators}
+            onChange={(value) => update({ keyCreators: value as Policy['keyCreators'] })}
+          >
+            <Stack gap="xs" mt="xs">
+              <Radio value="admin" label="Admins and owners" disabled={!isOwner} />
+              <Radio value="owner" label="Owners only" disabled={!isOwner} />
+            </Stack>
+          </Radio.Group>
+          {isVariantA && (
+            <Switch
+              label="API keys may create and revoke API keys"
+              description="Turn this off so that a leaked key cannot create others. A key can always revoke itself."
+              disabled={!isOwner}
+              checked={policy.keysManageKeys}
+              onChange={(event) => update({ keysManageKeys: event.currentTarget.checked })}
+            />
+          )}
+          <Switch
+            label="Require two-factor authentication"
+            description="Members without it can only set it up. Members who sign in with an identity provider alone are exempt."
+            disabled={!isOwner}
+            checked={policy.twoFactorRequired}
+            onChange={(event) => update({ twoFactorRequired: event.currentTarget.checked })}
+          />
+          <ErrorAlert error={save.error} />
+          {isOwner && (
+            <Group>
+              <Button type="submit" variant="default" loading={save.isPending}>
+                Save policy
+              </Button>
+            </Group>
+          )}
+        </Stack>
+      </form>
+    </Section>
+  )
+}

@@ -1,0 +1,25 @@
+// Settings of a workspace. Owners change them; other members see them.
+import { Alert } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Page } from '../components/page.tsx'
+import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { workspaceQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { PolicyForm } from './policy-form.tsx'
+import { WorkspaceName } from './workspace-name.tsx'
+
+export function SettingsPage() {
+  const { slug, name, role } = useWorkspace()
+  const workspace = useQuery(workspaceQuery(slug))
+  return (
+    <Page title="Settings" context={name} description={`Settings of the workspace ${name}`}>
+      {role !== 'owner' && <Alert color="gray">Only owners of this workspace can change its settings.</Alert>}
+      <WorkspaceName key={name} />
+      <QueryResult query={workspace} skeleton={<SkeletonRows count={4} height={64} />}>
+        {({ policy, keysCanManageKeys }) => (
+          <PolicyForm key={JSON.stringify(policy)} policy={policy} isVariantA={keysCanManageKeys} />
+        )}
+      </QueryResult>
+    </Page>
+  )
+}

@@ -1,0 +1,54 @@
+import { Button, Group, Stack, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call } from '../api.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { Section } from '../components/section.tsx'
+import { showToast } from '../components/toast.tsx'
+import { queryClient } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+
+export function WorkspaceName() {
+  const { slug, name: savedName, role } = useWorkspace()
+  const [name, setName] = useState(savedName)
+  const rename = useMutation({
+    mutationFn: () => call('settings.rename', { workspace: slug, name: name.trim() }),
+    onSuccess: () => {
+      showToast('Name saved.')
+      return queryClient.invalidateQueries()
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    rename.mutate()
+  }
+  const isOwner = role === 'owner'
+  return (
+    <Section
+      title="Name"
+      description={`Shown to members and API clients. The slug ${slug} and the URLs of tunnels stay the same.`}
+    >
+      <form onSubmit={submit}>
+        <Stack>
+          <TextInput
+            label="Workspace name"
+            required
+            maxLength={80}
+            autoComplete="off"
+            disabled={!isOwner}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <ErrorAlert error={rename.error} />
+          {isOwner && (
+            <Group>
+              <Button type="submit" variant="default" loading={rename.isPending}>
+                Save name
+              </Button>
+            </Group>
+          )}
+        </Stack>
+      </form>
+    </Section>
+  )
+}
