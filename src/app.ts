@@ -15,6 +15,7 @@ import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
 import { registerDashboardApi } from './http/api/dashboard/index.ts'
+import { registerDeviceApi } from './http/api/device.ts'
 import { registerEdgeApi } from './http/api/edge.ts'
 import { registerMcp } from './http/api/mcp.ts'
 import { describePublic, registerPublicApi } from './http/api/public.ts'
@@ -196,7 +197,7 @@ interface DashboardPagesOptions {
   auth: LazyAuth
 }
 
-/** The dashboard, its API and the API reference. */
+/** The dashboard, its API, sign-in from a terminal and the API reference. */
 async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
   const { server, config, services, secret, address, auth } = options
   const { variant, baseUrl } = config
@@ -210,6 +211,7 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
     sendMail: config.mail && createMail(config.mail),
   })
+  registerDeviceApi(server, { services, baseUrl })
   await registerApiDocs(server, PAGE_FOLDER, baseUrl)
   await registerDashboard(server, PAGE_FOLDER, baseUrl)
 }

@@ -75,6 +75,19 @@ The operator creates it with \`adit admin edge create\`. API keys of workspaces 
   },
 }
 
+export const deviceInfo: ApiInfo = {
+  title: 'Adit device authorization',
+  version: '1',
+  description: `The device authorization grant (RFC 8628): a terminal gets an API key that a signed-in user
+approves in the browser. \`adit login\` uses it. Any OAuth client that supports this grant works; clients are
+not registered, and the access token is an API key of the approved workspace.`,
+  crossOrigin: false,
+  groups: {
+    device: 'Codes for a sign-in, and the API key after its approval.',
+    description: DESCRIPTION_GROUP,
+  },
+}
+
 export const dashboardInfo: ApiInfo = {
   title: 'Adit dashboard API',
   version: '1',
@@ -93,6 +106,7 @@ Writes are accepted from the dashboard's own origin only.`,
     'two-factor': 'Two-factor authentication of the signed-in user.',
     workspace: 'A workspace of the signed-in user.',
     keys: 'API keys of the workspace.',
+    devices: 'Terminals that ask for an API key.',
     usage: 'Traffic through the tunnels of the workspace.',
     audit: 'The audit log of the workspace.',
     members: 'Members of the workspace and their roles.',

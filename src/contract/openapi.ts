@@ -1,7 +1,7 @@
 // Generates an OpenAPI 3.1 document from operations. Schemas with a title become named components.
 import type { TObject, TSchema } from 'typebox'
 import { type FaultCode, faults } from './faults.ts'
-import { faultsOf, type Operation } from './operation.ts'
+import { type Access, FORM_TYPE, faultsOf, type Operation } from './operation.ts'
 
 type Json = { [member: string]: unknown }
 
@@ -9,8 +9,8 @@ export interface ApiInfo {
   title: string
   version: string
   description: string
-  /** Describes the credential: a bearer token, or a cookie of that name. */
-  credential: string
+  /** Describes the credential: a bearer token, or a cookie of that name. Absent if there is none. */
+  credential?: string
   cookie?: string
   /** Whether CORS allows any origin. */
   crossOrigin: boolean
@@ -50,6 +50,8 @@ const headers = {
   Challenge: { description: 'The authentication scheme.', schema: { type: 'string', const: 'Bearer' } },
 } as const
 
+const withoutCredential: ReadonlySet<Access> = new Set(['anyone', 'device', 'browser'])
+
 export function describe(api: Api): Json {
   const schemas: Json = {}
   const usedHeaders: Json = {}
@@ -60,7 +62,10 @@ export function describe(api: Api): Json {
   const limits = () => ({ RateLimit: header('RateLimit'), 'RateLimit-Policy': header('RateLimitPolicy') })
   const faultHeaders: { [code in FaultCode]?: () => Json } = {
     unauthorized: () => (api.cookie ? {} : { 'WWW-Authenticate': header('Challenge') }),
-    rate_limited: () => ({ 'Retry-After': header('RetryAfter'), ...(!api.cookie && limits()) }),
+    rate_limited: () => ({
+      'Retry-After': header('RetryAfter'),
+      ...(api.credential && !api.cookie && limits()),
+    }),
     unavailable: () => ({ 'Retry-After': header('RetryAfter') }),
   }
   const commonHeaders = {
@@ -79,8 +84,15 @@ export function describe(api: Api): Json {
     return { $ref: `#/components/schemas/${title}` }
   }
 
-  const content = (schema: unknown, example: unknown) => ({
-    'application/json': { schema: named(schema), example },
+  const content = (schema: unknown, example: unknown, type = 'application/json') => ({
+    [type]: { schema: named(schema), example },
+  })
+
+  /** Status 400 is one of two bodies. */
+  const rejected = ({ schema, example }: NonNullable<Operation['response']['rejection']>) => ({
+    description: 'Not successful; or the request is invalid.',
+    headers: commonHeaders,
+    content: content({ anyOf: [schema, faults.invalid_request.schema] }, example),
   })
 
   const parameters = (place: 'path' | 'query' | 'header', part: Operation['params']) =>
@@ -126,6 +138,7 @@ export function describe(api: Api): Json {
       usedFaults.add(code)
       responses[faults[code].status] = { $ref: `#/components/responses/${code}` }
     }
+    if (response.rejection) responses[400] = rejected(response.rejection)
     paths[operation.path] ??= {}
     Object.assign(paths[operation.path] as Json, {
       [operation.method.toLowerCase()]: {
@@ -133,12 +146,16 @@ export function describe(api: Api): Json {
         summary: operation.summary,
         description: operation.description,
         tags: [groupOf(operation)],
-        ...((operation.access === 'anyone' || operation.access === 'browser') && { security: [] }),
+        ...(withoutCredential.has(operation.access) && { security: [] }),
         ...(allParameters.length > 0 && { parameters: allParameters }),
         ...(operation.body && {
           requestBody: {
             required: false,
-            content: content(operation.body, (operation.body as { examples?: unknown[] }).examples?.[0]),
+            content: content(
+              operation.body,
+              (operation.body as { examples?: unknown[] }).examples?.[0],
+              operation.form && FORM_TYPE,
+            ),
           },
         }),
         responses,
@@ -170,18 +187,20 @@ export function describe(api: Api): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: api.serverUrl }],
-    security: [{ credential: [] }],
+    ...(api.credential && { security: [{ credential: [] }] }),
     tags: Object.entries(api.groups).map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      securitySchemes: {
-        credential: {
-          ...(api.cookie
-            ? { type: 'apiKey', in: 'cookie', name: api.cookie }
-            : { type: 'http', scheme: 'bearer' }),
-          description: api.credential,
+      ...(api.credential && {
+        securitySchemes: {
+          credential: {
+            ...(api.cookie
+              ? { type: 'apiKey', in: 'cookie', name: api.cookie }
+              : { type: 'http', scheme: 'bearer' }),
+            description: api.credential,
+          },
         },
-      },
+      }),
       headers: usedHeaders,
       responses,
       schemas,

@@ -4,10 +4,11 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
 /**
- * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `browser` on the dashboard's origin,
- * signed in or not; a signed-in `user`; or a member of the workspace in the path with at least that role.
+ * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `device` that asks for a key, so without
+ * credentials; a `browser` on the dashboard's origin, signed in or not; a signed-in `user`; or a member of the
+ * workspace in the path with at least that role.
  */
-export type Access = 'anyone' | 'key' | 'edge' | 'browser' | 'user' | Role
+export type Access = 'anyone' | 'key' | 'edge' | 'device' | 'browser' | 'user' | Role
 
 /** Roles in a workspace, in ascending order. */
 export const roles = ['member', 'admin', 'owner'] as const
@@ -25,6 +26,8 @@ export interface Operation {
   readonly query?: TObject
   readonly headers?: TObject
   readonly body?: TObject
+  /** The body is `application/x-www-form-urlencoded`, as OAuth requires; its properties are strings. */
+  readonly form?: true
   /** Maximum body size, if larger than the server's default. */
   readonly bodyBytesMax?: number
   readonly response: ResponseDefinition
@@ -59,7 +62,11 @@ export interface ResponseDefinition {
   readonly asHeaders?: true
   /** The response may be one page of a list, with a `Link` header to the next. */
   readonly paged?: true
+  /** An expected outcome other than success, sent with status 400: an error of OAuth. */
+  readonly rejection?: { readonly schema: TObject; readonly example: { readonly error: string } }
 }
+
+export const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 export const operation = <const T extends Operation>(definition: T): T => definition
 
@@ -77,6 +84,11 @@ export type OutputOf<O extends Operation> = O['response'] extends { stream: true
   ? AsyncIterable<string>
   : Static<O['response']['schema']>
 
+/** The bodies of expected outcomes other than success. */
+export type RejectionOf<O extends Operation> = O['response'] extends { rejection: { schema: infer S } }
+  ? Static<S & TSchema>
+  : never
+
 /** All errors of an operation: those of any request, of its access check, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {
   const anyRequest: FaultCode[] = ['invalid_request', 'internal']
@@ -84,6 +96,7 @@ export function faultsOf(operation: Operation): FaultCode[] {
     anyone: [],
     key: ['unauthorized', 'rate_limited', 'unavailable'],
     edge: ['unauthorized', 'unavailable'],
+    device: ['rate_limited', 'unavailable'],
     browser: ['forbidden', 'unavailable'],
     user: ['unauthorized', 'forbidden', 'unavailable'],
     member: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],

@@ -1,6 +1,15 @@
 // The actions of the audit log. Stored action names say `person` for a user.
 
-export type TargetKind = 'workspace' | 'key' | 'edge' | 'usage' | 'tunnel' | 'name' | 'person' | 'invitation'
+export type TargetKind =
+  | 'workspace'
+  | 'key'
+  | 'device'
+  | 'edge'
+  | 'usage'
+  | 'tunnel'
+  | 'name'
+  | 'person'
+  | 'invitation'
 
 interface ActionInfo {
   /** The kind of what it acts on. */
@@ -19,6 +28,7 @@ export const auditActions = {
   'key.created': { target: 'key' },
   'key.revoked': { target: 'key' },
   'key.rotated': { target: 'key' },
+  'device.approved': { target: 'device' },
   'edge.created': { target: 'edge' },
   'edge.revoked': { target: 'edge' },
   'usage.reset': { target: 'usage' },

@@ -17,6 +17,9 @@ import { countOldUsage, deleteOldUsage, USAGE_TABLES } from './usage-retention.t
 /** Longer than any node accepts a code, however its clock differs from that of the node that saw it first. */
 const CODES_KEPT_MS = HOUR_MS
 
+/** A device that still polls is told that its code has expired, and not that it is unknown. */
+const DEVICES_KEPT_MS = HOUR_MS
+
 /** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
 const ABANDONED_KEPT_MS = 10 * MINUTE_MS
 
@@ -39,6 +42,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['links', now - LINK_WINDOW_MS],
     ['used_codes', now - CODES_KEPT_MS],
     ['idempotent_answers', now - IDEMPOTENCY_MS],
+    ['device_authorizations', now - DEVICES_KEPT_MS],
     ['tunnel_names', now],
   ]
   if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])

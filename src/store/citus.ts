@@ -30,6 +30,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   used_codes: 'local',
   members: 'local',
   links: 'local',
+  device_authorizations: 'local',
   key_feed_head: 'local',
   key_feed: 'local',
   nodes: 'local',

@@ -16,6 +16,7 @@ import { keyExpiry } from './migrations/0011-key-expiry.ts'
 import { workspacePolicy } from './migrations/0012-workspace-policy.ts'
 import { auditExport } from './migrations/0013-audit-export.ts'
 import { keyLineage } from './migrations/0014-key-lineage.ts'
+import { deviceAuthorizations } from './migrations/0015-device-authorizations.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -37,6 +38,7 @@ const migrations: readonly Migration[] = [
   workspacePolicy,
   auditExport,
   keyLineage,
+  deviceAuthorizations,
 ]
 
 /**

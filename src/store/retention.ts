@@ -20,6 +20,7 @@ const expiring = {
   links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
   idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
   tunnel_names: {
     by: 'expires_at',
     ties: ['workspace_id', 'name'],

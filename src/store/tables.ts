@@ -129,6 +129,28 @@ export interface Tables {
     /** Used or revoked. */
     ended_at: number | null
   }
+  /** Sign-ins from a terminal: see domain/device-authorizations.ts. */
+  device_authorizations: {
+    /** SHA-256 of the device code. */
+    hash: string
+    /** Eight letters, without the hyphen. */
+    user_code: string
+    /** Host name that the device has sent. */
+    device_name: string
+    /** Client IP address of the device. */
+    address: string
+    created_at: number
+    expires_at: number
+    state: 'pending' | 'approved' | 'denied' | 'consumed'
+    /** Set by the approval: what the key will be, and who has approved it in which session. */
+    workspace_id: string | null
+    user_id: string | null
+    session_id: string | null
+    key_expires_at: number | null
+    consumed_at: number | null
+    /** The response with the key, encrypted with the device code. */
+    sealed: string | null
+  }
   edges: {
     id: string
     name: string

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'
 import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
+import { deviceOperations } from '../../src/contract/device.ts'
 import { edgeOperations } from '../../src/contract/edge.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
@@ -43,6 +44,7 @@ const operations: readonly Operation[] = [
   ...variants.A,
   ...variants.B,
   ...edgeOperations,
+  ...deviceOperations,
   ...dashboardOperations,
 ]
 const fields = operations.flatMap((operation) =>

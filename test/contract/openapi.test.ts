@@ -72,26 +72,32 @@ for (const variant of variants) {
   })
 }
 
-test('the edge API document passes the same linter, and is separate from the public one', async (t) => {
+test('the edge and device API documents pass the same linter, and are separate from the public one', async (t) => {
   const { url, call } = await serve(t, { engine: 'sqlite' })
-  const response = await fetch(`${url}/edge/v1/openapi.json`)
-  assert.equal(response.headers.get('access-control-allow-origin'), null)
-  const source = await response.text()
   const config = await createConfig({ extends: ['recommended-strict'] })
-  const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
-  assert.deepEqual(
-    problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ''}`),
-    [],
-  )
-  assert.deepEqual(Object.keys(JSON.parse(source).paths), [
-    '/keys/verify',
-    '/authorize',
-    '/key-changes',
-    '/tunnels/claim',
-    '/tunnels/sync',
-    '/usage',
-    '/hosts/find',
-    '/openapi.json',
-  ])
+  const paths: Record<string, string[]> = {
+    '/edge/v1': [
+      '/keys/verify',
+      '/authorize',
+      '/key-changes',
+      '/tunnels/claim',
+      '/tunnels/sync',
+      '/usage',
+      '/hosts/find',
+      '/openapi.json',
+    ],
+    '/device': ['/authorize', '/token', '/openapi.json'],
+  }
+  for (const [prefix, expected] of Object.entries(paths)) {
+    const response = await fetch(`${url}${prefix}/openapi.json`)
+    assert.equal(response.headers.get('access-control-allow-origin'), null)
+    const source = await response.text()
+    const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
+    assert.deepEqual(
+      problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ''}`),
+      [],
+    )
+    assert.deepEqual(Object.keys(JSON.parse(source).paths), expected)
+  }
   assert.ok(!(await call('GET', '/openapi.json')).text.includes('/keys/verify'))
 })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
 import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
+import { deviceOperations } from '../../src/contract/device.ts'
 import { edgeOperations } from '../../src/contract/edge.ts'
 import { faults } from '../../src/contract/faults.ts'
 import type { Operation } from '../../src/contract/operation.ts'
@@ -13,6 +14,7 @@ const tables: Record<string, readonly Operation[]> = {
   A: variants.A,
   B: variants.B,
   edge: edgeOperations,
+  device: deviceOperations,
   ops: opsOperations,
   dashboard: dashboardOperations,
 }
@@ -76,6 +78,9 @@ const forUsers: Record<string, Operation['access']> = {
   'keys.create': 'admin',
   'keys.revoke': 'admin',
   'keys.rotate': 'admin',
+  'devices.read': 'user',
+  'devices.approve': 'admin',
+  'devices.deny': 'user',
   'usage.read': 'member',
   'audit.list': 'member',
   'tunnels.list': 'member',
@@ -106,6 +111,8 @@ const forPrograms: Record<string, Operation['access']> = {
   'hosts.find': 'edge',
   'tunnels.claim': 'edge',
   'tunnels.sync': 'edge',
+  'device.authorize': 'device',
+  'device.token': 'device',
   'description.read': 'anyone',
   'health.read': 'anyone',
   'readiness.read': 'anyone',
@@ -146,11 +153,10 @@ for (const [table, operations] of Object.entries(tables)) {
   test(`${table}: response examples match their schemas`, () => {
     for (const { id, response } of operations) {
       if (response.stream) continue
-      const compiled = Compile(response.schema)
-      assert.ok(
-        compiled.Check(response.example),
-        `${id}: ${JSON.stringify(compiled.Errors(response.example))}`,
-      )
+      for (const { schema, example } of [response, ...(response.rejection ? [response.rejection] : [])]) {
+        const compiled = Compile(schema)
+        assert.ok(compiled.Check(example), `${id}: ${JSON.stringify(compiled.Errors(example))}`)
+      }
     }
   })
 }

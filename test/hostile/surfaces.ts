@@ -2,8 +2,9 @@
 // sampled input, and the other paths with arbitrary input.
 import { Buffer } from 'node:buffer'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../src/contract/dashboard/index.ts'
+import { DEVICE_PREFIX, deviceOperations } from '../../src/contract/device.ts'
 import { EDGE_PREFIX, edgeOperations } from '../../src/contract/edge.ts'
-import type { Operation } from '../../src/contract/operation.ts'
+import { FORM_TYPE, type Operation } from '../../src/contract/operation.ts'
 import { PUBLIC_PREFIX, variants } from '../../src/contract/variants.ts'
 import type { Random } from '../support/random.ts'
 import type { Deployment } from './deployment.ts'
@@ -60,6 +61,11 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
     onPlane('edge API', 3, operations(EDGE_PREFIX, edgeOperations, bearer(credentials.edge))),
     onPlane('dashboard API', 3, operations(DASHBOARD_PREFIX, dashboardOperations, session)),
     onPlane(
+      'device API',
+      1,
+      operations(DEVICE_PREFIX, deviceOperations, () => []),
+    ),
+    onPlane(
       'frp',
       1,
       posted(
@@ -105,7 +111,7 @@ const isUsable = ({ response, id }: Operation) =>
 function operations(prefix: string, all: readonly Operation[], headersFor: Headers) {
   const usable = all.filter(isUsable)
   return (random: Random): RequestParts => {
-    const { method, path, params, query, body } = random.pick(usable)
+    const { method, path, params, query, body, form } = random.pick(usable)
     const known = sample(params ?? {}, random) as Record<string, unknown> | null
     const filled = path.replace(/\{(\w+)\}/g, (_, name) =>
       name === 'slug' && random.chance(0.8) ? 'acme' : inPath(known?.[name] ?? text(random)),
@@ -113,8 +119,8 @@ function operations(prefix: string, all: readonly Operation[], headersFor: Heade
     return {
       method: random.chance(0.95) ? method : random.pick(METHODS),
       target: `${prefix}${filled}${search(query, random)}`,
-      headers: [...headersFor(random), ...(body ? typed(random) : [])],
-      body: body || random.chance(0.05) ? bytes(sample(body ?? {}, random), random) : undefined,
+      headers: [...headersFor(random), ...(body ? typed(random, form && FORM_TYPE) : [])],
+      body: body || random.chance(0.05) ? bytes(sample(body ?? {}, random), random, form) : undefined,
     }
   }
 }
@@ -148,11 +154,8 @@ const controlPaths =
     body: random.chance(0.5) ? bytes(json(random), random) : undefined,
   })
 
-const typed = (random: Random): [string, string][] => [
-  [
-    'Content-Type',
-    random.chance(0.9) ? 'application/json' : random.pick(['text/plain', ';', 'application/json;', 'a/b']),
-  ],
+const typed = (random: Random, type = 'application/json'): [string, string][] => [
+  ['Content-Type', random.chance(0.9) ? type : random.pick(['text/plain', ';', 'application/json;', 'a/b'])],
 ]
 
 const mcpHeaders = (headers: [string, string][]): [string, string][] => [
@@ -197,9 +200,14 @@ const sishMessage =
     remote_addr: random.chance(0.5) ? json(random) : '127.0.0.1:1',
   })
 
-/** JSON of the value; at times cut, wrapped deeply, or padded past every limit. */
-function bytes(value: unknown, random: Random): Buffer {
-  const whole = JSON.stringify(value) ?? ''
+const asForm = (value: unknown) =>
+  Object.entries((value as object | null) ?? {})
+    .map((pair) => pair.map(inPath).join('='))
+    .join('&')
+
+/** JSON or a form of the value; at times cut, wrapped deeply, or padded past every limit. */
+function bytes(value: unknown, random: Random, form?: true): Buffer {
+  const whole = form ? asForm(value) : (JSON.stringify(value) ?? '')
   if (random.chance(0.9)) return Buffer.from(whole)
   return random.pick([
     () => Buffer.from(whole.slice(0, random.whole(0, whole.length + 1))),

@@ -8,6 +8,7 @@ import pg from 'pg'
 import { storeAdapter } from '../../src/auth/adapter.ts'
 import * as audit from '../../src/store/audit.ts'
 import * as changeLog from '../../src/store/change-log.ts'
+import * as devices from '../../src/store/device-authorizations.ts'
 import * as edgeSessions from '../../src/store/edge-sessions.ts'
 import * as idempotency from '../../src/store/idempotency.ts'
 import * as keys from '../../src/store/keys.ts'
@@ -79,6 +80,15 @@ const tables: Record<string, Record<string, string>> = {
     created_at: 'i',
     expires_at: 'i',
     ended_at: `case when i % 3 = 0 then i end`,
+  },
+  device_authorizations: {
+    hash: `'h' || i`,
+    user_code: `'c' || i`,
+    device_name: `'n'`,
+    address: `'a'`,
+    created_at: 'i',
+    expires_at: 'i',
+    state: `'pending'`,
   },
   audit_log: {
     id: `'aud_' || (10000 + i)`,
@@ -309,6 +319,23 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    devices,
+    {
+      insertDevice: async (db) => {
+        const device = (await devices.findDevice(db, 'h1')) ?? assert.fail('no device')
+        await devices.insertDevice(db, { ...device, hash: 'h', user_code: 'c' })
+      },
+      findDevice: (db) => devices.findDevice(db, 'h1'),
+      findDeviceByUserCode: (db) => devices.findDeviceByUserCode(db, 'c1'),
+      lockDevice: async (db) => {
+        await devices.lockDevice(db, { hash: 'h1' })
+        await devices.lockDevice(db, { user_code: 'c1' })
+      },
+      updateDevice: (db) => devices.updateDevice(db, 'h1', { state: 'denied' }),
+      hasOpenDevices: (db) => devices.hasOpenDevices(db, 4_990, 10),
+    },
+  ],
+  [
     idempotency,
     {
       storeResponse: (db) => idempotency.storeResponse(db, ws, { id: 'a', encrypted: '', createdAt: NOW }),
@@ -442,6 +469,7 @@ const calls: [module: object, calls: Calls][] = [
           'verifications',
           'links',
           'used_codes',
+          'device_authorizations',
           'idempotent_answers',
           'tunnel_names',
         ] as const)

@@ -80,6 +80,12 @@ async function fill({ store, clock }: Services) {
     ['kept', now - DAY_MS + MINUTE],
   ] as const)
     await insert('idempotent_answers', { workspace_id: 'ws_1', id, sealed: '', created_at })
+  const device = { device_name: '', address: '', created_at: 1, state: 'pending' }
+  for (const [hash, expires_at] of [
+    ['gone', now - HOUR - MINUTE],
+    ['kept', now - MINUTE],
+  ] as const)
+    await insert('device_authorizations', { ...device, hash, user_code: hash, expires_at })
   for (const [edge_id, lease_until] of [
     ['gone', now - HOUR],
     ['kept', now - MINUTE],
@@ -170,6 +176,7 @@ for (const engine of engines) {
       links: 2,
       used_codes: 1,
       idempotent_answers: 1,
+      device_authorizations: 1,
       open_tunnels: 1,
       tunnel_names: 1,
       key_feed: 5,
@@ -184,6 +191,7 @@ for (const engine of engines) {
     assert.deepEqual(await column(services, 'links', 'id'), ['kept', 'kept-ended'])
     assert.deepEqual(await column(services, 'used_codes', 'hash'), ['kept'])
     assert.deepEqual(await column(services, 'idempotent_answers', 'id'), ['kept'])
+    assert.deepEqual(await column(services, 'device_authorizations', 'hash'), ['kept'])
     assert.deepEqual(await column(services, 'key_feed', 'number'), [6])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)

@@ -2,6 +2,7 @@
 import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
 import { auditOperations } from './audit.ts'
+import { deviceApprovalOperations } from './devices.ts'
 import { memberOperations } from './members.ts'
 import { settingsOperations } from './settings.ts'
 import { signInOperations } from './sign-in.ts'
@@ -15,6 +16,7 @@ export const dashboardOperations = [
   ...accountOperations,
   ...workspaceOperations,
   ...settingsOperations,
+  ...deviceApprovalOperations,
   ...tunnelOperations,
   ...memberOperations,
   ...auditOperations,

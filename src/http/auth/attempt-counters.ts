@@ -21,7 +21,8 @@ export type Kind =
   | 'sign-in-account-from-network'
   | 'own-account'
   | 'mail-account'
-  | `${'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail'}-network`
+  | 'user-code-account'
+  | `${'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code'}-network`
 
 const createTable = () => ({
   counts: new Uint32Array(2 * CELLS_PER_HASH),

@@ -10,7 +10,7 @@ export function requireSameOrigin(request: FastifyRequest, baseUrl: string | und
   // Forms of other sites can send other types without a preflight request.
   if (type !== undefined && !/^application\/json\b/i.test(type.trim()))
     throw invalid('/headers/content-type', 'must be application/json')
-  const own = ownOrigin(request, baseUrl)
+  const own = requestOrigin(request, baseUrl)
   const { origin, 'sec-fetch-site': site } = request.headers
   // All browsers send Origin with writes.
   const isSame = own !== undefined && origin === own && (site === undefined || site === 'same-origin')
@@ -22,8 +22,11 @@ export function requireSameOrigin(request: FastifyRequest, baseUrl: string | und
   })
 }
 
-/** Undefined without a Host header, which all browsers send. */
-function ownOrigin({ headers: { host }, clientScheme }: FastifyRequest, baseUrl: string | undefined) {
+/** The origin of this server, as the client sees it. Undefined without a Host header, which all browsers send. */
+export function requestOrigin(
+  { headers: { host }, clientScheme }: FastifyRequest,
+  baseUrl: string | undefined,
+): string | undefined {
   if (!host) return undefined
   const url = URL.parse(baseUrl ?? `${clientScheme}://${host}`)
   return url?.origin

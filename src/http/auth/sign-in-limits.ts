@@ -61,7 +61,7 @@ export function createSignInLimits(services: Services, known: KnownBrowsers, aut
  * /32 is usually a provider: it is allowed 64 times as much.
  */
 export function perNetwork(
-  action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail',
+  action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code',
   address: string,
   max: number,
 ): Limits {
@@ -76,6 +76,12 @@ export function perNetwork(
 /** For operations that ask for the password again: a stolen session must not be enough to guess it. */
 export const perAccount = (userId: string): Limits => [
   { kind: 'own-account', name: userId, max: 10, onExceed: 'reject' },
+]
+
+/** For codes of terminals that wait for an approval. */
+export const perUserCode = (userId: string, address: string): Limits => [
+  { kind: 'user-code-account', name: userId, max: 10, onExceed: 'reject' },
+  ...perNetwork('user-code', address, 30),
 ]
 
 export const perMail = (email: string, address: string): Limits => [

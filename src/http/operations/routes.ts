@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import type { Access, InputOf, Operation, OutputOf } from '../../contract/operation.ts'
+import type { Access, InputOf, Operation, OutputOf, RejectionOf } from '../../contract/operation.ts'
 import type { MaybePromise } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
@@ -30,7 +30,10 @@ type Callers = { [A in Access]?: unknown }
 
 /** Handlers by operation id. Each is called with the caller, if any, and the input. */
 export type Handlers<C extends Callers, O extends Operation> = {
-  [P in O as P['id']]: (caller: C[P['access']], input: InputOf<P>) => MaybePromise<OutputOf<P>>
+  [P in O as P['id']]: (
+    caller: C[P['access']],
+    input: InputOf<P>,
+  ) => MaybePromise<OutputOf<P> | RejectionOf<P>>
 }
 
 export interface OperationsOptions<C extends Callers> {
@@ -71,6 +74,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
     const read = inputReader(operation)
     const serialize = serializerFor(response.schema)
+    const serializeRejection = response.rejection && serializerFor(response.rejection.schema)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
 
     server.route({
@@ -104,6 +108,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
       handler: (request, reply) => {
         const input = read(request)
         const finish = (result: Result) => {
+          if (serializeRejection && 'error' in result) return sendRejection(reply, serializeRejection(result))
           reply.code(response.status)
           if (response.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
           if (response.asHeaders) return reply.headers(result as Record<string, string>).send()
@@ -156,6 +161,9 @@ function inputReader({ params, query, headers, body }: Operation) {
     return input
   }
 }
+
+const sendRejection = (reply: FastifyReply, body: string) =>
+  reply.code(400).header('content-type', JSON_TYPE).header('cache-control', 'no-store').send(body)
 
 function sendList(reply: FastifyReply, serialize: Serialize, first: Result, more: AsyncIterable<object>) {
   const list = streamList(serialize, first, more)

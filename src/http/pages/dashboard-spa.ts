@@ -14,6 +14,7 @@ const PAGES = [
   '/sign-in',
   '/forgotten',
   '/link',
+  '/device',
   '/account',
   '/w/:workspace',
   '/w/:workspace/:page(^(?:tunnels|keys|usage|members|audit)$)',

@@ -1,6 +1,7 @@
 // Request bodies. All content types are parsed here, so that no spelling of one can bypass validation.
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
+import { FORM_TYPE } from '../../contract/operation.ts'
 import { invalid } from '../../domain/fault.ts'
 
 const QUOTE = 0x22
@@ -31,8 +32,9 @@ const VALUES_MAX = 50_000
 export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   const { operation, takesBody } = request.routeOptions.config
   if (!(operation?.body || takesBody) || bytes.length === 0) return {}
-  requireJson(request.headers['content-type'])
+  requireType(request.headers['content-type'], operation?.form ? FORM_TYPE : 'application/json')
   if (!isUtf8(bytes)) throw invalid('/body', 'must be UTF-8')
+  if (operation?.form) return parseForm(bytes.toString('utf8'))
   if (bytes.length > UNCHECKED_BYTES_MAX) requireSimple(bytes)
   try {
     return JSON.parse(bytes.toString('utf8'))
@@ -41,10 +43,18 @@ export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   }
 }
 
-function requireJson(contentType: string | undefined): void {
-  if (contentType === 'application/json') return
+/** As OAuth demands (RFC 6749, section 3.2): a parameter is given once, and one without a value is absent. */
+function parseForm(text: string): Record<string, string> {
+  const parameters = [...new URLSearchParams(text)].filter(([, value]) => value !== '')
+  const form = new Map(parameters)
+  if (form.size < parameters.length) throw invalid('/body', 'must not repeat a parameter')
+  return Object.fromEntries(form)
+}
+
+function requireType(contentType: string | undefined, expected: string): void {
+  if (contentType === expected) return
   const [type = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase())
-  if (type !== 'application/json') throw invalid('/headers/content-type', 'must be application/json')
+  if (type !== expected) throw invalid('/headers/content-type', `must be ${expected}`)
   const charset = parameters.find((parameter) => parameter.startsWith('charset='))
   if (charset && !/^charset="?utf-?8"?$/.test(charset))
     throw invalid('/headers/content-type', 'must not name a charset other than utf-8')

@@ -37,6 +37,8 @@ export function describeEntry(entry: Entry): EntryText {
       return text('revoked API key', key)
     case 'key.rotated':
       return text('rotated API key', key)
+    case 'device.approved':
+      return text('approved the sign-in of device', name)
     case 'tunnel.closed':
       return text('closed tunnel', name)
     case 'name.reserved':

@@ -12,6 +12,7 @@ import { createSignInLimits } from '../../auth/sign-in-limits.ts'
 import { registerOperations } from '../../operations/routes.ts'
 import { accountHandlers } from './account.ts'
 import { confirmations } from './confirmation.ts'
+import { deviceHandlers } from './devices.ts'
 import type { DashboardHandlers, DashboardOptions } from './handlers.ts'
 import { linkHandlers } from './links.ts'
 import { memberHandlers } from './members.ts'
@@ -36,6 +37,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     ...accountHandlers(confirmed),
     ...twoFactorHandlers(confirmed),
     ...workspaceHandlers(deps),
+    ...deviceHandlers(deps),
     ...memberHandlers(deps),
     ...tunnelHandlers(deps),
     'description.read': () => document,

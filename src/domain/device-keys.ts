@@ -1,0 +1,127 @@
+// The API key of an approved device (see device-authorizations.ts). It is created by the poll that returns it:
+// its secret is never stored, and whether the user may create it is checked at that moment.
+import { hashSecret, isSecret } from '../credentials/secret.ts'
+import { type DeviceRow, findDevice, lockDevice, updateDevice } from '../store/device-authorizations.ts'
+import type { Tx } from '../store/store.ts'
+import { findUser } from '../store/users.ts'
+import { getWorkspace } from '../store/workspaces.ts'
+import { MINUTE_MS } from '../time.ts'
+import { reauthorize } from './actors.ts'
+import type { Services, UserActor } from './context.ts'
+import { isOpen } from './device-authorizations.ts'
+import { Fault } from './fault.ts'
+import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
+import { addKey, newKey } from './keys.ts'
+import { isoOf } from './timestamps.ts'
+
+export const POLL_INTERVAL_S = 5
+/** How long the response with the key is repeated, in case it was lost. */
+const REPEAT_MS = MINUTE_MS
+
+export interface Poll {
+  deviceCode: string
+  /** Client IP address of the device, for the audit log. */
+  address: string
+}
+
+export interface GrantedKey {
+  id: string
+  token: string
+  label: string
+  expiresAt: string | null
+  workspace: string
+  approvedBy: string
+}
+
+export type PollResult =
+  | { state: 'pending' | 'expired' | 'unknown' }
+  | { state: 'denied'; reason: string }
+  | { state: 'granted'; key: GrantedKey }
+
+const UNKNOWN = { state: 'unknown' } as const
+
+/** Reads only, except for the one poll that creates the key. */
+export async function pollDevice(services: Services, poll: Poll): Promise<PollResult> {
+  if (!isSecret('device', poll.deviceCode)) return UNKNOWN
+  const row = await findDevice(services.store.db, hashSecret(poll.deviceCode))
+  const result = row ? resultOf(row, services, poll) : UNKNOWN
+  if (result !== 'approved') return result
+  return services.store.transaction((db) => consumeApproval(db, services, poll))
+}
+
+/** `approved` if the key has to be created. */
+function resultOf(row: DeviceRow, services: Services, poll: Poll): PollResult | 'approved' {
+  switch (row.state) {
+    case 'consumed':
+      return repeatResponse(row, services, poll)
+    case 'denied':
+      return { state: 'denied', reason: 'The request was denied.' }
+    default:
+      if (!isOpen(row, services)) return { state: 'expired' }
+      return row.state === 'approved' ? row.state : { state: 'pending' }
+  }
+}
+
+/** The device code is the encryption key, so only the device can read the stored response. */
+const encryptionKeyOf = ({ deviceCode }: Poll) => deriveEncryptionKey('device authorization', deviceCode)
+
+function repeatResponse(
+  { consumed_at: consumedAt, sealed }: DeviceRow,
+  { clock }: Services,
+  poll: Poll,
+): PollResult {
+  if (consumedAt === null || sealed === null || clock() >= consumedAt + REPEAT_MS) return UNKNOWN
+  return { state: 'granted', key: decryptResponse<GrantedKey>(encryptionKeyOf(poll), sealed) }
+}
+
+/** Of several concurrent polls one creates the key; the others return the same response. */
+async function consumeApproval(db: Tx, services: Services, poll: Poll): Promise<PollResult> {
+  const row = await lockDevice(db, { hash: hashSecret(poll.deviceCode) })
+  if (!row) return UNKNOWN
+  const result = resultOf(row, services, poll)
+  if (result !== 'approved') return result
+  try {
+    const key = await createApprovedKey(db, services, row, poll.address)
+    const sealed = encryptResponse(encryptionKeyOf(poll), key, services.random)
+    await updateDevice(db, row.hash, { state: 'consumed', consumed_at: services.clock(), sealed })
+    return { state: 'granted', key }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    await updateDevice(db, row.hash, { state: 'denied' })
+    return { state: 'denied', reason: `The approval is no longer valid: ${reasonOf(error)}` }
+  }
+}
+
+/** As the user who has approved, if they may still do so: signed in, and with the role that it needs. */
+async function createApprovedKey(
+  db: Tx,
+  services: Services,
+  row: DeviceRow,
+  address: string,
+): Promise<GrantedKey> {
+  const { workspace_id: workspaceId, user_id: userId, session_id: sessionId } = row
+  const user = userId === null ? undefined : await findUser(db, userId)
+  if (!user || user.disabled_at !== null || workspaceId === null || sessionId === null)
+    throw new Fault('unauthorized')
+  const session = { id: sessionId, needs: 'admin' as const }
+  const actor: UserActor = { kind: 'person', id: user.id, name: user.name, address, session }
+  const ctx = { ...services, workspaceId, actor }
+  const workspace = await reauthorize(db, ctx)
+  const expiry = row.key_expires_at === null ? undefined : isoOf(row.key_expires_at)
+  const created = newKey(ctx, workspace, row.device_name, expiry)
+  const { id, token, label, expiresAt } = await addKey(db, ctx, workspace, created)
+  const { slug } = await getWorkspace(db, workspaceId)
+  return { id, token, label, expiresAt, workspace: slug, approvedBy: user.name }
+}
+
+function reasonOf({ code, message }: Fault): string {
+  switch (code) {
+    case 'unauthorized':
+      return 'the user who approved it has signed out.'
+    case 'forbidden':
+    case 'not_found':
+      return 'the user who approved it may no longer create API keys.'
+    default:
+      return message
+  }
+}

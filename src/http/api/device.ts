@@ -1,0 +1,112 @@
+// Device authorization for `adit login`, /device/authorize and /device/token: see domain/device-authorizations.ts.
+// The callers have no credentials yet, so starting is limited per network, and polling per device.
+import type { FastifyInstance } from 'fastify'
+import { deviceInfo } from '../../contract/description.ts'
+import { DEVICE_GRANT, DEVICE_PREFIX, deviceOperations, type GrantError } from '../../contract/device.ts'
+import { describe } from '../../contract/openapi.ts'
+import { createLruCache } from '../../directory/lru-cache.ts'
+import type { Services } from '../../domain/context.ts'
+import { startDevice } from '../../domain/device-authorizations.ts'
+import { type GrantedKey, POLL_INTERVAL_S, type PollResult, pollDevice } from '../../domain/device-keys.ts'
+import { requestOrigin } from '../auth/csrf.ts'
+import { createLoginThrottle } from '../auth/login-throttle.ts'
+import { perNetwork } from '../auth/sign-in-limits.ts'
+import { type Handlers, registerOperations } from '../operations/routes.ts'
+
+interface DeviceCaller {
+  address: string
+  /** The public URL of the server. */
+  url: string
+}
+
+export interface DeviceApiOptions {
+  services: Services
+  /** The configured public URL; undefined if the server is reached where it listens. */
+  baseUrl: string | undefined
+}
+
+const STARTS_PER_NETWORK = 30
+const UNNAMED = 'unnamed device'
+
+export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }: DeviceApiOptions): void {
+  const throttle = createLoginThrottle(services.clock)
+  const isTooSoon = createPollLimit(services.clock)
+  const document = describe({
+    ...deviceInfo,
+    serverUrl: (baseUrl ?? '') + DEVICE_PREFIX,
+    operations: deviceOperations,
+  })
+  const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
+    'device.authorize': async ({ address, url }, { device_name: deviceName = UNNAMED }) => {
+      throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
+      const { deviceCode, userCode, expiresInS } = await startDevice(services, { deviceName, address })
+      return {
+        device_code: deviceCode,
+        user_code: userCode,
+        verification_uri: `${url}/device`,
+        verification_uri_complete: `${url}/device?code=${userCode}`,
+        expires_in: expiresInS,
+        interval: POLL_INTERVAL_S,
+      }
+    },
+    'device.token': async ({ address }, { grant_type: grantType, device_code: deviceCode }) => {
+      if (grantType !== DEVICE_GRANT)
+        return rejected('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT}.`)
+      if (isTooSoon(deviceCode))
+        return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
+      return describeResult(await pollDevice(services, { deviceCode, address }), services.clock())
+    },
+    'description.read': () => document,
+  }
+  registerOperations(server, deviceOperations, handlers, {
+    prefix: DEVICE_PREFIX,
+    baseUrl,
+    authenticate: (request) => ({
+      address: request.clientAddress ?? '',
+      url: baseUrl ?? requestOrigin(request, undefined) ?? '',
+    }),
+  })
+}
+
+/** Half of the interval: a device may see a poll as failed, and repeat it. */
+const POLL_MIN_MS = (POLL_INTERVAL_S * 1000) / 2
+/** An eviction costs nothing but a poll that is answered. */
+const POLLING_MAX = 10_000
+
+/** On each node, in memory: a poll without news must not write to the database. */
+function createPollLimit(clock: () => number) {
+  const polledAt = createLruCache<number>(POLLING_MAX)
+  return (deviceCode: string): boolean => {
+    const now = clock()
+    const last = polledAt.get(deviceCode)
+    polledAt.set(deviceCode, now)
+    return last !== undefined && now >= last && now - last < POLL_MIN_MS
+  }
+}
+
+const rejected = (error: GrantError, description: string) => ({ error, error_description: description })
+
+function describeResult(result: PollResult, now: number) {
+  switch (result.state) {
+    case 'granted':
+      return describeKey(result.key, now)
+    case 'pending':
+      return rejected('authorization_pending', 'Not approved yet. Poll again after the interval.')
+    case 'denied':
+      return rejected('access_denied', result.reason)
+    case 'expired':
+      return rejected('expired_token', 'The code has expired. Start again.')
+    case 'unknown':
+      return rejected('invalid_grant', 'Unknown or already used device code. Start again.')
+  }
+}
+
+const describeKey = ({ id, token, label, expiresAt, workspace, approvedBy }: GrantedKey, now: number) => ({
+  access_token: token,
+  token_type: 'Bearer' as const,
+  ...(expiresAt !== null && { expires_in: Math.max(0, Math.floor((Date.parse(expiresAt) - now) / 1000)) }),
+  key_id: id,
+  label,
+  workspace,
+  approved_by: approvedBy,
+})

@@ -1,0 +1,317 @@
+// Sign-in from a terminal: device authorization (RFC 8628), its approval in the dashboard, and the API key.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setDisabled } from '../../src/domain/accounts.ts'
+import { pollDevice } from '../../src/domain/device-keys.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { DEVICE_GRANT, poll, postForm, startDevice } from '../support/devices.ts'
+import { createResponseValidator } from '../support/openapi.ts'
+import { addNode, operator, serve, type TestServer, type TestServerOptions } from '../support/server.ts'
+import { addMember, openBrowser } from '../support/users.ts'
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+
+async function setUp(t: Test, options: TestServerOptions) {
+  const clock = { now: Date.now() }
+  const server = await serve(t, { ...options, clock: () => clock.now })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const approve = (userCode: string, by = ann, more = {}) =>
+    by.post('/workspaces/acme/devices', { code: userCode, ...more })
+  /** After the interval. */
+  const pollLater = (deviceCode: string) => {
+    clock.now += 5_000
+    return poll(server.url, deviceCode)
+  }
+  return { server, clock, ann, approve, pollLater }
+}
+
+const keysOf = ({ services }: TestServer, label: string) =>
+  services.store.db.selectFrom('api_keys').selectAll().where('label', '=', label).execute()
+
+for (const engine of engines) {
+  const shared = await setUp({ after }, { engine })
+  const setPolicy = async (change: object) => {
+    const { services, workspace } = shared.server
+    await services.store.transaction((db) =>
+      db.updateTable('workspaces').set(change).where('id', '=', workspace.id).execute(),
+    )
+  }
+
+  test(`${engine}: an approved device gets one API key, with its name as label and the chosen expiry`, async () => {
+    const { server, clock, ann, approve, pollLater } = shared
+    const { deviceCode, userCode, json } = await startDevice(server.url)
+    assert.match(userCode, /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/)
+    assert.equal(json.verification_uri, `${server.url}/device`)
+    assert.equal(json.verification_uri_complete, `${server.url}/device?code=${userCode}`)
+    assert.deepEqual([json.expires_in, json.interval], [600, 5])
+    const pending = await poll(server.url, deviceCode)
+    assert.deepEqual([pending.status, pending.json.error], [400, 'authorization_pending'])
+    const read = await ann.post('/devices/read', { code: userCode.toLowerCase().replace('-', ' ') })
+    assert.deepEqual(read.json, {
+      code: userCode,
+      deviceName: 'anns-laptop',
+      address: '127.0.0.1',
+      requestedAt: read.json.requestedAt,
+      expiresAt: new Date(Date.parse(read.json.requestedAt) + 10 * MINUTE).toISOString(),
+      state: 'pending',
+    })
+    const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
+    assert.equal((await approve(userCode, ann, { expiresAt })).json.state, 'approved')
+    assert.equal((await keysOf(server, 'anns-laptop')).length, 0, 'created by the poll')
+    const granted = await pollLater(deviceCode)
+    assert.equal(granted.status, 200, granted.text)
+    assert.equal(granted.headers.get('cache-control'), 'no-store')
+    const { access_token: token, expires_in: expiresIn, ...rest } = granted.json
+    const [key] = await keysOf(server, 'anns-laptop')
+    assert.deepEqual(rest, {
+      token_type: 'Bearer',
+      key_id: key?.id,
+      label: 'anns-laptop',
+      workspace: 'acme',
+      approved_by: 'Ann',
+    })
+    assert.ok(Math.abs(expiresIn - 30 * 86_400) < 10, expiresIn)
+    assert.equal(key?.created_by, 'Ann')
+    assert.equal((await server.call('GET', '/workspace', { key: token })).json.slug, 'acme')
+    assert.equal((await ann.post('/devices/read', { code: userCode })).json.state, 'consumed')
+  })
+
+  test(`${engine}: the response with the key is repeated for a minute, and neither it nor the code is stored`, async () => {
+    const { server, clock, approve, pollLater } = shared
+    const { deviceCode, userCode } = await startDevice(server.url, 'repeated')
+    await approve(userCode)
+    const first = await pollLater(deviceCode)
+    assert.equal(first.status, 200)
+    assert.deepEqual((await pollLater(deviceCode)).json, first.json)
+    const rows = await server.services.store.db.selectFrom('device_authorizations').selectAll().execute()
+    const stored = JSON.stringify(rows)
+    for (const secret of [deviceCode, first.json.access_token]) assert.ok(!stored.includes(secret))
+    clock.now += MINUTE
+    const late = await pollLater(deviceCode)
+    assert.deepEqual([late.status, late.json.error], [400, 'invalid_grant'])
+    assert.equal((await keysOf(server, 'repeated')).length, 1)
+  })
+
+  test(`${engine}: a denied or expired request never becomes a key`, async () => {
+    const { server, clock, ann, approve, pollLater } = shared
+    const denied = await startDevice(server.url, 'never')
+    assert.equal((await ann.post('/devices/deny', { code: denied.userCode })).json.state, 'denied')
+    assert.equal((await approve(denied.userCode)).status, 409)
+    assert.equal((await pollLater(denied.deviceCode)).json.error, 'access_denied')
+    const expired = await startDevice(server.url, 'never')
+    const tooLate = await startDevice(server.url, 'never')
+    assert.equal((await approve(tooLate.userCode)).status, 200)
+    clock.now += 10 * MINUTE
+    assert.equal((await approve(expired.userCode)).status, 404)
+    assert.equal((await ann.post('/devices/read', { code: expired.userCode })).status, 404)
+    for (const { deviceCode } of [expired, tooLate])
+      assert.equal((await pollLater(deviceCode)).json.error, 'expired_token')
+    assert.equal((await keysOf(server, 'never')).length, 0)
+  })
+
+  test(`${engine}: concurrent polls create one key, also on several nodes`, async (t) => {
+    const { server, approve } = shared
+    const nodes = engine === 'postgres' ? [await addNode(t, server), await addNode(t, server)] : []
+    for (let round = 0; round < 3; round++) {
+      const name = `round-${round}`
+      const { deviceCode, userCode } = await startDevice(server.url, name)
+      assert.equal((await approve(userCode)).status, 200)
+      const input = { deviceCode, address: '192.0.2.1' }
+      const direct = await Promise.all([1, 2, 3].map(() => pollDevice(server.services, input)))
+      const onNodes = await Promise.all(nodes.map(({ url }) => poll(url, deviceCode)))
+      const tokens = [
+        ...direct.map((result) => (result.state === 'granted' ? result.key.token : result.state)),
+        ...onNodes.map(({ json }) => json.access_token),
+      ]
+      assert.equal(new Set(tokens).size, 1, 'the same response')
+      assert.equal((await keysOf(server, name)).length, 1)
+    }
+  })
+
+  test(`${engine}: of concurrent decisions about a device one wins`, async () => {
+    const { server, ann, approve, pollLater } = shared
+    const bob = await addMember(server, 'Bob', 'admin')
+    for (let round = 0; round < 4; round++) {
+      const { deviceCode, userCode } = await startDevice(server.url, `race-${round}`)
+      const [first, second, denied] = await Promise.all([
+        approve(userCode, ann),
+        approve(userCode, bob),
+        ann.post('/devices/deny', { code: userCode }),
+      ])
+      const statuses = [first.status, second.status, denied.status]
+      assert.deepEqual([...statuses].sort(), [200, 409, 409])
+      const { json } = await pollLater(deviceCode)
+      if (denied.status === 200) assert.equal(json.error, 'access_denied')
+      else assert.equal(json.approved_by, first.status === 200 ? 'Ann' : 'Bob')
+    }
+  })
+
+  test(`${engine}: an approval is void if the user may not create keys when the device polls`, async (t) => {
+    const { server, ann, approve, pollLater } = shared
+    const { services } = server
+    const voids: [string, (user: typeof ann) => Promise<unknown>, RegExp][] = [
+      ['signed out', (user) => user.post('/sign-out'), /has signed out/],
+      [
+        'role lowered',
+        (user) => ann.post(`/workspaces/acme/people/${user.id}`, { role: 'member' }),
+        /may no longer create API keys/,
+      ],
+      [
+        'removed',
+        (user) => ann.remove(`/workspaces/acme/people/${user.id}`),
+        /may no longer create API keys/,
+      ],
+      ['disabled', (user) => setDisabled(services, operator, user.email, true), /has signed out/],
+      ['policy', () => setPolicy({ key_creator_role: 'owner' }), /may no longer create API keys/],
+    ]
+    atEnd(t, () => setPolicy({ key_creator_role: null }))
+    for (const [index, [name, change, reason]] of voids.entries()) {
+      const user = await addMember(server, `User${index}`, 'admin')
+      const { deviceCode, userCode } = await startDevice(server.url, name)
+      assert.equal((await approve(userCode, user)).status, 200, name)
+      await change(user)
+      const { json } = await pollLater(deviceCode)
+      assert.equal(json.error, 'access_denied', name)
+      assert.match(json.error_description, reason, name)
+      assert.equal((await keysOf(server, name)).length, 0, name)
+      assert.equal((await pollLater(deviceCode)).json.error, 'access_denied', 'for good')
+    }
+  })
+
+  test(`${engine}: the policy of the workspace limits the key of a device`, async (t) => {
+    const { server, clock, ann, approve, pollLater } = shared
+    await setPolicy({ key_days_max: 7 })
+    atEnd(t, () => setPolicy({ key_days_max: null }))
+    const { deviceCode, userCode } = await startDevice(server.url)
+    const tooLong = new Date(clock.now + 30 * DAY).toISOString()
+    const rejected = await approve(userCode, ann, { expiresAt: tooLong })
+    assert.equal(rejected.status, 400)
+    assert.match(rejected.text, /must not be more than 7 days from now/)
+    assert.equal((await approve(userCode)).status, 200, 'still pending')
+    const { expires_in: expiresIn } = (await pollLater(deviceCode)).json
+    assert.ok(expiresIn > 6.9 * 86_400 && expiresIn <= 7 * 86_400, expiresIn)
+  })
+
+  test(`${engine}: the audit log names the user who approved, and the addresses`, async () => {
+    const { server, ann, approve, pollLater } = shared
+    const { deviceCode, userCode } = await startDevice(server.url)
+    await approve(userCode)
+    const { key_id: id } = (await pollLater(deviceCode)).json
+    const { entries } = (await ann.get('/workspaces/acme/audit')).json
+    const [created, approved] = entries
+    assert.deepEqual(
+      [approved.action, approved.target, approved.changes],
+      [
+        'device.approved',
+        { kind: 'device', id: userCode, name: 'anns-laptop' },
+        { deviceAddress: [null, '127.0.0.1'] },
+      ],
+    )
+    assert.deepEqual([created.action, created.target.id], ['key.created', id])
+    for (const { actor, address } of [approved, created])
+      assert.deepEqual([actor.name, address], ['Ann', '127.0.0.1'])
+  })
+}
+
+test('guessing user codes is limited per user and per network', async (t) => {
+  const { server, ann, approve } = await setUp(t, {
+    engine: 'sqlite',
+    env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' },
+  })
+  const bob = await addMember(server, 'Bob', 'owner')
+  const { userCode } = await startDevice(server.url)
+  const guess = (index: number) => `BBBB-BBB${'BCDFGHJKLMNPQRSTVWXZ'[index]}`
+  for (let index = 0; index < 10; index++) {
+    const path = index % 2 === 0 ? '/devices/read' : '/devices/deny'
+    assert.equal((await ann.post(path, { code: guess(index) })).status, 404)
+  }
+  for (const path of ['/devices/read', '/devices/deny', '/workspaces/acme/devices'])
+    assert.equal((await ann.post(path, { code: userCode })).status, 429, path)
+  assert.equal((await bob.post('/devices/read', { code: userCode })).status, 200, 'another user')
+  for (let index = 0; index < 10; index++) await bob.post('/devices/read', { code: guess(index) })
+  for (const name of ['Cay', 'Dan']) {
+    const user = await addMember(server, name, 'owner')
+    for (let index = 0; index < 10; index++) await user.post('/devices/read', { code: guess(index) })
+  }
+  const eve = await addMember(server, 'Eve', 'owner')
+  assert.equal((await approve(userCode, eve)).status, 429, 'the network')
+  const elsewhere = { 'x-forwarded-for': '192.0.2.9' }
+  assert.equal((await eve.call('POST', '/devices/read', { code: userCode }, elsewhere)).status, 200)
+})
+
+test('starting is limited per network and in total, and polling too soon is slow_down', async (t) => {
+  const { server, clock } = await setUp(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
+  const { deviceCode } = await startDevice(server.url)
+  assert.equal((await poll(server.url, deviceCode)).json.error, 'authorization_pending')
+  assert.equal((await poll(server.url, deviceCode)).json.error, 'slow_down')
+  clock.now += 5_000
+  assert.equal((await poll(server.url, deviceCode)).json.error, 'authorization_pending')
+  for (let index = 1; index < 30; index++) await startDevice(server.url)
+  const limited = await postForm(server.url, '/authorize', {})
+  assert.equal(limited.status, 429)
+  assert.ok(Number(limited.headers.get('retry-after')) > 0)
+  const fromElsewhere = () => postForm(server.url, '/authorize', {}, { 'x-forwarded-for': '192.0.2.9' })
+  assert.equal((await fromElsewhere()).status, 200)
+  const { db } = server.services.store
+  const row = await db.selectFrom('device_authorizations').selectAll().executeTakeFirstOrThrow()
+  await server.services.store.transaction(async (tx) => {
+    for (let start = 0; start < 10_000; start += 1_000)
+      await tx
+        .insertInto('device_authorizations')
+        .values(
+          Array.from({ length: 1_000 }, (_, index) => ({
+            ...row,
+            hash: `h${start + index}`,
+            user_code: `c${start + index}`,
+          })),
+        )
+        .execute()
+  })
+  assert.match((await fromElsewhere()).json.message, /Too many devices are waiting/)
+  clock.now += 10 * MINUTE
+  assert.equal((await fromElsewhere()).status, 200, 'they have expired')
+})
+
+test('requests of devices are validated forms, and every response is as described', async (t) => {
+  const { server } = await setUp(t, { engine: 'sqlite' })
+  const document = await (await fetch(`${server.url}/device/openapi.json`)).json()
+  const validateResponse = createResponseValidator(document as never)
+  const token = { grant_type: DEVICE_GRANT, device_code: 'x' }
+  const cases: [string, Parameters<typeof postForm>[2], Record<string, string>, number, RegExp][] = [
+    ['/authorize', {}, {}, 200, /"user_code"/],
+    ['/authorize', { device_name: 'é😀', unknown: 'x', scope: '' }, {}, 200, /"user_code"/],
+    ['/authorize', { device_name: 'x'.repeat(81) }, {}, 400, /not be longer than 80 characters/],
+    ['/authorize', { device_name: 'a\u0000b' }, {}, 400, /U\+0000/],
+    ['/authorize', { device_name: 'a\u202eb' }, {}, 400, /U\+202E/],
+    ['/authorize', 'device_name=a&device_name=b', {}, 400, /must not repeat a parameter/],
+    ['/authorize', '{}', { 'content-type': 'application/json' }, 400, /must be application\/x-www-form/],
+    ['/authorize', '__proto__=x&constructor=y', {}, 200, /"user_code"/],
+    ['/token', {}, {}, 400, /invalid_request/],
+    ['/token', { ...token, grant_type: 'password' }, {}, 400, /unsupported_grant_type/],
+    ['/token', token, {}, 400, /invalid_grant/],
+    ['/token', { ...token, device_code: server.key.token }, {}, 400, /invalid_grant/],
+  ]
+  for (const [path, form, headers, status, body] of cases) {
+    const response = await postForm(server.url, path, form, headers)
+    assert.equal(response.status, status, `${JSON.stringify(form)} ${response.text}`)
+    assert.match(response.text, body)
+    assert.equal(response.headers.get('access-control-allow-origin'), null, 'no web page can read it')
+    validateResponse(path, 'POST', response)
+  }
+  const inQuery = await postForm(server.url, `/token?${new URLSearchParams(token)}`, '')
+  assert.match(inQuery.text, /invalid_request/, 'a code in the query is ignored')
+  const signedOut = openBrowser(server.url)
+  assert.equal((await signedOut.post('/devices/read', { code: 'BBBB-BBBB' })).status, 401)
+})
+
+test('members who may not create keys cannot approve, and other users learn nothing of a decision', async (t) => {
+  const { server, ann, approve } = await setUp(t, { engine: 'sqlite' })
+  const mia = await addMember(server, 'Mia', 'member')
+  const { userCode } = await startDevice(server.url)
+  assert.equal((await approve(userCode, mia)).status, 403)
+  assert.equal((await approve(userCode)).status, 200)
+  assert.equal((await mia.post('/devices/read', { code: userCode })).status, 404)
+  assert.equal((await ann.post('/devices/read', { code: userCode })).json.state, 'approved')
+})
