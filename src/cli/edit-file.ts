@@ -22,7 +22,7 @@ export async function editFile(path: string, edit: () => string): Promise<void> 
   const lock = `${path}.lock`
   await acquire(lock)
   try {
-    replace(path, edit())
+    replaceFile(path, edit())
   } finally {
     rmSync(lock, { force: true })
   }
@@ -47,7 +47,7 @@ async function acquire(lock: string): Promise<void> {
 }
 
 /** Keeps owner and mode of the old file; a new file is private to its owner. */
-function replace(path: string, text: string): void {
+export function replaceFile(path: string, text: string): void {
   const before = statSync(path, { throwIfNoEntry: false })
   const draft = `${path}.new`
   rmSync(draft, { force: true })

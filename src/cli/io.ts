@@ -18,6 +18,8 @@ export interface Io {
   data(value: unknown, text: Text): void
   /** The command's result if it is a list, of any length. */
   list<T>(slices: Slices<T>, options: ListOptions<T>): Promise<void>
+  /** Text as it is, on standard output. Resolves when it was written. */
+  write(text: string): Promise<void>
   /** A message to the user; omitted with --json. */
   info(text: Text): void
   /** A warning on stderr, also with --json. */
@@ -53,6 +55,7 @@ export function createIo(json: boolean): Io {
       for await (const text of json ? jsonTexts(slices) : tableTexts(slices, options))
         if (!stdout.write(text)) await once(stdout, 'drain')
     },
+    write: (text) => new Promise((resolve) => stdout.write(text, () => resolve())),
     info: (text) => json || stderr.write(`${render(text, stderr)}\n`),
     warn: (message) =>
       stderr.write(

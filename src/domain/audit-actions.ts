@@ -10,6 +10,7 @@ export type TargetKind =
   | 'name'
   | 'person'
   | 'invitation'
+  | 'audit'
 
 interface ActionInfo {
   /** The kind of what it acts on. */
@@ -47,6 +48,7 @@ export const auditActions = {
   'person.renamed': { target: 'person' },
   'person.disabled': { target: 'person' },
   'person.enabled': { target: 'person' },
+  'audit.exported': { target: 'audit' },
   'person.signed-in': onAccount,
   'person.sign-in-failed': onAccount,
   'person.confirmation-failed': onAccount,

@@ -110,20 +110,28 @@ export async function readAudit(
   const hidden = role === 'member' ? { actions: accountActions, exceptAbout: actor.id } : undefined
   const rows = await listAudit(ctx.store.db, workspaceId, { after: cursor, limit: limit + 1 }, hidden)
   const { page, next } = pageOf(rows, limit)
-  const entries = page.map((row) => ({
-    id: row.id,
-    at: isoOf(row.at),
-    actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name ?? row.actor_label },
-    action: row.action,
-    target: {
-      kind: targetKindOf(row.action),
-      id: row.subject_id,
-      name: row.subject_name ?? row.subject_label,
-    },
-    address: hidden && row.actor_id !== actor.id && row.subject_id !== actor.id ? null : row.address,
-    detail: row.detail,
-    count: row.count ?? 1,
-    changes: parseChanges(row.changes),
-  }))
+  const entries = page.map((row) => {
+    const entry = describeEntry(row)
+    const isOwn = row.actor_id === actor.id || row.subject_id === actor.id
+    return hidden && !isOwn ? { ...entry, address: null } : entry
+  })
   return { entries, next }
 }
+
+type NamedRow = AuditRow & { actor_label: string | null; subject_label: string | null }
+
+export const describeEntry = (row: NamedRow) => ({
+  id: row.id,
+  at: isoOf(row.at),
+  actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name ?? row.actor_label },
+  action: row.action,
+  target: {
+    kind: targetKindOf(row.action),
+    id: row.subject_id,
+    name: row.subject_name ?? row.subject_label,
+  },
+  address: row.address,
+  detail: row.detail,
+  count: row.count ?? 1,
+  changes: parseChanges(row.changes),
+})

@@ -6,8 +6,9 @@ import { countExpired, deleteExpired, type Expired, type ExpiringTable } from '.
 import { renewNamesInUse } from '../store/tunnel-names.ts'
 import { countAbandoned, deleteAbandoned } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
+import { deleteAuditBefore } from './audit-export.ts'
 import type { Services } from './context.ts'
-import { deleteInBatches, type Run } from './deletion-batches.ts'
+import { type DeleteBatch, deleteInBatches, type Run } from './deletion-batches.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
@@ -61,9 +62,13 @@ export const retentionTables = (settings: RetentionSettings): string[] => [
 export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {
   const now = nowOf(run.services, run.state)
   if (!(await renewNames(run, now))) return false
-  for (const [table, before] of expiryLimits(now, settings))
-    if (!(await deleteInBatches(run, table, (db, size) => deleteExpired(db, table, before, size))))
-      return false
+  for (const [table, before] of expiryLimits(now, settings)) {
+    const deleteBatch: DeleteBatch =
+      table === 'audit_log'
+        ? (db, size) => deleteAuditBefore(db, run.services, String(before), size)
+        : (db, size) => deleteExpired(db, table, before, size)
+    if (!(await deleteInBatches(run, table, deleteBatch))) return false
+  }
   if (!(await deleteAbandonedTunnels(run))) return false
   const changesBefore = now - CHANGES_KEPT_MS
   if (!(await deleteInBatches(run, 'key_feed', (db, size) => deleteChangesBefore(db, changesBefore, size))))

@@ -17,7 +17,9 @@ export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
       .execute()
 }
 
-/** Increments the count of an equal entry since `sinceId`. Returns false if there is none. */
+/**
+ * Increments the count of an equal entry since `sinceId` that was not exported. Returns false if there is none.
+ */
 export async function countRepetition(
   db: Tx,
   { workspace_id, action, subject_id, detail }: AuditRow,
@@ -31,6 +33,8 @@ export async function countRepetition(
     .where('action', '=', action)
     .where('subject_id', '=', subject_id)
     .where('detail', '=', detail)
+    // An exported entry does not change.
+    .where('position', 'is', null)
     .executeTakeFirst()
   return numUpdatedRows > 0n
 }

@@ -7,6 +7,7 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { storeAdapter } from '../../src/auth/adapter.ts'
 import * as audit from '../../src/store/audit.ts'
+import * as auditExport from '../../src/store/audit-export.ts'
 import * as changeLog from '../../src/store/change-log.ts'
 import * as devices from '../../src/store/device-authorizations.ts'
 import * as edgeSessions from '../../src/store/edge-sessions.ts'
@@ -99,6 +100,7 @@ const tables: Record<string, Record<string, string>> = {
     action: `'key.created'`,
     subject_id: `'k' || i`,
     detail: `'x'`,
+    position: `case when i <= 4900 then i end`,
   },
   idempotent_answers: { workspace_id: `'w' || (i / 10 + 1)`, id: `'a' || i`, sealed: `'x'`, created_at: 'i' },
   key_feed: {
@@ -294,6 +296,20 @@ const calls: [module: object, calls: Calls][] = [
       listAudit: async (db) => {
         await audit.listAudit(db, ws, page)
         await audit.listAudit(db, ws, { ...page, after: 'aud_1' }, { actions: ['x'], exceptAbout: 'u1' })
+      },
+    },
+  ],
+  [
+    auditExport,
+    {
+      lockExport: auditExport.lockExport,
+      setExport: (db) => auditExport.setExport(db, { position: 5_000, deletedPosition: 0 }),
+      // Few rows: for more, PostgreSQL would rather scan a table as small as this one.
+      assignPositions: (db) => auditExport.assignPositions(db, 5_000, 3),
+      listExported: (db) => auditExport.listExported(db, { after: 4_800, through: 4_900 }, 20),
+      hasEntriesAfter: (db) => auditExport.hasEntriesAfter(db, 4_900, 'key.created'),
+      deleteEntriesBefore: async (db) => {
+        for (const before of ['aud_10040', 'b']) await auditExport.deleteEntriesBefore(db, before, 3)
       },
     },
   ],

@@ -237,6 +237,36 @@ const usage: readonly Command[] = [
   ),
 ]
 
+const audit: readonly Command[] = [
+  command(
+    {
+      name: 'admin audit export',
+      group,
+      summary: 'export the audit log of all workspaces as NDJSON',
+      details:
+        'Prints one JSON object per line, in the order of the `cursor` that each has. --since continues after ' +
+        'the last entry that you have: every entry is exported once, also if it was committed late. ' +
+        'An export is recorded in the audit log, unless there is nothing new. See ' +
+        'docs/operations/audit.md for how to run it on a schedule.',
+      options: {
+        since: { value: '<cursor>', summary: 'only entries after this one' },
+        output: {
+          value: '<file>',
+          summary: 'append to this file instead, and continue after its last entry',
+        },
+        'cursor-file': {
+          value: '<file>',
+          summary: 'read the cursor from this file, and store the last one in it',
+        },
+        'skip-deleted': {
+          summary: 'continue although retention has deleted entries after the cursor',
+        },
+      },
+    },
+    async (input, io) => (await import('../admin/audit.ts')).exportLog(input, io),
+  ),
+]
+
 const database: readonly Command[] = [
   command(
     {
@@ -320,5 +350,6 @@ export const adminCommands: readonly Command[] = [
   ...tunnels,
   ...users,
   ...usage,
+  ...audit,
   ...database,
 ]

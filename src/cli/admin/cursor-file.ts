@@ -1,0 +1,25 @@
+// A file with the cursor of the last exported entry.
+import { readFileSync } from 'node:fs'
+import { replaceFile } from '../edit-file.ts'
+import { CommandError } from '../errors.ts'
+
+export interface CursorFile {
+  /** Undefined if there is no file yet. */
+  cursor: string | undefined
+  store(cursor: string): void
+}
+
+export const openCursorFile = (path: string): CursorFile => ({
+  cursor: read(path),
+  store: (cursor) => replaceFile(path, `${cursor}\n`),
+})
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return undefined
+    throw new CommandError('cursor_file', `Cannot read the cursor from ${path}: ${message}.`)
+  }
+}

@@ -1,0 +1,133 @@
+// Exports the audit log of all workspaces for the operator, entry by entry. A cursor is the position of an
+// entry; an export after it returns every later entry once.
+import {
+  assignPositions,
+  deleteEntriesBefore,
+  hasEntriesAfter,
+  listExported,
+  lockExport,
+  setExport,
+} from '../store/audit-export.ts'
+import type { Tx } from '../store/store.ts'
+import { describeEntry, writeAudit } from './audit.ts'
+import type { Actor, Services } from './context.ts'
+import { Fault } from './fault.ts'
+import { SLICE_ROWS } from './pagination.ts'
+import { isoOf } from './timestamps.ts'
+
+/** An unassigned position is at least the time in microseconds. */
+const MICROSECONDS = 1_000
+
+const CURSOR = /^\d{1,16}$/
+
+export function parseCursor(text: string): number {
+  if (CURSOR.test(text) && Number.isSafeInteger(Number(text))) return Number(text)
+  throw new Fault('invalid_request', {
+    message: `Invalid cursor "${text}". Use \`cursor\` of the last exported entry.`,
+  })
+}
+
+/**
+ * The position that the next one follows. It is not before the current time, so that cursors stay valid after
+ * the database was restored from a backup: positions that were assigned after the backup are not used again.
+ */
+const basePosition = ({ clock }: Services, { position }: { position: number }) =>
+  Math.max(position, clock() * MICROSECONDS)
+
+export interface AuditExportInput {
+  /** Undefined: from the oldest entry on. */
+  since: number | undefined
+  /** Continue although entries after the cursor were deleted. */
+  skipDeleted: boolean
+}
+
+export type ExportedEntry = Awaited<ReturnType<typeof listSlice>>[number]
+
+/** Yields slices of entries. The export is an entry itself, unless it has nothing but entries of exports. */
+export async function* exportAudit(
+  services: Services,
+  actor: Actor,
+  input: AuditExportInput,
+): AsyncGenerator<ExportedEntry[]> {
+  await beginExport(services, actor, input)
+  let after = input.since ?? 0
+  for (;;) {
+    const { through, assigned } = await services.store.transaction((db) => assignNext(db, services))
+    for (;;) {
+      const entries = await listSlice(services, after, through)
+      if (entries.length > 0) yield entries
+      after = Number(entries.at(-1)?.cursor ?? after)
+      if (entries.length < SLICE_ROWS) break
+    }
+    if (assigned < SLICE_ROWS) return
+  }
+}
+
+const beginExport = (services: Services, actor: Actor, { since, skipDeleted }: AuditExportInput) =>
+  services.store.transaction(async (db) => {
+    const state = await lockExport(db)
+    if (since !== undefined && since > basePosition(services, state)) throw aheadFault(since)
+    if (since !== undefined && since < state.deletedPosition && !skipDeleted) throw deletedFault(since)
+    if (!(await hasEntriesAfter(db, since ?? 0, 'audit.exported'))) return
+    await writeAudit(db, services, {
+      workspaceId: null,
+      actor,
+      action: 'audit.exported',
+      target: { id: 'audit', name: 'audit log of all workspaces' },
+      changes: since === undefined ? {} : { since: [null, String(since)] },
+    })
+  })
+
+async function assignNext(db: Tx, services: Services) {
+  const state = await lockExport(db)
+  const base = basePosition(services, state)
+  const assigned = await assignPositions(db, base, SLICE_ROWS)
+  const through = assigned > 0 ? base + assigned : state.position
+  if (assigned > 0) await setExport(db, { ...state, position: through })
+  return { through, assigned }
+}
+
+async function listSlice({ store }: Services, after: number, through: number) {
+  const rows = await listExported(store.db, { after, through }, SLICE_ROWS)
+  return rows.map((row) => ({
+    cursor: String(row.position),
+    workspace: row.workspace_id === null ? null : { id: row.workspace_id, slug: row.slug },
+    ...describeEntry(row),
+  }))
+}
+
+/**
+ * For retention. An entry that was never exported counts as one with the next position, so that an export
+ * after any earlier cursor reports that it is missing.
+ */
+export async function deleteAuditBefore(
+  db: Tx,
+  services: Services,
+  id: string,
+  size: number,
+): Promise<number> {
+  const state = await lockExport(db)
+  const positions = await deleteEntriesBefore(db, id, size)
+  const position = positions.includes(null) ? basePosition(services, state) + 1 : state.position
+  const deletedPosition = positions.reduce<number>(
+    (last, deleted) => Math.max(last, deleted ?? position),
+    state.deletedPosition,
+  )
+  if (deletedPosition > state.deletedPosition) await setExport(db, { position, deletedPosition })
+  return positions.length
+}
+
+const aheadFault = (since: number) =>
+  new Fault('invalid_request', {
+    message:
+      `The cursor ${since} is ahead of this audit log. It belongs to another deployment, or the clock of ` +
+      'this machine is behind.',
+  })
+
+const deletedFault = (since: number) =>
+  new Fault('conflict', {
+    message:
+      `Entries after the cursor ${since} (of ${isoOf(Math.floor(since / MICROSECONDS))}) were deleted by ` +
+      'retention (ADIT_AUDIT_RETENTION_DAYS) before they were exported. Continue with the entries that are ' +
+      'left with --skip-deleted.',
+  })

@@ -1,0 +1,98 @@
+// Positions of audit log entries in exports. Ids and times are assigned before the commit, so an entry may
+// become visible after a later one was exported. Positions are assigned by the export, to entries that are
+// committed, under a lock of one row: whatever becomes visible later gets a higher position.
+import type { AuditRow } from './audit.ts'
+import { deleteBulk, executeBulk } from './bulk.ts'
+import type { Db, Tx } from './store.ts'
+
+export interface ExportState {
+  /** The last assigned position. */
+  position: number
+  /** The last position of an entry that retention has deleted. */
+  deletedPosition: number
+}
+
+/** Locks the state with an update without change, which both engines have. */
+export async function lockExport(db: Tx): Promise<ExportState> {
+  const row = await db
+    .updateTable('audit_export')
+    .set((state) => ({ position: state.ref('position') }))
+    .where('id', '=', 1)
+    .returning(['position', 'deleted_position'])
+    .executeTakeFirstOrThrow()
+  return { position: row.position, deletedPosition: row.deleted_position }
+}
+
+export async function setExport(db: Tx, { position, deletedPosition }: ExportState): Promise<void> {
+  await db
+    .updateTable('audit_export')
+    .set({ position, deleted_position: deletedPosition })
+    .where('id', '=', 1)
+    .execute()
+}
+
+/** Numbers entries without a position, at most `size`, from `after` + 1 on. Returns how many. */
+export async function assignPositions(db: Tx, after: number, size: number): Promise<number> {
+  const rows = await db
+    .selectFrom('audit_log')
+    .select('id')
+    .where('position', 'is', null)
+    .orderBy('id')
+    .limit(size)
+    .execute()
+  if (rows.length > 0)
+    await executeBulk(
+      db,
+      { id: 'text', position: 'bigint' },
+      rows.map(({ id }, index) => [id, after + 1 + index]),
+      'update audit_log set position = input.position from input where audit_log.id = input.id',
+    )
+  return rows.length
+}
+
+/** In the order of positions, with the labels of keys and the slug of the workspace. */
+export const listExported = (db: Db, { after, through }: { after: number; through: number }, limit: number) =>
+  db
+    .selectFrom('audit_log')
+    .leftJoin('api_keys as actor_key', 'actor_key.id', 'audit_log.actor_id')
+    .leftJoin('api_keys as subject_key', 'subject_key.id', 'audit_log.subject_id')
+    .leftJoin('workspaces', 'workspaces.id', 'audit_log.workspace_id')
+    .selectAll('audit_log')
+    .select(['actor_key.label as actor_label', 'subject_key.label as subject_label', 'workspaces.slug'])
+    .where('position', '>', after)
+    .where('position', '<=', through)
+    .orderBy('position')
+    .limit(limit)
+    .execute()
+
+/** Whether an export after this position has any entry, apart from those of exports. */
+export async function hasEntriesAfter(db: Db, after: number, exported: string): Promise<boolean> {
+  const find = (positions: 'unassigned' | 'after') =>
+    db
+      .selectFrom('audit_log')
+      .select('id')
+      .where('position', positions === 'after' ? '>' : 'is', positions === 'after' ? after : null)
+      .where('action', '!=', exported)
+      .limit(1)
+      .executeTakeFirst()
+  return ((await find('unassigned')) ?? (await find('after'))) !== undefined
+}
+
+/** Deletes the oldest entries before an id, at most `size`. Returns their positions. */
+export async function deleteEntriesBefore(db: Tx, id: string, size: number): Promise<AuditRow['position'][]> {
+  const rows = await db
+    .selectFrom('audit_log')
+    .select(['id', 'position'])
+    .where('id', '<', id)
+    .orderBy('id')
+    .limit(size)
+    .execute()
+  if (rows.length > 0)
+    await deleteBulk(
+      { db, isDistributed: false },
+      'audit_log',
+      { id: 'text' },
+      rows.map((row) => [row.id]),
+    )
+  return rows.map(({ position }) => position)
+}
