@@ -58,6 +58,9 @@ const Session = Type.String({
 const Sequence = (minimum: number, description: string) =>
   Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description })
 
+const ResumeHash = (description: string) =>
+  Type.String({ pattern: '^[0-9a-f]{64}$', description, 'x-rule': 'must be a SHA-256 in hex' })
+
 const tunnelFields = {
   id: TunnelId,
   workspace: Slug,
@@ -82,12 +85,9 @@ const tunnelFields = {
   ),
   openedAt: UtcTimestamp({ description: 'When the tunnel was opened.' }),
   resume: Type.Optional(
-    Type.String({
-      pattern: '^[0-9a-f]{64}$',
-      description:
-        'SHA-256 of a secret of the tunnel client, in hex: a client that moves to another edge has the same.',
-      'x-rule': 'must be a SHA-256 in hex',
-    }),
+    ResumeHash(
+      'SHA-256 of a secret of the tunnel client, in hex: a client that moves to another edge has the same.',
+    ),
   ),
 }
 
@@ -101,6 +101,12 @@ const ReportedTunnel = Type.Object(
     bytesIn: Total('Bytes received so far.'),
     bytesOut: Total('Bytes sent so far.'),
     streams: Gauge('Requests and connections in progress.'),
+    isClaiming: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether its claim has no response yet. Then the claim decides whether it may be opened.',
+      }),
+    ),
   },
   { title: 'ReportedTunnel' },
 )
@@ -208,7 +214,7 @@ export const syncTunnels = operation({
     '`previous` is the sequence of the last sync that had a response; `changed` and `closed` have everything ' +
     'since that one. So a sync may be lost, repeated or delayed.\n\n' +
     'A sync with `previous` 0 replaces everything that the edge has reported. If more than 1,000 tunnels are ' +
-    'open, the others follow in the next syncs. Start with it, and send it again when the response has ' +
+    'open, the others follow in the next syncs, see `snapshot`. Start with it, and send it again when the response has ' +
     '`resync`: then the server does not know what `previous` refers to, or the lease has expired.\n\n' +
     'Close the tunnels in `close`, and report them as closed. Apply the access rules in `names` to open ' +
     'tunnels too. Both are repeated until a later sync has confirmed the response by its `previous`.',
@@ -233,6 +239,21 @@ export const syncTunnels = operation({
         description: 'Tunnels that were opened or whose numbers have changed, each once.',
       }),
       closed: Type.Array(TunnelId, { maxItems: SYNC_ITEMS_MAX, description: 'Tunnels that were closed.' }),
+      snapshot: Type.Optional(
+        Type.Object(
+          {
+            first: Sequence(1, 'Sequence of the first sync of the snapshot, whose `previous` is 0.'),
+            isLast: Type.Boolean({
+              description: 'Whether all open tunnels have been reported since `first`.',
+            }),
+          },
+          {
+            description:
+              'For a snapshot of more than 1,000 tunnels, in each of its syncs: with the last one, tunnels that ' +
+              'none of them reported are closed.',
+          },
+        ),
+      ),
     },
     {
       title: 'TunnelSync',
@@ -274,6 +295,12 @@ export const syncTunnels = operation({
                   'edge was away, for example. Later versions may add reasons.',
               }),
               message,
+              resume: Type.Optional(
+                ResumeHash(
+                  'Only if a user closed it: the `resume` of its client, which must not open it again. It may have ' +
+                    'done so already, under another id.',
+                ),
+              ),
             },
             { title: 'TunnelToClose' },
           ),

@@ -13,7 +13,7 @@ import {
   type ReportedEdge,
   revokeEdge,
 } from '../store/edges.ts'
-import { countOpen } from '../store/tunnels.ts'
+import { countOpen } from '../store/tunnel-lists.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'

@@ -8,6 +8,8 @@ import { parseTimestamp } from './timestamps.ts'
 
 export interface ParsedTunnel {
   tunnel: ClaimedTunnel
+  /** It is not open yet: its claim has no response. */
+  isClaiming: boolean
   openedAt: number
   requests: number
   bytesIn: number
@@ -15,17 +17,18 @@ export interface ParsedTunnel {
   streams: number
 }
 
-type Usage = Pick<ReportedTunnel, 'requests' | 'bytesIn' | 'bytesOut' | 'streams'>
+type Usage = Omit<ReportedTunnel, keyof ClaimedTunnel>
 
 const NO_USAGE: Usage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
 /** `path` is that of the tunnel in the request. A claim has no usage. */
 export function parseTunnel(tunnel: ClaimedTunnel & Partial<Usage>, path: string): ParsedTunnel {
-  const { requests, bytesIn, bytesOut, streams, ...claimed } = { ...NO_USAGE, ...tunnel }
+  const { requests, bytesIn, bytesOut, streams, isClaiming = false, ...claimed } = { ...NO_USAGE, ...tunnel }
   const clientAddress = normalizeAddress(tunnel.clientAddress)
   if (clientAddress === undefined) throw invalid(`${path}/clientAddress`, 'must be an IP address')
   return {
     tunnel: { ...claimed, clientAddress },
+    isClaiming,
     openedAt: parseTimestamp(tunnel.openedAt, () => `${path}/openedAt`),
     requests,
     bytesIn,

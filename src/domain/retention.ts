@@ -1,10 +1,10 @@
 // What the server deletes by itself, and when.
 import { CHANGES_KEPT_MS } from '../directory/propagation.ts'
+import { countAbandoned, deleteAbandoned } from '../store/abandoned-tunnels.ts'
 import { countChangesBefore, deleteChangesBefore } from '../store/change-log.ts'
 import type { MaintenanceState } from '../store/maintenance.ts'
 import { countExpired, deleteExpired, type Expired, type ExpiringTable } from '../store/retention.ts'
 import { renewNamesInUse } from '../store/tunnel-names.ts'
-import { countAbandoned, deleteAbandoned } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
 import { deleteAuditBefore } from './audit-export.ts'
 import type { Services } from './context.ts'

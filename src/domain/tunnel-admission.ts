@@ -3,15 +3,8 @@ import type { AccessRules } from '../contract/access-rules.ts'
 import type { ClaimedTunnel, Refusal } from '../contract/tunnels.ts'
 import { lockExpiredSessions } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
-import {
-  findOtherTunnels,
-  keyOf,
-  type NameId,
-  type OtherTunnel,
-  resolveKeys,
-  trimNames,
-  upsertNames,
-} from '../store/tunnel-names.ts'
+import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../store/tunnel-admission.ts'
+import { keyOf, type NameId, trimNames, upsertNames } from '../store/tunnel-names.ts'
 import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
@@ -153,7 +146,7 @@ async function findOthers(tx: Tx, { edgeId, isClaim }: AdmissionRequest, candida
   )
   const live = await deleteOfExpired(
     tx,
-    rest.filter((tunnel) => tunnel.edge_id !== edgeId),
+    rest.filter(({ edge_id, close_reason }) => edge_id !== edgeId && close_reason !== 'ended'),
   )
   return { moved, others: Map.groupBy(live, keyOf) }
 }

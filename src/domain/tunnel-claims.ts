@@ -3,7 +3,8 @@ import type { ClaimRefusal, ClaimResult, TunnelClaim } from '../contract/tunnels
 import { announce, publishChange } from '../directory/propagation.ts'
 import { lockSessionShared } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { markMoved, readRules } from '../store/tunnel-names.ts'
+import { markMoved } from '../store/tunnel-instructions.ts'
+import { readRules } from '../store/tunnel-names.ts'
 import { findTunnels, writeTunnels } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
@@ -54,7 +55,8 @@ async function decide(
   if (refusal) return refuse(refusal.reason, refusal.message)
   for (const other of moved) {
     const marked = await markMoved(tx, other, services.clock())
-    if (marked?.close_reason === 'requested') return refuse('closed', closedBy(marked.close_requested_by))
+    if (marked && marked.close_reason !== 'moved')
+      return refuse('closed', closedBy(marked.close_requested_by))
   }
   await writeTunnels(tx, rows)
   const changes: Changes = []

@@ -11,6 +11,8 @@ import { announce, publishChange } from '../directory/propagation.ts'
 import { parseNetwork } from '../net/ip-network.ts'
 import { lockSessionsOfName } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { instructOfName } from '../store/tunnel-instructions.ts'
+import { countOpen } from '../store/tunnel-lists.ts'
 import {
   countReserved,
   findName,
@@ -20,7 +22,6 @@ import {
   reserveName,
   trimNames,
 } from '../store/tunnel-names.ts'
-import { countOpen, noticeName } from '../store/tunnels.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -65,8 +66,10 @@ async function describeName(ctx: Context, row: NameRow): Promise<NameView> {
 
 export async function reserve(ctx: Context, name: string): Promise<NameView> {
   const row = await ctx.store.transaction(async (db) => {
-    const stored = await prepareReservation(db, ctx, name)
+    await reauthorize(db, ctx)
+    const stored = await findName(db, idOf(ctx, name))
     if (stored?.expires_at === null) return stored
+    await makeRoom(db, ctx, stored)
     await audit(db, ctx, 'name.reserved', name)
     return reserveName(db, { ...idOf(ctx, name), now: ctx.clock() })
   })
@@ -108,10 +111,14 @@ export async function setAccess(
   // Before the transaction, because it takes long.
   const hash = password && (await enqueue(() => hashPassword(password, ctx.random)))
   const { row, changes } = await ctx.store.transaction(async (db) => {
-    const stored = await prepareReservation(db, ctx, name)
+    await reauthorize(db, ctx)
+    const stored = await findName(db, idOf(ctx, name))
     const before = parseRules(stored?.access_rules ?? null)
     const rules = rulesOf(basicAuth?.user, hash ?? before?.basicAuth?.hash, networks)
     if (!rules && !stored) throw new Fault('not_found')
+    // Nothing to remove: without rules, the name need not be reserved.
+    if (!rules && stored && !before) return { row: stored, changes: [] }
+    await makeRoom(db, ctx, stored)
     await lockSessionsOfName(db, ctx.workspaceId, name)
     const row = await reserveName(db, {
       ...idOf(ctx, name),
@@ -120,7 +127,7 @@ export async function setAccess(
     })
     await audit(db, ctx, 'name.rules-changed', name, rulesChanged(before, rules, password !== undefined))
     const changes = []
-    for (const edgeId of await noticeName(db, ctx.workspaceId, name))
+    for (const edgeId of await instructOfName(db, ctx.workspaceId, name))
       changes.push(await publishChange(db, ctx, { kind: 'tunnels', subjectId: edgeId }))
     return { row, changes }
   })
@@ -152,17 +159,14 @@ function rulesOf(user: string | undefined, hash: string | undefined, allowIp: st
 
 const idOf = ({ workspaceId }: Context, name: string) => ({ workspace_id: workspaceId, name })
 
-/** Locks the workspace, and checks the limit for a name that is going to be reserved. */
-async function prepareReservation(db: Tx, ctx: Context, name: string): Promise<NameRow | undefined> {
-  await reauthorize(db, ctx)
-  const stored = await findName(db, idOf(ctx, name))
-  if (stored?.expires_at === null) return stored
+/** Checks the limits for a name that is going to be reserved; undefined if the workspace does not have it yet. */
+async function makeRoom(db: Tx, ctx: Context, stored: NameRow | undefined): Promise<void> {
+  if (stored?.expires_at === null) return
   if ((await countReserved(db, ctx.workspaceId)) >= RESERVED_MAX)
     throw new Fault('conflict', {
       message: `The workspace has ${RESERVED_MAX} reserved names, which is the limit. Release one first.`,
     })
   if (!stored) await trimNames(db, ctx.workspaceId, NAMES_MAX - 1)
-  return stored
 }
 
 const audit = (db: Tx, ctx: Context, action: AuditAction, name: string, changes?: Changes) =>

@@ -1,12 +1,6 @@
 // Edges report which tunnels are open. Each sync has what changed since the last one that had a response, so it
 // may be lost, repeated or delayed; see docs/edges/own.md.
-import {
-  SYNC_INTERVAL_S,
-  SYNC_ITEMS_MAX,
-  type SyncRequest,
-  type SyncResult,
-  type TunnelCloseReason,
-} from '../contract/tunnels.ts'
+import { SYNC_INTERVAL_S, SYNC_ITEMS_MAX, type SyncRequest, type SyncResult } from '../contract/tunnels.ts'
 import {
   renewLockedSession,
   renewSession,
@@ -14,14 +8,14 @@ import {
   updateSession,
 } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { readRules } from '../store/tunnel-names.ts'
+import { type InstructedTunnel, lockInstructed, setInstructed } from '../store/tunnel-instructions.ts'
+import { keyOf, readRules } from '../store/tunnel-names.ts'
 import {
-  deleteOtherTunnels,
-  deleteTunnels,
+  deleteRows,
+  endOtherTunnels,
+  endTunnels,
+  endUnreported,
   findTunnels,
-  lockNoticed,
-  type NoticedTunnel,
-  setNotice,
   writeTunnels,
 } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
@@ -31,16 +25,17 @@ import { parseTimestamp } from './timestamps.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
 import { closedBy } from './tunnels.ts'
 
-type Notices = Pick<SyncResult, 'close' | 'names'>
+/** What the response tells the edge to do. */
+type Instructions = Pick<SyncResult, 'close' | 'names'>
 
-interface ParsedSync {
+interface ParsedSync extends Pick<SyncRequest, 'snapshot'> {
   edgeId: string
   session: SessionReport
   reported: Map<string, ParsedTunnel>
   closed: Set<string>
 }
 
-const NOTHING: Notices = { close: [], names: [] }
+const NOTHING: Instructions = { close: [], names: [] }
 
 const resultOf = (state: Partial<SyncResult>): SyncResult => ({
   resync: false,
@@ -62,18 +57,18 @@ export async function syncTunnels(
   if (reported.size === 0 && closed.size === 0 && session.previous > 0) {
     const renewed = await renewSession(store, edgeId, session, LEASE_MS)
     if (renewed)
-      return resultOf(renewed.hasNotices ? await store.transaction((tx) => takeNotices(tx, sync)) : {})
+      return resultOf(renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {})
   }
   return store.transaction((tx) => applySync(tx, services, sync))
 }
 
 async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<SyncResult> {
-  const { edgeId, session } = sync
+  const { edgeId, session, snapshot } = sync
   const { sequence, previous } = session
   const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
   if (renewed) {
     const added = await applyChanges(tx, services, sync)
-    return resultOf(renewed.hasNotices ? merge(added, await takeNotices(tx, sync)) : added)
+    return resultOf(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
   }
   const stored = await enterSession(tx, edgeId, session.session)
   if (!stored) return resultOf({ replaced: true })
@@ -81,29 +76,31 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
   if (sequence <= stored.sequence) return resultOf({})
   if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
   await updateSession(tx, edgeId, session, LEASE_MS)
-  if (previous === 0) await deleteOtherTunnels(tx, edgeId, { ids: sync.reported, sequence })
+  if (previous === 0 && !snapshot)
+    await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })
   const added = await applyChanges(tx, services, sync)
-  return resultOf(merge(added, await takeNotices(tx, sync)))
+  return resultOf(merge(added, await instruct(tx, sync)))
 }
 
-const merge = (a: Notices, b: Notices): Notices => ({
+const merge = (a: Instructions, b: Instructions): Instructions => ({
   close: [...a.close, ...b.close],
   names: [...a.names, ...b.names],
 })
 
 /**
  * Only tunnels that are not stored have to be admitted. Also after the lease has expired: a claim of another edge
- * deletes the tunnels that it takes the name from.
+ * deletes the tunnels that it takes the name from. A tunnel that is being claimed is decided by its claim.
  */
 async function applyChanges(
   tx: Tx,
   services: Services,
-  { edgeId, session, reported, closed }: ParsedSync,
-): Promise<Notices> {
-  const { sequence } = session
+  { edgeId, session, snapshot, reported, closed }: ParsedSync,
+): Promise<Instructions> {
+  const { sequence, previous } = session
   const stored = reported.size === 0 ? [] : await findTunnels(tx, edgeId, [...reported.keys()])
   const added = new Map(reported)
   for (const { id } of stored) added.delete(id)
+  for (const [id, { isClaiming }] of added) if (isClaiming) added.delete(id)
   const { rows, refused, names } = await admit(tx, services, {
     edgeId,
     sequence,
@@ -114,57 +111,72 @@ async function applyChanges(
     rows.push(
       rowOf(services, { edgeId, sequence }, { parsed: reported.get(id) as ParsedTunnel, workspace_id }),
     )
-  if (closed.size > 0) await deleteTunnels(tx, edgeId, [...closed])
+  if (closed.size > 0) await endTunnels(tx, edgeId, { ids: [...closed], previous })
   if (rows.length > 0) await writeTunnels(tx, rows)
+  if (snapshot?.isLast) await endUnreported(tx, edgeId, snapshot.first)
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, names }
 }
 
 /**
- * What the edge has to do about tunnels that are stored already. Access rules are repeated until a sync confirms
- * a response with them, and closing until the tunnel is reported as closed.
+ * What the edge has to do about tunnels that are stored already. It is repeated until a sync confirms a response
+ * with it, and closing until the tunnel is reported as closed.
  */
-async function takeNotices(tx: Tx, { edgeId, session }: ParsedSync): Promise<Notices> {
+async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instructions> {
   const { sequence, previous } = session
-  const noticed = await lockNoticed(tx, edgeId, SYNC_ITEMS_MAX)
-  if (noticed.length === 0) return NOTHING
-  const { confirmed = [], pending = [] } = Object.groupBy(noticed, (tunnel) =>
+  const instructed = await lockInstructed(tx, edgeId, SYNC_ITEMS_MAX)
+  if (instructed.length === 0) return NOTHING
+  const { confirmed = [], pending = [] } = Object.groupBy(instructed, (tunnel) =>
     isConfirmed(tunnel, previous) ? 'confirmed' : 'pending',
   )
-  await setNotice(tx, edgeId, idsOf(confirmed), null)
-  await setNotice(tx, edgeId, idsOf(pending), sequence)
+  const { ended = [], open = [] } = Object.groupBy(confirmed, ({ close_reason }) =>
+    close_reason === 'ended' ? 'ended' : 'open',
+  )
+  if (ended.length > 0)
+    await deleteRows(
+      tx,
+      ended.map(({ id }) => ({ edge_id: edgeId, id })),
+    )
+  await setInstructed(tx, edgeId, idsOf(open), null)
+  await setInstructed(tx, edgeId, idsOf(pending), sequence)
   const { close = [], rules = [] } = Object.groupBy(pending, ({ close_reason }) =>
     close_reason === null ? 'rules' : 'close',
   )
+  return { close: close.map(closeInstruction), names: await rulesOfNames(tx, rules) }
+}
+
+async function rulesOfNames(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
   const names = new Map(
-    rules.map(({ workspace_id, name }) => [`${workspace_id} ${name}`, { workspace_id, name }]),
+    tunnels.map(({ workspace_id, name }) => [keyOf({ workspace_id, name }), { workspace_id, name }]),
   )
   const found = names.size === 0 ? [] : await readRules(tx, [...names.values()])
+  return found.map(({ slug, name, access_rules }) => ({
+    workspace: slug,
+    name,
+    access: parseRules(access_rules),
+  }))
+}
+
+/** An open tunnel has to be closed however often the edge was told. */
+const isConfirmed = ({ close_reason, notice }: InstructedTunnel, previous: number) =>
+  (close_reason === null || close_reason === 'ended') && notice !== null && notice > 0 && notice <= previous
+
+const idsOf = (tunnels: readonly InstructedTunnel[]) => tunnels.map(({ id }) => id)
+
+function closeInstruction({ id, resume_hash, close_reason, close_requested_by }: InstructedTunnel) {
+  if (close_reason === 'moved')
+    return { id, reason: 'moved' as const, message: 'The tunnel client connected to another edge.' }
   return {
-    close: close.map(closeNotice),
-    names: found.map(({ slug, name, access_rules }) => ({
-      workspace: slug,
-      name,
-      access: parseRules(access_rules),
-    })),
+    id,
+    reason: 'requested' as const,
+    message: closedBy(close_requested_by),
+    ...(resume_hash !== null && { resume: resume_hash }),
   }
 }
 
-const isConfirmed = ({ close_reason, notice }: NoticedTunnel, previous: number) =>
-  close_reason === null && notice !== null && notice > 0 && notice <= previous
-
-const idsOf = (tunnels: readonly NoticedTunnel[]) => tunnels.map(({ id }) => id)
-
-const closeNotice = ({ id, close_reason, close_requested_by }: NoticedTunnel) => ({
-  id,
-  reason: close_reason as TunnelCloseReason,
-  message:
-    close_reason === 'moved' ? 'The tunnel client connected to another edge.' : closedBy(close_requested_by),
-})
-
 /** A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed. */
 function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
-  const { session, sequence, previous, version, load } = request
+  const { session, sequence, previous, version, load, snapshot } = request
   const closed = new Set(request.closed)
   const reported = new Map<string, ParsedTunnel>()
   for (const [index, item] of request.changed.entries()) {
@@ -178,5 +190,6 @@ function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
     session: { session, sequence, previous, version, startedAt, tunnels, streams },
     reported,
     closed,
+    ...(snapshot && { snapshot }),
   }
 }

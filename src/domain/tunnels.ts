@@ -1,12 +1,8 @@
 // Lists and closes open tunnels, for the dashboard and the operator.
 import { announce, publishChange } from '../directory/propagation.ts'
-import {
-  type DescribedTunnel,
-  listAllTunnels,
-  listTunnels,
-  requestClose,
-  type TunnelPosition,
-} from '../store/tunnels.ts'
+import { requestClose } from '../store/tunnel-instructions.ts'
+import { type DescribedTunnel, listAllTunnels, listTunnels } from '../store/tunnel-lists.ts'
+import type { TunnelPosition } from '../store/tunnels.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import type { Context, Services } from './context.ts'

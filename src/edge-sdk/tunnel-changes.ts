@@ -17,13 +17,16 @@ export interface TunnelUsage {
 
 interface Entry {
   readonly tunnel: ClaimedTunnel
-  usage: () => TunnelUsage
+  /** Undefined while it is claimed. */
+  usage: (() => TunnelUsage) | undefined
   /** What the control plane has acknowledged; undefined if it may not list the tunnel. */
   acknowledged: TunnelUsage | undefined
 }
 
+const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
+
 export interface NextSync {
-  readonly changes: Pick<TunnelSync, 'sequence' | 'previous' | 'load' | 'changed' | 'closed'>
+  readonly changes: Pick<TunnelSync, 'sequence' | 'previous' | 'load' | 'changed' | 'closed' | 'snapshot'>
   /** There are more tunnels to open or close than one sync can have. */
   readonly hasMore: boolean
   /** The control plane has processed it. */
@@ -37,6 +40,8 @@ export class TunnelChanges {
   #sequence = 0
   /** Sequence of the last acknowledged sync; 0 if the next one is a snapshot. */
   #previous = 0
+  /** Sequence of the first sync of the snapshot that is not complete yet. */
+  #snapshotFirst: number | undefined
   #resyncs = 0
 
   get nextSequence(): number {
@@ -47,7 +52,11 @@ export class TunnelChanges {
     return this.#tunnels.has(id)
   }
 
-  /** Also when it is claimed, with no traffic yet: so every sync mentions what the control plane may have granted. */
+  /** Reported with no traffic, so that every sync has what the control plane may have granted. */
+  claiming(tunnel: ClaimedTunnel): void {
+    this.#tunnels.set(tunnel.id, { tunnel, usage: undefined, acknowledged: undefined })
+  }
+
   opened(tunnel: ClaimedTunnel, usage: () => TunnelUsage): void {
     this.#closed.delete(tunnel.id)
     const known = this.#tunnels.get(tunnel.id)
@@ -83,25 +92,34 @@ export class TunnelChanges {
     const changed: [Entry, TunnelUsage][] = []
     let streams = 0
     for (const entry of this.#tunnels.values()) {
-      const usage = entry.usage()
+      const usage = entry.usage?.() ?? NO_USAGE
       streams += usage.streams
       if (!entry.acknowledged) unknown.push([entry, usage])
       else if (!isEqual(usage, entry.acknowledged)) changed.push([entry, usage])
     }
     const sent = [...unknown, ...changed].slice(0, SYNC_ITEMS_MAX)
     const closed = [...this.#closed.values().take(SYNC_ITEMS_MAX)]
+    const isLast = unknown.length <= SYNC_ITEMS_MAX
+    if (this.#previous === 0) this.#snapshotFirst = isLast ? undefined : sequence
+    const first = this.#snapshotFirst
     return {
       changes: {
         sequence,
         previous: this.#previous,
         load: { tunnels: this.#tunnels.size, streams },
-        changed: sent.map(([{ tunnel }, usage]) => ({ ...tunnel, ...usage })),
+        changed: sent.map(([{ tunnel, usage: isOpen }, usage]) => ({
+          ...tunnel,
+          ...usage,
+          ...(!isOpen && { isClaiming: true }),
+        })),
         closed,
+        ...(first !== undefined && { snapshot: { first, isLast } }),
       },
-      hasMore: unknown.length > SYNC_ITEMS_MAX || this.#closed.size > SYNC_ITEMS_MAX,
+      hasMore: !isLast || this.#closed.size > SYNC_ITEMS_MAX,
       acknowledge: () => {
         if (resyncs !== this.#resyncs) return
         this.#previous = sequence
+        if (isLast) this.#snapshotFirst = undefined
         for (const [entry, usage] of sent) this.#acknowledge(entry, usage)
         for (const id of closed) this.#closed.delete(id)
       },

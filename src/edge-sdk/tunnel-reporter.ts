@@ -21,7 +21,6 @@ const STOP_TIMEOUT_MS = 5_000
 /** Claims in flight, in total and for each workspace, so that one cannot use all of them. */
 const CLAIMS_MAX = 1_000
 const CLAIMS_PER_WORKSPACE_MAX = 100
-const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
 export interface TunnelReporter {
   /**
@@ -42,7 +41,10 @@ export interface TunnelReporter {
 export interface TunnelReporterOptions {
   /** Name and version of the edge. */
   version: string
-  /** Close this tunnel if it is open, and call `closed`. */
+  /**
+   * Close this tunnel if it is open, and call `closed`. With `resume`, also one that its client has opened since,
+   * and reject the client if it comes back.
+   */
   onClose: (tunnel: SyncResult['close'][number]) => void
   /** The access rules of a name have changed. They apply to its open tunnels too. */
   onAccessRules: (name: SyncResult['names'][number]) => void
@@ -142,7 +144,7 @@ export function startTunnelReporter(
       if (totalClaims >= CLAIMS_MAX || (activeClaims.get(workspace) ?? 0) >= CLAIMS_PER_WORKSPACE_MAX)
         throw new ControlPlaneError('Too many names are being claimed. Retry shortly.', 429)
       countClaim(workspace, 1)
-      changes.opened(tunnel, () => NO_USAGE)
+      changes.claiming(tunnel)
       let isGranted = false
       try {
         const result = await claim(tunnel)

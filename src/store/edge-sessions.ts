@@ -7,6 +7,7 @@ import { nowIn } from './database-clock.ts'
 import { type Placeholders, unflushedUpdate } from './statement.ts'
 import type { Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
+import { endUnreported } from './tunnels.ts'
 
 type Columns = Selectable<Tables['edge_sessions']>
 
@@ -18,7 +19,7 @@ export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 't
 
 export interface RenewedSession {
   /** Whether tunnels have to be closed, or have other access rules. */
-  hasNotices: boolean
+  hasInstructions: boolean
 }
 
 /** The sync follows the last one, and the lease has not expired. Undefined otherwise. */
@@ -29,7 +30,7 @@ export async function renewSession(
   leaseMs: number,
 ): Promise<RenewedSession | undefined> {
   const row = await store.updateUnflushed(renewal, { ...report, edgeId, leaseMs })
-  return row && { hasNotices: Boolean(row.hasNotices) }
+  return row && { hasInstructions: Boolean(row.hasInstructions) }
 }
 
 /** The same, in a transaction. Locks the session. */
@@ -40,7 +41,7 @@ export async function renewLockedSession(
   leaseMs: number,
 ): Promise<RenewedSession | undefined> {
   const [row] = await renewal.flushed(tx, { ...report, edgeId, leaseMs })
-  return row && { hasNotices: Boolean(row.hasNotices) }
+  return row && { hasInstructions: Boolean(row.hasInstructions) }
 }
 
 interface Renewal extends SessionReport {
@@ -63,7 +64,7 @@ const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
           .select('id')
           .where('open_tunnels.edge_id', '=', renewed.edgeId)
           .where('notice', 'is not', null),
-      ).as('hasNotices'),
+      ).as('hasInstructions'),
     ),
 )
 
@@ -115,14 +116,14 @@ export function lockSessionShared(
   return (isPostgres(tx) ? query.forShare() : query).executeTakeFirst()
 }
 
-/** Replaces a locked session, and deletes the tunnels of the one before. */
+/** Replaces a locked session, and ends the tunnels of the one before. */
 export async function replaceSession(
   tx: Tx,
   edgeId: string,
   session: string,
   leaseMs: number,
 ): Promise<void> {
-  await tx.deleteFrom('open_tunnels').where('edge_id', '=', edgeId).execute()
+  await endUnreported(tx, edgeId)
   await tx
     .updateTable('edge_sessions')
     .set({

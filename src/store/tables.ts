@@ -239,7 +239,7 @@ export interface Tables {
     edge_id: string
     /** Chosen by the edge. */
     id: string
-    /** Of the sync that has added it, or the first one after the claim. */
+    /** Of the sync that has reported it last, or the first one after the claim. */
     sequence: number
     workspace_id: string
     name: string
@@ -259,8 +259,11 @@ export interface Tables {
     bytes_out: number
     streams: number
     close_requested_at: number | null
-    /** Why the edge has to close it. Once its client has moved to another edge, the tunnel does not count. */
-    close_reason: 'requested' | 'moved' | null
+    /**
+     * Why the edge has to close it. `ended`: requested, and not open any more, but the edge has not been told.
+     * Once it has ended, or its client has moved to another edge, the tunnel does not count.
+     */
+    close_reason: 'requested' | 'ended' | 'moved' | null
     /** Name of the user who closed it. */
     close_requested_by: string | null
     /**

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import type { SyncResult } from '../../src/contract/tunnels.ts'
 import { verifyPassword } from '../../src/credentials/password-hash.ts'
+import { markMoved } from '../../src/store/tunnel-instructions.ts'
 import { reserveName } from '../../src/store/tunnel-names.ts'
 import { lockWorkspace } from '../../src/store/workspaces.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -156,6 +157,8 @@ for (const engine of engines) {
     assert.equal((await admin.remove(`${NAMES}/my-app`)).json.released, true)
     for (const name of ['my-app', 'unknown'])
       assert.equal((await admin.remove(`${NAMES}/${name}`)).status, 404)
+    // Without rules there is nothing to remove, and nothing to keep the name for.
+    assert.equal((await admin.post(`${NAMES}/my-app/access`, {})).json.reserved, false)
     assert.equal((await admin.get(NAMES)).json.names[0].reserved, false)
     const { entries } = (await admin.get('/workspaces/acme/audit')).json
     const actions = entries.map((entry: { action: string }) => entry.action)
@@ -237,6 +240,21 @@ for (const engine of engines) {
     assert.deepEqual((await admin.get(NAMES)).json.names, [])
   })
 }
+
+test('postgres: a tunnel whose client moves to another edge while it is closed is 404', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const admin = await addMember(server, 'Adam', 'admin')
+  const edge = await addTunnelEdge(server, 'a')
+  const tunnel = tunnelOf(server)
+  await edge.sync({ changed: [tunnel] })
+  const { status } = await commitWhenBlocked(
+    server.services.store,
+    (tx) => markMoved(tx, { edge_id: edge.id, id: tunnel.id }, 1),
+    () => admin.remove(`${TUNNELS}/${tunnel.id}`),
+  )
+  assert.equal(status, 404)
+  assert.deepEqual((await edge.sync()).close[0]?.reason, 'moved')
+})
 
 test('postgres: a name that gets access rules while it is released stays reserved', async (t) => {
   const server = await serve(t, { engine: 'postgres' })

@@ -23,15 +23,22 @@ const usage = (requests: number) => () => ({ requests, bytesIn: 0, bytesOut: 0, 
 /** What the contract says a control plane does with syncs of one session. */
 class Server {
   rows = new Map<string, number>()
+  readonly #reportedBy = new Map<string, number>()
   #sequence = 0
 
   /** Whether the edge has to send a snapshot. */
-  apply({ sequence, previous, changed, closed }: Changes): boolean {
+  apply({ sequence, previous, changed, closed, snapshot }: Changes): boolean {
     if (sequence <= this.#sequence) return false
     if (previous > this.#sequence) return true
-    if (previous === 0) this.rows.clear()
-    for (const { id, requests } of changed) this.rows.set(id, requests)
+    if (previous === 0 && !snapshot) this.rows.clear()
+    for (const { id, requests, isClaiming } of changed) {
+      if (!isClaiming || this.rows.has(id)) this.rows.set(id, requests)
+      this.#reportedBy.set(id, sequence)
+    }
     for (const id of closed) this.rows.delete(id)
+    if (snapshot?.isLast)
+      for (const id of this.rows.keys())
+        if ((this.#reportedBy.get(id) ?? 0) < snapshot.first) this.rows.delete(id)
     this.#sequence = sequence
     return false
   }
@@ -139,6 +146,42 @@ test('more tunnels than a sync can have follow in the next ones, and counters of
   for (let sync = 0; sync < 3; sync++)
     for (const { changed } of syncAll(changes, server)) for (const { id } of changed) reported.add(id)
   assert.equal(reported.size, count)
+})
+
+test('a snapshot of several syncs removes what is closed at its end, and nothing before', () => {
+  const changes = new TunnelChanges()
+  const server = new Server()
+  const count = 2.5 * SYNC_ITEMS_MAX
+  for (let index = 0; index < count; index++) changes.opened(tunnel(`tun_${index}`), usage(0))
+  syncAll(changes, server)
+  changes.closed('tun_0')
+  changes.resync()
+  const listed: number[] = []
+  for (let hasMore = true; hasMore; ) {
+    // The second is lost.
+    const next = changes.next()
+    if (listed.length !== 1) {
+      server.apply(next.changes)
+      next.acknowledge()
+    }
+    listed.push(server.rows.size)
+    hasMore = next.hasMore
+  }
+  assert.deepEqual(listed, [count, count, count, count - 1])
+  assert.equal(changes.next().changes.snapshot, undefined)
+})
+
+test('a tunnel that is being claimed is reported as such, and as open once it is', () => {
+  const changes = new TunnelChanges()
+  changes.claiming(tunnel('tun_1'))
+  const claiming = changes.next()
+  assert.equal(claiming.changes.changed[0]?.isClaiming, true)
+  changes.opened(tunnel('tun_1'), usage(1))
+  const [open] = changes.next().changes.changed
+  assert.deepEqual([open?.isClaiming, open?.requests], [undefined, 1])
+  // The response to the first one: what has changed since is reported again.
+  claiming.acknowledge()
+  assert.equal(changes.next().changes.changed[0]?.requests, 1)
 })
 
 test('closed tunnels are limited: too many of them are replaced by a snapshot', () => {

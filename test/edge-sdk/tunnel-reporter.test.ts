@@ -44,7 +44,7 @@ async function setUp(t: Test, engine: Engine = 'sqlite') {
     name,
     type: 'http',
     pool: false,
-    url: `https://${name}.acme.tunnels.test`,
+    url: `https://${name}.acme.localhost`,
     keyId: server.key.id,
     clientAddress: '192.0.2.7',
     openedAt: new Date().toISOString(),

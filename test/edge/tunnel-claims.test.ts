@@ -160,6 +160,57 @@ for (const engine of engines) {
     assert.equal((await next.claim(tunnelOf(server))).granted, true)
   })
 
+  test(`${engine}: a close request reaches the edge although the client has reconnected or the edge restarted`, async (t) => {
+    const server = await serve(t, { engine })
+    const admin = await addMember(server, 'Adam', 'admin')
+    const edge = await addTunnelEdge(server, 'a')
+    const resume = 'ab'.repeat(32)
+    const open = () => tunnelOf(server, { resume })
+    const expected = (id: string) => ({
+      id,
+      reason: 'requested',
+      message: 'Adam closed this tunnel in the dashboard.',
+      resume,
+    })
+    const closeInDashboard = async ({ id }: { id: string }) =>
+      assert.equal((await admin.remove(`/workspaces/acme/tunnels/${id}`)).status, 200)
+    const [old, next] = [open(), open()]
+    await edge.sync({ changed: [old] })
+    await closeInDashboard(old)
+    // The client has replaced its connection, and the first response is lost.
+    const body = edge.syncBody({ changed: [next], closed: [old.id] })
+    for (const sequence of [body.sequence, body.sequence + 1])
+      assert.deepEqual((await edge.post('/tunnels/sync', { ...body, sequence })).json.close, [
+        expected(old.id),
+      ])
+    Object.assign(edge.state, { sequence: body.sequence + 1, previous: body.sequence + 1 })
+    assert.deepEqual((await edge.sync({ closed: [old.id, next.id] })).close, [])
+    assert.deepEqual(await storedTunnels(server, edge.id), [])
+
+    const again = open()
+    await edge.sync({ changed: [again] })
+    await closeInDashboard(again)
+    edge.restart()
+    const refused = { granted: false, reason: 'closed', message: expected('').message }
+    assert.deepEqual(await edge.claim(open()), refused)
+    assert.deepEqual((await edge.sync()).close, [expected(again.id)])
+    await edge.sync({ closed: [again.id] })
+    assert.deepEqual(await storedTunnels(server, edge.id), [])
+  })
+
+  test(`${engine}: a sync does not decide about a tunnel whose claim is on its way`, async (t) => {
+    const server = await serve(t, { engine })
+    const [edge, other] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
+    await other.claim(tunnelOf(server, { pool: true }))
+    // Without --pool it cannot join the other one, whichever request arrives first.
+    const tunnel = tunnelOf(server)
+    const claim = edge.claimBody(tunnel)
+    assert.deepEqual((await edge.sync({ changed: [{ ...tunnel, isClaiming: true }] })).close, [])
+    assert.partialDeepStrictEqual(await edge.claim(tunnel, claim), { granted: false, reason: 'outdated' })
+    assert.partialDeepStrictEqual(await edge.claim(tunnel), { granted: false, reason: 'name_taken' })
+    assert.deepEqual(await holdersOf(server, 'my-app'), [other.id])
+  })
+
   test(`${engine}: a claim that arrives after the sync that closed its tunnel does not bring it back`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addTunnelEdge(server, 'a')

@@ -138,6 +138,24 @@ for (const engine of engines) {
     assert.deepEqual(await storedTunnels(server, edge.id), [tunnel.id])
   })
 
+  test(`${engine}: a snapshot of several syncs frees no name before its last one`, async (t) => {
+    const server = await serve(t, { engine })
+    const [edge, other] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
+    const [first, second, gone] = ['first', 'second', 'gone'].map((name) => tunnelOf(server, { name }))
+    assert.ok(first && second && gone)
+    await edge.sync({ changed: [first, second, gone] })
+    const snapshot = { first: edge.state.sequence + 1, isLast: false }
+    await edge.sync({ previous: 0, changed: [{ ...first, requests: 1 }], snapshot })
+    const claimed = await other.claim(tunnelOf(server, { name: 'second' }))
+    assert.partialDeepStrictEqual(claimed, { granted: false, reason: 'name_taken' })
+    // Opened meanwhile.
+    const late = tunnelOf(server, { name: 'late' })
+    await edge.claim(late)
+    await edge.sync({ changed: [second], snapshot: { ...snapshot, isLast: true } })
+    assert.deepEqual(await storedTunnels(server, edge.id), [first.id, second.id, late.id].sort())
+    assert.equal((await other.claim(tunnelOf(server, { name: 'gone' }))).granted, true)
+  })
+
   test(`${engine}: more tunnels than a sync may have follow in the next ones`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addTunnelEdge(server, 'a')

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { storeAdapter } from '../../src/auth/adapter.ts'
+import * as abandoned from '../../src/store/abandoned-tunnels.ts'
 import * as audit from '../../src/store/audit.ts'
 import * as auditExport from '../../src/store/audit-export.ts'
 import * as changeLog from '../../src/store/change-log.ts'
@@ -17,6 +18,9 @@ import * as links from '../../src/store/links.ts'
 import * as retention from '../../src/store/retention.ts'
 import * as sessions from '../../src/store/sessions.ts'
 import type { Store, Tx } from '../../src/store/store.ts'
+import * as tunnelAdmission from '../../src/store/tunnel-admission.ts'
+import * as instructions from '../../src/store/tunnel-instructions.ts'
+import * as tunnelLists from '../../src/store/tunnel-lists.ts'
 import * as tunnelNames from '../../src/store/tunnel-names.ts'
 import * as tunnels from '../../src/store/tunnels.ts'
 import * as usage from '../../src/store/usage.ts'
@@ -429,22 +433,50 @@ const calls: [module: object, calls: Calls][] = [
     {
       writeTunnels: (db) => tunnels.writeTunnels(db, [openTunnel]),
       findTunnels: (db) => tunnels.findTunnels(db, 'e1', ['t1', 't2']),
-      deleteTunnels: (db) => tunnels.deleteTunnels(db, 'e1', ['t1', 't2']),
+      endTunnels: (db) => tunnels.endTunnels(db, 'e1', { ids: ['t1', 't2'], previous: 4 }),
       deleteRows: (db) => tunnels.deleteRows(db, [{ edge_id: 'e1', id: 't3' }]),
-      deleteOtherTunnels: (db) => tunnels.deleteOtherTunnels(db, 'e1', { ids: new Set(['t1']), sequence: 5 }),
+      endOtherTunnels: (db) =>
+        tunnels.endOtherTunnels(db, 'e1', { ids: new Set(['t1']), sequence: 5, previous: 4 }),
+      endUnreported: (db) => tunnels.endUnreported(db, 'e1', 5),
       countTunnels: (db) => tunnels.countTunnels(db, 'e1', [ws]),
-      lockNoticed: (db) => tunnels.lockNoticed(db, 'e11', 10),
-      setNotice: (db) => tunnels.setNotice(db, 'e1', ['t1'], 1),
-      noticeName: (db) => tunnels.noticeName(db, ws, 'n12'),
-      requestClose: (db) => tunnels.requestClose(db, ws, 't12', { at: NOW, by: 'x' }),
-      listTunnels: (db) => tunnels.listTunnels(db, ws, 10),
-      listAllTunnels: (db) => tunnels.listAllTunnels(db, { after: { edge_id: 'e1', id: 't1' }, limit: 10 }),
-      deleteAbandoned: (db) => tunnels.deleteAbandoned(db, 1_000, 10),
-      countAbandoned: (db) => tunnels.countAbandoned(db, 1_000),
+    },
+  ],
+  [
+    instructions,
+    {
+      lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
+      setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
+      instructOfName: (db) => instructions.instructOfName(db, ws, 'n12'),
+      requestClose: (db) => instructions.requestClose(db, ws, 't12', { at: NOW, by: 'x' }),
+      markMoved: (db) => instructions.markMoved(db, openTunnel, NOW),
+    },
+  ],
+  [
+    tunnelLists,
+    {
+      openTunnels: (db) =>
+        tunnelLists.openTunnels(db).selectAll('tunnel').where('tunnel.workspace_id', '=', ws).execute(),
+      listTunnels: (db) => tunnelLists.listTunnels(db, ws, 10),
+      listAllTunnels: (db) =>
+        tunnelLists.listAllTunnels(db, { after: { edge_id: 'e1', id: 't1' }, limit: 10 }),
       countOpen: async (db) => {
-        await tunnels.countOpen(db, ws, 'name')
-        await tunnels.countOpen(db, ws, 'edge_id')
+        await tunnelLists.countOpen(db, ws, 'name')
+        await tunnelLists.countOpen(db, ws, 'edge_id')
       },
+    },
+  ],
+  [
+    abandoned,
+    {
+      deleteAbandoned: (db) => abandoned.deleteAbandoned(db, 1_000, 10),
+      countAbandoned: (db) => abandoned.countAbandoned(db, 1_000),
+    },
+  ],
+  [
+    tunnelAdmission,
+    {
+      findOtherTunnels: (db) => tunnelAdmission.findOtherTunnels(db, 'e1', [name]),
+      resolveKeys: (db) => tunnelAdmission.resolveKeys(db, [{ slug: ws, keyId: 'k1' }]),
     },
   ],
   [
@@ -452,9 +484,6 @@ const calls: [module: object, calls: Calls][] = [
     {
       upsertNames: (db) => tunnelNames.upsertNames(db, [name], { now: NOW, expiresAt: NOW }),
       trimNames: (db) => tunnelNames.trimNames(db, 'w9', 5),
-      findOtherTunnels: (db) => tunnelNames.findOtherTunnels(db, 'e1', [name]),
-      markMoved: (db) => tunnelNames.markMoved(db, { ...openTunnel, isLive: true }, NOW),
-      resolveKeys: (db) => tunnelNames.resolveKeys(db, [{ slug: ws, keyId: 'k1' }]),
       readRules: (db) => tunnelNames.readRules(db, [name]),
       listNames: (db) => tunnelNames.listNames(db, ws, 10),
       findName: (db) => tunnelNames.findName(db, name),

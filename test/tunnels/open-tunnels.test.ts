@@ -126,6 +126,24 @@ test('a client that missed the reason of the close is rejected with it when it r
   assert.equal(await attempt(edges[0], key, { name: 'app', resume: newResume() }), undefined)
 })
 
+test('a tunnel that is closed while its client reconnects to a cut-off edge is closed there', async (t) => {
+  const { admin, edges, key, list } = await setUp(t)
+  const [edge] = edges
+  const request = { name: 'app', resume: newResume() }
+  await openRawTunnel(edge, key, request)
+  await until('listed', async () => (await list()).length === 1)
+  edge.relay.cut()
+  assert.equal((await admin.remove(`/workspaces/acme/tunnels/${(await list())[0]?.id}`)).status, 200)
+  const reconnected = await openRawTunnel(edge, key, request)
+  let events = ''
+  reconnected.events.on('data', (chunk) => (events += chunk))
+  edge.relay.mend()
+  await until('closed', () => reconnected.session.isClosed)
+  assert.match(events, /"event":"close","reason":"requested","message":"Ann closed/)
+  assert.match((await attempt(edge, key, request)) ?? '', /^Ann closed/)
+  await until('not listed', async () => (await list()).length === 0)
+})
+
 test('a client that moves to another edge before the first one closes its tunnel is rejected there too', async (t) => {
   const { admin, edges, key, list } = await setUp(t)
   const resume = newResume()

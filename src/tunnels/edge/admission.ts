@@ -1,5 +1,5 @@
 // Decides whether a client may open a tunnel with a key and a name.
-import { hash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import {
   type ClaimedTunnel,
   ControlPlaneError,
@@ -13,7 +13,7 @@ import { type AccessRules, areSameRules, NO_RULES } from './access/access-contro
 import { RuleHasher } from './access/rule-hasher.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
 import { isTunnelName, randomName } from './names.ts'
-import type { Registry } from './registry.ts'
+import { type Registry, resumeHash } from './registry.ts'
 import {
   differentRules,
   EDGE_CREDENTIAL,
@@ -218,7 +218,6 @@ function describe({ id, name, client, openedAt }: Opening, key: Valid, url: stri
     keyId: key.keyId,
     clientAddress: client.address,
     ...(software !== undefined && { clientVersion: software }),
-    // Only a hash, because it is a secret of the client.
-    ...(resume !== undefined && { resume: hash('sha256', resume, 'hex') }),
+    ...(resume !== undefined && { resume: resumeHash(resume) }),
   }
 }

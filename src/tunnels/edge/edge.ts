@@ -166,11 +166,11 @@ const listen = (server: Server, port: number, host: string) =>
 function startNameClaims({ startReporter }: EdgeOptions, registry: Registry): NameClaims | undefined {
   let claims: NameClaims | undefined
   const reporter = startReporter?.({
-    onClose({ id, reason, message }) {
-      const client = registry.clientById(id)
+    onClose({ id, resume, reason, message }) {
+      if (reason !== 'moved') return registry.closeForGood(id, resume, { reason, message })
       // A client that has moved is open at another edge.
-      if (client && reason === 'moved') registry.close(client, reason)
-      else if (client) registry.closeForGood(client, reason, message)
+      const client = registry.clientById(id)
+      if (client) registry.close(client, reason)
     },
     onAccessRules({ workspace, name, access }) {
       registry.setNameRules(workspace, name, access)

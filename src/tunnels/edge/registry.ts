@@ -1,4 +1,5 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
+import { hash } from 'node:crypto'
 import type { Meter } from '../../edge-sdk/index.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
@@ -36,7 +37,7 @@ export class Registry {
   readonly #clients = new Map<TunnelClient, Tunnel>()
   readonly #byId = new Map<string, TunnelClient>()
   readonly #byName = new Map<string, Tunnel>()
-  /** By the secret of the client, so that it cannot come back if it did not receive the reason. */
+  /** By `resumeHash` of the client, so that it cannot come back if it did not receive the reason. */
   readonly #closures = new Map<string, TunnelClosure>()
   readonly #countByWorkspace = new Map<string, number>()
   #isStopping = false
@@ -66,7 +67,7 @@ export class Registry {
 
   /** Why a client with this secret was closed for good. */
   closureOf(resume: string | undefined): TunnelClosure | undefined {
-    return resume === undefined ? undefined : this.#closures.get(resume)
+    return resume === undefined ? undefined : this.#closures.get(resumeHash(resume))
   }
 
   /** Whether a client with this secret serves the host. */
@@ -142,14 +143,28 @@ export class Registry {
     return this.#byId.get(id)
   }
 
-  /** Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. */
-  closeForGood(client: TunnelClient, reason: CloseReason, message: string): void {
-    const closure = { reason, message }
-    if (client.resume !== undefined) this.#closures.set(client.resume, closure)
+  /**
+   * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. It may have done so
+   * already; then only the hash of its secret is known.
+   */
+  closeForGood(
+    id: string,
+    resume: string | undefined,
+    closure: TunnelClosure & { reason: CloseReason },
+  ): void {
+    const client = this.#byId.get(id) ?? this.#clientWithHash(resume)
+    const closed = resume ?? (client?.resume && resumeHash(client.resume))
+    if (closed) this.#closures.set(closed, closure)
     const [oldest = ''] = this.#closures.keys()
     if (this.#closures.size > CLOSURES_MAX) this.#closures.delete(oldest)
-    this.#remove(client, reason)
+    if (!client) return
+    this.#remove(client, closure.reason)
     client.close(closure)
+  }
+
+  #clientWithHash(wanted: string | undefined): TunnelClient | undefined {
+    if (wanted === undefined) return undefined
+    return this.#clients.keys().find(({ resume }) => resume !== undefined && resumeHash(resume) === wanted)
   }
 
   /** Replaces the access rules of a name. */
@@ -201,6 +216,9 @@ export class Registry {
     else this.#countByWorkspace.delete(workspace)
   }
 }
+
+/** Only hashes of the clients' secrets leave the edge. */
+export const resumeHash = (resume: string) => hash('sha256', resume, 'hex')
 
 const nameKey = (workspace: string, name: string) => `${name}.${workspace}`
 

@@ -1,0 +1,67 @@
+// SQL that decides whether a tunnel may be open: the state of its key, and tunnels of other edges with its name.
+import { executeBulk } from './bulk.ts'
+import { nowText } from './database-clock.ts'
+import { type StateColumns, stateColumns, stateOf } from './key-state.ts'
+import type { Tx } from './store.ts'
+import { type NameId, nameColumns } from './tunnel-names.ts'
+
+/** A tunnel with the name of one that is about to be opened. */
+export interface OtherTunnel extends NameId {
+  edge_id: string
+  id: string
+  type: 'http' | 'tcp'
+  pool: number
+  resume_hash: string | null
+  close_reason: 'requested' | 'ended' | null
+  isLive: boolean
+}
+
+/**
+ * Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved. Of
+ * the edge itself, only those that a user has closed.
+ */
+export async function findOtherTunnels(
+  tx: Tx,
+  edgeId: string,
+  names: readonly NameId[],
+): Promise<OtherTunnel[]> {
+  const rows = await executeBulk<OtherTunnel>(
+    tx,
+    { ...nameColumns, edge_id: 'text' },
+    names.map(({ workspace_id, name }) => [workspace_id, name, edgeId]),
+    `select tunnel.workspace_id, tunnel.name, tunnel.edge_id, tunnel.id, tunnel.type, tunnel.pool,
+       tunnel.resume_hash, tunnel.close_reason, session.lease_until > ${nowText(tx)} as "isLive"
+     from input
+     join open_tunnels as tunnel on tunnel.workspace_id = input.workspace_id and tunnel.name = input.name
+     join edge_sessions as session on session.edge_id = tunnel.edge_id
+     where tunnel.close_reason in ('requested', 'ended')
+       or (tunnel.edge_id <> input.edge_id and tunnel.close_reason is null)`,
+  )
+  return rows.map((row) => ({ ...row, isLive: Boolean(row.isLive) }))
+}
+
+export interface ResolvedKey {
+  slug: string
+  key_id: string
+  workspace_id: string | null
+  provisioned_at: number | null
+  isActive: boolean
+}
+
+/** The workspace and the state of each key; not active if the workspace has no such key. */
+export async function resolveKeys(
+  tx: Tx,
+  keys: readonly { slug: string; keyId: string }[],
+): Promise<ResolvedKey[]> {
+  type Row = Omit<ResolvedKey, 'isActive'> & { found: string | null } & StateColumns
+  const rows = await executeBulk<Row>(
+    tx,
+    { slug: 'text', key_id: 'text' },
+    keys.map(({ slug, keyId }) => [slug, keyId]),
+    `select input.slug, input.key_id, workspaces.id as workspace_id, workspaces.provisioned_at,
+       api_keys.id as found, ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
+     from input left join workspaces on workspaces.slug = input.slug
+     left join api_keys on api_keys.id = input.key_id and api_keys.workspace_id = workspaces.id`,
+  )
+  return rows.map((row) => ({ ...row, isActive: row.found !== null && stateOf(row) === 'active' }))
+}
