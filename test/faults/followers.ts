@@ -1,6 +1,7 @@
 // Many nodes without HTTP: real change followers and directories in this process, each with its own control
 // connection to a real PostgreSQL. Keys are revoked while links stall, nodes are restarted and PostgreSQL
 // crashes, which loses acknowledgments. The history is checked like that of real nodes.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ChangeFollower, startChangeFollower } from '../../src/directory/change-follower.ts'
 import { createDirectory, type Directory } from '../../src/directory/directory.ts'
@@ -16,6 +17,7 @@ import { type Relay, startRelay } from '../support/relay.ts'
 import { operator } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { openServicesOn } from './deployments.ts'
+import { extendUntil, hasEnoughRevocations } from './extension.ts'
 import type { Attempt } from './history.ts'
 import { createWorkers } from './workers.ts'
 
@@ -115,6 +117,12 @@ export async function runFollowers(t: Test, options: FollowersOptions): Promise<
     history.faults.restart += 1
   })
   await sleep(options.seconds * 1_000)
+  await extendUntil(
+    () =>
+      hasEnoughRevocations(history.attempts, options.seconds) &&
+      history.faults.stall > 0 &&
+      history.lostAcknowledgments > 0,
+  )
   await Promise.all([clients.stop(), injectors.stop()])
   return history
 }

@@ -12,6 +12,7 @@ import { operator } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { createCalls, type Key, retryUntilResponse } from './calls.ts'
 import { type Deployment, openServicesOn } from './deployments.ts'
+import { extendUntil, hasEnoughRevocations } from './extension.ts'
 import { type Attempt, type History, type InjectedFault, isAcknowledged } from './history.ts'
 import { startInjection } from './injection.ts'
 import { startKeyLifecycles } from './key-lifecycle.ts'
@@ -113,6 +114,7 @@ export async function runScenario(
     await sleep(Math.min(10_000, endsAt - performance.now()))
     options.onProgress?.(attempts, injected)
   }
+  await extendUntil(() => hasEnoughRevocations(attempts, options.seconds) && injected.length > 0)
   await Promise.all([clients.stop(), injectors.stop()])
   await services.store.close()
   await Promise.all(nodes.map((node) => until(`${node.name} is ready`, () => isReady(node), RECOVERY_MAX_MS)))
