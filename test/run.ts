@@ -10,8 +10,18 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 /** More than two cores, because tests also wait; not many more, because some have time limits. */
 const CONCURRENCY = 4
 const TEST_TIMEOUT_MS = 120_000
-/** Folders whose tests take too long for one process: most run the program in other processes, and wait. */
-const PROCESSES: Record<string, number> = { faults: 2, hostile: 2, package: 2, process: 5, tunnels: 4 }
+/**
+ * Folders whose tests mostly wait for other processes, the slowest first, with the number of processes that their
+ * files are distributed to.
+ */
+const WAITING: Record<string, number> = {
+  pages: 1,
+  faults: 2,
+  tunnels: 4,
+  process: 5,
+  hostile: 2,
+  package: 2,
+}
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 const scratch = mkdtempSync(join(tmpdir(), 'adit-suite-'))
@@ -28,7 +38,7 @@ function groupsOf(folder: string): Group[] {
   const files = globSync(`${folder}/*.test.ts`, { cwd: root })
     .map((file) => ({ file: join(root, file), bytes: statSync(join(root, file)).size }))
     .toSorted((a, b) => b.bytes - a.bytes)
-  const count = Math.min(PROCESSES[folder] ?? 1, files.length)
+  const count = Math.min(WAITING[folder] ?? 1, files.length)
   const groups: Group[] = Array.from({ length: count }, (_, index) => ({
     name: `${folder}-${index + 1}`,
     files: [],
@@ -51,8 +61,18 @@ function combine({ name, files }: Group): string {
 
 const given = process.argv.slice(2)
 const folders = given.length > 0 ? given : globSync('*/', { cwd: root })
-// The largest first, so that none of them is left running alone at the end.
-const groups = folders.flatMap(groupsOf).toSorted((a, b) => b.bytes - a.bytes)
+// The longest first, so that none of them is left running alone at the end. Those that wait alternate with those that
+// compute, so that there is always work for every core.
+const waiting = Object.keys(WAITING)
+  .filter((folder) => folders.includes(folder))
+  .flatMap(groupsOf)
+const computing = folders
+  .filter((folder) => !(folder in WAITING))
+  .flatMap(groupsOf)
+  .toSorted((a, b) => b.bytes - a.bytes)
+const groups = Array.from({ length: Math.max(waiting.length, computing.length) })
+  .flatMap((_, index) => [waiting[index], computing[index]])
+  .filter((group) => group !== undefined)
 
 // The default of a signal would leave PostgreSQL running.
 const interrupted = new AbortController()
