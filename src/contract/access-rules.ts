@@ -1,13 +1,11 @@
 // Access rules of a tunnel name, as edges get them.
 import Type, { type Static } from 'typebox'
+import { ALLOWED_NETWORKS_MAX } from '../credentials/access-limits.ts'
 import {
   BASIC_AUTH_LIMITS,
   BASIC_AUTH_PASSWORD_RULE,
   BASIC_AUTH_USER_RULE,
 } from '../credentials/basic-auth.ts'
-
-/** Maximum number of addresses and networks in the rules of a name. */
-export const ALLOWED_NETWORKS_MAX = 50
 
 /** An IP address or a network in CIDR notation. The domain checks that it exists. */
 export const Network = Type.String({

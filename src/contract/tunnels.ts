@@ -1,6 +1,6 @@
 // Open tunnels: edges claim a name before they open a tunnel, and report what is open.
 import Type, { type Static } from 'typebox'
-import { AccessRulesOrNull } from './access-rules.ts'
+import { AccessRulesOrNull, AllowedNetworks } from './access-rules.ts'
 import { Slug, TokenId, UtcTimestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
@@ -61,6 +61,16 @@ const Sequence = (minimum: number, description: string) =>
 const ResumeHash = (description: string) =>
   Type.String({ pattern: '^[0-9a-f]{64}$', description, 'x-rule': 'must be a SHA-256 in hex' })
 
+/** Without user and password: the dashboard shows only that there is one. */
+export const ClientAccess = Type.Object(
+  {
+    basicAuth: Type.Boolean({ description: 'Whether requests need a user and a password.' }),
+    allowIp: AllowedNetworks,
+  },
+  { description: 'Access rules that the tunnel client asked for, in addition to those of the name.' },
+)
+export type ClientAccess = Static<typeof ClientAccess>
+
 const tunnelFields = {
   id: TunnelId,
   workspace: Slug,
@@ -84,6 +94,7 @@ const tunnelFields = {
     }),
   ),
   openedAt: UtcTimestamp({ description: 'When the tunnel was opened.' }),
+  access: Type.Optional(ClientAccess),
   resume: Type.Optional(
     ResumeHash(
       'SHA-256 of a secret of the tunnel client, in hex: a client that moves to another edge has the same.',
@@ -271,7 +282,7 @@ export const syncTunnels = operation({
       ],
     },
   ),
-  bodyBytesMax: 2 * 1024 * 1024,
+  bodyBytesMax: 4 * 1024 * 1024,
   response: {
     status: 200,
     description: 'The sync is applied, or ignored because a later one was.',

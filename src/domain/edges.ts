@@ -13,7 +13,7 @@ import {
   type ReportedEdge,
   revokeEdge,
 } from '../store/edges.ts'
-import { countOpen } from '../store/tunnel-lists.ts'
+import { countByEdge } from '../store/tunnel-lists.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
@@ -69,7 +69,7 @@ const describeReport = (row: ReportedEdge) => ({
 /** For members of a workspace: the active edges, with the tunnels of the workspace at each. */
 export async function listForMembers({ store, workspaceId }: Context) {
   const rows = await listActiveEdges(store.db, LIST_MAX)
-  const open = await countOpen(store.db, workspaceId, 'edge_id')
+  const open = await countByEdge(store.db, workspaceId)
   return {
     edges: rows.map((row) => ({
       id: row.id,

@@ -1,6 +1,7 @@
 // Tunnels as edges report them in claims and syncs, and the rows that are stored of them.
-import type { ClaimedTunnel, ReportedTunnel } from '../contract/tunnels.ts'
+import type { ClaimedTunnel, ClientAccess, ReportedTunnel } from '../contract/tunnels.ts'
 import { normalizeAddress } from '../net/ip-address.ts'
+import { parseNetwork } from '../net/ip-network.ts'
 import type { ReportedRow } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
@@ -24,10 +25,11 @@ const NO_USAGE: Usage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 /** `path` is that of the tunnel in the request. A claim has no usage. */
 export function parseTunnel(tunnel: ClaimedTunnel & Partial<Usage>, path: string): ParsedTunnel {
   const { requests, bytesIn, bytesOut, streams, isClaiming = false, ...claimed } = { ...NO_USAGE, ...tunnel }
+  const { access } = tunnel
   const clientAddress = normalizeAddress(tunnel.clientAddress)
   if (clientAddress === undefined) throw invalid(`${path}/clientAddress`, 'must be an IP address')
   return {
-    tunnel: { ...claimed, clientAddress },
+    tunnel: { ...claimed, clientAddress, ...(access && { access: canonicalAccess(access, path) }) },
     isClaiming,
     openedAt: parseTimestamp(tunnel.openedAt, () => `${path}/openedAt`),
     requests,
@@ -36,6 +38,22 @@ export function parseTunnel(tunnel: ClaimedTunnel & Partial<Usage>, path: string
     streams,
   }
 }
+
+const canonicalAccess = ({ basicAuth, allowIp }: ClientAccess, path: string): ClientAccess => ({
+  basicAuth,
+  allowIp: allowIp.map((text, index) => {
+    const network = parseNetwork(text)
+    if (network === undefined)
+      throw invalid(`${path}/access/allowIp/${index}`, 'must be an IP address or network')
+    return network
+  }),
+})
+
+const NO_ACCESS: ClientAccess = { basicAuth: false, allowIp: [] }
+
+/** Tunnels of edges that do not report rules have none. */
+export const parseClientAccess = (text: string | null): ClientAccess =>
+  text === null ? NO_ACCESS : (JSON.parse(text) as ClientAccess)
 
 export function rowOf(
   { tunnelDomain }: Pick<Services, 'tunnelDomain'>,
@@ -56,6 +74,7 @@ export function rowOf(
     client_address: tunnel.clientAddress,
     client_version: tunnel.clientVersion || null,
     opened_at: openedAt,
+    client_access: tunnel.access ? JSON.stringify(tunnel.access) : null,
     resume_hash: tunnel.resume ?? null,
     requests,
     bytes_in: bytesIn,

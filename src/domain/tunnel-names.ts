@@ -12,7 +12,7 @@ import { parseNetwork } from '../net/ip-network.ts'
 import { lockSessionsOfName } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { instructOfName } from '../store/tunnel-instructions.ts'
-import { countOpen } from '../store/tunnel-lists.ts'
+import { listOpenNames } from '../store/tunnel-lists.ts'
 import {
   countReserved,
   findName,
@@ -43,15 +43,17 @@ export async function listNames(ctx: Context) {
 async function describeNames(ctx: Context, rows: readonly NameRow[]) {
   const { db } = ctx.store
   const { tunnelBase } = describeWorkspace(ctx, await getWorkspace(db, ctx.workspaceId))
-  const open = await countOpen(db, ctx.workspaceId, 'name')
+  const openNames = await listOpenNames(db, ctx.workspaceId)
   return rows.map((row) => {
     const rules = parseRules(row.access_rules)
+    const open = openNames.get(row.name)
     return {
       name: row.name,
       host: `${row.name}.${tunnelBase}`,
       lastUsedAt: isoOrNull(row.last_used_at),
       reserved: row.expires_at === null,
-      open: open.get(row.name) ?? 0,
+      open: open?.count ?? 0,
+      url: open?.url ?? null,
       access: { user: rules?.basicAuth?.user ?? null, allowIp: rules?.allowIp ?? [] },
     }
   })

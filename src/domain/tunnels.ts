@@ -1,13 +1,18 @@
 // Lists and closes open tunnels, for the dashboard and the operator.
 import { announce, publishChange } from '../directory/propagation.ts'
 import { requestClose } from '../store/tunnel-instructions.ts'
-import { type DescribedTunnel, listAllTunnels, listTunnels } from '../store/tunnel-lists.ts'
-import type { TunnelPosition } from '../store/tunnels.ts'
+import {
+  type DescribedTunnel,
+  type ListPosition,
+  listAllTunnels,
+  listTunnels,
+} from '../store/tunnel-lists.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import type { Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
+import { parseClientAccess } from './reported-tunnels.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
 const LIST_MAX = 1_000
@@ -26,6 +31,7 @@ const describeTunnel = (row: DescribedTunnel) => ({
   key: { id: row.key_id, label: row.keyLabel },
   edge: { id: row.edge_id, name: row.edgeName },
   client: { address: row.client_address, version: row.client_version },
+  access: parseClientAccess(row.client_access),
   openedAt: isoOf(row.opened_at),
   requests: row.requests,
   bytesIn: row.bytes_in,
@@ -36,7 +42,7 @@ const describeTunnel = (row: DescribedTunnel) => ({
 
 /** For the operator: the tunnels of all workspaces, in slices. */
 export async function* listAllOpen({ store }: Services) {
-  const read = (after: TunnelPosition | undefined) => listAllTunnels(store.db, { after, limit: SLICE_ROWS })
+  const read = (after: ListPosition | undefined) => listAllTunnels(store.db, { after, limit: SLICE_ROWS })
   for await (const rows of slicesOf<DescribedTunnel>(read))
     yield rows.map((row) => ({ workspace: row.slug, ...describeTunnel(row) }))
 }

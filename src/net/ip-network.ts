@@ -5,8 +5,6 @@ import { normalizeAddress } from './ip-address.ts'
 /** An address without a prefix length is a network of one address. */
 const NETWORK = /^([^/]{1,45})(?:\/(\d{1,3}))?$/
 const MAPPED_BITS = 96
-/** In one set of access rules. */
-export const ALLOW_IP_MAX = 50
 
 /** In canonical form, with a prefix length; undefined if the text is neither an address nor a network. */
 export function parseNetwork(text: string): string | undefined {

@@ -17,6 +17,7 @@ import { workspacePolicy } from './migrations/0012-workspace-policy.ts'
 import { auditExport } from './migrations/0013-audit-export.ts'
 import { keyLineage } from './migrations/0014-key-lineage.ts'
 import { deviceAuthorizations } from './migrations/0015-device-authorizations.ts'
+import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -39,6 +40,7 @@ const migrations: readonly Migration[] = [
   auditExport,
   keyLineage,
   deviceAuthorizations,
+  tunnelAccess,
 ]
 
 /**

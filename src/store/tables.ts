@@ -251,6 +251,8 @@ export interface Tables {
     client_address: string
     client_version: string | null
     opened_at: number
+    /** JSON of the access rules that its client asked for, without the password; null if there are none. */
+    client_access: string | null
     /** SHA-256 of a secret that a client keeps when it connects to another edge. */
     resume_hash: string | null
     /** At most 2^53 - 1, so drivers do not round them. */

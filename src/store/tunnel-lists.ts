@@ -3,7 +3,7 @@
 import { sql } from 'kysely'
 import { nowIn } from './database-clock.ts'
 import type { Db } from './store.ts'
-import type { TunnelPosition } from './tunnels.ts'
+import type { TunnelRow } from './tunnels.ts'
 
 const isOpen = sql<boolean>`(close_reason is null or close_reason = 'requested')`
 
@@ -34,31 +34,54 @@ export const listTunnels = (db: Db, workspaceId: string, limit: number) =>
 
 export type DescribedTunnel = Awaited<ReturnType<typeof listTunnels>>[number]
 
-/** Across workspaces: for the operator only. By edge. */
+export type ListPosition = Pick<TunnelRow, 'workspace_id' | 'name' | 'edge_id' | 'id'>
+
+/** Across workspaces: for the operator only. By workspace and name. */
 export function listAllTunnels(
   db: Db,
-  { after, limit }: { after: TunnelPosition | undefined; limit: number },
+  { after, limit }: { after: ListPosition | undefined; limit: number },
 ): Promise<DescribedTunnel[]> {
-  const query = describedTunnels(db).orderBy('tunnel.edge_id').orderBy('tunnel.id').limit(limit)
+  const query = describedTunnels(db)
+    .orderBy('tunnel.workspace_id')
+    .orderBy('tunnel.name')
+    .orderBy('tunnel.edge_id')
+    .orderBy('tunnel.id')
+    .limit(limit)
   return (
     after
       ? query.where(({ eb, refTuple, tuple }) =>
-          eb(refTuple('tunnel.edge_id', 'tunnel.id'), '>', tuple(after.edge_id, after.id)),
+          eb(
+            refTuple('tunnel.workspace_id', 'tunnel.name', 'tunnel.edge_id', 'tunnel.id'),
+            '>',
+            tuple(after.workspace_id, after.name, after.edge_id, after.id),
+          ),
         )
       : query
   ).execute()
 }
 
-/** Of a workspace, by edge or by name. */
-export async function countOpen(
-  db: Db,
-  workspaceId: string,
-  by: 'edge_id' | 'name',
-): Promise<Map<string, number>> {
+/** Of a workspace, by edge. */
+export async function countByEdge(db: Db, workspaceId: string): Promise<Map<string, number>> {
   const rows = await openTunnels(db)
-    .select((row) => [`tunnel.${by} as group`, row.fn.countAll().as('count')])
+    .select((row) => ['tunnel.edge_id', row.fn.countAll().as('count')])
     .where('tunnel.workspace_id', '=', workspaceId)
-    .groupBy(`tunnel.${by}`)
+    .groupBy('tunnel.edge_id')
     .execute()
-  return new Map(rows.map(({ group, count }) => [group, Number(count)]))
+  return new Map(rows.map((row) => [row.edge_id, Number(row.count)]))
+}
+
+export interface OpenName {
+  count: number
+  /** Of one of them. */
+  url: string
+}
+
+/** Names of open tunnels of a workspace. */
+export async function listOpenNames(db: Db, workspaceId: string): Promise<Map<string, OpenName>> {
+  const rows = await openTunnels(db)
+    .select((row) => ['tunnel.name', row.fn.countAll().as('count'), row.fn.min('tunnel.url').as('url')])
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .groupBy('tunnel.name')
+    .execute()
+  return new Map(rows.map(({ name, count, url }) => [name, { count: Number(count), url }]))
 }

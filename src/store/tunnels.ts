@@ -26,6 +26,7 @@ const columns = {
   client_address: 'text',
   client_version: 'text',
   opened_at: 'bigint',
+  client_access: 'text',
   resume_hash: 'text',
   requests: 'bigint',
   bytes_in: 'bigint',

@@ -1,11 +1,12 @@
 // Validates the access rules that a tunnel client asks for, at the client and at the edge.
+import { ALLOWED_NETWORKS_MAX } from '../credentials/access-limits.ts'
 import {
   BASIC_AUTH_PASSWORD_RULE,
   BASIC_AUTH_USER_RULE,
   isBasicAuthPassword,
   isBasicAuthUser,
 } from '../credentials/basic-auth.ts'
-import { ALLOW_IP_MAX, parseNetwork } from '../net/ip-network.ts'
+import { parseNetwork } from '../net/ip-network.ts'
 import type { RequestedAccess, TunnelType } from './protocol.ts'
 
 /** Thrown with a message for the user of the client. */
@@ -38,8 +39,8 @@ function parseBasicAuth(type: TunnelType, basicAuth: unknown): NonNullable<Reque
 }
 
 function parseAllowIp(allowIp: unknown): string[] {
-  if (!Array.isArray(allowIp) || allowIp.length > ALLOW_IP_MAX)
-    throw new InvalidAccess(`At most ${ALLOW_IP_MAX} addresses and networks can be allowed.`)
+  if (!Array.isArray(allowIp) || allowIp.length > ALLOWED_NETWORKS_MAX)
+    throw new InvalidAccess(`At most ${ALLOWED_NETWORKS_MAX} addresses and networks can be allowed.`)
   const networks = allowIp.map((text) => {
     const network = typeof text === 'string' ? parseNetwork(text) : undefined
     if (!network)

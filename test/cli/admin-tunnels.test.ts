@@ -17,17 +17,19 @@ for (const engine of engines)
     assert.equal(await adit('tunnels'), 'No open tunnels.\n')
     const edge = await addTunnelEdge(server, 'fra-1')
     await addTunnelEdge(server, 'idle')
-    const tunnel = tunnelOf(server, { requests: 1_200, bytesIn: 2_048, streams: 3 })
-    await edge.sync({ changed: [tunnel], load: { tunnels: 1, streams: 3 } })
+    const access = { basicAuth: true, allowIp: ['10.0.0.0/8', '192.0.2.0/24', '198.51.100.0/24'] }
+    const tunnel = tunnelOf(server, { requests: 1_200, bytesIn: 2_048, streams: 3, access })
+    const other = tunnelOf(server, { name: 'a-first' })
+    await edge.sync({ changed: [tunnel, other], load: { tunnels: 1, streams: 3 } })
 
     assert.match(
       await adit('tunnels'),
-      /^WORKSPACE +URL +EDGE .*\nacme +https:\/\/my-app\S+ +fra-1 +first +192\.0\.2\.7 +\S+ +1200 +2\.0 KiB +0 B +3\n$/,
+      /^WORKSPACE +URL +EDGE .*\nacme +https:\/\/a-first\S+ +fra-1 +first +192\.0\.2\.7 +open .*\nacme +https:\/\/my-app\S+ +fra-1 +first +192\.0\.2\.7 +password, 10\.0\.0\.0\/8, 192\.0\.2\.0\/24, 1 more +\S+ +1200 +2\.0 KiB +0 B +3\n$/,
     )
-    const [listed] = JSON.parse(await adit('tunnels', '--json'))
+    const [, listed] = JSON.parse(await adit('tunnels', '--json'))
     assert.deepEqual(
-      [listed.workspace, listed.id, listed.requests, listed.edge],
-      ['acme', tunnel.id, 1_200, { id: edge.id, name: 'fra-1' }],
+      [listed.workspace, listed.id, listed.requests, listed.edge, listed.access],
+      ['acme', tunnel.id, 1_200, { id: edge.id, name: 'fra-1' }, access],
     )
     const edges = JSON.parse(await adit('edge', 'list', '--json'))
     assert.deepEqual(

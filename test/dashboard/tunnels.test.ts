@@ -24,7 +24,9 @@ for (const engine of engines) {
     assert.deepEqual((await member.get(TUNNELS)).json, { tunnels: [], isComplete: true })
     const edge = await addTunnelEdge(server, 'fra-1')
     await addTunnelEdge(server, 'new')
+    const access = { basicAuth: true, allowIp: ['192.0.2.7/32'] }
     const tunnel = tunnelOf(server, {
+      access: { ...access, allowIp: ['192.0.2.7'] },
       requests: 12,
       bytesIn: 3,
       bytesOut: Number.MAX_SAFE_INTEGER,
@@ -42,6 +44,7 @@ for (const engine of engines) {
         key: { id: server.key.id, label: 'first' },
         edge: { id: edge.id, name: 'fra-1' },
         client: { address: '192.0.2.7', version: 'adit/0.1.0' },
+        access,
         openedAt: '2026-11-15T10:02:11.000Z',
         requests: 12,
         bytesIn: 3,
@@ -140,12 +143,13 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const admin = await addMember(server, 'Adam', 'admin')
     const edge = await addTunnelEdge(server, 'fra-1')
-    await edge.sync({ changed: [tunnelOf(server)] })
+    await edge.sync({ changed: [tunnelOf(server, { url: 'https://my-app.acme.localhost:8443' })] })
     const view = (reserved: boolean, open: number) => ({
       name: 'my-app',
       host: 'my-app.acme.localhost',
       reserved,
       open,
+      url: 'https://my-app.acme.localhost:8443',
       access: { user: null, allowIp: [] },
     })
     const { lastUsedAt, ...used } = (await admin.get(NAMES)).json.names[0]

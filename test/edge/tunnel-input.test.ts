@@ -17,6 +17,7 @@ const invalidFields: Record<string, unknown[]> = {
   clientAddress: ['', 'x', '1'.repeat(46), '::::::', '192.0.2.256'],
   clientVersion: ['é', 'a'.repeat(101), 'a\nb'],
   openedAt: ['yesterday', '2026-02-30T00:00:00.000Z', '2026-11-15T10:02:11+01:00'],
+  access: [null, {}, { basicAuth: true }, { basicAuth: true, allowIp: ['10.0.0.0/33'] }],
   resume: ['ab', 'AB'.repeat(32), 'zz'.repeat(32)],
 }
 const invalidCounters: Record<string, unknown[]> = {

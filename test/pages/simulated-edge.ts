@@ -23,6 +23,7 @@ export const sampleTunnel = (server: TestServer, index: number): ReportedTunnel 
     bytesIn: (index * 104_729) % 50_000_017,
     bytesOut: (index * 15_485_863) % 9_000_000_011,
     streams: index % 4,
+    ...(index % 4 === 1 && { access: { basicAuth: true, allowIp: ['192.0.2.0/24', '2001:db8::/32'] } }),
   })
 }
 

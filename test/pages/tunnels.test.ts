@@ -40,6 +40,7 @@ test('tunnels appear and change while the page is open, and an admin closes one'
   for (const text of ['HTTP', 'first', '192.0.2.1', 'adit/0.1.0', 'fra-1', '6 minutes ago', '7,919'])
     await row.getByText(text, { exact: true }).waitFor()
   await row.getByText('1 in progress').waitFor()
+  await row.getByText('Password required · Only from 192.0.2.0/24, 2001:db8::/32').waitFor()
   await row.getByText('102 KiB in').waitFor()
   await row.getByText('14.8 MiB out').waitFor()
   const link = row.getByRole('link')

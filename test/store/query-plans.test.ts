@@ -279,6 +279,7 @@ const openTunnel = {
   client_address: 'a',
   client_version: null,
   opened_at: 1,
+  client_access: null,
   resume_hash: null,
   requests: 1,
   bytes_in: 1,
@@ -457,12 +458,9 @@ const calls: [module: object, calls: Calls][] = [
       openTunnels: (db) =>
         tunnelLists.openTunnels(db).selectAll('tunnel').where('tunnel.workspace_id', '=', ws).execute(),
       listTunnels: (db) => tunnelLists.listTunnels(db, ws, 10),
-      listAllTunnels: (db) =>
-        tunnelLists.listAllTunnels(db, { after: { edge_id: 'e1', id: 't1' }, limit: 10 }),
-      countOpen: async (db) => {
-        await tunnelLists.countOpen(db, ws, 'name')
-        await tunnelLists.countOpen(db, ws, 'edge_id')
-      },
+      listAllTunnels: (db) => tunnelLists.listAllTunnels(db, { after: openTunnel, limit: 10 }),
+      countByEdge: (db) => tunnelLists.countByEdge(db, ws),
+      listOpenNames: (db) => tunnelLists.listOpenNames(db, ws),
     },
   ],
   [

@@ -30,6 +30,7 @@ async function startEdge(t: Test, server: TestServer, name: string) {
 }
 
 interface Listed {
+  access: { basicAuth: boolean; allowIp: string[] }
   id: string
   name: string
   url: string
@@ -75,8 +76,16 @@ for (const engine of engines)
 test('open tunnels are listed with their client, key, edge and traffic, and disappear when they are closed', async (t) => {
   const { server, edges, key, list } = await setUp(t)
   const local = await startLocal(t)
-  const tunnel = await openTunnel(t, { edge: edges[1], key, port: local.port, name: 'app' })
-  assert.equal((await fetchHost(edges[1], tunnel.host, { path: '/bytes/5000' })).status, 200)
+  const tunnel = await openTunnel(t, {
+    ...{ edge: edges[1], key, port: local.port, name: 'app' },
+    flags: ['--allow-ip', '192.0.2.7'],
+    env: { ADIT_TUNNEL_BASIC_AUTH: 'ann:correct horse' },
+  })
+  const headers = {
+    'x-forwarded-for': '192.0.2.7',
+    authorization: `Basic ${Buffer.from('ann:correct horse').toString('base64')}`,
+  }
+  assert.equal((await fetchHost(edges[1], tunnel.host, { path: '/bytes/5000', headers })).status, 200)
   await until('traffic is reported', async () => (await list())[0]?.requests === 1, 10_000)
   const [{ id, bytesOut, ...listed } = assert.fail()] = await list()
   assert.match(id, /^tun_/)
@@ -87,6 +96,7 @@ test('open tunnels are listed with their client, key, edge and traffic, and disa
     edge: { name: 'two' },
     key: { id: server.key.id, label: 'first' },
     client: { address: '127.0.0.1' },
+    access: { basicAuth: true, allowIp: ['192.0.2.7/32'] },
   })
   assert.match(listed.client.version ?? '', /^adit \d/)
   tunnel.child.kill('SIGTERM')

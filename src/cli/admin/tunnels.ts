@@ -3,6 +3,17 @@ import { formatBytes } from '../bytes.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'
 
+/** `--json` has all. */
+const NETWORKS_SHOWN = 2
+
+/** Rules of the client; those of a name are shown in the dashboard. */
+const describeAccess = ({ basicAuth, allowIp }: { basicAuth: boolean; allowIp: string[] }) =>
+  [
+    ...(basicAuth ? ['password'] : []),
+    ...allowIp.slice(0, NETWORKS_SHOWN),
+    ...(allowIp.length > NETWORKS_SHOWN ? [`${allowIp.length - NETWORKS_SHOWN} more`] : []),
+  ].join(', ') || 'open'
+
 export async function list(io: Io): Promise<void> {
   await withServices((services) =>
     io.list(listAllOpen(services), {
@@ -12,6 +23,7 @@ export async function list(io: Io): Promise<void> {
         EDGE: (tunnel) => tunnel.edge.name,
         KEY: (tunnel) => tunnel.key.label || tunnel.key.id,
         CLIENT: (tunnel) => tunnel.client.address,
+        ACCESS: (tunnel) => describeAccess(tunnel.access),
         OPENED: (tunnel) => io.time(tunnel.openedAt),
         REQUESTS: (tunnel) => String(tunnel.requests),
         IN: (tunnel) => formatBytes(tunnel.bytesIn),
@@ -19,7 +31,7 @@ export async function list(io: Io): Promise<void> {
         STREAMS: (tunnel) => String(tunnel.streams),
       },
       empty: 'No open tunnels.',
-      shrink: ['KEY', 'CLIENT', 'EDGE', 'OPENED', 'WORKSPACE'],
+      shrink: ['ACCESS', 'KEY', 'CLIENT', 'EDGE', 'OPENED', 'WORKSPACE'],
     }),
   )
 }

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { AllowedNetworks, BasicAuthPassword, BasicAuthUser } from '../access-rules.ts'
 import { EdgeName, HostName, Id, Instant, InstantOrNull } from '../fields.ts'
 import { operation } from '../operation.ts'
-import { TunnelName, TunnelType } from '../tunnels.ts'
+import { ClientAccess, TunnelName, TunnelType } from '../tunnels.ts'
 import { InWorkspace } from './members.ts'
 
 const Integer = (description: string) => Type.Integer({ minimum: 0, description })
@@ -19,6 +19,7 @@ const exampleTunnel = {
   key: { id: 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5', label: 'ci' },
   edge: { id: 'edge_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'fra-1' },
   client: { address: '192.0.2.7', version: 'adit/0.1.0' },
+  access: { basicAuth: true, allowIp: ['192.0.2.0/24'] },
   openedAt: '2026-11-15T10:02:11.000Z',
   requests: 12,
   bytesIn: 3400,
@@ -40,6 +41,7 @@ const OpenTunnel = Type.Object(
       address: Type.String({ description: 'IP address of the tunnel client.' }),
       version: TextOrNull('Name and version of the tunnel client; null if unknown.'),
     }),
+    access: ClientAccess,
     openedAt: Instant,
     requests: Integer('Requests so far.'),
     bytesIn: Integer('Bytes received so far.'),
@@ -146,6 +148,7 @@ const exampleName = {
   lastUsedAt: '2026-11-15T10:02:11.000Z',
   reserved: true,
   open: 1,
+  url: 'https://my-app.acme.tunnels.example.com',
   access: { user: 'preview', allowIp: ['192.0.2.0/24'] },
 }
 
@@ -156,6 +159,7 @@ const NameOfWorkspace = Type.Object(
     lastUsedAt: InstantOrNull('When a tunnel was opened with it last; null if never.'),
     reserved: Type.Boolean({ description: 'Whether it is kept without being used.' }),
     open: Integer('Open tunnels with this name.'),
+    url: TextOrNull('Public address of an open tunnel with this name; null if none is open.'),
     access: Type.Object({
       user: TextOrNull('User name for basic authentication; null if no password is required.'),
       allowIp: AllowedNetworks,

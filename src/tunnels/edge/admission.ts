@@ -211,13 +211,16 @@ type Step = () => Promise<Rejection | undefined>
 
 /** The tunnel as the control plane lists it. */
 function describe({ id, name, client, openedAt }: Opening, key: Valid, url: string): ClaimedTunnel {
-  const { type = 'http', pool = false, client: software, resume } = client.request
+  const { type = 'http', pool = false, client: software, resume, access } = client.request
   return {
     ...{ id, name, type, pool, url, openedAt },
     workspace: key.workspace.slug,
     keyId: key.keyId,
     clientAddress: client.address,
     ...(software !== undefined && { clientVersion: software }),
+    ...(access && {
+      access: { basicAuth: access.basicAuth !== undefined, allowIp: [...(access.allowIp ?? [])] },
+    }),
     ...(resume !== undefined && { resume: resumeHash(resume) }),
   }
 }

@@ -1,6 +1,7 @@
 // State of the form for access rules: its values, what is wrong with them, and saving.
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
+import { ALLOWED_NETWORKS_MAX } from '../../../src/credentials/access-limits.ts'
 import {
   BASIC_AUTH_LIMITS,
   basicAuthLength,
@@ -12,8 +13,6 @@ import { ApiError, fieldError } from '../api-error.ts'
 import { showToast } from '../components/toast.tsx'
 import { invalidateWorkspace, type TunnelName } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-
-const NETWORKS_MAX = 50
 
 export type AccessRulesForm = ReturnType<typeof useAccessRulesForm>
 
@@ -84,8 +83,8 @@ const passwordProblem = (password: string): string | undefined =>
   /\p{Cc}/u.test(password) ? 'A password cannot contain control characters, such as a tab.' : undefined
 
 const networksProblem = ({ length }: string[]): string | undefined =>
-  length > NETWORKS_MAX
-    ? `${length - NETWORKS_MAX} too many: at most ${NETWORKS_MAX} are possible.`
+  length > ALLOWED_NETWORKS_MAX
+    ? `${length - ALLOWED_NETWORKS_MAX} too many: at most ${ALLOWED_NETWORKS_MAX} are possible.`
     : undefined
 
 /** Names the entries that the server rejected, whose index is in the path of the error. */

@@ -8,9 +8,9 @@ import { ErrorAlert } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { formatCount } from '../format.ts'
-import { LockIcon } from '../icons.tsx'
 import { invalidateWorkspace, type TunnelName } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
+import { AccessSummary } from './access-summary.tsx'
 import { HostName } from './tunnel-address.tsx'
 
 interface NameRowProps {
@@ -20,14 +20,16 @@ interface NameRowProps {
 
 export function NameRow({ name, onEdit }: NameRowProps) {
   const { canManage } = useWorkspace()
+  // Only an open tunnel has a port.
+  const { host } = name.url === null ? name : new URL(name.url)
   return (
     <li>
       <Group justify="space-between" gap="sm">
         <Stack gap={2} flex="1 1 300px" miw={0}>
           <Group gap="xs">
             <Group gap={4} wrap="nowrap" miw={0}>
-              <HostName name={name.name} host={name.host} />
-              <CopyIconButton text={name.host} name={`Copy ${name.host}`} />
+              <HostName name={name.name} host={host} />
+              <CopyIconButton text={host} name={`Copy ${host}`} />
             </Group>
             {name.reserved && <Badge color="teal">Reserved</Badge>}
             {name.open > 0 && <Badge color="green">{formatCount(name.open)} open</Badge>}
@@ -36,7 +38,10 @@ export function NameRow({ name, onEdit }: NameRowProps) {
             {name.lastUsedAt ? 'Last used ' : 'Not used yet'}
             {name.lastUsedAt && <RelativeTime at={name.lastUsedAt} />}
           </Text>
-          <Rules name={name} />
+          <AccessSummary
+            password={name.access.user === null ? undefined : `Password required, user ${name.access.user}`}
+            allowIp={name.access.allowIp}
+          />
         </Stack>
         {canManage && (
           <Group gap="xs">
@@ -53,27 +58,6 @@ export function NameRow({ name, onEdit }: NameRowProps) {
 
 /** A name with rules is always reserved. */
 const hasRules = ({ access }: TunnelName): boolean => access.user !== null || access.allowIp.length > 0
-
-const NETWORKS_SHOWN = 3
-
-function Rules({ name }: { name: TunnelName }) {
-  if (!hasRules(name)) return null
-  const { user, allowIp } = name.access
-  const more = allowIp.length - NETWORKS_SHOWN
-  const rules = [
-    user !== null && `Password required, user ${user}`,
-    allowIp.length > 0 &&
-      `Only from ${allowIp.slice(0, NETWORKS_SHOWN).join(', ')}${more > 0 ? ` and ${more} more` : ''}`,
-  ]
-  return (
-    <Group gap={6} wrap="nowrap" align="flex-start">
-      <Text span c="dimmed" lh={1.2}>
-        <LockIcon size={14} />
-      </Text>
-      <Text size="xs">{rules.filter(Boolean).join(' · ')}</Text>
-    </Group>
-  )
-}
 
 /** Without confirmation: a released name stays for a day, and can be reserved again. */
 function ReservationButton({ name: { name, reserved } }: { name: TunnelName }) {

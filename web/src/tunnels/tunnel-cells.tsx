@@ -4,6 +4,7 @@ import { dangerOutline } from '../components/danger-outline.ts'
 import { removeButtonProps } from '../components/focus.ts'
 import { formatBytes, formatBytesExact, formatCount, formatCountShort } from '../format.ts'
 import type { Tunnel } from '../queries.ts'
+import { AccessSummary } from './access-summary.tsx'
 import { publicAddress, TunnelAddress, TunnelBadges } from './tunnel-address.tsx'
 
 export type OnClose = (tunnel: Tunnel, button: HTMLElement) => void
@@ -17,6 +18,10 @@ export const TunnelTitle = ({ tunnel }: { tunnel: Tunnel }) => (
       <TunnelBadges tunnel={tunnel} />
     </Group>
     <TunnelAddress tunnel={tunnel} isNamed />
+    <AccessSummary
+      password={tunnel.access.basicAuth ? 'Password required' : undefined}
+      allowIp={tunnel.access.allowIp}
+    />
   </>
 )
 
