@@ -47,6 +47,9 @@ export const Label = DisplayText({
   examples: ['ci'],
 })
 
+/** What a user types to find something by its name or label. */
+export const SearchText = DisplayText
+
 /** Like `DisplayText`, and not blank. */
 const DisplayName = (options: TSchemaOptions) =>
   Type.String({

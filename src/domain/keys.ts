@@ -1,19 +1,10 @@
 // API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
-import type { KeyState } from '../credentials/key-state.ts'
 import { createSecret, hashSecret, lastFourOf } from '../credentials/secret.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import { stateOf } from '../store/key-state.ts'
-import {
-  countActiveKeys,
-  findKeyById,
-  insertKey,
-  type KeyRow,
-  listKeyLabels,
-  listKeys,
-  revokeKey,
-} from '../store/keys.ts'
+import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
 import type { LockedWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
@@ -182,31 +173,6 @@ async function* tokensAfter(ctx: Context, id: string) {
 const keySlices = (db: Db, workspaceId: string, after?: string) =>
   slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
 
-/** For the dashboard: a page of the keys in one state or in all, with who created them. */
-export async function listForMembers(
-  ctx: Context,
-  { state, limit = 50, cursor }: KeyPage & { state?: KeyState | undefined },
-) {
-  const rows = await listKeys(ctx.store.db, ctx.workspaceId, { state, after: cursor, limit: limit + 1 })
-  const { page, next } = pageOf(rows, limit)
-  const creatorOf = await creatorNames(ctx, page)
-  return { keys: page.map((row) => ({ ...describeLifecycle(row), createdBy: creatorOf(row) })), next }
-}
-
-const CREATED_BY_KEY = /^key (tok_[0-9a-z]+)$/
-
-/** Keys that were created by a key record its id; the list shows its label instead. */
-async function creatorNames({ store, workspaceId }: Context, rows: KeyRow[]) {
-  const keyIdOf = ({ created_by }: KeyRow) => CREATED_BY_KEY.exec(created_by ?? '')?.[1]
-  const ids = [...new Set(rows.flatMap((row) => keyIdOf(row) ?? []))]
-  const found = ids.length > 0 ? await listKeyLabels(store.db, workspaceId, ids) : []
-  const labels = new Map(found.map(({ id, label }) => [id, label]))
-  return (row: KeyRow): string | null => {
-    const label = labels.get(keyIdOf(row) ?? '')
-    return label ? `API key “${label}”` : row.created_by
-  }
-}
-
 const describeKey = (row: KeyRow) => ({
   id: row.id,
   label: row.label,
@@ -222,7 +188,6 @@ export const describeLifecycle = (row: KeyRow) => ({
   state: stateOf(row),
   expiresAt: isoOrNull(row.expires_at),
   lastFour: row.last_four,
-  predecessorId: row.predecessor_id,
 })
 
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */

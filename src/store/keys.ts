@@ -1,5 +1,5 @@
 // SQL of API keys.
-import type { Selectable } from 'kysely'
+import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
 import type { KeyState } from '../credentials/key-state.ts'
 import { executeBulk, isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
@@ -39,16 +39,54 @@ export interface Page {
 }
 
 /** Newest first: ids sort by time of creation. */
-export function listKeys(
+export const listKeys = (db: Db, workspaceId: string, page: Page): Promise<KeyRow[]> =>
+  selectPage(db, workspaceId, page).execute()
+
+function selectPage(db: Db, workspaceId: string, { after, limit }: Page) {
+  const query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
+  return after === undefined ? query : query.where('id', '<', after)
+}
+
+export interface KeyFilter {
+  state?: KeyState | undefined
+  /** Part of the label, the last four characters, or the beginning of the id; empty for all keys. */
+  search: string
+}
+
+/** A condition on api_keys for `where`, also of a subquery. */
+function matches(db: Db, { state, search }: KeyFilter): RawBuilder<SqlBool> {
+  const byState = state === undefined ? sql<SqlBool>`true` : inState(db, state)
+  if (search === '') return byState
+  const pattern = search.replace(/[\\%_]/g, '\\$&')
+  const byId = search.startsWith('tok_') ? sql`or id like ${`${pattern}%`} escape '\\'` : sql``
+  return sql`(${byState}) and (lower(label) like lower(${`%${pattern}%`}) escape '\\'
+    or last_four = ${search} ${byId})`
+}
+
+/** Like `listKeys`, without the keys whose active successor matches too: they are shown with that one. */
+export function listKeyGroups(
   db: Db,
   workspaceId: string,
-  { after, limit, state }: Page & { state?: KeyState | undefined },
+  { after, limit, ...filter }: Page & KeyFilter,
 ): Promise<KeyRow[]> {
-  let query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
-  if (after !== undefined) query = query.where('id', '<', after)
-  if (state !== undefined) query = query.where(inState(db, state))
-  return query.execute()
+  const query = selectPage(db, workspaceId, { after, limit }).where(matches(db, filter))
+  if (filter.state === 'revoked' || filter.state === 'expired') return query.execute()
+  const hasSuccessor = sql<SqlBool>`exists (select 1 from api_keys as successor
+    where successor.workspace_id = ${workspaceId} and successor.predecessor_id = api_keys.id and ${matches(db, { ...filter, state: 'active' })})`
+  return query.where((row) => row.not(hasSuccessor)).execute()
 }
+
+/** Those of the keys that match. */
+export const listKeysById = (
+  db: Db,
+  workspaceId: string,
+  { ids, ...filter }: KeyFilter & { ids: readonly string[] },
+): Promise<KeyRow[]> =>
+  selectKeys(db)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', 'in', ids)
+    .where(matches(db, filter))
+    .execute()
 
 export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[]) =>
   db
@@ -59,12 +97,18 @@ export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[
     .execute()
 
 /** The keys that replace one of these, newest first. */
-export const listSuccessors = (db: Db, workspaceId: string, ids: readonly string[]): Promise<KeyRow[]> =>
-  selectKeys(db)
+export async function listSuccessors(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<KeyRow[]> {
+  const rows = await selectKeys(db)
     .where('workspace_id', '=', workspaceId)
     .where('predecessor_id', 'in', ids)
-    .orderBy('id', 'desc')
     .execute()
+  // Not by SQL: SQLite would read all keys of the workspace in that order.
+  return rows.sort((a, b) => (a.id < b.id ? 1 : -1))
+}
 
 /** Counts up to `max`. */
 export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { storeAdapter } from '../../src/auth/adapter.ts'
+import { keyStates } from '../../src/credentials/key-state.ts'
 import * as abandoned from '../../src/store/abandoned-tunnels.ts'
 import * as audit from '../../src/store/audit.ts'
 import * as auditExport from '../../src/store/audit-export.ts'
@@ -375,10 +376,14 @@ const calls: [module: object, calls: Calls][] = [
       findKeyById: (db) => keys.findKeyById(db, 'k1'),
       listKeys: async (db) => {
         await keys.listKeys(db, ws, page)
-        await keys.listKeys(db, ws, { ...page, after: 'k1', state: 'active' })
-        await keys.listKeys(db, ws, { ...page, state: 'revoked' })
-        await keys.listKeys(db, ws, { ...page, state: 'expired' })
+        await keys.listKeys(db, ws, { ...page, after: 'k1' })
       },
+      listKeyGroups: async (db) => {
+        for (const state of [undefined, ...keyStates])
+          for (const search of ['', 'x7Qp', 'tok_1'])
+            await keys.listKeyGroups(db, ws, { ...page, after: 'k1', state, search })
+      },
+      listKeysById: (db) => keys.listKeysById(db, ws, { ids: ['k1', 'k2'], state: 'active', search: 'x' }),
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       listSuccessors: (db) => keys.listSuccessors(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),

@@ -3,6 +3,7 @@ import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
 import { auditOperations } from './audit.ts'
 import { deviceApprovalOperations } from './devices.ts'
+import { keyOperations } from './keys.ts'
 import { memberOperations } from './members.ts'
 import { settingsOperations } from './settings.ts'
 import { signInOperations } from './sign-in.ts'
@@ -17,6 +18,7 @@ export const dashboardOperations = [
   ...workspaceOperations,
   ...settingsOperations,
   ...deviceApprovalOperations,
+  ...keyOperations,
   ...tunnelOperations,
   ...memberOperations,
   ...auditOperations,

@@ -1,6 +1,7 @@
 // A workspace as its members see it: its keys, usage and audit log.
 import { readAudit } from '../../../domain/audit.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
+import { listForMembers } from '../../../domain/key-list.ts'
 import { rotate } from '../../../domain/key-rotation.ts'
 import * as keys from '../../../domain/keys.ts'
 import * as settings from '../../../domain/settings.ts'
@@ -18,7 +19,7 @@ export const workspaceHandlers = ({
     edgeName: await findActiveEdgeName(services),
     keysCanManageKeys: variant === 'A',
   }),
-  'keys.list': (ctx, page) => keys.listForMembers(ctx, page),
+  'keys.list': (ctx, page) => listForMembers(ctx, page),
   'keys.create': (ctx, { label, expiresAt }) => keys.createKey(ctx, { label, expiresAt }),
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
