@@ -97,11 +97,7 @@ export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[
     .execute()
 
 /** The keys that replace one of these, newest first. */
-export async function listSuccessors(
-  db: Db,
-  workspaceId: string,
-  ids: readonly string[],
-): Promise<KeyRow[]> {
+export async function listSuccessors(db: Db, workspaceId: string, ids: readonly string[]): Promise<KeyRow[]> {
   const rows = await selectKeys(db)
     .where('workspace_id', '=', workspaceId)
     .where('predecessor_id', 'in', ids)

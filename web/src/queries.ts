@@ -105,17 +105,23 @@ export const workspaceQuery = (workspace: string) =>
 
 export type KeyFilter = NonNullable<Input<'keys.list'>['state']> | 'all'
 
-export type Key = Output<'keys.list'>['keys'][number]
+/** With the keys that it has replaced. */
+export type ListedKey = Output<'keys.list'>['keys'][number]
 
-export const keysQuery = (workspace: string, state: KeyFilter) =>
+export type Key = ListedKey['predecessors'][number]
+
+export const keysQuery = (workspace: string, state: KeyFilter, search = '') =>
   infiniteQueryOptions({
-    queryKey: ['workspace', workspace, 'keys', state],
+    queryKey: ['workspace', workspace, 'keys', state, search],
     queryFn: ({ pageParam }) =>
       call('keys.list', {
         workspace,
         ...(state !== 'all' && { state }),
+        ...(search && { search }),
         ...(pageParam && { cursor: pageParam }),
       }),
+    // The previous list stays visible while a search is loading.
+    placeholderData: (previous, query) => (query?.queryKey[3] === state ? previous : undefined),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   })

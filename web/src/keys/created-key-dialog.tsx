@@ -8,8 +8,10 @@ import { WarningIcon } from '../icons.tsx'
 import { curlCommand, loginCommand } from '../overview/commands.ts'
 import { AliasHint } from '../overview/get-started.tsx'
 
+type CreatedKey = Output<'keys.create'> & Partial<Pick<Output<'keys.rotate'>, 'predecessor'>>
+
 interface CreatedKeyDialogProps {
-  created: Output<'keys.create'> | null
+  created: CreatedKey | null
   onClose: () => void
   /** Moves the focus: the element that had it is gone with the previous dialog. */
   onClosed: () => void
@@ -44,6 +46,7 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
                 Expires <RelativeTime at={created.expiresAt} />.
               </>
             )}
+            {created.predecessor && <OldKey expiresAt={created.predecessor.expiresAt} />}
           </Alert>
           <Code block className="mono wrapped" fz="md" data-testid="raw-key">
             {created.token}
@@ -70,5 +73,15 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
         </Stack>
       )}
     </Modal>
+  )
+}
+
+function OldKey({ expiresAt }: { expiresAt: string | null }) {
+  if (expiresAt === null) return ' The old key was revoked.'
+  return (
+    <>
+      {' '}
+      The old key expires <RelativeTime at={expiresAt} />.
+    </>
   )
 }

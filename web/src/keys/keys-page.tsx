@@ -1,12 +1,14 @@
 // API keys of a workspace. Members see them; admins and owners create and revoke them.
 import { Button, Group, SegmentedControl, Text } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { useRef } from 'react'
+import { useRef, useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { LoadMoreButton } from '../components/load-more-button.tsx'
 import { Page } from '../components/page.tsx'
 import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
-import { KeyIcon, PlusIcon } from '../icons.tsx'
+import { SearchInput } from '../components/search-input.tsx'
+import { KeyIcon, PlusIcon, SearchIcon } from '../icons.tsx'
 import { type KeyFilter, keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
@@ -22,19 +24,28 @@ const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: v
 
 const DEFAULT_FILTER: KeyFilter = 'active'
 
+const SEARCH_DELAY_MS = 250
+const SEARCH_MAX = 80
+
+/** A key that is pasted here must not get into a URL, so only its last four characters are sent. */
+const searchTerm = (typed: string) =>
+  typed.trim().startsWith('adit_') ? typed.trim().slice(-4) : typed.trim().slice(0, SEARCH_MAX)
+
 export function KeysPage() {
   const { slug, name, role, canManage } = useWorkspace()
-  const [search, setSearch] = useSearchParams()
-  const requested = search.get('state')
+  const [parameters, setParameters] = useSearchParams()
+  const requested = parameters.get('state')
   const state = filters.find(({ value }) => value === requested)?.value ?? DEFAULT_FILTER
-  const keys = useInfiniteQuery(keysQuery(slug, state))
+  const [typed, setTyped] = useState('')
+  const [search] = useDebouncedValue(searchTerm(typed), SEARCH_DELAY_MS)
+  const keys = useInfiniteQuery(keysQuery(slug, state, search))
   const createRef = useRef<HTMLButtonElement>(null)
   const { data: workspace } = useQuery(workspaceQuery(slug))
   const canCreate = canManage && (role === 'owner' || workspace?.policy.keyCreators !== 'owner')
-  const isCreating = canCreate && search.has('create')
+  const isCreating = canCreate && parameters.has('create')
 
   const updateUrl = (creating: boolean, state: KeyFilter) =>
-    setSearch(
+    setParameters(
       { ...(state !== DEFAULT_FILTER && { state }), ...(creating && { create: '' }) },
       { replace: true },
     )
@@ -59,14 +70,21 @@ export function KeysPage() {
           value={state}
           onChange={(value) => updateUrl(false, value as KeyFilter)}
         />
+        <SearchInput
+          label="Search API keys"
+          placeholder="Label, last four characters or ID"
+          value={typed}
+          onChange={setTyped}
+        />
       </Group>
       <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
         {({ pages }) => {
           const list = pages.flatMap((page) => page.keys)
-          if (list.length === 0) return <NoKeys state={state} canCreate={canCreate} />
+          if (list.length === 0)
+            return search ? <NoMatch search={search} /> : <NoKeys state={state} canCreate={canCreate} />
           return (
             <>
-              <KeyList keys={list} />
+              <KeyList keys={list} canCreate={canCreate} />
               <LoadMoreButton query={keys} />
             </>
           )
@@ -94,6 +112,14 @@ function KeysCreatedByKeysNote() {
       API keys can create and revoke other keys. Keys created with a key stay active when it is revoked: if a
       key has leaked, check which keys it created and revoke those as well.
     </Text>
+  )
+}
+
+function NoMatch({ search }: { search: string }) {
+  return (
+    <EmptyState icon={<SearchIcon size={36} />} title="No key matches">
+      No key with this status has “{search}” in its label, as its last four characters or as its ID.
+    </EmptyState>
   )
 }
 

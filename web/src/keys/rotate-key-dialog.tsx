@@ -1,0 +1,92 @@
+// Dialog that rotates an API key, then shows the successor once.
+import { Button, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { Overlap } from '../../../src/credentials/rotation.ts'
+import { call, type Output } from '../api.ts'
+import { restoreFocus } from '../components/focus.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { invalidateWorkspace, type Key } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { CreatedKeyDialog } from './created-key-dialog.tsx'
+import { shortKey } from './key-cells.tsx'
+
+const overlapLabels: Record<Overlap, string> = {
+  none: 'None: revoke it now',
+  '1h': '1 hour',
+  '24h': '24 hours',
+  '7d': '7 days',
+}
+const choices = Object.entries(overlapLabels).map(([value, label]) => ({ value: value as Overlap, label }))
+
+const DEFAULT_OVERLAP: Overlap = '24h'
+
+interface RotateKeyDialogProps {
+  apiKey: Key | null
+  opened: boolean
+  onClose: () => void
+}
+
+export function RotateKeyDialog({ apiKey, opened, onClose }: RotateKeyDialogProps) {
+  const { slug } = useWorkspace()
+  const [overlap, setOverlap] = useState(DEFAULT_OVERLAP)
+  // The raw key stays in this state: the mutation returns nothing that a cache could keep.
+  const [created, setCreated] = useState<Output<'keys.rotate'> | null>(null)
+  const rotate = useMutation({
+    mutationFn: async () => {
+      if (apiKey) setCreated(await call('keys.rotate', { workspace: slug, id: apiKey.id, overlap }))
+    },
+    onSuccess: () => {
+      close()
+      invalidateWorkspace(slug, 'keys')
+    },
+  })
+  const close = () => {
+    setOverlap(DEFAULT_OVERLAP)
+    rotate.reset()
+    onClose()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    rotate.mutate()
+  }
+  return (
+    <>
+      <Modal opened={opened && created === null} onClose={close} title="Rotate API key">
+        <form onSubmit={submit}>
+          <Stack>
+            <div>
+              <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
+                {apiKey?.label || 'No label'}
+              </Text>
+              <Text size="sm" c="dimmed" className="mono">
+                {shortKey(apiKey?.lastFour ?? null) || apiKey?.id}
+              </Text>
+            </div>
+            <Text size="sm">
+              A new key with the same label{apiKey?.expiresAt && ' and lifetime'} replaces this one.
+            </Text>
+            <NativeSelect
+              label="Keep the old key valid for"
+              description="Time to replace it where it is used. Then it is rejected, and its tunnels are closed."
+              data={choices}
+              value={overlap}
+              onChange={(event) => setOverlap(event.currentTarget.value as Overlap)}
+              inputWrapperOrder={['label', 'description', 'input', 'error']}
+            />
+            <ErrorAlert error={rotate.error} />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={close}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={rotate.isPending}>
+                Rotate key
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      </Modal>
+      <CreatedKeyDialog created={created} onClose={() => setCreated(null)} onClosed={() => restoreFocus()} />
+    </>
+  )
+}
