@@ -41,10 +41,12 @@ const ValidKey = Type.Object(
 const InvalidKey = Type.Object(
   {
     valid: Type.Literal(false),
-    reason: Type.Unsafe<'unknown' | InactiveState>({
+    reason: Type.Unsafe<'unknown' | 'archived' | InactiveState>({
       type: 'string',
-      enum: ['unknown', ...inactiveStates],
-      description: '`unknown`: there is no such key. `revoked`: it was revoked. `expired`: it has expired.',
+      enum: ['unknown', 'archived', ...inactiveStates],
+      description:
+        '`unknown`: there is no such key. `revoked`: it was revoked. `expired`: it has expired. ' +
+        '`archived`: its workspace is archived.',
     }),
   },
   { title: 'InvalidKey' },
@@ -112,12 +114,14 @@ export const followKeyChanges = operation({
     '- `revoked`: a key was revoked. Its data has `keyId` and `hash`, the SHA-256 of the raw key in hex.\n' +
     '- `expiry-changed`: a key expires earlier than it did. Its data has `keyId`, `hash` and `expiresInMs`, the ' +
     'time that is left. Verify the key again before you use a cached result.\n' +
+    '- `workspace-archived`: no key of the workspace is valid from now on, until `workspace-restored`. Their data ' +
+    'has the slug as `workspace`. Close its tunnels.\n' +
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
     '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync tunnels ' +
     'now. Its data is empty.\n' +
     '- `closed`: the node closes this stream. Its data has the reason as `message`.\n\n' +
     'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. ' +
-    'Without that header, and after `reset`, up to 1,000 of the latest changes of keys are sent first, without ' +
+    'Without that header, and after `reset`, up to 1,000 of the latest of these changes are sent first, without ' +
     'ids. Keep revocations, and let them take precedence over verification responses. An event with only an `id` ' +
     'follows once the edge is up to date.\n\n' +
     'A comment is sent at least every 5 seconds, so a longer silence means that the connection is lost. ' +

@@ -39,6 +39,8 @@ const KINDS: readonly unknown[] = [
   'key-expiry',
   'edge',
   'workspace',
+  'workspace-archived',
+  'workspace-restored',
   'tunnels',
 ] satisfies LinkedChange['kind'][]
 

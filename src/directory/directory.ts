@@ -28,8 +28,10 @@ import { createLruCache, type LruCache } from './lru-cache.ts'
 
 export interface InvalidCredential {
   valid: false
-  /** `other_kind`: an edge credential instead of an API key, or the reverse. */
-  reason: 'malformed' | 'other_kind' | 'unknown' | InactiveState
+  /**
+   * `other_kind`: an edge credential instead of an API key, or the reverse. `archived`: its workspace is archived.
+   */
+  reason: 'malformed' | 'other_kind' | 'unknown' | 'archived' | InactiveState
 }
 
 export interface ValidKey {
@@ -74,6 +76,7 @@ const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
   unknown: { valid: false, reason: 'unknown' },
   revoked: { valid: false, reason: 'revoked' },
   expired: { valid: false, reason: 'expired' },
+  archived: { valid: false, reason: 'archived' },
 }
 
 export interface DirectoryOptions {
@@ -95,8 +98,14 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
 
   follower.subscribe({
     onChange({ kind, subjectId, hash }) {
-      if (kind === 'workspace') return workspaces.delete(subjectId)
       if (kind === 'tunnels') return
+      if (kind.startsWith('workspace')) {
+        workspaces.delete(subjectId)
+        if (kind === 'workspace-archived') keys.deleteWhere((key) => key.workspaceId === subjectId)
+        // Restored workspaces are rare, so verdicts on other keys are read again.
+        if (kind === 'workspace-restored') rejected.clear()
+        return
+      }
       keys.delete(hash)
       // The key is still active: the next use reads its new expiry.
       if (kind === 'key-expiry') return
@@ -155,6 +164,7 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
         if (!row) return invalid.unknown
         const state = stateOf(row)
         if (state !== 'active') return invalid[state]
+        if (row.archived_at !== null) return invalid.archived
         // Many keys share a workspace: reuses the cached string, if there is one.
         const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
         return { valid: true, keyId: row.id, workspaceId, expiresAt: row.expires_at }

@@ -4,6 +4,8 @@ export interface LruCache<V> {
   get(key: string): V | undefined
   set(key: string, value: V): void
   delete(key: string): void
+  /** Looks at every entry. */
+  deleteWhere(matches: (value: V) => boolean): void
   clear(): void
 }
 
@@ -29,6 +31,13 @@ export function createLruCache<V>(max: number, weigh: (value: V) => number = () 
     current.set(key, value)
   }
 
+  function remove(key: string): void {
+    const removed = current.get(key)
+    if (removed !== undefined) currentWeight -= weigh(removed)
+    current.delete(key)
+    previous.delete(key)
+  }
+
   return {
     get(key) {
       const value = current.get(key)
@@ -38,11 +47,10 @@ export function createLruCache<V>(max: number, weigh: (value: V) => number = () 
       return older
     },
     set,
-    delete(key) {
-      const removed = current.get(key)
-      if (removed !== undefined) currentWeight -= weigh(removed)
-      current.delete(key)
-      previous.delete(key)
+    delete: remove,
+    deleteWhere(matches) {
+      for (const entries of [current, previous])
+        for (const [key, value] of entries) if (matches(value)) remove(key)
     },
     clear() {
       current = new Map()

@@ -24,6 +24,7 @@ import {
 } from '../store/users.ts'
 import { DAY_MS } from '../time.ts'
 import { requireSession } from './actors.ts'
+import { describeArchive, isRestorable } from './archive.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
 import type { AuditAction } from './audit-actions.ts'
 import { type Changes, changesBetween } from './audit-changes.ts'
@@ -33,7 +34,7 @@ import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
 import { membershipsOf } from './members.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
-import { lacksTwoFactor } from './policy.ts'
+import { lacksTwoFactor, requireNotArchived } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug } from './workspaces.ts'
@@ -62,10 +63,15 @@ export async function describeSelf(services: Services, user: UserRow) {
       hasPassword: withPassword,
       hasSecondFactor: user.two_factor_enabled === 1,
     },
-    workspaces: memberships.map(({ two_factor_required_at, ...membership }) => ({
-      ...membership,
-      needsTwoFactor: two_factor_required_at !== null && lacksTwoFactor(user, withPassword),
-    })),
+    workspaces: memberships
+      .filter(({ archived_at }) => archived_at === null || isRestorable(archived_at, services.clock()))
+      .map(({ slug, name, role, archived_at, two_factor_required_at }) => ({
+        slug,
+        name,
+        role,
+        needsTwoFactor: two_factor_required_at !== null && lacksTwoFactor(user, withPassword),
+        archive: describeArchive(archived_at),
+      })),
   }
 }
 
@@ -160,7 +166,9 @@ export async function inviteByOperator(
 ): Promise<CreatedLink> {
   checkEmail(given.email)
   const email = given.email.toLowerCase()
-  const { id: workspaceId } = await getBySlug(services, given.workspace)
+  const workspace = await getBySlug(services, given.workspace)
+  requireNotArchived(workspace)
+  const { id: workspaceId } = workspace
   return services.store.transaction(async (db) => {
     const user = await findUserByEmail(db, email)
     if (user && (await listMemberships(db, user.id)).some(({ slug }) => slug === given.workspace))

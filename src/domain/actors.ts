@@ -8,12 +8,14 @@ import type { Tx } from '../store/store.ts'
 import { type LockedWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
-import { requireTwoFactor } from './policy.ts'
+import { requireNotArchived, requireTwoFactor } from './policy.ts'
 
 export const inactiveKeyMessages: Record<InactiveState, string> = {
   revoked: 'This API key was revoked. Use another one.',
   expired: 'This API key has expired. Use another one.',
 }
+export const ARCHIVED_KEY =
+  'The workspace of this API key is archived. The operator can restore it within 30 days.'
 export const SIGNED_OUT = 'You are not signed in. Sign in and try again.'
 
 const ranks: Record<Role, number> = { member: 1, admin: 2, owner: 3 }
@@ -45,6 +47,7 @@ export async function reauthorize(
     const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
     const state = (await lockKey(db, { workspaceId, id: actor.id }, mode)) ?? 'revoked'
     if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
+    if (workspace.archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
   }
   if (actor.kind === 'person') await requireCurrentRole(db, workspace, actor)
   return workspace
@@ -58,6 +61,7 @@ async function requireCurrentRole(db: Tx, workspace: LockedWorkspace, actor: Use
   await requireSession(db, actor)
   const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
+  requireNotArchived(workspace)
   await requireTwoFactor(db, workspace, actor.id)
   return role as Role
 }

@@ -24,6 +24,8 @@ const onAccount = { target: 'person', onAccount: true } as const
 export const auditActions = {
   'workspace.created': { target: 'workspace' },
   'workspace.provisioned': { target: 'workspace' },
+  'workspace.archived': { target: 'workspace' },
+  'workspace.restored': { target: 'workspace' },
   'workspace.renamed': { target: 'workspace' },
   'workspace.policy-changed': { target: 'workspace' },
   'key.created': { target: 'key' },

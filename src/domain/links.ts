@@ -95,6 +95,7 @@ export async function readLink(services: Services, secret: string, currentUser: 
   // The account may have been created with this link since it was read.
   if (user && !(await find())) throw invalidLinkFault()
   const workspace = row.workspace_id === null ? null : await getWorkspace(db, row.workspace_id)
+  if (workspace && workspace.archived_at !== null) throw invalidLinkFault()
   return {
     purpose: row.purpose,
     email: row.email,

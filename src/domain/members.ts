@@ -19,7 +19,7 @@ import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
-import { requireTwoFactor } from './policy.ts'
+import { requireNotArchived, requireTwoFactor } from './policy.ts'
 import { isoOf } from './timestamps.ts'
 
 /** Members plus open invitations of a workspace, because they are listed without pages. */
@@ -37,6 +37,7 @@ export async function requireMembership(services: Services, slug: string, userId
   const found = await findMembership(db, slug, userId)
   if (!found) throw new Fault('not_found')
   requireRole(found.role, needed)
+  requireNotArchived(found)
   await requireTwoFactor(db, found, userId)
   return found
 }

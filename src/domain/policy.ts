@@ -64,6 +64,7 @@ export async function requireMayCreateKey(
   expiresAt: number | null,
 ): Promise<{ isForced: boolean }> {
   const policy = policyOf(workspace)
+  requireNotArchived(workspace)
   if (actor.kind === 'key' && !policy.keysManageKeys) throw managedByUsers('create')
   if (actor.kind === 'person' && policy.keyCreators === 'owner') {
     const role = await lockRole(db, workspace.id, actor.id)
@@ -92,6 +93,13 @@ function managedByUsers(verb: 'create' | 'revoke'): Fault {
 }
 
 const days = (count: number) => `${count} ${count === 1 ? 'day' : 'days'}`
+
+export function requireNotArchived({ archived_at }: Pick<LockedWorkspace, 'archived_at'>): void {
+  if (archived_at === null) return
+  throw new Fault('forbidden', {
+    message: 'This workspace is archived. The operator can restore it within 30 days.',
+  })
+}
 
 /** An identity provider has its own second factor. That does not count for users who also have a password. */
 export const lacksTwoFactor = (user: Pick<UserRow, 'two_factor_enabled'>, withPassword: boolean): boolean =>

@@ -1,6 +1,6 @@
 // Settings of a workspace, which its owners change: name and policy.
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
-import { getWorkspace, renameWorkspace, setPolicy as storePolicy } from '../store/workspaces.ts'
+import { renameWorkspace, setPolicy as storePolicy } from '../store/workspaces.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
@@ -11,8 +11,7 @@ import { type Policy, policyOf, usesTwoFactor } from './policy.ts'
 export async function rename(ctx: MemberContext, name: string): Promise<{ name: string }> {
   const { workspaceId, actor } = ctx
   const position = await ctx.store.transaction(async (db) => {
-    await reauthorize(db, ctx)
-    const before = await getWorkspace(db, workspaceId)
+    const before = await reauthorize(db, ctx)
     if (before.name === name) return undefined
     await renameWorkspace(db, workspaceId, name)
     await writeAudit(db, ctx, {
@@ -32,7 +31,8 @@ export async function rename(ctx: MemberContext, name: string): Promise<{ name: 
 export async function setPolicy(ctx: MemberContext, policy: Policy): Promise<Policy> {
   const { workspaceId, actor } = ctx
   return ctx.store.transaction(async (db) => {
-    const before = policyOf(await reauthorize(db, ctx))
+    const workspace = await reauthorize(db, ctx)
+    const before = policyOf(workspace)
     const changes = changesBetween({ ...before }, { ...policy })
     if (Object.keys(changes).length === 0) return policy
     if (policy.twoFactorRequired && !before.twoFactorRequired && !(await usesTwoFactor(db, actor.id)))
@@ -41,13 +41,12 @@ export async function setPolicy(ctx: MemberContext, policy: Policy): Promise<Pol
           'Set up two-factor authentication for your own account first. Otherwise you would lose access to ' +
           'this workspace.',
       })
-    const { name } = await getWorkspace(db, workspaceId)
     await storePolicy(db, workspaceId, columnsOf(policy, ctx.clock()))
     await writeAudit(db, ctx, {
       workspaceId,
       actor,
       action: 'workspace.policy-changed',
-      target: { id: workspaceId, name },
+      target: { id: workspaceId, name: workspace.name },
       changes,
     })
     return policy

@@ -95,6 +95,11 @@ async function checkKeys(
         'not_provisioned',
         `The workspace "${workspace}" is not provisioned. Ask the operator to provision it.`,
       )
+    if (key.archived_at !== null)
+      return refuse(
+        'invalid_key',
+        `The workspace "${workspace}" is archived. Ask the operator to restore it.`,
+      )
     if (!key.isActive)
       return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     return { parsed, workspace_id: key.workspace_id, name }

@@ -16,7 +16,7 @@ import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
 import { type Policy, policyOf } from './policy.ts'
-import { isoOf } from './timestamps.ts'
+import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
 const checkSlug: Checker<string> = checker(Slug, 'slug')
@@ -84,6 +84,8 @@ export async function addWorkspace(
     keys_read_only_at: null,
     key_creator_role: null,
     two_factor_required_at: null,
+    archived_at: null,
+    creator_id: null,
   }
   if (!(await insertWorkspace(db, row)))
     throw new Fault('invalid_request', { message: `Workspace "${slug}" already exists.` })
@@ -103,7 +105,10 @@ export const workspaceSlices = (db: Db) =>
 /** For the operator, in slices. */
 export async function* listAll(services: Services) {
   for await (const rows of workspaceSlices(services.store.db))
-    yield rows.map((row) => describeWorkspace(services, row))
+    yield rows.map((row) => ({
+      ...describeWorkspace(services, row),
+      archivedAt: isoOrNull(row.archived_at),
+    }))
 }
 
 export async function getBySlug(services: Services, slug: string): Promise<WorkspaceRow> {

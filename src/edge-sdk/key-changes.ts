@@ -22,6 +22,8 @@ export interface FollowerOptions {
   onRevoked: (revocation: Revocation) => void
   /** A key expires earlier than it did. */
   onExpiryChanged: (change: ExpiryChange) => void
+  /** No key of the workspace is valid any longer; or, if it was restored, they are again. */
+  onArchived: (workspace: string, isArchived: boolean) => void
   /** The control plane asks for a sync of tunnels. */
   onTunnelsChanged: () => void
   /** Revocations may have been missed. */
@@ -67,6 +69,8 @@ export function followKeyChanges(
         if (event === 'reset') options.onReset()
         else if (event === 'revoked') options.onRevoked(parseRevocation(data))
         else if (event === 'expiry-changed') options.onExpiryChanged(parseExpiryChange(data))
+        else if (event === 'workspace-archived') options.onArchived(parseWorkspace(data), true)
+        else if (event === 'workspace-restored') options.onArchived(parseWorkspace(data), false)
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
         // Missed revocations come first, one by one; an id without an event ends them.
@@ -136,6 +140,12 @@ function parseRevocation(data = ''): Revocation {
   if (typeof keyId !== 'string' || typeof hash !== 'string')
     throw new Error('the control plane sent a revocation without keyId and hash')
   return { keyId, hash }
+}
+
+function parseWorkspace(data = ''): string {
+  const { workspace } = JSON.parse(data) as { workspace?: unknown }
+  if (typeof workspace !== 'string') throw new Error('the control plane sent an event without a workspace')
+  return workspace
 }
 
 function parseExpiryChange(data = ''): ExpiryChange {

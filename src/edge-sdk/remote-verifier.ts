@@ -6,6 +6,7 @@ const REQUESTS_MAX = 1_000
 
 export const REVOKED: VerifyResult = { valid: false, reason: 'revoked' }
 export const EXPIRED: VerifyResult = { valid: false, reason: 'expired' }
+export const ARCHIVED: VerifyResult = { valid: false, reason: 'archived' }
 
 export interface RemoteVerifierOptions {
   readonly controlPlane: Pick<ControlPlane, 'verify'>
@@ -50,8 +51,8 @@ export class RemoteVerifier {
           : Number.POSITIVE_INFINITY
       if (expiresAt <= performance.now()) return EXPIRED
       if (result.valid && expiresAt !== Number.POSITIVE_INFINITY) onExpiry(result.keyId, expiresAt)
-      // Unknown keys are not cached: anyone can generate them.
-      if (isCacheable && (result.valid || result.reason !== 'unknown'))
+      // Unknown keys are not cached: anyone can generate them. Those of an archived workspace may be valid again.
+      if (isCacheable && (result.valid || (result.reason !== 'unknown' && result.reason !== 'archived')))
         cache.set(hash, { result, verifiedAt, expiresAt })
       return result
     } finally {

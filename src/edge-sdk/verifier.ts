@@ -5,7 +5,7 @@ import { Expiries } from './expiries.ts'
 import { type CacheEntry, KeyCache, RevokedKeys } from './key-cache.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { hashKey } from './key-hash.ts'
-import { EXPIRED, REVOKED, RemoteVerifier } from './remote-verifier.ts'
+import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier } from './remote-verifier.ts'
 import { safeCallback } from './safe-callback.ts'
 
 export interface Verifier {
@@ -19,6 +19,8 @@ export interface Verifier {
 export interface VerifierOptions {
   /** A key was revoked or has expired: close whatever it has opened. */
   onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
+  /** A workspace was archived: close all its tunnels. Its keys are invalid until the operator restores it. */
+  onArchived?: (workspace: string) => void
   /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
   onReset?: () => void
   /**
@@ -55,11 +57,14 @@ export function startVerifier(
 ): Verifier {
   const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
   const onRevoked = safeCallback(options.onRevoked)
+  const onArchived = safeCallback(options.onArchived)
   const onReset = safeCallback(options.onReset)
   const onConnected = safeCallback(options.onConnected)
   const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
   const cache = new KeyCache(keysMax)
   const revoked = new RevokedKeys(keysMax)
+  /** Slugs. Takes precedence over responses, because the node that verifies may lag behind the stream. */
+  const archived = new Set<string>()
   const isFresh = () => follower.isFresh()
   const expiries = new Expiries({ max: keysMax, onExpired: (keyId) => onRevoked(keyId, 'expired') })
   const onExpiry = (keyId: string, deadline: number) => expiries.add(keyId, deadline)
@@ -100,33 +105,47 @@ export function startVerifier(
       cache.delete(hash)
       onExpiry(keyId, performance.now() + expiresInMs)
     },
+    onArchived(workspace, isArchived) {
+      if (!isArchived) archived.delete(workspace)
+      else {
+        archived.add(workspace)
+        onArchived(workspace)
+      }
+    },
     onReset() {
+      // A restoration may have been missed.
+      archived.clear()
       clearCache()
       onReset()
     },
     onRecovered: clearCache,
   })
 
+  async function verify(key: string): Promise<VerifyResult> {
+    if (key.length > KEY_CHARS_MAX) return UNKNOWN
+    const hash = hashKey(key)
+    if (revoked.has(hash)) return REVOKED
+    if (!isFresh()) {
+      clearCache()
+      return remote.verifyRemotely(key, hash)
+    }
+    const entry = cache.get(hash)
+    const now = performance.now()
+    if (entry && now - entry.verifiedAt <= maxAgeMs(entry.result)) return resultAt(now, entry)
+    const result = remote.verifySingleFlight(key, hash)
+    if (!entry) return result
+    return result.catch((error: ControlPlaneError) => {
+      // While revocations are received the key is still valid; only the workspace details are stale.
+      const cached = isFresh() && cache.get(hash)
+      if (!cached || error.status === 401) throw error
+      return resultAt(performance.now(), cached)
+    })
+  }
+
   return {
     async verify(key) {
-      if (key.length > KEY_CHARS_MAX) return UNKNOWN
-      const hash = hashKey(key)
-      if (revoked.has(hash)) return REVOKED
-      if (!isFresh()) {
-        clearCache()
-        return remote.verifyRemotely(key, hash)
-      }
-      const entry = cache.get(hash)
-      const now = performance.now()
-      if (entry && now - entry.verifiedAt <= maxAgeMs(entry.result)) return resultAt(now, entry)
-      const result = remote.verifySingleFlight(key, hash)
-      if (!entry) return result
-      return result.catch((error: ControlPlaneError) => {
-        // While revocations are received the key is still valid; only the workspace details are stale.
-        const cached = isFresh() && cache.get(hash)
-        if (!cached || error.status === 401) throw error
-        return resultAt(performance.now(), cached)
-      })
+      const result = await verify(key)
+      return result.valid && archived.has(result.workspace.slug) ? ARCHIVED : result
     },
     findHost: (host) => controlPlane.findHost(host),
     close() {

@@ -163,7 +163,7 @@ export async function readLatest(db: Db, upTo: Position, count: number): Promise
     .selectFrom('key_feed')
     .select(changeColumns)
     .where('number', '<=', upTo.sequence)
-    .where('kind', 'in', ['key', 'key-expiry'])
+    .where('kind', 'in', ['key', 'key-expiry', 'workspace-archived', 'workspace-restored'])
     .orderBy('number', 'desc')
     .limit(count)
     .execute()

@@ -23,9 +23,10 @@ export const findKeyByHash = async (db: Db, hash: string) => (await selectByHash
 const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
   db
     .selectFrom('api_keys')
-    .select(['id', 'workspace_id', ...stateColumns])
+    .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+    .select(['api_keys.id', 'api_keys.workspace_id', 'workspaces.archived_at', ...stateColumns])
     .select(nowIn(db).as('now'))
-    .where('hash', '=', hash),
+    .where('api_keys.hash', '=', hash),
 )
 
 /** Across workspaces: for the operator only. */

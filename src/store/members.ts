@@ -22,7 +22,12 @@ export const findMembership = (db: Db, slug: string, userId: string) =>
   db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select(['workspaces.id as workspaceId', 'workspaces.two_factor_required_at', 'members.role'])
+    .select([
+      'workspaces.id as workspaceId',
+      'workspaces.two_factor_required_at',
+      'workspaces.archived_at',
+      'members.role',
+    ])
     .where('workspaces.slug', '=', slug)
     .where('members.user_id', '=', userId)
     .executeTakeFirst()
@@ -31,7 +36,13 @@ export const listMemberships = (db: Db, userId: string) =>
   db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select(['workspaces.slug', 'workspaces.name', 'workspaces.two_factor_required_at', 'members.role'])
+    .select([
+      'workspaces.slug',
+      'workspaces.name',
+      'workspaces.two_factor_required_at',
+      'workspaces.archived_at',
+      'members.role',
+    ])
     .where('members.user_id', '=', userId)
     .orderBy('workspaces.name')
     .execute()

@@ -18,6 +18,7 @@ import { auditExport } from './migrations/0013-audit-export.ts'
 import { keyLineage } from './migrations/0014-key-lineage.ts'
 import { deviceAuthorizations } from './migrations/0015-device-authorizations.ts'
 import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
+import { archive } from './migrations/0017-archive.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store } from './store.ts'
@@ -41,6 +42,7 @@ const migrations: readonly Migration[] = [
   keyLineage,
   deviceAuthorizations,
   tunnelAccess,
+  archive,
 ]
 
 /**

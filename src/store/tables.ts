@@ -7,7 +7,14 @@ type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
 /** What an entry of the change log is about: `key` and `edge` were revoked, `tunnels` are those of one edge. */
-export type ChangeKind = 'key' | 'key-expiry' | 'edge' | 'workspace' | 'tunnels'
+export type ChangeKind =
+  | 'key'
+  | 'key-expiry'
+  | 'edge'
+  | 'workspace'
+  | 'workspace-archived'
+  | 'workspace-restored'
+  | 'tunnels'
 
 export interface Tables {
   schema_version: {
@@ -29,6 +36,10 @@ export interface Tables {
     /** The lowest role that may create keys; null for admins. */
     key_creator_role: 'owner' | null
     two_factor_required_at: number | null
+    /** See domain/archive.ts. */
+    archived_at: number | null
+    /** The user who created it in the dashboard. */
+    creator_id: string | null
   }
   api_keys: {
     id: string

@@ -45,6 +45,7 @@ export interface ResolvedKey {
   key_id: string
   workspace_id: string | null
   provisioned_at: number | null
+  archived_at: number | null
   isActive: boolean
 }
 
@@ -59,6 +60,7 @@ export async function resolveKeys(
     { slug: 'text', key_id: 'text' },
     keys.map(({ slug, keyId }) => [slug, keyId]),
     `select input.slug, input.key_id, workspaces.id as workspace_id, workspaces.provisioned_at,
+       workspaces.archived_at,
        api_keys.id as found, ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
      from input left join workspaces on workspaces.slug = input.slug
      left join api_keys on api_keys.id = input.key_id and api_keys.workspace_id = workspaces.id`,

@@ -43,7 +43,7 @@ const policyColumns = [
 export type PolicyColumns = Pick<WorkspaceRow, (typeof policyColumns)[number]>
 
 /** The columns that decide what members and API keys may do. */
-const authorizingColumns = ['id', ...policyColumns] as const
+const authorizingColumns = ['id', 'name', 'archived_at', ...policyColumns] as const
 
 export type LockedWorkspace = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
 
@@ -102,4 +102,8 @@ export async function renameWorkspace(db: Tx, id: string, name: string): Promise
 
 export async function setPolicy(db: Tx, id: string, policy: PolicyColumns): Promise<void> {
   await db.updateTable('workspaces').set(policy).where('id', '=', id).execute()
+}
+
+export async function setArchived(db: Tx, id: string, at: number | null): Promise<void> {
+  await db.updateTable('workspaces').set({ archived_at: at }).where('id', '=', id).execute()
 }

@@ -74,6 +74,7 @@ const forUsers: Record<string, Operation['access']> = {
   'workspace.read': 'member',
   'settings.rename': 'owner',
   'settings.policy': 'owner',
+  'settings.archive': 'owner',
   'keys.list': 'member',
   'keys.create': 'admin',
   'keys.revoke': 'admin',

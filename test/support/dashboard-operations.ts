@@ -23,6 +23,8 @@ const bodies: Record<string, object> = {
   'names.reserve': { name: 'my-app' },
   'names.set-access': { allowIp: ['192.0.2.0/24'] },
   'settings.rename': { name: 'Acme' },
+  // Another slug: a confirmation that matches would archive the workspace.
+  'settings.archive': { confirm: 'other' },
   'settings.policy': {
     keyDaysMax: null,
     keysManageKeys: true,

@@ -48,7 +48,7 @@ test('a name that was given up, or whose key was revoked or may have been, is no
   names.closed('key', 'revoked', NO_RULES)
   names.closed('key', 'unsure', NO_RULES)
   assert.equal(names.find('key', 'given-up'), undefined)
-  names.removeKey('tok_revoked')
+  names.removeKeys(({ keyId }) => keyId === 'tok_revoked')
   assert.equal(names.find('key', 'revoked'), undefined)
   assert.ok(names.find('key', 'unsure'))
   names.removeClosed()

@@ -25,6 +25,7 @@ export const routes = {
   'two-factor.disable': 'POST /account/second-factor/remove',
   'workspace.read': 'GET /workspaces/{workspace}',
   'settings.rename': 'POST /workspaces/{workspace}/name',
+  'settings.archive': 'POST /workspaces/{workspace}/archive',
   'settings.policy': 'POST /workspaces/{workspace}/policy',
   'keys.list': 'GET /workspaces/{workspace}/keys',
   'keys.create': 'POST /workspaces/{workspace}/keys',

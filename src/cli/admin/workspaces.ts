@@ -1,11 +1,13 @@
+import { archiveAsOperator, restore as restoreIn } from '../../domain/archive.ts'
 import {
   createWorkspace,
   describeWorkspace,
+  getBySlug,
   listAll,
   provision as provisionIn,
 } from '../../domain/workspaces.ts'
 import type { Io } from '../io.ts'
-import { withServices } from './with-services.ts'
+import { confirm, withServices } from './with-services.ts'
 
 export async function create(
   given: { slug: string; name: string | undefined; provisioned: boolean },
@@ -34,6 +36,7 @@ export async function list(io: Io): Promise<void> {
         SLUG: (one) => one.slug,
         NAME: (one) => one.name,
         PROVISIONED: (one) => (one.provisioned ? 'yes' : 'no'),
+        ARCHIVED: (one) => (one.archivedAt === null ? '' : io.time(one.archivedAt)),
         CREATED: (one) => io.time(one.createdAt),
         'TUNNEL DOMAIN': (one) => one.tunnelBase,
       },
@@ -48,4 +51,23 @@ export async function provision(slug: string, io: Io): Promise<void> {
     describeWorkspace(services, await provisionIn(services, actor, slug)),
   )
   io.data(found, `Workspace "${slug}" is provisioned: edges open its tunnels.`)
+}
+
+export async function archive({ slug, yes }: { slug: string; yes: boolean }, io: Io): Promise<void> {
+  const archived = await withServices(async (services, actor) => {
+    await getBySlug(services, slug)
+    await confirm(io, `The API keys of workspace "${slug}" stop working, and its tunnels are closed.`, yes)
+    return archiveAsOperator(services, actor, slug)
+  })
+  io.data(
+    { slug, ...archived },
+    `Archived workspace "${slug}". Until ${archived.restorableUntil}: adit admin workspace restore ${slug}`,
+  )
+}
+
+export async function restore(slug: string, io: Io): Promise<void> {
+  const restored = await withServices(async (services, actor) =>
+    describeWorkspace(services, await restoreIn(services, actor, slug)),
+  )
+  io.data(restored, `Restored workspace "${slug}": its API keys work again.`)
 }

@@ -33,6 +33,28 @@ const workspaces: readonly Command[] = [
     },
     async ({ slug }, io) => (await import('../admin/workspaces.ts')).provision(slug, io),
   ),
+  command(
+    {
+      name: 'admin workspace archive',
+      group,
+      summary: 'archive a workspace: reject its keys and close its tunnels',
+      details:
+        'Takes effect on every node before the command ends. All data is kept, and the workspace can be restored ' +
+        'for 30 days. Asks for a confirmation; scripts need --yes.',
+      arguments: ['slug'],
+      options: { yes: yesOption },
+    },
+    async (input, io) => (await import('../admin/workspaces.ts')).archive(input, io),
+  ),
+  command(
+    {
+      name: 'admin workspace restore',
+      group,
+      summary: 'restore an archived workspace, within 30 days',
+      arguments: ['slug'],
+    },
+    async ({ slug }, io) => (await import('../admin/workspaces.ts')).restore(slug, io),
+  ),
 ]
 
 const keys: readonly Command[] = [

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { Email, Id, Instant, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { Role } from './members.ts'
+import { Archive } from './settings.ts'
 import { Code, NewPassword, Password } from './sign-in.ts'
 
 const Done = Type.Object({ done: Type.Literal(true) }, { title: 'Done' })
@@ -43,6 +44,13 @@ const readSession = operation({
               needsTwoFactor: Type.Boolean({
                 description: 'Whether the user must set up two-factor authentication to use the workspace.',
               }),
+              archive: Type.Unsafe<{ archivedAt: string; restorableUntil: string } | null>({
+                type: ['object', 'null'],
+                properties: Archive,
+                required: ['archivedAt', 'restorableUntil'],
+                description:
+                  'Null unless the workspace is archived. One that cannot be restored is not listed.',
+              }),
             },
             { title: 'Membership' },
           ),
@@ -58,7 +66,7 @@ const readSession = operation({
         hasPassword: true,
         hasSecondFactor: false,
       },
-      workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false }],
+      workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false, archive: null }],
     },
   },
   faults: [],

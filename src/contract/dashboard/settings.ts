@@ -1,6 +1,6 @@
-// Settings of a workspace: its name and its policy.
+// Settings of a workspace: its name, its policy, and archiving it.
 import Type from 'typebox'
-import { WorkspaceName } from '../fields.ts'
+import { Instant, Slug, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
@@ -75,4 +75,33 @@ const setPolicy = operation({
   faults: ['conflict'],
 })
 
-export const settingsOperations = [rename, setPolicy] as const
+export const Archive = {
+  archivedAt: { ...Instant, description: 'When the workspace was archived.' },
+  restorableUntil: { ...Instant, description: 'Until when the operator can restore it.' },
+}
+
+const archive = operation({
+  id: 'settings.archive',
+  method: 'POST',
+  path: '/workspaces/{workspace}/archive',
+  access: 'owner',
+  summary: 'Archive the workspace',
+  description:
+    'Effective on every node with this response: its API keys are rejected, its tunnels are closed, and its ' +
+    'members cannot use it. All data is kept. The operator can restore it for 30 days with ' +
+    '`adit admin workspace restore`.',
+  params: Type.Object(InWorkspace),
+  body: Type.Object(
+    { confirm: { ...Slug, description: 'The slug of the workspace, as a confirmation.' } },
+    { title: 'ArchiveConfirmation' },
+  ),
+  response: {
+    status: 200,
+    description: 'The workspace is archived.',
+    schema: Type.Object(Archive, { title: 'ArchivedWorkspace' }),
+    example: { archivedAt: '2026-11-15T10:02:11.000Z', restorableUntil: '2026-12-15T10:02:11.000Z' },
+  },
+  faults: [],
+})
+
+export const settingsOperations = [rename, setPolicy, archive] as const

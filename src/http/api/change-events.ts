@@ -14,6 +14,8 @@ const TUNNELS_CHANGED = 'event: tunnels-changed\ndata: {}\n\n'
 export interface SubscribedEdge {
   id: string
   isStillValid: () => Promise<boolean>
+  /** The slug of a workspace: edges do not know its id. */
+  slugOf: (workspaceId: string) => Promise<string>
   /** Its last event id, if it resumes. */
   after: Position | undefined
   /** Aborted to end the stream; if it was replaced, the edge gets the reason. */
@@ -47,16 +49,21 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   const { position } = subscription
   unsubscribe = subscription.unsubscribe
 
-  /** Edges are notified of keys and of their own tunnels. Any other change just advances the position. */
-  function dataOf({ kind, subjectId, hash, expiresAt }: Change): string {
-    if (kind === 'key') return keyEvent('revoked', { keyId: subjectId, hash })
+  /**
+   * Edges are notified of keys, archived workspaces and their own tunnels. Any other change just advances the
+   * position.
+   */
+  async function dataOf({ kind, subjectId, hash, expiresAt }: Change): Promise<string> {
+    if (kind === 'workspace-archived' || kind === 'workspace-restored')
+      return dataEvent(kind, { workspace: await edge.slugOf(subjectId) })
+    if (kind === 'key') return dataEvent('revoked', { keyId: subjectId, hash })
     if (kind === 'key-expiry' && expiresAt !== null) {
       const expiresInMs = Math.max(0, Math.floor(expiresAt - follower.databaseTime()))
-      return keyEvent('expiry-changed', { keyId: subjectId, hash, expiresInMs })
+      return dataEvent('expiry-changed', { keyId: subjectId, hash, expiresInMs })
     }
     return kind === 'tunnels' && subjectId === edge.id ? TUNNELS_CHANGED : '\n'
   }
-  const eventOf = (change: Change) => `id: ${idOf(change)}\n${dataOf(change)}`
+  const eventOf = async (change: Change) => `id: ${idOf(change)}\n${await dataOf(change)}`
 
   try {
     closing.addEventListener('abort', end)
@@ -65,11 +72,11 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     if (!(await edge.isStillValid())) return
     const missed = after === undefined ? undefined : await follower.backlog(after, position)
     if (missed) {
-      for (const change of missed) yield eventOf(change)
+      for (const change of missed) yield await eventOf(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // A node that lags behind may still report such a key as valid. No id: they precede the position.
-      for (const change of await follower.latest(position)) yield dataOf(change)
+      for (const change of await follower.latest(position)) yield await dataOf(change)
     }
     // An id without data sets the position of the edge, and is not an event: the edge is up to date.
     yield `id: ${idOf(position)}\n\n`
@@ -78,7 +85,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       const change = pending.shift()
       if (change) {
         if (change.kind === 'edge' && change.subjectId === edge.id) return
-        yield eventOf(change)
+        yield await eventOf(change)
         continue
       }
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -103,7 +110,7 @@ export function parseEventId(id: string): Position {
   return { sequence: Number(sequence), checksum }
 }
 
-const keyEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+const dataEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
 function* closingEvent({ reason }: AbortSignal): Generator<string> {
   if (reason instanceof StreamReplaced)

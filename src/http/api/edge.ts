@@ -54,6 +54,7 @@ const reasonsForEdges: Record<
   unknown: 'unknown',
   revoked: 'revoked',
   expired: 'expired',
+  archived: 'archived',
 }
 
 export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
@@ -92,6 +93,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
       streams.open(actor.id, (closing) =>
         keyChanges(follower, {
           id: actor.id,
+          slugOf: async (id) => (await directory.getWorkspace(id)).slug,
           isStillValid: async () => (await directory.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),
           closing,

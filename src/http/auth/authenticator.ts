@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
-import { inactiveKeyMessages } from '../../domain/actors.ts'
+import { ARCHIVED_KEY, inactiveKeyMessages } from '../../domain/actors.ts'
 import { Fault } from '../../domain/fault.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
@@ -19,6 +19,7 @@ export const keyMessages: RejectionMessages = {
   other_kind: 'This is an edge credential. Send an API key of a workspace.',
   unknown: 'Unknown API key.',
   ...inactiveKeyMessages,
+  archived: ARCHIVED_KEY,
 }
 
 export const edgeMessages: RejectionMessages = {
@@ -30,6 +31,7 @@ export const edgeMessages: RejectionMessages = {
   unknown: 'Unknown edge credential.',
   revoked: 'This edge credential was revoked. Ask the operator for a new one.',
   expired: 'This edge credential has expired. Ask the operator for a new one.',
+  archived: 'This edge credential is archived. Ask the operator for a new one.',
 }
 
 /** Returns the result for a valid secret; rejects, logs and counts all others. */

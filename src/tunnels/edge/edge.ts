@@ -53,7 +53,7 @@ export interface EdgeOptions
    * missed.
    */
   startVerifier(
-    callbacks: Pick<Required<VerifierOptions>, 'onRevoked' | 'onReset' | 'onTunnelsChanged'>,
+    callbacks: Pick<Required<VerifierOptions>, 'onRevoked' | 'onArchived' | 'onReset' | 'onTunnelsChanged'>,
   ): Verifier
   /** Undefined without a control plane, and so is the reporter. */
   readonly meter: Meter | undefined
@@ -82,7 +82,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const verifier: Verifier = options.startVerifier({
     onRevoked(keyId, reason) {
       registry.closeOfKey(keyId, reason)
-      names?.removeKey(keyId)
+      names?.removeKeys((key) => key.keyId === keyId)
+    },
+    onArchived(workspace) {
+      registry.closeOfWorkspace(workspace, 'archived')
+      names?.removeKeys((key) => key.workspace.slug === workspace)
     },
     onReset() {
       names?.removeClosed()

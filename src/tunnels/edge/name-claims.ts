@@ -83,8 +83,8 @@ export class NameClaims {
     this.#recent.setRules(workspace, name, rules)
   }
 
-  removeKey(keyId: string): void {
-    this.#recent.removeKey(keyId)
+  removeKeys(matches: (key: RecentName['key']) => boolean): void {
+    this.#recent.removeKeys(matches)
   }
 
   /** Revocations may have been missed. */

@@ -65,9 +65,9 @@ export class RecentNames {
     for (const recent of this.#byName.get(`${workspace} ${name}`)?.values() ?? []) recent.rules = rules
   }
 
-  /** The key was revoked. Its open tunnels are closed by the registry. */
-  removeKey(keyId: string): void {
-    for (const [id, { key }] of this.#closed) if (key.keyId === keyId) this.#forget(id)
+  /** The keys are not valid any longer. Their open tunnels are closed by the registry. */
+  removeKeys(matches: (key: RecentName['key']) => boolean): void {
+    for (const [id, { key }] of this.#closed) if (matches(key)) this.#forget(id)
   }
 
   /** Revocations may have been missed. */

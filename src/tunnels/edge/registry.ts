@@ -178,6 +178,11 @@ export class Registry {
       if (client.holder.keyId === keyId) this.close(client, reason)
   }
 
+  closeOfWorkspace(workspace: string, reason: CloseReason): void {
+    for (const client of [...this.#clients.keys()])
+      if (client.holder.workspace === workspace) this.close(client, reason)
+  }
+
   /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */
   goAway(): void {
     this.#isStopping = true

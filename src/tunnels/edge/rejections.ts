@@ -75,6 +75,7 @@ const KEY_MESSAGES: Record<string, string | undefined> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Use another key.',
   expired: 'This API key has expired. Use another key.',
+  archived: 'The workspace of this API key is archived. The operator can restore it within 30 days.',
 }
 
 export const invalidKey = ({ reason }: VerifyResult & { valid: false }) =>

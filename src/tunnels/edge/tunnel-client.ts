@@ -16,6 +16,7 @@ export interface KeyHolder {
 
 /** Why a tunnel was closed; `disconnected` means that its client is gone. */
 export type CloseReason =
+  | 'archived'
   | 'closed'
   | 'disconnected'
   | 'expired'

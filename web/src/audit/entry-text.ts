@@ -27,6 +27,10 @@ export function describeEntry(entry: Entry): EntryText {
       return text('created the workspace')
     case 'workspace.provisioned':
       return text('provisioned the workspace')
+    case 'workspace.archived':
+      return text('archived the workspace')
+    case 'workspace.restored':
+      return text('restored the workspace')
     case 'workspace.renamed':
       return { ...text('renamed the workspace'), suffix: renaming(entry) }
     case 'workspace.policy-changed':

@@ -1,4 +1,5 @@
 // A workspace as its members see it: its keys, usage and audit log.
+import { archiveAsOwner } from '../../../domain/archive.ts'
 import { readAudit } from '../../../domain/audit.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { listForMembers } from '../../../domain/key-list.ts'
@@ -26,5 +27,6 @@ export const workspaceHandlers = ({
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
   'settings.rename': (ctx, { name }) => settings.rename(ctx, name),
   'settings.policy': (ctx, { workspace: _, ...policy }) => settings.setPolicy(ctx, policy),
+  'settings.archive': (ctx, { workspace, confirm }) => archiveAsOwner(ctx, workspace, confirm),
   'audit.list': (ctx, page) => readAudit(ctx, page),
 })

@@ -1,0 +1,86 @@
+// Archived workspaces: their keys are rejected on every node and edge, their tunnels are closed, and members
+// cannot use them. All data is kept. The operator can restore them for 30 days.
+import { awaitPropagation, publishChange } from '../directory/propagation.ts'
+import type { Tx } from '../store/store.ts'
+import { lockWorkspace, setArchived, type WorkspaceRow } from '../store/workspaces.ts'
+import { DAY_MS } from '../time.ts'
+import { reauthorize } from './actors.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Services } from './context.ts'
+import { Fault, invalid } from './fault.ts'
+import type { MemberContext } from './members.ts'
+import { isoOf } from './timestamps.ts'
+import { getBySlug } from './workspaces.ts'
+
+const RESTORABLE_MS = 30 * DAY_MS
+
+export const isRestorable = (archivedAt: number, now: number): boolean => now <= archivedAt + RESTORABLE_MS
+
+const describe = (archivedAt: number) => ({
+  archivedAt: isoOf(archivedAt),
+  restorableUntil: isoOf(archivedAt + RESTORABLE_MS),
+})
+
+export const describeArchive = (archivedAt: number | null) =>
+  archivedAt === null ? null : describe(archivedAt)
+
+/** `confirm` is the slug, which the user has typed. */
+export function archiveAsOwner(ctx: MemberContext, slug: string, confirm: string) {
+  if (confirm !== slug) throw invalid('/body/confirm', `must be "${slug}", the slug of the workspace`)
+  return archive(ctx, ctx.actor, ctx.workspaceId, (db) => reauthorize(db, ctx))
+}
+
+export async function archiveAsOperator(services: Services, actor: Actor, slug: string) {
+  const { id, archived_at } = await getBySlug(services, slug)
+  if (archived_at !== null)
+    throw new Fault('conflict', { message: `The workspace "${slug}" is archived already.` })
+  return archive(services, actor, id, (db) => lockWorkspace(db, id))
+}
+
+/** `lock` authorizes the actor and locks the workspace. */
+async function archive(
+  services: Services,
+  actor: Actor,
+  workspaceId: string,
+  lock: (db: Tx) => Promise<Pick<WorkspaceRow, 'name'>>,
+) {
+  const at = services.clock()
+  const change = await services.store.transaction(async (db) => {
+    const { name } = await lock(db)
+    await setArchived(db, workspaceId, at)
+    await writeAudit(db, services, {
+      workspaceId,
+      actor,
+      action: 'workspace.archived',
+      target: { id: workspaceId, name },
+    })
+    return publishChange(db, services, { kind: 'workspace-archived', subjectId: workspaceId })
+  })
+  await awaitPropagation(services, change)
+  return describe(at)
+}
+
+export async function restore(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
+  const { id, name } = await getBySlug(services, slug)
+  const change = await services.store.transaction(async (db) => {
+    const { archived_at } = await lockWorkspace(db, id)
+    if (archived_at === null)
+      throw new Fault('conflict', { message: `The workspace "${slug}" is not archived.` })
+    if (!isRestorable(archived_at, services.clock()))
+      throw new Fault('conflict', {
+        message:
+          `The workspace "${slug}" could be restored until ${describe(archived_at).restorableUntil}. ` +
+          'Create another one.',
+      })
+    await setArchived(db, id, null)
+    await writeAudit(db, services, {
+      workspaceId: id,
+      actor,
+      action: 'workspace.restored',
+      target: { id, name },
+    })
+    return publishChange(db, services, { kind: 'workspace-restored', subjectId: id })
+  })
+  await awaitPropagation(services, change)
+  return getBySlug(services, slug)
+}
