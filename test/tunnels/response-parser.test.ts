@@ -26,8 +26,9 @@ function parse(method: string, pieces: readonly Buffer[]): Parsed | undefined {
     onData: (data) => {
       parsed.body += data.toString('latin1')
     },
-    onComplete(trailers) {
+    onComplete(trailers, last) {
       isComplete = true
+      parsed.body += last?.toString('latin1') ?? ''
       parsed.trailers = [...trailers]
     },
     onUpgrade: () => assert.fail('an upgrade that was not asked for'),

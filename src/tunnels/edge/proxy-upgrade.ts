@@ -95,7 +95,8 @@ class UpgradeExchange implements UpstreamHandler {
     socket.once('drain', () => this.#upstream?.resume())
   }
 
-  onComplete(): void {
+  onComplete(_trailers: readonly string[], last?: Buffer): void {
+    if (last) this.onData(last)
     closeGracefully(this.#downstream.socket)
   }
 

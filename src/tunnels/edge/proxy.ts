@@ -10,6 +10,8 @@ import type { ResponseHead } from './upstream/response-head.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** The end of a body up to this size is sent as text: with the head it is one string, and so a single write. */
+const SMALL_BYTES_MAX = 4_096
 const TRANSFER_ENCODING = new Set(['transfer-encoding'])
 
 export interface ProxyOptions {
@@ -142,12 +144,19 @@ class ProxiedExchange implements UpstreamHandler {
     response.once('drain', () => this.#upstream?.resume())
   }
 
-  onComplete(trailers: readonly string[]): void {
+  onComplete(trailers: readonly string[], last?: Buffer): void {
+    const isSmall = last !== undefined && last.length <= SMALL_BYTES_MAX
     this.#isBodyStarted = true
     const forwarded = forwardedTrailers(trailers)
     this.#countTrailers(forwarded, this.#options.onBytesOut)
     if (forwarded.length > 0) this.#response.addTrailers(pairsOf(forwarded))
-    this.#response.end()
+    if (isSmall) {
+      this.#options.onBytesOut(last.length)
+      this.#response.end(last.toString('latin1'), 'latin1')
+    } else {
+      if (last) this.onData(last)
+      this.#response.end()
+    }
   }
 
   /** Never called: the parser rejects an upgrade that the request did not ask for. */

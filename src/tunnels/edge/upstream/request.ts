@@ -20,8 +20,8 @@ export interface RequestHead {
 export interface UpstreamHandler {
   onHead(head: ResponseHead): void
   onData(data: Buffer): void
-  /** The response is complete. */
-  onComplete(trailers: readonly string[]): void
+  /** The response is complete. `last` is the rest of a body with a length. */
+  onComplete(trailers: readonly string[], last?: Buffer): void
   /** More of the request body can be written. */
   onDrain(): void
   /** The local server switched protocols. */
@@ -126,13 +126,13 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     this.#handler.onData(data)
   }
 
-  onComplete(trailers: readonly string[]): void {
+  onComplete(trailers: readonly string[], last?: Buffer): void {
     this.#finish()
+    this.#handler.onComplete(trailers, last)
     // A response that does not wait for the request: the rest of it is not sent.
     if (!this.#isSent) this.#connection.stream.destroy()
     else if (this.#parser.isReusable) this.#pool.put(this.#connection)
     else this.#connection.stream.destroySoon()
-    this.#handler.onComplete(trailers)
   }
 
   onUpgrade(head: ResponseHead, rest: Buffer): void {

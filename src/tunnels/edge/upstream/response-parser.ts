@@ -12,8 +12,8 @@ const NO_TRAILERS: readonly string[] = []
 export interface ResponseHandler {
   onHead(head: ResponseHead): void
   onData(data: Buffer): void
-  /** The response is complete. */
-  onComplete(trailers: readonly string[]): void
+  /** The response is complete. `last` is the rest of a body with a length. */
+  onComplete(trailers: readonly string[], last?: Buffer): void
   /** The server switched protocols; `rest` is what it sent after the head. */
   onUpgrade(head: ResponseHead, rest: Buffer): void
 }
@@ -23,12 +23,12 @@ export class ResponseParser {
   readonly #method: string
   readonly #mayUpgrade: boolean
   readonly #handler: ResponseHandler
-  readonly #onData: (data: Buffer) => void
   readonly #lines = new LineBuffer('\r\n\r\n')
   #informational = 0
   #head: ResponseHead | undefined
   /** Of a body with a length. */
   #dataLeft = 0
+  #last: Buffer | undefined
   #chunks: ChunkedDecoder | undefined
   #isComplete = false
   #isStopped = false
@@ -38,7 +38,6 @@ export class ResponseParser {
     this.#method = method
     this.#mayUpgrade = mayUpgrade
     this.#handler = handler
-    this.#onData = (data) => this.#isStopped || handler.onData(data)
   }
 
   /** The connection can be used for another request after the response. */
@@ -99,7 +98,7 @@ export class ResponseParser {
 
   #readBody(head: ResponseHead, received: Buffer, at: number): number {
     if (this.#chunks) {
-      const end = this.#chunks.push(received, at, this.#onData)
+      const end = this.#chunks.push(received, at, (data) => this.#onData(data))
       this.#isComplete = this.#chunks.isComplete
       return end
     }
@@ -109,15 +108,25 @@ export class ResponseParser {
     }
     const end = Math.min(received.length, at + this.#dataLeft)
     this.#dataLeft -= end - at
-    this.#onData(at === 0 && end === received.length ? received : received.subarray(at, end))
     this.#isComplete = this.#dataLeft === 0
+    const data = at === 0 && end === received.length ? received : received.subarray(at, end)
+    if (this.#isComplete) this.#last = data
+    else this.#onData(data)
     return end
+  }
+
+  /**
+   * Not a function in a field: V8 allocates functions that are assigned to properties as old objects, and each
+   * would keep all objects of its request in memory until the next full garbage collection.
+   */
+  #onData(data: Buffer): void {
+    if (!this.#isStopped) this.#handler.onData(data)
   }
 
   /** Once. */
   #complete(): void {
     if (this.#isStopped) return
     this.#isStopped = true
-    this.#handler.onComplete(this.#chunks?.trailers() ?? NO_TRAILERS)
+    this.#handler.onComplete(this.#chunks?.trailers() ?? NO_TRAILERS, this.#last)
   }
 }
