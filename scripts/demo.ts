@@ -19,11 +19,8 @@ const PRIVATE_NAME = 'private'
 /** For a sample server, and shown on the screen. */
 const PRIVATE_ACCESS = 'demo:open-sesame'
 
-/** By exit code of `adit tunnel`. */
-const REASONS = new Map<number | null, string>([
-  [1, 'by the edge or in the dashboard'],
-  [4, 'its key was revoked'],
-])
+/** Exit code of `adit tunnel` after a failed authentication. */
+const KEY_REVOKED = 4
 
 const seconds = parseSeconds()
 const stopping = new AbortController()
@@ -81,10 +78,11 @@ async function runDemo(): Promise<void> {
     start<Opened>(['tunnel', port, '--name', name, '--edge', edge.url], env, 'pipe')
   const tunnel = await open(TUNNEL_NAME, { ...access, ADIT_API_KEY: key.token })
   const privateTunnel = await open(PRIVATE_NAME, { ...access, ADIT_TUNNEL_BASIC_AUTH: PRIVATE_ACCESS })
-  for (const { child, host } of [tunnel, privateTunnel])
-    child.once('exit', (code) => {
-      const reason = REASONS.get(code)
-      if (reason) print(`\r\u001b[K  ${host} was closed: ${reason}.\n`)
+  for (const { child, host, lastError } of [tunnel, privateTunnel])
+    child.once('close', (code) => {
+      if (!code) return
+      const reason = code === KEY_REVOKED ? 'its key was revoked.' : (lastError() ?? `exit code ${code}`)
+      print(`\r\u001b[K  ${host} was closed: ${reason}\n`)
     })
   const dashboard = await createSignInLink(
     controlPlane.url,

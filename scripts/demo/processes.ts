@@ -30,7 +30,7 @@ export async function start<T>(
   args: string[],
   env: Record<string, string>,
   stderr: 'inherit' | 'pipe' = 'inherit',
-): Promise<T & { child: ChildProcess }> {
+): Promise<T & { child: ChildProcess; lastError(): string | undefined }> {
   // In a process group of its own: Ctrl-C reaches only this process, which stops the others in order.
   const child = spawn(process.execPath, [adit, ...args, '--json'], {
     env: environment(env),
@@ -47,7 +47,13 @@ export async function start<T>(
     child.once('exit', () => reject(new Error(`"adit ${args.join(' ')}" exited. ${messages}`)))
   })
   child.stdout?.resume()
-  return { ...(JSON.parse(line) as T), child }
+  return { ...(JSON.parse(line) as T), child, lastError: () => errorIn(messages) }
+}
+
+/** The message of an error that a command has written as JSON. */
+function errorIn(output: string): string | undefined {
+  const [, text] = /"message":("(?:[^"\\]|\\.)*")/.exec(output) ?? []
+  return text && (JSON.parse(text) as string)
 }
 
 /** Runs a command to its end. */

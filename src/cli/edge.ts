@@ -117,7 +117,7 @@ async function useControlPlane(
   const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
   const unreachable = await checkCredential(controlPlane, url)
   const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
-    throw new CommandError('folder', `${error.message} Check ADIT_EDGE_FOLDER.`)
+    throw new CommandError('folder', `${error.message} ADIT_EDGE_FOLDER sets the folder.`)
   })
   let isReady = unreachable === undefined
   const onConnected = () => {

@@ -55,7 +55,9 @@ export async function revoke(input: ApiInput & { id: string; yes: boolean }, io:
   const revoked = await withApi(input, async (client) => {
     if (!yes) await confirm(client, input, io)
     try {
-      return await client.tokens.revoke({ id })
+      const result = await client.tokens.revoke({ id })
+      if (yes && !(await isAccepted(client))) io.warn(ownKeyRevoked(input))
+      return result
     } catch (error) {
       if (!isNotFound(error)) throw error
       throw (await canManageKeys(client)) ? noActiveKey(id) : readOnlyApi('revoke', findAccess(input).baseUrl)
@@ -63,6 +65,17 @@ export async function revoke(input: ApiInput & { id: string; yes: boolean }, io:
   })
   io.data(revoked, `Revoked ${id}.`)
 }
+
+/** Whether the key of this command is accepted. Other failures say nothing about it. */
+const isAccepted = (client: Client) =>
+  client.workspace.read().then(
+    () => true,
+    (error) => !(error instanceof AditError && error.fault.error === 'unauthorized'),
+  )
+
+const ownKeyRevoked = (input: ApiInput) =>
+  `That was the key of this command (${keySourceName(findAccess(input).keySource)}). Sign in with another one; ` +
+  'if there is none, create it in the dashboard, or with `adit admin key create` on the server.'
 
 const noActiveKey = (id: string) =>
   new CommandError('not_found', `No active API key ${id}. Run \`adit keys list\` to list keys.`)

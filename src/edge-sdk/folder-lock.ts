@@ -14,8 +14,8 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = join(folder, ownName)
   const inUse = (pid: number, name: string) =>
     new Error(
-      `The folder ${folder} is in use by process ${pid}, another edge. Stop that process, or use another ` +
-        `folder. If it is not an edge, delete ${join(folder, name)}.`,
+      `The folder ${folder} is in use by process ${pid}, another edge. Stop that process, or give each edge a ` +
+        `folder of its own. If process ${pid} is not an edge, delete ${join(folder, name)}.`,
     )
   try {
     await writeFile(path, '', { flag: 'wx', mode: 0o600 })

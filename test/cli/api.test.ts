@@ -61,7 +61,8 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   const unsure = await adit('keys', 'revoke', id)
   assert.deepEqual([unsure.code, unsure.stdout], [2, ''])
   assert.match(unsure.stderr, /Confirm with --yes/)
-  assert.deepEqual(parse(await adit('keys', 'revoke', id, '--yes', '--json')), { id, revoked: true })
+  const revoked = await adit('keys', 'revoke', id, '--yes', '--json')
+  assert.deepEqual([parse(revoked), revoked.stderr], [{ id, revoked: true }, ''])
   const again = await adit('keys', 'revoke', id, '--yes')
   assert.equal(again.code, 1)
   assert.match(again.stderr, /No active API key tok_\w+\. Run `adit keys list`/)
@@ -80,6 +81,14 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   assert.match(year, /Each line is 12 days/)
   for (const days of ['0', '366', '7abc', ''])
     assert.equal((await adit('usage', '--days', days)).code, 2, days)
+})
+
+test('revoking the key of the command itself gives a warning, also with --yes', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { adit } = createUser(t, server)
+  const { stdout, stderr, code } = await adit('keys', 'revoke', server.key.id, '--yes')
+  assert.deepEqual([code, stdout], [0, `Revoked ${server.key.id}.\n`])
+  assert.match(stderr, /That was the key of this command \(.*Sign in with another one/)
 })
 
 test('variant B: a key reads; creating and revoking refer to the dashboard', async (t) => {

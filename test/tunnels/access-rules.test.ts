@@ -193,6 +193,13 @@ test('rejections are pages for browsers and JSON for others', async (t) => {
     const head = await fetchHost(edge, to, { method: 'HEAD', headers: from })
     assert.deepEqual([head.status, head.body.length], [status, 0])
   }
+  const messageTo = async (authorization?: string) => {
+    const { body } = await fetchHost(edge, host, { headers: authorization ? { authorization } : {} })
+    return JSON.parse(String(body)).message
+  }
+  assert.match(await messageTo(), /needs a user name/)
+  for (const wrong of [basic('ann:wrong password'), basic('ann:short'), 'Bearer x'])
+    assert.match(await messageTo(wrong), /is wrong/)
   const { headers } = await fetchHost(edge, host)
   assert.equal(headers['www-authenticate'], `Basic realm="${host}", charset="UTF-8"`)
 })

@@ -1,6 +1,8 @@
 // `GET /.adit/tls-ask`: for which hosts a proxy in front of an edge may obtain certificates.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ControlPlaneError } from '../../src/edge-sdk/index.ts'
+import { TlsAsk } from '../../src/tunnels/edge/tls-ask.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { type Edge, fetchHost, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 
@@ -111,4 +113,21 @@ test('unknown hosts cost the control plane a limited number of lookups, and open
   let status = 429
   while (status === 429) status = await ask(edge, 'gamma.tunnels.test')
   assert.equal(status, 503)
+})
+
+test('the reason why the control plane was of no help is in the response', async () => {
+  const messageFor = async (status: number | undefined, message = '') => {
+    const tlsAsk = new TlsAsk({
+      registry: { atHost: () => undefined },
+      findHost: () => Promise.reject(new ControlPlaneError(message, status)),
+      certificatesPerDay: 1,
+      onCertificatesLimited: () => undefined,
+    })
+    const answer = await tlsAsk.ask('app.acme.tunnels.test')
+    assert.equal(answer.status, 503)
+    return answer.message
+  }
+  assert.match(await messageFor(undefined), /the control plane is unreachable\.$/)
+  assert.match(await messageFor(401), /the control plane rejects the credential of this edge\.$/)
+  assert.match(await messageFor(429, 'Too many calls.'), /could not be asked: Too many calls\.$/)
 })

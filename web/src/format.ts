@@ -68,5 +68,8 @@ export const operatorName = (name: string): string => `the operator (${name})`
 export const creatorName = (name: string): string =>
   name.replace(/^operator (.+)$/, (_, operator: string) => operatorName(operator))
 
+export const tooManyCharacters = (count: number): string =>
+  `${count} character${count === 1 ? '' : 's'} too many`
+
 /** Length in code points, as the API counts it. */
 export const codePointLength = (text: string): number => [...text].length

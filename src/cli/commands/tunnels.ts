@@ -18,6 +18,10 @@ const BASIC_AUTH =
   'With --basic-auth, requests need a user and a password. The password is asked for, or read from standard ' +
   'input; or set ADIT_TUNNEL_BASIC_AUTH to user:password. --basic-auth user:password works too, but other ' +
   'users of this machine can read it in the list of processes.'
+const ALLOW_IP =
+  'With --allow-ip, all other addresses are rejected. Behind a proxy, X-Forwarded-For has the address. An edge ' +
+  'trusts proxies on its own machine, so it rejects requests of that machine without X-Forwarded-For: to try ' +
+  'it at a local edge, send one, e.g. curl -H "X-Forwarded-For: 203.0.113.7" ….'
 const tunnelOptions = {
   name: { value: '<name>', summary: 'first label of the host name (default: random)' },
   pool: { summary: 'share the name with other clients of the workspace' },
@@ -48,6 +52,7 @@ export const tunnelCommands: readonly Command[] = [
         'automatically. With --json, each line is an event: open, request or lost.\n' +
         `${STOPPING}\n` +
         `${BASIC_AUTH}\n` +
+        `${ALLOW_IP}\n` +
         'For servers that do not use HTTP, see `adit tunnel tcp`.\n' +
         `${EDGE_ACCESS}\n\n${API_ACCESS}`,
       arguments: ['target'],

@@ -53,7 +53,7 @@ export class TlsAsk {
       return found.workspace === null ? allowed(host) : this.#allow(found.workspace, host)
     } catch (error) {
       if (!(error instanceof ControlPlaneError)) throw error
-      return { status: 503, message: `No tunnel is open at ${host}, and the control plane is unreachable.` }
+      return { status: 503, message: `No tunnel is open at ${host}, and ${failureOf(error)}` }
     }
   }
 
@@ -88,6 +88,13 @@ export class TlsAsk {
         '24 hours (ADIT_EDGE_CERTIFICATES_PER_DAY).',
     }
   }
+}
+
+/** Why the control plane could not say whether the host exists. */
+function failureOf({ status, message }: ControlPlaneError): string {
+  if (status === undefined) return 'the control plane is unreachable.'
+  if (status === 401) return 'the control plane rejects the credential of this edge.'
+  return `the control plane could not be asked: ${message}`
 }
 
 const allowed = (host: string): TlsAnswer => ({ status: 200, message: `${host} may have a certificate.` })

@@ -1,6 +1,6 @@
 // Input for a new password, with a live hint about its length.
 import { PasswordInput } from '@mantine/core'
-import { codePointLength } from '../format.ts'
+import { codePointLength, tooManyCharacters } from '../format.ts'
 
 const MIN_LENGTH = 8
 const MAX_LENGTH = 128
@@ -34,7 +34,7 @@ export function NewPasswordInput({
   const missing = MIN_LENGTH - length
   const hint = length > 0 && missing > 0 ? ` (${missing} more needed)` : ''
   const keep = keepsCurrent && length === 0 ? '. Leave empty to keep the current password.' : ''
-  const problem = length > MAX_LENGTH ? `${length - MAX_LENGTH} characters too many` : error
+  const problem = length > MAX_LENGTH ? tooManyCharacters(length - MAX_LENGTH) : error
   return (
     <PasswordInput
       label={label}

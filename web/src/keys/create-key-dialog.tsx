@@ -4,7 +4,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
-import { codePointLength } from '../format.ts'
+import { codePointLength, tooManyCharacters } from '../format.ts'
 import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
@@ -62,7 +62,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
               autoComplete="off"
               value={label}
               onChange={(event) => setLabel(event.currentTarget.value)}
-              error={isTooLong && `${length - LABEL_MAX} characters too many`}
+              error={isTooLong && tooManyCharacters(length - LABEL_MAX)}
               inputWrapperOrder={['label', 'description', 'input', 'error']}
             />
             <Text

@@ -11,6 +11,7 @@ import {
 import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
 import { showToast } from '../components/toast.tsx'
+import { tooManyCharacters } from '../format.ts'
 import { invalidateWorkspace, type TunnelName } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 
@@ -75,7 +76,7 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
 function userProblem(user: string): string | undefined {
   if (user.includes(':')) return 'A user name cannot contain a colon.'
   const tooMany = basicAuthLength(user) - BASIC_AUTH_LIMITS.userCharsMax
-  return tooMany > 0 ? `${tooMany} characters too many` : undefined
+  return tooMany > 0 ? tooManyCharacters(tooMany) : undefined
 }
 
 /** Of the characters. The input shows what is wrong with the length. */

@@ -5,6 +5,7 @@ import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
+import { tooManyCharacters } from '../format.ts'
 import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { HostName } from './tunnel-address.tsx'
@@ -84,7 +85,7 @@ function ReserveNameForm({ onClose }: { onClose: () => void }) {
 
 /** A name is a DNS label. A hyphen at the end is no problem yet while the user types. */
 function nameProblem(name: string): string | undefined {
-  if (name.length > NAME_MAX) return `${name.length - NAME_MAX} characters too many`
+  if (name.length > NAME_MAX) return tooManyCharacters(name.length - NAME_MAX)
   if (/[^a-z0-9-]/.test(name)) return 'Use only lower-case letters, digits and hyphens.'
   if (name.startsWith('-')) return 'A name cannot begin with a hyphen.'
   return undefined

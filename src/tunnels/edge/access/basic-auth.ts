@@ -31,20 +31,24 @@ export interface Credential {
   readonly password: string
 }
 
-/** Undefined if there is none that could be right, or if there are several: another parser might use the other. */
-export function credentialOf({ rawHeaders }: IncomingMessage): Credential | undefined {
+/**
+ * Undefined if there is none, and `invalid` if it cannot be right, or if there are several: another parser might
+ * use the other.
+ */
+export function credentialOf({ rawHeaders }: IncomingMessage): Credential | 'invalid' | undefined {
   let header: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue
-    if (header !== undefined) return undefined
+    if (header !== undefined) return 'invalid'
     header = rawHeaders[index + 1]
   }
-  if (header === undefined || header.length > CREDENTIAL_CHARS_MAX) return undefined
+  if (header === undefined) return undefined
+  if (header.length > CREDENTIAL_CHARS_MAX) return 'invalid'
   const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64')
   const text = isUtf8(bytes) ? composed(bytes.toString()) : ''
   const colon = text.indexOf(':')
   const credential = { user: text.slice(0, Math.max(colon, 0)), password: text.slice(colon + 1) }
-  return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : undefined
+  return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : 'invalid'
 }
 
 /** What all tunnels of an edge share. */
@@ -99,7 +103,8 @@ export class BasicAuthCheck {
   readonly #rule: BasicAuthRule
   readonly #place: TunnelPlace
   readonly #verifier: PasswordVerifier
-  readonly #denial: Denial
+  readonly #missing: Denial
+  readonly #wrong: Denial
   #accepted: Buffer | undefined
   readonly #rejected = new Set<string>()
   readonly #pending = new Map<string, Promise<Denial | undefined>>()
@@ -108,19 +113,21 @@ export class BasicAuthCheck {
     this.#rule = rule
     this.#place = place
     this.#verifier = verifier
-    this.#denial = unauthorized(place.host)
+    this.#missing = unauthorized(place.host, { isWrong: false })
+    this.#wrong = unauthorized(place.host, { isWrong: true })
   }
 
   /** Undefined if the credential is accepted. A promise of undefined means that it would be now. */
   check(
-    credential: Credential | undefined,
+    credential: Credential | 'invalid' | undefined,
     address: string | undefined,
   ): Denial | undefined | Promise<Denial | undefined> {
-    if (!credential || !isPasswordHash(this.#rule.hash)) return this.#denial
+    if (credential === undefined) return this.#missing
+    if (credential === 'invalid' || !isPasswordHash(this.#rule.hash)) return this.#wrong
     const digest = this.#verifier.digest(credential)
     if (this.#accepted && timingSafeEqual(digest, this.#accepted)) return undefined
     const id = digest.toString('base64')
-    if (this.#rejected.has(id)) return this.#denial
+    if (this.#rejected.has(id)) return this.#wrong
     // Browsers send several requests at the same time.
     const pending = this.#pending.get(id)
     if (pending) return pending
@@ -130,7 +137,7 @@ export class BasicAuthCheck {
       .then((isRight) => {
         if (isRight) this.#accepted = digest
         else this.#reject(id)
-        return isRight ? undefined : this.#denial
+        return isRight ? undefined : this.#wrong
       })
       .catch(() => busy(BUSY_RETRY_MS))
       .finally(() => this.#pending.delete(id))

@@ -11,11 +11,13 @@ export interface Denial {
 }
 
 /** The host is that of an open tunnel, so it needs no quoting. */
-export const unauthorized = (host: string): Denial => ({
+export const unauthorized = (host: string, { isWrong }: { isWrong: boolean }): Denial => ({
   status: 401,
   error: 'unauthorized',
-  title: 'Sign in to continue',
-  message: 'This tunnel needs a user name and a password.',
+  title: isWrong ? 'Wrong user name or password' : 'Sign in to continue',
+  message: isWrong
+    ? 'The user name or the password is wrong. Try again.'
+    : 'This tunnel needs a user name and a password.',
   headers: { 'www-authenticate': `Basic realm="${host}", charset="UTF-8"` },
 })
 
