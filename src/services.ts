@@ -4,9 +4,12 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { createPropagation } from './directory/propagation.ts'
+import { writeAudit } from './domain/audit.ts'
 import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
+import { databaseEntry } from './domain/operator-actions.ts'
 import { dailyMaxOf } from './domain/reports.ts'
+import { operatorActor } from './operator.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 import { migrate, SchemaTooNew } from './store/migrate.ts'
 import { StorageFault } from './store/storage-fault.ts'
@@ -27,14 +30,20 @@ export async function openServices(config: Config, log: Logger, timeoutMs: numbe
       onStorageFault: (fault) => log.error({ reason: fault.message }, 'database storage fault: not ready'),
       onStorageRecovered: () => log.info('database storage recovered: ready'),
     })
-    const newer = await migrate(store, { timeoutMs, onRetry: warnWhileWaiting(log, timeoutMs) })
+    const services = servicesOn(store, config)
+    const newer = await migrate(store, {
+      timeoutMs,
+      onRetry: warnWhileWaiting(log, timeoutMs),
+      onUpgrade: (db, { from, to }) =>
+        writeAudit(db, services, databaseEntry(operatorActor(), 'database.migrated', { schema: [from, to] })),
+    })
     if (newer)
       log.warn(newer, 'database schema is newer than this version of adit but compatible; update soon')
+    return services
   } catch (error) {
     await store?.close()
     throw new StartupError('database', explain(config.database, error), error)
   }
-  return servicesOn(store, config)
 }
 
 function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbps }: Config): Services {

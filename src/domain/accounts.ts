@@ -217,10 +217,14 @@ export async function createResetLink(
 /**
  * Creates a reset link to send by mail; undefined if the user is disabled or the limit of links is reached.
  */
-export const createMailedResetLink = (services: Services, user: UserRow): Promise<CreatedLink | undefined> =>
+export const createMailedResetLink = (
+  services: Services,
+  user: UserRow,
+  address: string,
+): Promise<CreatedLink | undefined> =>
   services.store.transaction(async (db) => {
     if (user.disabled_at !== null || !(await isResetAllowed(db, services, user))) return undefined
-    return resetLink(db, services, { kind: 'operator', id: 'reset by mail' }, user)
+    return resetLink(db, services, { kind: 'visitor', id: address }, user)
   })
 
 async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow): Promise<CreatedLink> {
@@ -229,7 +233,7 @@ async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow
     email: user.email,
     workspaceId: null,
     role: null,
-    createdBy: { id: null, name: `operator ${actor.id}` },
+    createdBy: { id: null, name: `${actor.kind} ${actor.id}` },
     provesEmail: true,
   })
   await writeUserAudit(db, services, { actor, action: 'person.reset-link-made', user })

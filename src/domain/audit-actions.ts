@@ -11,6 +11,7 @@ export type TargetKind =
   | 'person'
   | 'invitation'
   | 'audit'
+  | 'database'
 
 interface ActionInfo {
   /** The kind of what it acts on. */
@@ -35,6 +36,7 @@ export const auditActions = {
   'edge.created': { target: 'edge' },
   'edge.revoked': { target: 'edge' },
   'usage.reset': { target: 'usage' },
+  'usage.demo-added': { target: 'usage' },
   'tunnel.closed': { target: 'tunnel' },
   'name.reserved': { target: 'name' },
   'name.released': { target: 'name' },
@@ -51,6 +53,10 @@ export const auditActions = {
   'person.disabled': { target: 'person' },
   'person.enabled': { target: 'person' },
   'audit.exported': { target: 'audit' },
+  'database.migrated': { target: 'database' },
+  'database.backed-up': { target: 'database' },
+  'database.cleaned-up': { target: 'database' },
+  'database.distributed': { target: 'database' },
   'person.signed-in': onAccount,
   'person.sign-in-failed': onAccount,
   'person.confirmation-failed': onAccount,

@@ -36,8 +36,8 @@ interface Entry {
 export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<void> =>
   insertAudit(db, [rowOf(services, entry)])
 
-const rowOf = (
-  services: Services,
+export const rowOf = (
+  services: Pick<Services, 'ids' | 'clock'>,
   { workspaceId, actor, action, target, detail, changes }: Entry,
 ): AuditRow => ({
   id: services.ids('aud'),

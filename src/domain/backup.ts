@@ -1,17 +1,38 @@
 // Database backups.
-import { BackupError, type BackupOptions, backUpSqlite } from '../store/backup.ts'
+import { BackupError, type BackupOptions, backUpSqlite, insertEntry } from '../store/backup.ts'
 import type { Target } from '../store/store.ts'
+import { rowOf } from './audit.ts'
+import type { Actor } from './context.ts'
+import type { Ids } from './ids.ts'
+import { databaseEntry } from './operator-actions.ts'
 import { isoOf } from './timestamps.ts'
 
 export { BackupError }
 
+interface Options extends Omit<BackupOptions, 'onStart'> {
+  actor: Actor
+  ids: Ids
+  /** The entry could not be written. A database that cannot be written needs a backup all the more. */
+  onAuditFailed: (error: Error) => void
+}
+
 /** SQLite only. Does not migrate the database: a backup before an upgrade must keep the old schema. */
-export async function backUp(database: Target, file: string, options: BackupOptions) {
+export async function backUp(database: Target, file: string, options: Options) {
   if (database.engine === 'postgres')
     throw new BackupError(
       'Back up PostgreSQL with its own tool: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +
         '(see docs/operations/backup.md).',
     )
-  const made = await backUpSqlite(database.path, file, options)
+  const onStart = () => record(database.path, file, options)
+  const made = await backUpSqlite(database.path, file, { ...options, onStart })
   return { ...made, asOf: isoOf(made.asOf) }
+}
+
+function record(path: string, file: string, { actor, onAuditFailed, ...services }: Options) {
+  const entry = databaseEntry(actor, 'database.backed-up', { file: [null, file] })
+  try {
+    insertEntry(path, rowOf(services, entry))
+  } catch (error) {
+    onAuditFailed(error as Error)
+  }
 }

@@ -2,7 +2,8 @@
 // are closed for reports get a total only, because the server deletes their counters.
 import { insertDays } from '../store/usage-rows.ts'
 import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
-import type { Services } from './context.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Services } from './context.ts'
 import { lastDays } from './date-range.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
 
@@ -11,6 +12,17 @@ const DAYS_PER_REPORT = 30
 /** Not the id of a real edge. Filling twice is idempotent. */
 const DEMO_EDGE = 'edge_demo'
 const DEMO_EPOCH = 'demo'
+
+/** Writes the audit entry, before any usage. */
+export const recordDemo = (services: Services, actor: Actor, workspaceId: string, days: number) =>
+  services.store.transaction((db) =>
+    writeAudit(db, services, {
+      workspaceId,
+      actor,
+      action: 'usage.demo-added',
+      target: { id: workspaceId, name: `the last ${days} days` },
+    }),
+  )
 
 export async function fillWithUsage(
   services: Services,

@@ -1,5 +1,6 @@
 // Initializes an empty database with a workspace, an API key and a setup link for its first owner.
 import { hasWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
+import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { addKey, type CreatedKey, newKey } from './keys.ts'
 import { type CreatedLink, createLink } from './links.ts'
@@ -36,6 +37,13 @@ export async function prepareFirstRun(services: Services): Promise<FirstRun | un
       role: 'owner',
       createdBy: { id: null, name: `operator ${actor.id}` },
       provesEmail: true,
+    })
+    await writeAudit(db, services, {
+      workspaceId: workspace.id,
+      actor,
+      action: 'person.invited',
+      target: { id: link.id, name: 'the first owner' },
+      changes: { role: [null, 'owner'] },
     })
     return { workspace, key, link }
   })

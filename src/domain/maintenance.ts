@@ -101,6 +101,8 @@ interface RunOptions {
   signal: AbortSignal
   onDeleted: (table: string, rows: number) => void
   onWait?: (ms: number) => void
+  /** Called before anything is deleted. */
+  onStart?: () => Promise<void>
   /** Run even if no run is due. */
   force?: boolean
 }
@@ -134,6 +136,7 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<RunO
   }
   let dueInMs = 0
   try {
+    await options.onStart?.()
     if (!(await deletePastRetention(run, settings))) return 'stopped'
     dueInMs = RUN_INTERVAL_MS
     return 'completed'

@@ -14,6 +14,7 @@ import {
 import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import type { AuditRow } from './audit.ts'
 
 /** Pages of 4 KiB; progress and cancellation are handled between steps. */
 const PAGES_PER_STEP = 1_000
@@ -23,6 +24,8 @@ const SEQUENCE_GAP = 1_000_000_000
 
 export interface BackupOptions {
   clock: () => number
+  /** Called before the snapshot, if there is an Adit database. */
+  onStart: () => void
   signal: AbortSignal
   onProgress: (percent: number) => void
   onCheck: () => void
@@ -34,6 +37,25 @@ export interface BackupResult {
   bytes: number
   /** Schema version of the backup. */
   schema: number
+}
+
+/**
+ * Writes an audit log entry without the store, which would migrate the database. The columns are those of the
+ * schema that the database has.
+ */
+export function insertEntry(path: string, row: AuditRow): void {
+  const database = openExisting(path)
+  try {
+    database.exec('pragma query_only = 0')
+    const existing = database.prepare("select name from pragma_table_info('audit_log')").all()
+    const columns = existing.map(({ name }) => String(name) as keyof AuditRow).filter((name) => name in row)
+    const placeholders = columns.map(() => '?').join(', ')
+    database
+      .prepare(`insert into audit_log (${columns.join(', ')}) values (${placeholders})`)
+      .run(...columns.map((name) => row[name]))
+  } finally {
+    database.close()
+  }
 }
 
 /** No backup was written; the message has the reason. */
@@ -78,6 +100,8 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
   // Readable by its owner only from the start: it contains hashes and email addresses.
   const written = openSync(draft, 'wx', 0o600)
   try {
+    schemaOf(source)
+    options.onStart()
     const asOf = options.clock()
     // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after
     // every write of a server, and might never finish.

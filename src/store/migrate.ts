@@ -21,7 +21,7 @@ import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
 import { archive } from './migrations/0017-archive.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
-import type { Store } from './store.ts'
+import type { Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 /** A migration's version is its position in this list, from 1. Append only. */
@@ -62,10 +62,12 @@ export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew'
 }
 
-export interface RetryOptions {
+export interface MigrateOptions {
   /** How long to retry while the database is unavailable. */
   timeoutMs: number
   onRetry: (error: unknown) => void
+  /** Runs in the transaction of the migration, except for that of an empty database. */
+  onUpgrade: (db: Tx, versions: { from: number; to: number }) => Promise<void>
 }
 
 /** The database has a newer schema than this program knows, and allows it to run. */
@@ -81,12 +83,12 @@ export interface NewerSchema {
  */
 export async function migrate(
   store: Store,
-  { timeoutMs, onRetry }: RetryOptions,
+  { timeoutMs, onRetry, onUpgrade }: MigrateOptions,
 ): Promise<NewerSchema | undefined> {
   const deadline = performance.now() + timeoutMs
   for (;;) {
     try {
-      return await attempt(store)
+      return await attempt(store, onUpgrade)
     } catch (error) {
       const isPermanent =
         (error instanceof DatabaseUnreachable && error.isMisconfigured) ||
@@ -101,7 +103,10 @@ export async function migrate(
   }
 }
 
-async function attempt(store: Store): Promise<NewerSchema | undefined> {
+async function attempt(
+  store: Store,
+  onUpgrade: MigrateOptions['onUpgrade'],
+): Promise<NewerSchema | undefined> {
   await prepare(store)
   return store.transaction(async (db) => {
     const { version, oldest_program: oldest } = await lockVersion(db)
@@ -118,6 +123,7 @@ async function attempt(store: Store): Promise<NewerSchema | undefined> {
         .updateTable('schema_version')
         .set({ version: known, oldest_program: MIN_COMPATIBLE_VERSION })
         .execute()
+    if (0 < version && version < known) await onUpgrade(db, { from: version, to: known })
     return undefined
   })
 }

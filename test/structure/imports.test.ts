@@ -28,7 +28,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   yamux: { ours: [], packages: [] },
   tunnels: { ours: ['credentials', 'edge-sdk', 'net', 'yamux'], packages: [] },
   'cli/admin': {
-    ours: ['cli', 'contract', 'credentials', 'services', 'config', 'directory', 'log', 'domain'],
+    ours: ['cli', 'contract', 'credentials', 'services', 'config', 'directory', 'log', 'domain', 'operator'],
     packages: [],
   },
   cli: {
@@ -50,11 +50,15 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     packages: [],
   },
   config: { ours: ['contract', 'net', 'store'], packages: [] },
+  operator: { ours: [], packages: [] },
   'startup-error': { ours: [], packages: [] },
   lazily: { ours: [], packages: [] },
   time: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
-  services: { ours: ['startup-error', 'config', 'directory', 'domain', 'store'], packages: ['pino'] },
+  services: {
+    ours: ['operator', 'startup-error', 'config', 'directory', 'domain', 'store'],
+    packages: ['pino'],
+  },
   mail: { ours: [], packages: ['nodemailer'] },
   'session-secret': { ours: ['startup-error', 'config'], packages: [] },
   app: {

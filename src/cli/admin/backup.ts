@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { readConfig } from '../../config.ts'
 import { BackupError, backUp } from '../../domain/backup.ts'
+import { createIds } from '../../domain/ids.ts'
+import { operatorActor } from '../../operator.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { abortOnSignal } from './abort-on-signal.ts'
@@ -13,6 +16,10 @@ export async function backup(given: string, io: Io): Promise<void> {
   try {
     const done = await backUp(database, file, {
       clock: Date.now,
+      ids: createIds(Date.now, randomBytes),
+      actor: operatorActor(),
+      onAuditFailed: ({ message }) =>
+        io.warn(`The backup is not recorded in the audit log: ${message.replace(/\.$/, '')}.`),
       signal,
       onProgress: (percent) => io.progress(`${percent}% copied`),
       onCheck: () => io.progress('checking the copy'),

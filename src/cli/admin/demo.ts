@@ -1,4 +1,4 @@
-import { fillWithUsage } from '../../domain/demo.ts'
+import { fillWithUsage, recordDemo } from '../../domain/demo.ts'
 import { getBySlug } from '../../domain/workspaces.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'
@@ -6,8 +6,9 @@ import { withServices } from './with-services.ts'
 const DAYS = 365
 
 export async function demo(slug: string, io: Io): Promise<void> {
-  await withServices(async (services) => {
+  await withServices(async (services, actor) => {
     const { id } = await getBySlug(services, slug)
+    await recordDemo(services, actor, id, DAYS)
     await fillWithUsage(services, id, DAYS, (done) => io.progress(`${done} of ${DAYS} days`))
   })
   io.progress('')

@@ -1,5 +1,6 @@
 import { readConfig } from '../../config.ts'
 import { DistributeError, distribute as placeTables } from '../../domain/distribute.ts'
+import { recordDatabaseAction } from '../../domain/operator-actions.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { openAndAct } from './with-services.ts'
@@ -13,7 +14,8 @@ export async function distribute(io: Io): Promise<void> {
   const { database } = readConfig()
   try {
     // Migrates the schema first, so that new tables are placed too.
-    if (database.engine === 'postgres') await openAndAct(async () => {})
+    if (database.engine === 'postgres')
+      await openAndAct((services, actor) => recordDatabaseAction(services, actor, 'database.distributed'))
     const placed = await placeTables(database, (step) => io.progress(step))
     io.progress('')
     await io.list([placed], {

@@ -1,5 +1,6 @@
 import { readConfig } from '../../config.ts'
 import { previewNow, type RunNowResult, runNow } from '../../domain/maintenance.ts'
+import { recordDatabaseAction } from '../../domain/operator-actions.ts'
 import { retentionTables } from '../../domain/retention.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -26,10 +27,11 @@ async function deleteNow(settings: { auditDays: number | undefined }, io: Io): P
   const { signal, release } = abortOnSignal()
   let result: RunNowResult
   try {
-    result = await withServices((services) =>
+    result = await withServices((services, actor) =>
       runNow(services, {
         settings,
         signal,
+        onStart: () => recordDatabaseAction(services, actor, 'database.cleaned-up'),
         onDeleted(table, rows) {
           deleted[table] = (deleted[table] ?? 0) + rows
           io.progress(`${table}: ${deleted[table]} rows deleted`)

@@ -1,9 +1,9 @@
 // Admin commands act on the database directly and need no running server.
 import { existsSync } from 'node:fs'
-import { hostname, userInfo } from 'node:os'
 import { readConfig } from '../../config.ts'
 import type { Actor, Services } from '../../domain/context.ts'
 import { createLog } from '../../log.ts'
+import { operatorActor } from '../../operator.ts'
 import { openServices } from '../../services.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -28,7 +28,7 @@ export async function withServices<T>(act: (services: Services, actor: Actor) =>
 export async function openAndAct<T>(act: (services: Services, actor: Actor) => Promise<T>): Promise<T> {
   const services = await openServices(readConfig(), createLog('silent'), DATABASE_TIMEOUT_MS)
   try {
-    return await act(services, { kind: 'operator', id: operatorName(), address: hostname() })
+    return await act(services, operatorActor())
   } finally {
     await services.store.close()
   }
@@ -40,13 +40,4 @@ export async function confirm(io: Io, consequence: string, yes: boolean): Promis
   if (!io.interactive) throw new UsageError(`${consequence} Confirm with --yes.`)
   io.info([yellow('Warning:'), ` ${consequence}`])
   if (!(await io.confirm('Continue?'))) throw new CommandError('canceled', 'Canceled. Nothing was changed.')
-}
-
-/** In a container the user may have an ID but no name. */
-function operatorName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return `uid ${process.getuid?.()}`
-  }
 }

@@ -53,6 +53,22 @@ export function describeEntry(entry: Entry): EntryText {
       return text('changed the access rules of tunnel name', name)
     case 'usage.reset':
       return text('reset the usage of', name)
+    case 'usage.demo-added':
+      return text('added sample usage of', name)
+    case 'audit.exported':
+      return text('exported the audit log')
+    case 'edge.created':
+      return text('created edge', name)
+    case 'edge.revoked':
+      return text('revoked edge', name)
+    case 'database.migrated':
+      return text('migrated the database')
+    case 'database.backed-up':
+      return text('made a backup of the database')
+    case 'database.cleaned-up':
+      return text('deleted rows past their retention')
+    case 'database.distributed':
+      return text('distributed the database over a cluster')
     case 'person.invited':
       return withInvitedRole(text('invited', name), entry.changes.role?.[1])
     case 'invitation.revoked':
@@ -68,7 +84,9 @@ export function describeEntry(entry: Entry): EntryText {
     case 'person.made-owner':
       return roleChanged('owner')
     case 'person.reset-link-made':
-      return text('created a password reset link for', name)
+      return actor.kind === 'visitor'
+        ? { actor: '', verb: 'Password reset link requested for', object: name }
+        : text('created a password reset link for', name)
     case 'person.removed':
       return text('removed', name)
     case 'person.left':

@@ -10,9 +10,9 @@ import type { Dependencies, HandlerGroup } from './handlers.ts'
 export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
   const { services, baseUrl, address, auth, sso, sendMail, throttle, enqueue, signInLimits, log } = deps
 
-  async function mailResetLink(email: string): Promise<void> {
+  async function mailResetLink(email: string, from: string): Promise<void> {
     const user = await accounts.findByEmail(services, email)
-    const link = user && (await accounts.createMailedResetLink(services, user))
+    const link = user && (await accounts.createMailedResetLink(services, user, from))
     if (link && sendMail) await sendMail(resetEmail(user.email, linkUrl(address(), link.secret)))
   }
 
@@ -50,7 +50,7 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       // an error would reveal that the address has an account.
       throttle.consume(perMail(email, browser.address))
       // Not awaited: the response time would reveal whether the address has an account.
-      void mailResetLink(email).catch((error) =>
+      void mailResetLink(email, browser.address).catch((error) =>
         log.error({ err: error }, 'failed to send password reset email'),
       )
       return { asked: true as const }
