@@ -3,9 +3,10 @@
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
 import { otherProfiles, parseUrl, requireKey, unknownProfile } from './api.ts'
+import { type DeviceKey, signInWithBrowser, supportsDeviceLogin } from './device-login.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
-import { editProfiles, type Profiles, readProfiles } from './profiles.ts'
+import { editProfiles, type Profile, type Profiles, readProfiles } from './profiles.ts'
 import { green, yellow } from './style.ts'
 
 const NAME = /^[\w.-]{1,64}$/
@@ -16,6 +17,8 @@ interface SignedIn {
   url: string
   apiKey: string
   workspace: { slug: string; name: string }
+  /** Of a key that was created for this machine. */
+  created?: DeviceKey
 }
 
 export async function login(
@@ -29,22 +32,29 @@ export async function login(
       `Invalid profile name "${profile}" (expected up to 64 letters, digits, dots, hyphens and underscores).`,
     )
   const known = profiles[profile]?.url ?? clientEnvironment().url
-  const { url, apiKey, workspace } = io.interactive
+  const { url, apiKey, workspace, created } = io.interactive
     ? await signInAtTerminal(given.url, known ?? LOCAL, io)
     : await signInFromPipe(given.url ?? known, io)
+  const saved: Profile = { url, apiKey, ...(created && { keyId: created.keyId }) }
   // Applied to the current content of the file: another `adit login` may have written it meanwhile.
-  await editProfiles((now) => ({
-    current: profile,
-    profiles: { ...now.profiles, [profile]: { url, apiKey } },
-  }))
+  await editProfiles((now) => ({ current: profile, profiles: { ...now.profiles, [profile]: saved } }))
   io.data({ profile, url, workspace: workspace.slug, current: true }, [
     green('Signed in'),
-    ` to ${url}, workspace "${workspace.name}" (${workspace.slug}).\n`,
+    ` to ${url}, workspace "${workspace.name}" (${workspace.slug})`,
+    created ? `, approved by ${created.approvedBy}.\n` : '.\n',
+    created ? `Created the API key "${created.label}" (${created.keyId}) for this machine.\n` : '',
     `Saved as profile "${profile}", which is now the current profile.`,
   ])
+  if (created && profiles[profile]?.url === url) io.info(previousKeyAdvice(profiles[profile]))
   if (current !== undefined && current !== profile)
     io.info(`The current profile was "${current}". To switch back, run \`adit profiles use ${current}\`.`)
 }
+
+/** The old key is not revoked: other machines may have a copy of it, and API keys may not revoke keys. */
+const previousKeyAdvice = ({ keyId }: Profile) =>
+  keyId === undefined
+    ? 'The previous API key of this profile stays valid. Revoke it if it is no longer used: `adit keys list`.'
+    : `The previous API key of this profile stays valid. To revoke it, run \`adit keys revoke ${keyId}\`.`
 
 async function signInFromPipe(given: string | undefined, io: Io): Promise<SignedIn> {
   if (given === undefined)
@@ -68,12 +78,21 @@ async function signInAtTerminal(given: string | undefined, fallback: string, io:
     await probe(url, text)
     return url
   })
+  const hasBrowserLogin = await supportsDeviceLogin(url)
+  const prompt = hasBrowserLogin ? 'Press Enter to sign in with your browser, or paste an API key' : 'API key'
   return retryAtTerminal(io, async () => {
-    const apiKey = await io.ask('API key (not shown): ', { hidden: true })
-    requireKey(apiKey, 'as typed')
-    return { url, apiKey, workspace: await checkKey(url, apiKey) }
+    const typed = await io.ask(`${prompt} (not shown): `, { hidden: true })
+    if (typed === '' && hasBrowserLogin) {
+      const created = await signInWithBrowser(url, io)
+      return { url, apiKey: created.apiKey, workspace: await checkKey(url, created.apiKey), created }
+    }
+    requireKey(typed, 'as typed')
+    return { url, apiKey: typed, workspace: await checkKey(url, typed) }
   })
 }
+
+/** Decisions of the user, who need not be asked again. */
+const FINAL = ['canceled', 'access_denied']
 
 /** Prompts again after an error, until the attempt succeeds or the user cancels. */
 async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T> {
@@ -81,10 +100,10 @@ async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T>
     try {
       return await attempt()
     } catch (error) {
-      const isCanceled = error instanceof CommandError && error.code === 'canceled'
+      const isFinal = error instanceof CommandError && FINAL.includes(error.code)
       const isMistake =
         error instanceof CommandError || error instanceof UsageError || error instanceof NotAuthenticated
-      if (isCanceled || !isMistake) throw error
+      if (isFinal || !isMistake) throw error
       io.info([yellow('!'), ` ${error.message}`])
     }
   }

@@ -9,6 +9,8 @@ import { CommandError } from './errors.ts'
 export interface Profile {
   url: string
   apiKey: string
+  /** Of a key that was created for this machine, by a sign-in with the browser. */
+  keyId?: string
 }
 
 export interface Profiles {

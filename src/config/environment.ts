@@ -47,4 +47,11 @@ export function commandName(): string {
   return script === 'start' || command === 'exec' ? 'npx --no-install adit' : 'adit'
 }
 
+/** Whether a browser that this process opens is shown to its user: not over SSH, or without a display. */
+export function hasDesktop(environment: NodeJS.ProcessEnv = process.env): boolean {
+  const { SSH_CONNECTION, SSH_TTY, DISPLAY, WAYLAND_DISPLAY } = environment
+  if (SSH_CONNECTION || SSH_TTY) return false
+  return process.platform === 'darwin' || process.platform === 'win32' || Boolean(DISPLAY || WAYLAND_DISPLAY)
+}
+
 export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'

@@ -10,15 +10,16 @@ import {
   lockDevice,
   updateDevice,
 } from '../store/device-authorizations.ts'
+import { listMemberships } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { MINUTE_MS } from '../time.ts'
-import { reauthorize, requireSession } from './actors.ts'
+import { isAtLeast, reauthorize, requireSession } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { parseExpiry } from './key-expiry.ts'
-import { expiryByPolicy, requireMayCreateKey } from './policy.ts'
+import { expiryByPolicy, policyOf, requireMayCreateKey, usesTwoFactor } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { createUserCode, formatUserCode, parseUserCode } from './user-code.ts'
 
@@ -88,7 +89,19 @@ export async function readDevice(services: Services, userId: string, code: strin
   // What became of a request is shown only to the user who has decided on it.
   const isVisible = row && (row.user_id === userId || (row.state === 'pending' && isOpen(row, services)))
   if (!isVisible) throw unknownCode()
-  return describeDevice(row)
+  return { ...describeDevice(row), workspaces: await workspacesToChoose(services, userId) }
+}
+
+/** Those in which the user may create keys. The approval checks it again. */
+async function workspacesToChoose({ store: { db } }: Services, userId: string) {
+  const memberships = await listMemberships(db, userId)
+  const hasTwoFactor = await usesTwoFactor(db, userId)
+  return memberships.flatMap(({ slug, name, role, archived_at: archivedAt, ...row }) => {
+    const { keyCreators, keyDaysMax, twoFactorRequired } = policyOf(row)
+    const isAllowed =
+      archivedAt === null && isAtLeast(role, keyCreators) && (hasTwoFactor || !twoFactorRequired)
+    return isAllowed ? [{ slug, name, keyDaysMax }] : []
+  })
 }
 
 const describeDevice = (row: DeviceRow) => ({

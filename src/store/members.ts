@@ -32,17 +32,19 @@ export const findMembership = (db: Db, slug: string, userId: string) =>
     .where('members.user_id', '=', userId)
     .executeTakeFirst()
 
+const policyColumns = [
+  'workspaces.key_days_max',
+  'workspaces.keys_read_only_at',
+  'workspaces.key_creator_role',
+  'workspaces.two_factor_required_at',
+] as const
+
 export const listMemberships = (db: Db, userId: string) =>
   db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select([
-      'workspaces.slug',
-      'workspaces.name',
-      'workspaces.two_factor_required_at',
-      'workspaces.archived_at',
-      'members.role',
-    ])
+    .select(['workspaces.slug', 'workspaces.name', 'workspaces.archived_at', 'members.role'])
+    .select(policyColumns)
     .where('members.user_id', '=', userId)
     .orderBy('workspaces.name')
     .execute()

@@ -27,11 +27,16 @@ async function setUp(t: Test, options: TestServerOptions) {
   return { server, clock, ann, approve, pollLater }
 }
 
+type Deployment = Awaited<ReturnType<typeof setUp>>
+
 const keysOf = ({ services }: TestServer, label: string) =>
   services.store.db.selectFrom('api_keys').selectAll().where('label', '=', label).execute()
 
-for (const engine of engines) {
-  const shared = await setUp({ after }, { engine })
+/** Before the first test: the end of a file is when no test is left. */
+const deployments = await Promise.all(engines.map((engine) => setUp({ after }, { engine })))
+
+for (const [index, engine] of engines.entries()) {
+  const shared = deployments[index] as Deployment
   const setPolicy = async (change: object) => {
     const { services, workspace } = shared.server
     await services.store.transaction((db) =>
@@ -56,6 +61,7 @@ for (const engine of engines) {
       requestedAt: read.json.requestedAt,
       expiresAt: new Date(Date.parse(read.json.requestedAt) + 10 * MINUTE).toISOString(),
       state: 'pending',
+      workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null }],
     })
     const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
     assert.equal((await approve(userCode, ann, { expiresAt })).json.state, 'approved')
@@ -310,6 +316,7 @@ test('members who may not create keys cannot approve, and other users learn noth
   const { server, ann, approve } = await setUp(t, { engine: 'sqlite' })
   const mia = await addMember(server, 'Mia', 'member')
   const { userCode } = await startDevice(server.url)
+  assert.deepEqual((await mia.post('/devices/read', { code: userCode })).json.workspaces, [])
   assert.equal((await approve(userCode, mia)).status, 403)
   assert.equal((await approve(userCode)).status, 200)
   assert.equal((await mia.post('/devices/read', { code: userCode })).status, 404)

@@ -5,6 +5,7 @@ import { matchRoute, Redirect, Route, Switch, useLocation, useRouter } from 'wou
 import { AccountPage } from './account/account-page.tsx'
 import { AuditPage } from './audit/audit-page.tsx'
 import { NotFoundPage, NoWorkspacePage } from './components/not-found.tsx'
+import { DevicePage } from './device/device-page.tsx'
 import { KeysPage } from './keys/keys-page.tsx'
 import { MembersPage } from './members/members-page.tsx'
 import { OverviewPage } from './overview/overview-page.tsx'
@@ -38,6 +39,7 @@ export function App() {
       <Route path="/sign-in" component={SignInPage} />
       <Route path="/forgotten" component={ForgotPasswordPage} />
       <Route path="/link" component={LinkPage} />
+      <Route path="/device" component={DevicePage} />
       <Route component={PrivatePages} />
     </Switch>
   )

@@ -15,6 +15,7 @@ const RETRIES = 2
 const RETRY_INTERVAL_MS = 5_000
 const USAGE_REFRESH_MS = 10_000
 const LIVE_REFRESH_MS = 5_000
+const DEVICE_REFRESH_MS = 2_000
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
@@ -96,6 +97,19 @@ export const signInOptionsQuery = queryOptions({
   queryFn: () => call('sign-in.options'),
   ...allowSignedOut,
 })
+
+export type Device = Output<'devices.read'>
+
+/** A terminal that asks for an API key. Once it is approved, polled until the terminal has the key. */
+export const deviceQuery = (code: string) =>
+  queryOptions({
+    queryKey: ['device', code],
+    queryFn: () => call('devices.read', { code }),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: ({ state }) =>
+      isTransient(state.error) ? RETRY_INTERVAL_MS : state.data?.state === 'approved' && DEVICE_REFRESH_MS,
+  })
 
 export const workspaceQuery = (workspace: string) =>
   queryOptions({

@@ -5,9 +5,9 @@ import { readConfig } from '../../config.ts'
 import { BackupError, backUp } from '../../domain/backup.ts'
 import { createIds } from '../../domain/ids.ts'
 import { operatorActor } from '../../operator.ts'
+import { abortOnSignal } from '../abort-on-signal.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { abortOnSignal } from './abort-on-signal.ts'
 
 export async function backup(given: string, io: Io): Promise<void> {
   const { database, secret } = readConfig()

@@ -2,9 +2,9 @@ import { readConfig } from '../../config.ts'
 import { previewNow, type RunNowResult, runNow } from '../../domain/maintenance.ts'
 import { recordDatabaseAction } from '../../domain/operator-actions.ts'
 import { retentionTables } from '../../domain/retention.ts'
+import { abortOnSignal } from '../abort-on-signal.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { abortOnSignal } from './abort-on-signal.ts'
 import { withServices } from './with-services.ts'
 
 export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, io: Io): Promise<void> {

@@ -9,11 +9,13 @@ export const workspaceCommands: readonly Command[] = [
     {
       name: 'login',
       group,
-      summary: 'sign in to a server with an API key',
+      summary: 'sign in to a server with a browser or an API key',
       details:
-        'Asks for the server and the API key, checks them, and saves both as a profile that only you can ' +
-        'read. The profile becomes the current one.\n' +
-        'Without a terminal, the key is read from standard input:\n' +
+        'Asks for the server. Then press Enter to sign in with your browser: a page shows the code that is ' +
+        'printed here, you choose the workspace and approve, and an API key for this machine is created. Or ' +
+        'paste an API key. Server and key are saved as a profile that only you can read, which becomes the ' +
+        'current one. A new sign-in does not revoke the key of an earlier one.\n' +
+        'Without a terminal, and with --json, the key is read from standard input:\n' +
         '  adit login --url https://adit.example.com < key.txt',
       options: {
         url: { value: '<url>', summary: 'server: a URL, host or host:port' },

@@ -1,6 +1,6 @@
 // Approval of sign-ins from a terminal, on the page /device.
 import Type from 'typebox'
-import { Instant, UtcTimestamp } from '../fields.ts'
+import { Instant, Slug, UtcTimestamp, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
@@ -13,21 +13,20 @@ const UserCode = Type.String({
 
 const states = ['pending', 'approved', 'denied', 'consumed'] as const
 
-const Device = Type.Object(
-  {
-    code: Type.String({ description: 'The code as the terminal shows it.' }),
-    deviceName: Type.String({ description: 'Host name that the device has sent; it may be false.' }),
-    address: Type.String({ description: 'IP address that the request came from.' }),
-    requestedAt: Instant,
-    expiresAt: Instant,
-    state: Type.Unsafe<(typeof states)[number]>({
-      type: 'string',
-      enum: [...states],
-      description: '`consumed`: the device has its key.',
-    }),
-  },
-  { title: 'Device' },
-)
+const device = {
+  code: Type.String({ description: 'The code as the terminal shows it.' }),
+  deviceName: Type.String({ description: 'Host name that the device has sent; it may be false.' }),
+  address: Type.String({ description: 'IP address that the request came from.' }),
+  requestedAt: Instant,
+  expiresAt: Instant,
+  state: Type.Unsafe<(typeof states)[number]>({
+    type: 'string',
+    enum: [...states],
+    description: '`consumed`: the device has its key.',
+  }),
+}
+
+const Device = Type.Object(device, { title: 'Device' })
 
 const exampleDevice = {
   code: 'BCDF-GHJK',
@@ -53,7 +52,28 @@ const readDevice = operation({
     'Returns what asks for an API key, without approving it. 404 if the code is invalid, has expired, or was ' +
     'approved or denied by another user. Wrong codes are limited per user and per network.',
   body: CODE_BODY,
-  response: response('The device.', 'pending'),
+  response: {
+    status: 200,
+    description: 'The device.',
+    schema: Type.Object(
+      {
+        ...device,
+        workspaces: Type.Array(
+          Type.Object({
+            slug: Slug,
+            name: WorkspaceName,
+            keyDaysMax: Type.Unsafe<number | null>({
+              type: ['integer', 'null'],
+              description: 'The longest life of a new API key in days; null if it is unlimited.',
+            }),
+          }),
+          { description: 'Workspaces in which the user may create API keys.' },
+        ),
+      },
+      { title: 'DeviceRequestForUser' },
+    ),
+    example: { ...exampleDevice, workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null }] },
+  },
   faults: ['not_found', 'rate_limited'],
 })
 
@@ -71,7 +91,10 @@ const approveDevice = operation({
     {
       code: UserCode,
       expiresAt: Type.Optional(
-        UtcTimestamp({ description: 'When the key expires, rounded up to a second; never if absent.' }),
+        UtcTimestamp({
+          description:
+            'When the key expires, rounded up to a second; if absent, as late as the policy allows.',
+        }),
       ),
     },
     { title: 'DeviceApproval' },

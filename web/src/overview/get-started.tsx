@@ -137,8 +137,8 @@ function LoginStep() {
   return (
     <>
       <Text size="sm">
-        Sign in on the machine that the tunnel should lead to, and paste the API key when prompted. To use the
-        key without the CLI, see the{' '}
+        Sign in on the machine that the tunnel should lead to: paste the API key, or press Enter to sign in
+        with your browser. To use a key without the CLI, see the{' '}
         <Anchor href={docsUrl} underline="always">
           API reference
         </Anchor>

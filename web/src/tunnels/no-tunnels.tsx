@@ -49,7 +49,7 @@ export function NoTunnels() {
         )}
         <div>
           <Text size="sm" mb={4}>
-            Sign in on the machine that the tunnel should lead to, and paste an API key when prompted:
+            Sign in on the machine that the tunnel should lead to, with your browser or an API key:
           </Text>
           <CopyBlock text={loginCommand} name="Copy login command" />
         </div>

@@ -1,0 +1,113 @@
+// `adit login` with the browser, on a terminal.
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { after, test } from 'node:test'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createFolder } from '../support/databases.ts'
+import { serve } from '../support/server.ts'
+import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/terminal.ts'
+import { until } from '../support/until.ts'
+import { addMember } from '../support/users.ts'
+
+const server = await serve({ after }, { engine: 'sqlite' })
+const ann = await addMember(server, 'Ann', 'owner')
+const PROMPT = 'Press Enter to sign in with your browser, or paste an API key (not shown): '
+const CODE = /Approve only if the page shows this code: \S*?([A-Z]{4}-[A-Z]{4})/
+
+const terminalTest = (title: string, body: (t: Test) => Promise<void>) =>
+  test(title, { skip: hasTerminal ? false : NO_TERMINAL }, body)
+
+/** A home folder, and a browser that only records which page it was asked to open. */
+function homeOf(t: Test) {
+  const folder = createFolder(t)
+  const opened = join(folder, 'opened')
+  const file = join(folder, 'adit/profiles.json')
+  mkdirSync(join(folder, 'adit'))
+  writeFileSync(join(folder, 'xdg-open'), `#!/bin/sh\necho "$1" > '${opened}'\n`, { mode: 0o755 })
+  const PATH = [folder, process.env.PATH].join(delimiter)
+  return {
+    env: { XDG_CONFIG_HOME: folder, HOME: folder, PATH, DISPLAY: ':0' },
+    file,
+    opened: () => (existsSync(opened) ? readFileSync(opened, 'utf8').trim() : undefined),
+    profiles: () => JSON.parse(readFileSync(file, 'utf8')).profiles,
+  }
+}
+
+async function codeAt(login: ReturnType<typeof atTerminal>): Promise<string> {
+  await until('the code', () => CODE.test(login.output()))
+  return CODE.exec(login.output())?.[1] as string
+}
+
+terminalTest('login opens the browser, and saves the key that is created after the approval', async (t) => {
+  const { env, file, opened, profiles } = homeOf(t)
+  const old = { url: server.url, apiKey: 'adit_old', keyId: 'tok_old' }
+  writeFileSync(file, JSON.stringify({ current: 'default', profiles: { default: old } }))
+  const login = atTerminal(t, ['login', '--url', server.url], env)
+  await login.reply(PROMPT, '\r')
+  const code = await codeAt(login)
+  await until('the browser', () => opened() !== undefined)
+  assert.equal(opened(), `${server.url}/device?code=${code}`)
+  const { json: device } = await ann.post('/devices/read', { code })
+  assert.equal(device.deviceName, hostname())
+  await ann.post('/workspaces/acme/devices', { code })
+  assert.equal(await login.ended, 0)
+  const { apiKey, keyId } = profiles().default
+  const output = login.output()
+  assert.ok(!output.includes(apiKey), 'the key was shown')
+  assert.match(output, /workspace "Acme" \(acme\), approved by Ann\./)
+  assert.ok(output.includes(`Created the API key "${hostname()}" (${keyId}) for this machine.`))
+  assert.match(output, /stays valid\. To revoke it, run `adit keys revoke tok_old`\./)
+  assert.equal((await server.call('GET', '/workspace', { key: apiKey })).status, 200)
+})
+
+terminalTest('a denied login fails, and saves nothing', async (t) => {
+  const { env, file } = homeOf(t)
+  const login = atTerminal(t, ['login', '--url', server.url], env)
+  await login.reply(PROMPT, '\r')
+  await ann.post('/devices/deny', { code: await codeAt(login) })
+  assert.equal(await login.ended, 1)
+  assert.match(login.output(), /The request was denied\./)
+  assert.ok(!existsSync(file))
+})
+
+terminalTest('over SSH no browser is opened, and Ctrl-C cancels', async (t) => {
+  const { env, file, opened } = homeOf(t)
+  const login = atTerminal(t, ['login', '--url', server.url], {
+    ...env,
+    SSH_CONNECTION: '192.0.2.1 1 192.0.2.2 22',
+  })
+  await login.reply(PROMPT, '\r')
+  await codeAt(login)
+  assert.match(login.output(), /Open this page in a browser:/)
+  await login.reply('Press Ctrl-C to cancel.', '\u0003')
+  assert.equal(await login.ended, 1)
+  assert.match(login.output(), /Canceled\./)
+  assert.equal(opened(), undefined)
+  assert.ok(!existsSync(file))
+})
+
+terminalTest('a server without device authorization is offered an API key only', async (t) => {
+  const older = createServer(async (request, response) => {
+    const path = request.url ?? ''
+    const { authorization = '' } = request.headers
+    const found = path.startsWith('/api/')
+      ? await fetch(server.url + path, { headers: { authorization } })
+      : null
+    response.writeHead(found?.status ?? 404, { 'content-type': 'application/json' })
+    response.end(found ? await found.text() : '{"error":"not_found"}')
+  })
+  await new Promise<void>((resolve) => older.listen(0, '127.0.0.1', resolve))
+  atEnd(t, () => older.close())
+  const { env, profiles } = homeOf(t)
+  const url = `http://127.0.0.1:${(older.address() as AddressInfo).port}`
+  const login = atTerminal(t, ['login', '--url', url], env)
+  await login.reply('API key (not shown): ', '\r')
+  await login.reply('API key (not shown): ', `${server.key.token}\r`)
+  assert.equal(await login.ended, 0)
+  assert.ok(!login.output().includes('browser'))
+  assert.deepEqual(profiles().default, { url, apiKey: server.key.token })
+})

@@ -1,0 +1,121 @@
+// What asks for an API key, and the choice to approve or deny it.
+import { Alert, Button, Group, NativeSelect, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call } from '../api.ts'
+import { ApiError } from '../api-error.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { WarningIcon } from '../icons.tsx'
+import { type Expiry, ExpiryField, expiresAtOf, NEVER } from '../keys/expiry-field.tsx'
+import { lastWorkspace } from '../paths.ts'
+import { type Device, deviceQuery, queryClient } from '../queries.ts'
+import { AuthLayout } from '../sign-in/auth-layout.tsx'
+import classes from './device.module.css'
+
+const DEFAULT_DAYS = 90
+
+interface ApproveDeviceProps {
+  code: string
+  device: Device
+  user: { name: string; email: string }
+}
+
+export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
+  const { workspaces } = device
+  const [slug, setSlug] = useState(() => initialWorkspace(device))
+  const workspace = workspaces.find((one) => one.slug === slug)
+  const daysMax = workspace?.keyDaysMax ?? null
+  const [chosen, setChosen] = useState<Expiry>()
+  const expiry = chosen ?? defaultExpiry(daysMax)
+  const decide = useMutation({
+    mutationFn: (approves: boolean) => {
+      if (!approves) return call('devices.deny', { code })
+      const expiresAt = expiresAtOf(expiry)
+      return call('devices.approve', { workspace: slug, code, ...(expiresAt && { expiresAt }) })
+    },
+    onSuccess: (decided) => queryClient.setQueryData(deviceQuery(code).queryKey, { ...device, ...decided }),
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    decide.mutate(true)
+  }
+  return (
+    <AuthLayout
+      title="Sign in a terminal"
+      description="A terminal asks for an API key. Compare this code with the one that it shows."
+    >
+      <Text className={classes.code}>{device.code}</Text>
+      <Facts device={device} />
+      <Alert color="amber" icon={<WarningIcon />}>
+        Approve only if you have just run <code>adit login</code> yourself and your terminal shows the same
+        code. Otherwise somebody else gets access to your workspace.
+      </Alert>
+      <form onSubmit={submit}>
+        <Stack>
+          {workspace ? (
+            <>
+              <NativeSelect
+                label="Workspace"
+                data={workspaces.map(({ slug: value, name: label }) => ({ value, label }))}
+                value={slug}
+                onChange={(event) => {
+                  setSlug(event.currentTarget.value)
+                  // The policy of the other workspace may not allow it.
+                  setChosen(undefined)
+                }}
+              />
+              <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
+            </>
+          ) : (
+            <Text size="sm">
+              You may not create API keys in any workspace. Ask an owner of your workspace for a role that
+              may.
+            </Text>
+          )}
+          <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+            You are signed in as {user.name} ({user.email}).
+          </Text>
+          <ErrorAlert error={errorOf(decide.error)} />
+          <Group grow>
+            <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
+              Deny
+            </Button>
+            {workspace && (
+              <Button type="submit" loading={decide.isPending}>
+                Approve
+              </Button>
+            )}
+          </Group>
+        </Stack>
+      </form>
+    </AuthLayout>
+  )
+}
+
+function Facts({ device: { deviceName, address, requestedAt } }: { device: Device }) {
+  return (
+    <dl className={classes.facts}>
+      <dt>Host name</dt>
+      <dd>{deviceName}</dd>
+      <dt>IP address</dt>
+      <dd>{address}</dd>
+      <dt>Requested</dt>
+      <dd>
+        <RelativeTime at={requestedAt} />
+      </dd>
+    </dl>
+  )
+}
+
+const initialWorkspace = ({ workspaces }: Device) =>
+  (workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0])?.slug ?? ''
+
+/** `NEVER` is the longest life that the policy allows. */
+const defaultExpiry = (daysMax: number | null): Expiry =>
+  daysMax !== null && daysMax <= DEFAULT_DAYS ? NEVER : { ...NEVER, choice: String(DEFAULT_DAYS) }
+
+const errorOf = (error: Error | null): Error | null =>
+  error instanceof ApiError && error.code === 'not_found'
+    ? new Error('The code has expired. Run adit login again.')
+    : error

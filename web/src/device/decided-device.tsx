@@ -1,0 +1,30 @@
+// What became of the sign-in of a terminal.
+import { Anchor, Text } from '@mantine/core'
+import { Link } from 'wouter'
+import type { Device } from '../queries.ts'
+import { AuthLayout } from '../sign-in/auth-layout.tsx'
+
+type Decision = Exclude<Device['state'], 'pending'>
+
+const texts: Record<Decision, { title: string; text: string }> = {
+  approved: {
+    title: 'Approved',
+    text: 'Return to your terminal, which gets its API key within seconds. Stay signed in here until then.',
+  },
+  consumed: { title: 'Signed in', text: 'The terminal has its API key. You can close this page.' },
+  denied: { title: 'Denied', text: 'The terminal does not get an API key. You can close this page.' },
+}
+
+export function DecidedDevice({ state, deviceName }: { state: Decision; deviceName: string }) {
+  const { title, text } = texts[state]
+  return (
+    <AuthLayout title={title} description={deviceName}>
+      <Text size="sm" role="status">
+        {text}
+      </Text>
+      <Anchor component={Link} href="/" size="sm" ta="center">
+        Go to the dashboard
+      </Anchor>
+    </AuthLayout>
+  )
+}
