@@ -80,13 +80,13 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
 
 const describe = (
   { address, workspace, clients }: Tunnel,
-  { id, holder, software, ...client }: TunnelClient,
+  { id, key, software, ...client }: TunnelClient,
 ) => ({
   id,
   host: address.host,
   ...(address.listener && { port: address.listener.port }),
   workspace,
-  key: holder.keyId,
+  key: key.id,
   client: software,
   from: client.address,
   clients: clients.size,

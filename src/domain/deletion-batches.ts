@@ -1,4 +1,4 @@
-// Deletion in small batches with pauses, so that requests and reports hardly notice it.
+// Deletion and other maintenance in small batches with pauses, so that requests and reports hardly notice it.
 import { isCanceled } from '../store/db-errors.ts'
 import { inMaintenanceTransaction, type MaintenanceState } from '../store/maintenance.ts'
 import type { Tx } from '../store/store.ts'
@@ -27,28 +27,37 @@ export interface Run {
   onWait(ms: number): void
 }
 
-export type DeleteBatch = (db: Tx, size: number) => Promise<number>
+/** Changes at most `size` rows, and returns how many. */
+export type Batch = (db: Tx, size: number) => Promise<number>
 
 /** Until a batch is not full. Returns false if the run was stopped before. */
-export async function deleteInBatches(run: Run, table: string, deleteBatch: DeleteBatch): Promise<boolean> {
+export async function runInBatches(
+  run: Run,
+  batch: Batch,
+  onChanged?: (rows: number) => void,
+): Promise<boolean> {
   for (let size = BATCH_START; await run.proceed(); ) {
     const startedAt = performance.now()
-    const deleted = await tryBatch(run, size, deleteBatch)
+    const changed = await tryBatch(run, size, batch)
     const ms = performance.now() - startedAt
-    if (deleted !== undefined) run.onDeleted(table, deleted)
+    if (changed !== undefined) onChanged?.(changed)
     await pauseAfter(run, ms)
-    if (deleted !== undefined && deleted < size) return true
+    if (changed !== undefined && changed < size) return true
     size = nextBatchSize(size, ms)
   }
   return false
 }
 
+/** The same, for rows that are deleted. */
+export const deleteInBatches = (run: Run, table: string, deleteBatch: Batch): Promise<boolean> =>
+  runInBatches(run, deleteBatch, (deleted) => run.onDeleted(table, deleted))
+
 export const pauseAfter = (run: Run, ms: number) => run.sleep(Math.max(PAUSE_MIN_MS, PAUSE_FACTOR * ms))
 
 /** Undefined if PostgreSQL canceled the batch because it took too long; a smaller one may succeed. */
-async function tryBatch({ services }: Run, size: number, deleteBatch: DeleteBatch) {
+async function tryBatch({ services }: Run, size: number, batch: Batch) {
   try {
-    return await inMaintenanceTransaction(services.store, (db) => deleteBatch(db, size))
+    return await inMaintenanceTransaction(services.store, (db) => batch(db, size))
   } catch (error) {
     if (!isCanceled(error) || size === BATCH_MIN) throw error
     return undefined

@@ -8,7 +8,7 @@ import { renewNamesInUse } from '../store/tunnel-names.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
 import { deleteAuditBefore } from './audit-export.ts'
 import type { Services } from './context.ts'
-import { type DeleteBatch, deleteInBatches, type Run } from './deletion-batches.ts'
+import { type Batch, deleteInBatches, type Run, runInBatches } from './deletion-batches.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
@@ -63,7 +63,7 @@ export async function deletePastRetention(run: Run, settings: RetentionSettings)
   const now = nowOf(run.services, run.state)
   if (!(await renewNames(run, now))) return false
   for (const [table, before] of expiryLimits(now, settings)) {
-    const deleteBatch: DeleteBatch =
+    const deleteBatch: Batch =
       table === 'audit_log'
         ? (db, size) => deleteAuditBefore(db, run.services, String(before), size)
         : (db, size) => deleteExpired(db, table, before, size)
@@ -90,9 +90,9 @@ async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
   return true
 }
 
-/** Names of open tunnels, which would expire otherwise. Nothing is deleted, so nothing is logged. */
+/** Names of open tunnels, which would expire otherwise. */
 const renewNames = (run: Run, now: number) =>
-  deleteInBatches({ ...run, onDeleted: () => {} }, 'tunnel_names', (db, size) =>
+  runInBatches(run, (db, size) =>
     renewNamesInUse(db, {
       before: nameExpiry(now) - NAME_RENEWAL_MS,
       expiresAt: nameExpiry(now),

@@ -4,7 +4,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, suite, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
-import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { sendRaw } from '../support/raw.ts'
+import {
+  openOwnTunnel,
+  openRawTunnel,
+  startStandaloneEdge,
+  upgradeRequest,
+} from '../support/standalone-edge.ts'
 import { type Edge, fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
@@ -201,7 +207,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     )
   })
 
-  test('a workspace has at most 500 tunnel clients', async (t) => {
+  test('a workspace has at most 500 tunnel clients, and opens a limited number of tunnels per second', async (t) => {
     const { edge, keys } = await startStandaloneEdge(t, ['acme', 'other'])
     const [key = '', otherKey = ''] = keys
     const clients: RawTunnel[] = []
@@ -219,6 +225,15 @@ suite('limits of an edge', { concurrency: 2 }, () => {
         () => false,
       ),
     )
+    // Openings that are rejected count, too.
+    const statusOf = async (key: string) =>
+      (await sendRaw(edge.url, upgradeRequest(key, { type: 'tcp' }))).status
+    const statuses = new Set<number>()
+    for (let batch = 0; batch < 50 && !statuses.has(429); batch++)
+      for (const status of await Promise.all(Array.from({ length: 50 }, () => statusOf(key))))
+        statuses.add(status)
+    assert.deepEqual(statuses, new Set([403, 429]))
+    assert.equal(await statusOf(otherKey), 403)
   })
 
   test('informational responses are limited', async () => {

@@ -27,7 +27,7 @@ async function claimBoth(error: ControlPlaneError) {
     clientAddress: '192.0.2.7',
     openedAt: new Date().toISOString(),
   })
-  const client = { holder: { key: 'key' } } as TunnelClient
+  const client = { key: { secret: 'key' } } as TunnelClient
   names.opened(tunnel('held'), client, { key: KEY, rules: null })
   const claim = (name: string) => names.claim('key', tunnel(name))
   return { held: await claim('held'), other: await claim('other') }

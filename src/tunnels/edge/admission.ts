@@ -11,8 +11,10 @@ import type { Connection } from '../../yamux/index.ts'
 import type { TunnelRequest } from '../protocol.ts'
 import { type AccessRules, areSameRules, NO_RULES } from './access/access-control.ts'
 import { RuleHasher } from './access/rule-hasher.ts'
+import { BoundedMap } from './bounded-map.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
 import { isTunnelName, randomName } from './names.ts'
+import { RateLimit } from './rate-limit.ts'
 import { type Registry, resumeHash } from './registry.ts'
 import {
   differentRules,
@@ -31,6 +33,7 @@ import {
   STOPPING,
   secondPassword,
   TCP_DISABLED,
+  TOO_MANY_OPENINGS,
   UNVERIFIED,
 } from './rejections.ts'
 import type { TcpListener } from './tcp-ports.ts'
@@ -46,6 +49,10 @@ export interface AdmissionOptions {
   /** The public URL of a tunnel. */
   urlOf(host: string, tcpPort: number | undefined): string
 }
+
+/** Of one workspace, so that it cannot slow down the control plane for others, nor use up `RecentNames`. */
+const OPENINGS = { burst: 1_000, perSecond: 10 }
+const OPENING_WORKSPACES_MAX = 10_000
 
 type Valid = VerifyResult & { valid: true }
 
@@ -75,6 +82,7 @@ interface Opening {
   rules?: AccessRules | undefined
   /** The tunnel's rules when `rules` was hashed; their hash is reused if the password matches. */
   knownRules?: AccessRules | undefined
+  isCounted?: boolean
   isListenerUsed?: boolean
   isOpen?: boolean
 }
@@ -82,6 +90,14 @@ interface Opening {
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
   const { verifier, registry, meter, names, listen, urlOf } = options
   const hasher = new RuleHasher()
+  const openings = new BoundedMap<string, RateLimit>(OPENING_WORKSPACES_MAX)
+
+  /** Counts an opening. False if the workspace has too many. */
+  function countOpening(workspace: string): boolean {
+    const limit = openings.get(workspace) ?? new RateLimit(OPENINGS)
+    openings.set(workspace, limit)
+    return limit.take(performance.now())
+  }
 
   /** While the control plane is unreachable, a key is accepted for a name that it had open here recently. */
   async function verify(opening: Opening): Promise<VerifyResult> {
@@ -95,7 +111,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     }
   }
 
-  /** Why the holder of a valid key may not open the tunnel. */
+  /** Why a client with a valid key may not open the tunnel. */
   function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
     const { type = 'http', resume } = request
     if (!workspace.provisioned) return notProvisioned(workspace.slug)
@@ -154,7 +170,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const connected = registry.connect(existing?.address ?? { type, name, host, url, listener }, {
       ...{ id, connection, request, rules },
       address: client.address,
-      holder: { key: opening.key, keyId, workspace },
+      key: { secret: opening.key, id: keyId, workspace },
       nameRules,
     })
     names?.opened(tunnel, connected.client, { key, rules: connected.tunnel.access.nameRules })
@@ -171,6 +187,8 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       // that is awaited, the key is verified again.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
+      if (!opening.isCounted && !countOpening(slug)) return TOO_MANY_OPENINGS
+      opening.isCounted = true
       const host = `${name}.${tunnelBase}`
       const url = registry.atHost(host)?.address.url ?? urlOf(host, opening.listener?.port)
       const tunnel = describe(opening, result, url)

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
 import { forwardedClient, ipPrefix, normalizeAddress } from '../../net/ip-address.ts'
 import { createNetworkMatcher } from '../../net/ip-network.ts'
+import { KeyedCounter } from './keyed-counter.ts'
 
 export interface ClientAddresses {
   /** Undefined for a trusted proxy, because its connections belong to many clients. */
@@ -96,7 +97,7 @@ export interface ClientLimits {
 /** A concurrency limit per client. Unknown clients are not limited. */
 export class ClientLimit {
   readonly #limits: ClientLimits
-  readonly #used = new Map<string, number>()
+  readonly #used = new KeyedCounter()
 
   constructor(limits: ClientLimits) {
     this.#limits = limits
@@ -107,10 +108,10 @@ export class ClientLimit {
    */
   acquire(client: string | undefined): (() => void) | undefined {
     const networks = client === undefined ? [] : this.#networksOf(client)
-    if (networks.some(([network, max]) => this.#usedBy(network) >= max)) return undefined
-    for (const [network] of networks) this.#used.set(network, this.#usedBy(network) + 1)
+    if (networks.some(([network, max]) => this.#used.get(network) >= max)) return undefined
+    for (const [network] of networks) this.#used.add(network, 1)
     return () => {
-      for (const [network] of networks) this.#release(network)
+      for (const [network] of networks) this.#used.add(network, -1)
     }
   }
 
@@ -121,15 +122,5 @@ export class ClientLimit {
       [ipPrefix(client, 64), max],
       [ipPrefix(client, 48), maxPer48],
     ]
-  }
-
-  #usedBy(network: string): number {
-    return this.#used.get(network) ?? 0
-  }
-
-  #release(network: string): void {
-    const left = this.#usedBy(network) - 1
-    if (left > 0) this.#used.set(network, left)
-    else this.#used.delete(network)
   }
 }

@@ -8,10 +8,10 @@ import type { Denial } from './access/denial.ts'
 import { ActiveRequest } from './active-request.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
+import { KeyedCounter } from './keyed-counter.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
 import { proxyUpgrade } from './proxy-upgrade.ts'
 import type { Registry } from './registry.ts'
-import { RequestQuota } from './request-quota.ts'
 import { sendDenial, sendError, sendRawDenial, sendRawError } from './responses.ts'
 import { REQUESTS_MAX } from './tunnel.ts'
 import type { TunnelClient } from './tunnel-client.ts'
@@ -37,6 +37,8 @@ interface Exchange {
 
 type SendError = (status: number, message: string) => void
 
+const REQUESTS_PER_WORKSPACE_MAX = 4_000
+
 /** nginx's status for a client that closed the connection before the response. */
 const CLIENT_CLOSED_REQUEST = 499
 
@@ -46,7 +48,8 @@ const PROXY_ERRORS = {
 }
 
 export function createIngress({ registry, addresses, scheme }: IngressOptions): Ingress {
-  const quota = new RequestQuota()
+  /** Requests and connections in progress, by workspace. */
+  const activeByWorkspace = new KeyedCounter()
 
   /** Acquires a slot of the tunnel, or sends an error. */
   function admit(host: string, address: string | undefined, send: SendError): ActiveRequest | undefined {
@@ -54,16 +57,17 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
     const { workspace = '' } = tunnel ?? {}
     if (!tunnel?.isAvailable) send(404, `No tunnel is open at ${host}.`)
     else if (tunnel.active >= REQUESTS_MAX) send(503, 'Tunnel at capacity. Retry shortly.')
-    else if (!quota.acquire(workspace))
+    else if (activeByWorkspace.get(workspace) >= REQUESTS_PER_WORKSPACE_MAX)
       send(503, 'The tunnels of this workspace are at capacity. Retry shortly.')
     else {
       const releaseAddress = tunnel.perAddress.acquire(address)
-      if (releaseAddress)
+      if (releaseAddress) {
+        activeByWorkspace.add(workspace, 1)
         return new ActiveRequest(tunnel, () => {
           releaseAddress()
-          quota.release(workspace)
+          activeByWorkspace.add(workspace, -1)
         })
-      quota.release(workspace)
+      }
       send(429, 'Too many concurrent requests from your address. Retry shortly.')
     }
     return undefined

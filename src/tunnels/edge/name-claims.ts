@@ -68,12 +68,12 @@ export class NameClaims {
   opened(tunnel: ClaimedTunnel, client: TunnelClient, recent: RecentName): void {
     this.#pending.delete(tunnel.id)
     this.#reporter.opened(tunnel, () => ({ ...client.totals, streams: client.active }))
-    this.#recent.opened(client.holder.key, tunnel.name, recent)
+    this.#recent.opened(client.key.secret, tunnel.name, recent)
   }
 
-  closed({ address, access }: Tunnel, { id, holder }: TunnelClient, reason: CloseReason): void {
+  closed({ address, access }: Tunnel, { id, key }: TunnelClient, reason: CloseReason): void {
     this.#reporter.closed(id)
-    this.#recent.closed(holder.key, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
+    this.#recent.closed(key.secret, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
   }
 
   /** A claim that is pending may have been answered with the rules before. */

@@ -4,8 +4,10 @@ import type { Meter } from '../../edge-sdk/index.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
+import { BoundedMap } from './bounded-map.ts'
+import { KeyedCounter } from './keyed-counter.ts'
 import { Tunnel, type TunnelAddress } from './tunnel.ts'
-import { type CloseReason, type KeyHolder, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
+import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
 
 /** Clients of all tunnels, and of those of one workspace. */
 const CLIENTS_MAX = 10_000
@@ -22,7 +24,7 @@ export interface RegistryOptions {
 }
 
 /** A client that connects. */
-export interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'holder' | 'connection'> {
+export interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' | 'connection'> {
   readonly request: TunnelRequest
   /** Access rules that it asks for. */
   readonly rules: AccessRules
@@ -38,8 +40,8 @@ export class Registry {
   readonly #byId = new Map<string, TunnelClient>()
   readonly #byName = new Map<string, Tunnel>()
   /** By `resumeHash` of the client, so that it cannot come back if it did not receive the reason. */
-  readonly #closures = new Map<string, TunnelClosure>()
-  readonly #countByWorkspace = new Map<string, number>()
+  readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
+  readonly #byWorkspace = new KeyedCounter()
   #isStopping = false
 
   constructor(options: RegistryOptions) {
@@ -60,7 +62,7 @@ export class Registry {
   limitReached(workspace: string): string | undefined {
     if (this.#clients.size >= CLIENTS_MAX)
       return `This edge is at its limit of ${CLIENTS_MAX} tunnel clients.`
-    if ((this.#countByWorkspace.get(workspace) ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
+    if (this.#byWorkspace.get(workspace) >= CLIENTS_PER_WORKSPACE_MAX)
       return `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
     return undefined
   }
@@ -97,16 +99,16 @@ export class Registry {
     { request, rules, nameRules, ...options }: NewClient,
   ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
-    const { holder } = options
+    const { key } = options
     const { meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
-    const place = { workspace: holder.workspace, host }
+    const place = { workspace: key.workspace, host }
     const access = existing?.access ?? new AccessControl(place, this.#passwordVerifier, rules)
     access.clientRules = rules
     // Those of an open tunnel are kept up to date.
     if (!existing) access.setNameRules(nameRules)
     const { resume, client: software } = request
-    const tunnel = existing ?? new Tunnel(address, holder.workspace, access, meter)
+    const tunnel = existing ?? new Tunnel(address, key.workspace, access, meter)
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,
@@ -118,11 +120,11 @@ export class Registry {
     tunnel.clients.add(client)
     this.#clients.set(client, tunnel)
     this.#byId.set(client.id, client)
-    this.#count(holder.workspace, 1)
+    this.#byWorkspace.add(key.workspace, 1)
     if (!existing) {
       this.#tunnels.set(host, tunnel)
-      this.#byName.set(nameKey(holder.workspace, address.name), tunnel)
-      meter?.opened(holder.workspace)
+      this.#byName.set(nameKey(key.workspace, address.name), tunnel)
+      meter?.opened(key.workspace)
     }
     onOpened(tunnel, client)
     const { listener, ...announced } = tunnel.address
@@ -155,8 +157,6 @@ export class Registry {
     const client = this.#byId.get(id) ?? this.#clientWithHash(resume)
     const closed = resume ?? (client?.resume && resumeHash(client.resume))
     if (closed) this.#closures.set(closed, closure)
-    const [oldest = ''] = this.#closures.keys()
-    if (this.#closures.size > CLOSURES_MAX) this.#closures.delete(oldest)
     if (!client) return
     this.#remove(client, closure.reason)
     client.close(closure)
@@ -174,13 +174,12 @@ export class Registry {
   }
 
   closeOfKey(keyId: string, reason: CloseReason): void {
-    for (const client of [...this.#clients.keys()])
-      if (client.holder.keyId === keyId) this.close(client, reason)
+    for (const client of [...this.#clients.keys()]) if (client.key.id === keyId) this.close(client, reason)
   }
 
   closeOfWorkspace(workspace: string, reason: CloseReason): void {
     for (const client of [...this.#clients.keys()])
-      if (client.holder.workspace === workspace) this.close(client, reason)
+      if (client.key.workspace === workspace) this.close(client, reason)
   }
 
   /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */
@@ -194,8 +193,8 @@ export class Registry {
   }
 
   /** The distinct keys of all clients. */
-  holders(): KeyHolder[] {
-    return [...new Map([...this.#clients.keys()].map(({ holder }) => [holder.keyId, holder])).values()]
+  keys(): ClientKey[] {
+    return [...new Map([...this.#clients.keys()].map(({ key }) => [key.id, key])).values()]
   }
 
   #remove(client: TunnelClient, reason: CloseReason): void {
@@ -205,7 +204,7 @@ export class Registry {
     this.#clients.delete(client)
     this.#byId.delete(client.id)
     tunnel.clients.delete(client)
-    this.#count(tunnel.workspace, -1)
+    this.#byWorkspace.add(tunnel.workspace, -1)
     if (tunnel.clients.size === 0) {
       this.#tunnels.delete(tunnel.address.host)
       this.#byName.delete(nameKey(tunnel.workspace, tunnel.address.name))
@@ -213,12 +212,6 @@ export class Registry {
       meter?.closed(tunnel.workspace)
     }
     onClosed(tunnel, client, reason)
-  }
-
-  #count(workspace: string, change: 1 | -1): void {
-    const count = (this.#countByWorkspace.get(workspace) ?? 0) + change
-    if (count > 0) this.#countByWorkspace.set(workspace, count)
-    else this.#countByWorkspace.delete(workspace)
   }
 }
 

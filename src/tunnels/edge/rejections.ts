@@ -45,6 +45,11 @@ export const HASHING_BUSY = rejection(
   'unavailable',
   'The edge is hashing the passwords of too many other tunnels. Retry shortly.',
 )
+export const TOO_MANY_OPENINGS = rejection(
+  429,
+  'rate_limited',
+  'The workspace opens too many tunnels at this edge. Retry in a few seconds.',
+)
 export const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
 export const UNVERIFIED = rejection(
   503,

@@ -16,9 +16,9 @@ export function createReverification(registry: Registry, verify: Verifier['verif
     isRunning = true
     isRequested = false
     const results = await Promise.all(
-      registry.holders().map(async ({ key, keyId }) => {
-        const result = await verify(key).catch(() => undefined)
-        if (result?.valid === false) registry.closeOfKey(keyId, 'revoked')
+      registry.keys().map(async ({ secret, id }) => {
+        const result = await verify(secret).catch(() => undefined)
+        if (result?.valid === false) registry.closeOfKey(id, 'revoked')
         return result
       }),
     )

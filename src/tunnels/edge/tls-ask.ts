@@ -3,6 +3,7 @@
 // how many they issue, so a workspace has a limit.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
+import { BoundedMap } from './bounded-map.ts'
 import { RateLimit } from './rate-limit.ts'
 import type { Registry } from './registry.ts'
 
@@ -31,7 +32,7 @@ export interface TlsAnswer {
 export class TlsAsk {
   readonly #options: TlsAskOptions
   readonly #allowed = new Map<string, AllowedHosts>()
-  readonly #known = new Map<string, { workspace: string | null; until: number }>()
+  readonly #known = new BoundedMap<string, { workspace: string | null; until: number }>(KNOWN_HOSTS_MAX)
   readonly #lookups = new RateLimit(LOOKUPS)
 
   constructor(options: TlsAskOptions) {
@@ -64,12 +65,8 @@ export class TlsAsk {
     if (known && known.until > now) return { found: true, workspace: known.workspace }
     if (!this.#lookups.take(now)) return undefined
     const result = await this.#options.findHost(host)
-    this.#known.delete(host)
-    if (result.found) {
-      const [oldest] = this.#known.size >= KNOWN_HOSTS_MAX ? this.#known.keys() : []
-      if (oldest !== undefined) this.#known.delete(oldest)
-      this.#known.set(host, { workspace: result.workspace, until: now + KNOWN_FOR_MS })
-    }
+    if (result.found) this.#known.set(host, { workspace: result.workspace, until: now + KNOWN_FOR_MS })
+    else this.#known.delete(host)
     return result
   }
 

@@ -8,9 +8,10 @@ import { ConnectionPool } from './upstream/connection-pool.ts'
 /** Of the windows of all clients: otherwise responses that are read slowly could fill the memory. */
 const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
 
-export interface KeyHolder {
-  readonly key: string
-  readonly keyId: string
+/** The API key that a client has connected with. */
+export interface ClientKey {
+  readonly secret: string
+  readonly id: string
   readonly workspace: string
 }
 
@@ -34,7 +35,7 @@ export interface TunnelClientOptions {
   readonly id: string
   /** Its IP address. */
   readonly address: string
-  readonly holder: KeyHolder
+  readonly key: ClientKey
   readonly resume: string | undefined
   readonly software: string | undefined
   /** The client is stopping, and its requests are complete. */
@@ -46,7 +47,7 @@ export interface TunnelClientOptions {
 export class TunnelClient {
   readonly id: string
   readonly address: string
-  readonly holder: KeyHolder
+  readonly key: ClientKey
   /** A later connection of the same client has the same secret. */
   readonly resume: string | undefined
   /** Name and version of its program. */
@@ -61,10 +62,10 @@ export class TunnelClient {
   readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
-    const { connection, holder, onDrained, onClosed } = options
+    const { connection, key, onDrained, onClosed } = options
     this.id = options.id
     this.address = options.address
-    this.holder = holder
+    this.key = key
     this.resume = options.resume
     this.software = options.software
     this.#onDrained = onDrained

@@ -1,14 +1,15 @@
 // Limits how often an address may present a wrong password: some at once, then one per interval (GCRA).
 import { ipPrefix } from '../../../net/ip-address.ts'
+import { BoundedMap } from '../bounded-map.ts'
 
 const BURST = 10
 const INTERVAL_MS = 10_000
-/** Beyond it the address whose last failure is the oldest is evicted. */
+/** Beyond it the address whose last attempt is the oldest is evicted. */
 const ADDRESSES_MAX = 10_000
 
 export class AttemptThrottle {
   /** When all attempts of a network are available again; the latest attempt last. */
-  readonly #fullAt = new Map<string, number>()
+  readonly #fullAt = new BoundedMap<string, number>(ADDRESSES_MAX)
 
   /** Counts an attempt, or returns how long to wait before the next one. Unknown addresses are not limited. */
   consume(address: string | undefined): number {
@@ -18,7 +19,7 @@ export class AttemptThrottle {
     const fullAt = Math.max(this.#fullAt.get(network) ?? 0, now)
     const waitMs = fullAt - now - (BURST - 1) * INTERVAL_MS
     if (waitMs > 0) return waitMs
-    this.#set(network, fullAt + INTERVAL_MS)
+    this.#fullAt.set(network, fullAt + INTERVAL_MS)
     return 0
   }
 
@@ -28,14 +29,5 @@ export class AttemptThrottle {
     const network = ipPrefix(address, 48)
     const fullAt = this.#fullAt.get(network)
     if (fullAt !== undefined) this.#fullAt.set(network, fullAt - INTERVAL_MS)
-  }
-
-  #set(network: string, fullAt: number): void {
-    this.#fullAt.delete(network)
-    this.#fullAt.set(network, fullAt)
-    if (this.#fullAt.size > ADDRESSES_MAX) {
-      const [oldest = ''] = this.#fullAt.keys()
-      this.#fullAt.delete(oldest)
-    }
   }
 }

@@ -6,6 +6,7 @@ import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:
 import type { IncomingMessage } from 'node:http'
 import { composed, isBasicAuthPassword, isBasicAuthUser } from '../../../credentials/basic-auth.ts'
 import { isPasswordHash, verifyPassword } from '../../../credentials/password-hash.ts'
+import { BoundedMap } from '../bounded-map.ts'
 import { ClientLimit } from '../client-address.ts'
 import { AttemptThrottle } from './attempt-throttle.ts'
 import { busy, type Denial, tooManyAttempts, unauthorized } from './denial.ts'
@@ -106,7 +107,7 @@ export class BasicAuthCheck {
   readonly #missing: Denial
   readonly #wrong: Denial
   #accepted: Buffer | undefined
-  readonly #rejected = new Set<string>()
+  readonly #rejected = new BoundedMap<string, true>(REJECTED_MAX)
   readonly #pending = new Map<string, Promise<Denial | undefined>>()
 
   constructor(rule: BasicAuthRule, place: TunnelPlace, verifier: PasswordVerifier) {
@@ -136,18 +137,12 @@ export class BasicAuthCheck {
     const verified = result
       .then((isRight) => {
         if (isRight) this.#accepted = digest
-        else this.#reject(id)
+        else this.#rejected.set(id, true)
         return isRight ? undefined : this.#wrong
       })
       .catch(() => busy(BUSY_RETRY_MS))
       .finally(() => this.#pending.delete(id))
     this.#pending.set(id, verified)
     return verified
-  }
-
-  #reject(id: string): void {
-    this.#rejected.add(id)
-    const [oldest = ''] = this.#rejected
-    if (this.#rejected.size > REJECTED_MAX) this.#rejected.delete(oldest)
   }
 }

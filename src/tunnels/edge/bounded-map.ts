@@ -1,0 +1,16 @@
+/** A map that evicts the entry that was set least recently if there are more than `max`. */
+export class BoundedMap<K, V> extends Map<K, V> {
+  readonly #max: number
+
+  constructor(max: number) {
+    super()
+    this.#max = max
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key)
+    super.set(key, value)
+    if (this.size > this.#max) this.delete(this.keys().next().value as K)
+    return this
+  }
+}
