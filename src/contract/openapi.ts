@@ -112,7 +112,7 @@ export function describe(api: Api): Json {
   const usedFaults = new Set<FaultCode>()
   for (const operation of api.operations) {
     const { response } = operation
-    const cacheable = operation.method === 'GET' && !response.asHeaders && !response.stream
+    const cacheable = operation.method === 'GET' && !response.asHeaders && !response.stream && !response.file
     const allParameters = [
       ...parameters('path', operation.params),
       ...parameters('query', operation.query),
@@ -129,8 +129,12 @@ export function describe(api: Api): Json {
           ...(response.asHeaders && headersOf(response.schema)),
         },
         ...(response.stream && { content: streamContent(response.example) }),
+        ...(response.file && {
+          content: { 'text/plain': { schema: response.schema, example: response.example } },
+        }),
         ...(!response.asHeaders &&
-          !response.stream && { content: content(response.schema, response.example) }),
+          !response.stream &&
+          !response.file && { content: content(response.schema, response.example) }),
       },
       ...(cacheable && { 304: { $ref: '#/components/responses/not_modified' } }),
     }

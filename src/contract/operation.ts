@@ -58,6 +58,8 @@ export interface ResponseDefinition {
   readonly secret?: true
   /** The response is a stream of server-sent events; the schema describes their data. */
   readonly stream?: true
+  /** The response is a file; the schema describes its text. */
+  readonly file?: true
   /** The result is sent as response headers, without a body. */
   readonly asHeaders?: true
   /** The response may be one page of a list, with a `Link` header to the next. */
@@ -82,12 +84,22 @@ export type InputOf<O extends Operation> = PartOf<O, 'params'> &
 
 export type OutputOf<O extends Operation> = O['response'] extends { stream: true }
   ? AsyncIterable<string>
-  : Static<O['response']['schema']>
+  : O['response'] extends { file: true }
+    ? FileContent
+    : Static<O['response']['schema']>
 
 /** The bodies of expected outcomes other than success. */
 export type RejectionOf<O extends Operation> = O['response'] extends { rejection: { schema: infer S } }
   ? Static<S & TSchema>
   : never
+
+/** A file that is streamed in chunks. */
+export interface FileContent {
+  /** Media type. */
+  readonly type: string
+  readonly name: string
+  readonly chunks: AsyncIterable<string>
+}
 
 /** All errors of an operation: those of any request, of its access check, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {

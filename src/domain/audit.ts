@@ -7,6 +7,7 @@ import { lockUser } from '../store/users.ts'
 import { type AuditAction, accountActions, targetKindOf } from './audit-actions.ts'
 import { type Changes, parseChanges, serializeChanges } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
+import { invalid } from './fault.ts'
 import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'
 import { isoOf } from './timestamps.ts'
@@ -101,21 +102,52 @@ async function userRows(db: Tx, services: Services, { user, ...entry }: UserEntr
   )
 }
 
+export interface AuditFilter {
+  /** Id of a user or a key, name of an operator, or IP address. */
+  actor?: string | undefined
+  action?: string | undefined
+  target?: string | undefined
+  /** UTC timestamps: entries from the first on, and before the second. */
+  from?: string | undefined
+  to?: string | undefined
+}
+
 /** Newest first, a page at a time. */
 export async function readAudit(
   ctx: Context & { role: Role },
-  { limit = 50, cursor }: { limit?: number | undefined; cursor?: string | undefined },
+  {
+    limit = 50,
+    cursor,
+    ...filter
+  }: AuditFilter & { limit?: number | undefined; cursor?: string | undefined },
 ) {
-  const { role, actor, workspaceId } = ctx
-  const hidden = role === 'member' ? { actions: accountActions, exceptAbout: actor.id } : undefined
-  const rows = await listAudit(ctx.store.db, workspaceId, { after: cursor, limit: limit + 1 }, hidden)
+  const { role, actor } = ctx
+  const rows = await listFiltered(ctx, filter, { after: cursor, limit: limit + 1 })
   const { page, next } = pageOf(rows, limit)
   const entries = page.map((row) => {
     const entry = describeEntry(row)
     const isOwn = row.actor_id === actor.id || row.subject_id === actor.id
-    return hidden && !isOwn ? { ...entry, address: null } : entry
+    return role === 'member' && !isOwn ? { ...entry, address: null } : entry
   })
   return { entries, next }
+}
+
+/** What the role may see. */
+export function listFiltered(
+  { store, workspaceId, role, actor }: Context & { role: Role },
+  { actor: actorId, action, target: targetId, from, to }: AuditFilter,
+  page: { after: string | undefined; limit: number },
+) {
+  const hidden = role === 'member' ? { actions: accountActions, exceptAbout: actor.id } : undefined
+  const [fromId, beforeId] = [from, to].map(idSince)
+  return listAudit(store.db, workspaceId, { ...page, actorId, action, targetId, fromId, beforeId }, hidden)
+}
+
+function idSince(timestamp: string | undefined): string | undefined {
+  if (timestamp === undefined) return undefined
+  const ms = Date.parse(timestamp)
+  if (Number.isNaN(ms)) throw invalid('/query', 'times must exist in the calendar')
+  return firstIdSince('aud', ms)
 }
 
 type NamedRow = AuditRow & { actor_label: string | null; subject_label: string | null }

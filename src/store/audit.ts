@@ -45,10 +45,20 @@ export interface Hidden {
   exceptAbout: string
 }
 
+export interface AuditPage extends Page {
+  actorId?: string | undefined
+  action?: string | undefined
+  targetId?: string | undefined
+  /** Ids from the first on, and before the second. */
+  fromId?: string | undefined
+  beforeId?: string | undefined
+}
+
 /**
  * Newest first. Keys are never deleted, so their labels are joined; other names are stored with the entry.
  */
-export function listAudit(db: Db, workspaceId: string, { after, limit }: Page, hidden?: Hidden) {
+export function listAudit(db: Db, workspaceId: string, page: AuditPage, hidden?: Hidden) {
+  const { after, limit, actorId, action, targetId, fromId, beforeId } = page
   let query = db
     .selectFrom('audit_log')
     .leftJoin('api_keys as actor_key', 'actor_key.id', 'audit_log.actor_id')
@@ -66,5 +76,10 @@ export function listAudit(db: Db, workspaceId: string, { after, limit }: Page, h
       ]),
     )
   if (after !== undefined) query = query.where('audit_log.id', '<', after)
+  if (beforeId !== undefined) query = query.where('audit_log.id', '<', beforeId)
+  if (fromId !== undefined) query = query.where('audit_log.id', '>=', fromId)
+  if (actorId !== undefined) query = query.where('audit_log.actor_id', '=', actorId)
+  if (action !== undefined) query = query.where('audit_log.action', '=', action)
+  if (targetId !== undefined) query = query.where('audit_log.subject_id', '=', targetId)
   return query.execute()
 }

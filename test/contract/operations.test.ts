@@ -84,6 +84,7 @@ const forUsers: Record<string, Operation['access']> = {
   'devices.deny': 'user',
   'usage.read': 'member',
   'audit.list': 'member',
+  'audit.export': 'admin',
   'tunnels.list': 'member',
   'tunnels.close': 'admin',
   'edges.list': 'member',

@@ -228,4 +228,76 @@ for (const engine of engines) {
     )
     assert.doesNotMatch(JSON.stringify(entries), /a secret/)
   })
+
+  test(`${engine}: the log is filtered by actor, action, target and time`, async (t) => {
+    let now = Date.UTC(2026, 10, 15, 12)
+    const server = await serve(t, { engine, clock: () => now })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'admin')
+    const create = async (by: TestBrowser, label: string) => {
+      now += 60_000
+      return (await by.post('/workspaces/acme/keys', { label })).json.id
+    }
+    const first = await create(ann, 'a')
+    await create(bob, 'b')
+    await create(ann, 'c')
+    assert.equal((await bob.remove(`/workspaces/acme/keys/${first}`)).status, 200)
+    const { people } = (await ann.get('/workspaces/acme/people')).json
+    const annId = people.find(({ name }: { name: string }) => name === 'Ann').id
+    const list = async (filter: Record<string, string>, by: TestBrowser = ann) => {
+      const { entries } = (await by.get(`/workspaces/acme/audit?${new URLSearchParams(filter)}`)).json
+      return entries
+        .filter((entry: Entry) => entry.action.startsWith('key.'))
+        .map((entry: Entry) => `${entry.action} ${entry.target.name}`)
+    }
+    assert.deepEqual(await list({ actor: annId }), ['key.created c', 'key.created a'])
+    assert.deepEqual(await list({ action: 'key.revoked' }), ['key.revoked a'])
+    assert.deepEqual(await list({ target: first }), ['key.revoked a', 'key.created a'])
+    assert.deepEqual(await list({ target: first, action: 'key.created' }), ['key.created a'])
+    const at = (minutes: number) => new Date(Date.UTC(2026, 10, 15, 12, minutes)).toISOString()
+    assert.deepEqual(await list({ from: at(2), to: at(3) }), ['key.created b'])
+    assert.equal((await ann.get('/workspaces/acme/audit?from=2026-99-99T00:00:00Z')).status, 400)
+    assert.equal((await ann.get('/workspaces/acme/audit?actor=%00')).status, 400)
+  })
+
+  test(`${engine}: admins and owners export what matches as CSV or NDJSON, which is an entry itself`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'member')
+    const label = '=HYPERLINK("https://evil.example")'
+    await ann.post('/workspaces/acme/keys', { label })
+    const exportAs = (format: string, filter = {}, by: TestBrowser = ann) =>
+      by.post('/workspaces/acme/audit/export', { format, ...filter })
+    const csv = await exportAs('csv', { action: 'key.created' })
+    assert.equal(csv.status, 200)
+    assert.match(csv.headers.get('content-type') ?? '', /^text\/csv/)
+    assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="adit-audit.csv"')
+    const [header, row] = csv.text.split('\r\n')
+    assert.match(header ?? '', /^time,actor kind,actor,actor id,action,target kind,target/)
+    assert.match(row ?? '', /,person,Ann,usr_\w+,key.created,key,"'=HYPERLINK\(""https:/)
+    // More than one slice.
+    const rows = await server.services.store.db.selectFrom('audit_log').selectAll().execute()
+    const [sample] = rows.filter(({ action }) => action === 'key.created')
+    await server.services.store.transaction(async (db) => {
+      for (let number = 0; number < 1_200; number += 400)
+        await db
+          .insertInto('audit_log')
+          .values(
+            Array.from({ length: 400 }, (_, index) => ({
+              ...(sample as typeof sample & { id: string }),
+              id: `aud_0000000000${String(number + index).padStart(16, '0')}`,
+            })) as never,
+          )
+          .execute()
+    })
+    const ndjson = (await exportAs('ndjson')).text.trimEnd().split('\n')
+    assert.equal(ndjson.length, rows.length + 1_200 + 1, 'with the entry of this export')
+    const exports = ndjson.map((line) => JSON.parse(line)).filter(({ action }) => action === 'audit.exported')
+    assert.deepEqual(
+      exports.map(({ changes }) => changes),
+      [{ format: [null, 'ndjson'] }, { format: [null, 'csv'], action: [null, 'key.created'] }],
+    )
+    assert.equal((await exportAs('csv', {}, bob)).status, 403)
+    assert.equal((await exportAs('xml')).status, 400)
+  })
 }

@@ -302,6 +302,15 @@ const calls: [module: object, calls: Calls][] = [
       listAudit: async (db) => {
         await audit.listAudit(db, ws, page)
         await audit.listAudit(db, ws, { ...page, after: 'aud_1' }, { actions: ['x'], exceptAbout: 'u1' })
+        for (const filter of [{ actorId: 'k1' }, { action: 'key.created' }, { targetId: 'k1' }])
+          await audit.listAudit(db, ws, { ...page, ...filter })
+        await audit.listAudit(db, ws, {
+          ...page,
+          fromId: 'aud_1',
+          beforeId: 'aud_2',
+          actorId: 'k',
+          action: 'x',
+        })
       },
     },
   ],

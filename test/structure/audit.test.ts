@@ -57,6 +57,7 @@ const byOperation: Record<string, Declared> = {
   'dashboard devices.read': reads,
   'dashboard devices.approve': ['device.approved'],
   'dashboard devices.deny': { none: 'the device gets nothing, and its request belongs to no workspace' },
+  'dashboard audit.export': ['audit.exported'],
   'dashboard tunnels.close': ['tunnel.closed'],
   'dashboard names.reserve': ['name.reserved'],
   'dashboard names.release': ['name.released'],

@@ -12,7 +12,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   contract: { ours: ['credentials'], packages: ['typebox'] },
   store: { ours: ['credentials', 'time'], packages: ['kysely', 'pg'] },
   domain: {
-    ours: ['contract', 'credentials', 'directory', 'lazily', 'net', 'store', 'time'],
+    ours: ['contract', 'csv', 'credentials', 'directory', 'lazily', 'net', 'store', 'time'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
   directory: { ours: ['credentials', 'store', 'time'], packages: [] },
@@ -50,6 +50,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     packages: [],
   },
   config: { ours: ['contract', 'net', 'store'], packages: [] },
+  csv: { ours: [], packages: [] },
   operator: { ours: [], packages: [] },
   'startup-error': { ours: [], packages: [] },
   lazily: { ours: [], packages: [] },

@@ -36,6 +36,7 @@ export const routes = {
   'devices.deny': 'POST /devices/deny',
   'usage.read': 'GET /workspaces/{workspace}/usage',
   'audit.list': 'GET /workspaces/{workspace}/audit',
+  'audit.export': 'POST /workspaces/{workspace}/audit/export',
   'tunnels.list': 'GET /workspaces/{workspace}/tunnels',
   'tunnels.close': 'DELETE /workspaces/{workspace}/tunnels/{id}',
   'edges.list': 'GET /workspaces/{workspace}/edges',

@@ -1,6 +1,6 @@
 // The audit log of a workspace in the dashboard.
 import Type from 'typebox'
-import { Id, Instant } from '../fields.ts'
+import { Id, Instant, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
@@ -9,6 +9,23 @@ export type ChangeValue = string | number | boolean | null | readonly string[]
 
 /** `[before, after]` by field; null is a value that does not exist. */
 export type Changes = Record<string, readonly [before: ChangeValue, after: ChangeValue]>
+
+const FilterText = (description: string) =>
+  Type.Optional(
+    Type.String({
+      pattern: '^[^\\u0000-\\u001f]{1,200}$',
+      description,
+      'x-rule': 'must be 1 to 200 characters without control characters',
+    }),
+  )
+
+const filter = {
+  actor: FilterText('Only actions of this user, API key, operator or IP address, by `actor.id`.'),
+  action: FilterText('Only this action, e.g. `key.created`.'),
+  target: FilterText('Only actions on this, by `target.id`.'),
+  from: Type.Optional(UtcTimestamp({ description: 'Only entries at or after this time.' })),
+  to: Type.Optional(UtcTimestamp({ description: 'Only entries before this time.' })),
+}
 
 const listAudit = operation({
   id: 'audit.list',
@@ -20,7 +37,7 @@ const listAudit = operation({
     'Lists entries, newest first, in pages. Members see sign-in entries of their own account only; admins ' +
     'and owners see those of all members.',
   params: Type.Object(InWorkspace),
-  query: Type.Object({ limit: Limit, cursor: Cursor }),
+  query: Type.Object({ ...filter, limit: Limit, cursor: Cursor }),
   response: {
     status: 200,
     description: 'A page of entries.',
@@ -102,4 +119,31 @@ const listAudit = operation({
   faults: [],
 })
 
-export const auditOperations = [listAudit] as const
+const exportAudit = operation({
+  id: 'audit.export',
+  method: 'POST',
+  path: '/workspaces/{workspace}/audit/export',
+  access: 'admin',
+  summary: 'Export audit log entries',
+  description:
+    'Returns all entries that match, newest first, as CSV with a header line, or as one JSON object per line. ' +
+    'The export is an entry itself, so this is not a GET request.',
+  params: Type.Object(InWorkspace),
+  body: Type.Object(
+    {
+      format: Type.Unsafe<'csv' | 'ndjson'>({ type: 'string', enum: ['csv', 'ndjson'] }),
+      ...filter,
+    },
+    { title: 'AuditExport' },
+  ),
+  response: {
+    status: 200,
+    description: 'The entries as a file.',
+    schema: Type.String(),
+    example: 'time,actor kind,actor,actor id,action,…',
+    file: true,
+  },
+  faults: ['rate_limited'],
+})
+
+export const auditOperations = [listAudit, exportAudit] as const

@@ -73,7 +73,24 @@ export function streamList(serialize: Serialize, first: object, more: AsyncItera
   const slices = more[Symbol.asyncIterator]()
   const itemsAt = text.indexOf('[') + 1
   const itemsOf = (slice: object) => serialize(slice).slice(itemsAt, -']}'.length)
-  const stream = Readable.from(textsOf([text.slice(0, -']}'.length)], slices, itemsOf))
+  return toStream(textsOf([text.slice(0, -']}'.length)], slices, itemsOf), slices)
+}
+
+/** The chunks of a file of any length. */
+export function streamFile(chunks: AsyncIterable<string>): Readable {
+  const slices = chunks[Symbol.asyncIterator]()
+  async function* texts() {
+    for (;;) {
+      const { done, value } = await serially(() => slices.next())
+      if (done) return
+      yield value
+    }
+  }
+  return toStream(texts(), slices)
+}
+
+function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>): Readable {
+  const stream = Readable.from(texts)
   const timeout = setTimeout(
     () => stream.destroy(new Error('the client reads the list too slowly')),
     LIST_MS_MAX,

@@ -3,13 +3,20 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import type { Access, InputOf, Operation, OutputOf, RejectionOf } from '../../contract/operation.ts'
+import type {
+  Access,
+  FileContent,
+  InputOf,
+  Operation,
+  OutputOf,
+  RejectionOf,
+} from '../../contract/operation.ts'
 import type { MaybePromise } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
 import { basePath } from '../server/paths.ts'
 import { etagMatches, etagOf } from './etag.ts'
-import { streamList } from './long-lists.ts'
+import { streamFile, streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
 import { type Serialize, serializerFor } from './serialize.ts'
 
@@ -111,6 +118,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
           if (serializeRejection && 'error' in result) return sendRejection(reply, serializeRejection(result))
           reply.code(response.status)
           if (response.stream) return sendStream(reply, result as unknown as AsyncIterable<string>)
+          if (response.file) return sendFile(reply, result as unknown as FileContent)
           if (response.asHeaders) return reply.headers(result as Record<string, string>).send()
           if (response.paged && result.next) reply.header('link', nextLink(path + url, result.next))
           reply.header('content-type', JSON_TYPE)
@@ -128,7 +136,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
         // Returned only if it is streamed: Fastify awaits the end of a returned reply.
         const settle = (known: Result) => {
           const sent = finish(known)
-          return known.more ? sent : undefined
+          return known.more || response.file ? sent : undefined
         }
         return result instanceof Promise ? result.then(settle) : settle(result)
       },
@@ -172,6 +180,13 @@ function sendList(reply: FastifyReply, serialize: Serialize, first: Result, more
   list.destroy()
   return reply.send(Readable.from([]))
 }
+
+const sendFile = (reply: FastifyReply, { type, name, chunks }: FileContent) =>
+  reply
+    .header('content-type', `${type}; charset=utf-8`)
+    .header('content-disposition', `attachment; filename="${name}"`)
+    .header('cache-control', 'no-store')
+    .send(streamFile(chunks))
 
 /** No cache or proxy may buffer events. */
 const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>

@@ -1,6 +1,7 @@
 // A workspace as its members see it: its keys, usage and audit log.
 import { archiveAsOwner } from '../../../domain/archive.ts'
 import { readAudit } from '../../../domain/audit.ts'
+import { downloadAudit } from '../../../domain/audit-download.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { listForMembers } from '../../../domain/key-list.ts'
 import { rotate } from '../../../domain/key-rotation.ts'
@@ -8,7 +9,10 @@ import * as keys from '../../../domain/keys.ts'
 import * as settings from '../../../domain/settings.ts'
 import { readUsage } from '../../../domain/usage.ts'
 import { readWorkspace } from '../../../domain/workspaces.ts'
+import { LongLists } from '../../operations/long-lists.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
+
+const longLists = new LongLists()
 
 export const workspaceHandlers = ({
   services,
@@ -29,4 +33,8 @@ export const workspaceHandlers = ({
   'settings.policy': (ctx, { workspace: _, ...policy }) => settings.setPolicy(ctx, policy),
   'settings.archive': (ctx, { workspace, confirm }) => archiveAsOwner(ctx, workspace, confirm),
   'audit.list': (ctx, page) => readAudit(ctx, page),
+  'audit.export': async (ctx, { workspace: _, ...input }) => {
+    const { type, name, chunks, authorize } = await downloadAudit(ctx, input)
+    return { type, name, chunks: longLists.open(ctx.workspaceId, chunks, authorize) }
+  },
 })

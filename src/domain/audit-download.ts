@@ -1,0 +1,68 @@
+// The audit log of a workspace as a file, for admins and owners.
+import { toCsv } from '../csv.ts'
+import { reauthorize } from './actors.ts'
+import { type AuditFilter, describeEntry, listFiltered, writeAudit } from './audit.ts'
+import type { MemberContext } from './members.ts'
+import { SLICE_ROWS, slicesOf } from './pagination.ts'
+
+type Format = 'csv' | 'ndjson'
+type Entry = ReturnType<typeof describeEntry>
+
+const types: Record<Format, string> = { csv: 'text/csv', ndjson: 'application/x-ndjson' }
+
+/** Newest first. The export is an entry itself. `authorize` throws when the user may not read on. */
+export async function downloadAudit(
+  ctx: MemberContext,
+  { format, ...filter }: AuditFilter & { format: Format },
+) {
+  const { store, workspaceId, actor } = ctx
+  const authorize = () => store.transaction((db) => reauthorize(db, ctx))
+  const given = Object.entries({ format, ...filter }).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, [null, value]] as const],
+  )
+  await store.transaction(async (db) => {
+    await reauthorize(db, ctx)
+    await writeAudit(db, ctx, {
+      workspaceId,
+      actor,
+      action: 'audit.exported',
+      target: { id: 'audit', name: 'audit log' },
+      changes: Object.fromEntries(given),
+    })
+  })
+  return {
+    type: types[format],
+    name: `adit-audit.${format}`,
+    chunks: textsOf(ctx, format, filter),
+    authorize,
+  }
+}
+
+async function* textsOf(ctx: MemberContext, format: Format, filter: AuditFilter): AsyncGenerator<string> {
+  if (format === 'csv') yield toCsv([columns.map(([name]) => name)])
+  const slices = slicesOf<{ id: string } & Parameters<typeof describeEntry>[0]>((last) =>
+    listFiltered(ctx, filter, { after: last?.id, limit: SLICE_ROWS }),
+  )
+  for await (const rows of slices) yield rows.map((row) => toText[format](describeEntry(row))).join('')
+}
+
+const columns: [name: string, value: (entry: Entry) => string | number | null][] = [
+  ['time', ({ at }) => at],
+  ['actor kind', ({ actor }) => actor.kind],
+  ['actor', ({ actor }) => actor.name],
+  ['actor id', ({ actor }) => actor.id],
+  ['action', ({ action }) => action],
+  ['target kind', ({ target }) => target.kind],
+  ['target', ({ target }) => target.name],
+  ['target id', ({ target }) => target.id],
+  ['address', ({ address }) => address],
+  ['detail', ({ detail }) => detail],
+  ['count', ({ count }) => count],
+  ['changes', ({ changes }) => (Object.keys(changes).length > 0 ? JSON.stringify(changes) : null)],
+  ['id', ({ id }) => id],
+]
+
+const toText: Record<Format, (entry: Entry) => string> = {
+  csv: (entry) => toCsv([columns.map(([, read]) => read(entry) ?? '')]),
+  ndjson: (entry) => `${JSON.stringify(entry)}\n`,
+}
