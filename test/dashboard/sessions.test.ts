@@ -21,7 +21,9 @@ for (const engine of engines) {
     assert.notEqual(browser.cookies.get(planted), first.get(planted))
     const { person, workspaces } = (await browser.get('/session')).json
     assert.deepEqual([person.name, person.email, person.hasPassword], ['Ann', email, true])
-    assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'owner' }])
+    assert.deepEqual(workspaces, [
+      { slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false, archive: null },
+    ])
     const before = new Map(browser.cookies)
     assert.equal((await browser.post('/sign-out')).status, 200)
     assert.deepEqual([...browser.cookies.keys()], ['adit.known_browser'], 'the cookie is cleared')

@@ -120,7 +120,9 @@ for (const engine of engines)
     const { person: bob, workspaces } = (await invited.get('/session')).json
     assert.deepEqual([bob.email, bob.hasPassword], ['bob@example.com', false])
     assert.equal(bob.name, 'bob of the provider', 'without disallowed characters')
-    assert.deepEqual(workspaces, [{ slug: 'acme', name: 'Acme', role: 'admin' }])
+    assert.deepEqual(workspaces, [
+      { slug: 'acme', name: 'Acme', role: 'admin', needsTwoFactor: false, archive: null },
+    ])
     await addWorkspace(server, 'elsewhere')
     await linkFor(server, 'bob@example.com', 'member', 'elsewhere')
     const again = open()
