@@ -71,8 +71,7 @@ async function start(url: string, signal: AbortSignal) {
   const reply = await post(`${url}/device/authorize`, { client_id: CLIENT, device_name: name }, signal)
   if (reply.status !== 200) throw toError(reply)
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: page } = reply.body
-  if (typeof deviceCode !== 'string' || typeof userCode !== 'string' || typeof page !== 'string')
-    throw unreadable()
+  if (typeof deviceCode !== 'string' || typeof userCode !== 'string' || !isWebPage(page)) throw unreadable()
   return {
     deviceCode,
     userCode,
@@ -81,6 +80,10 @@ async function start(url: string, signal: AbortSignal) {
     deadline: performance.now() + seconds(reply.body.expires_in, LIFETIME_S_MAX),
   }
 }
+
+/** The URL is from the server, and may be opened. */
+const isWebPage = (url: unknown): url is string =>
+  typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? '')
 
 const seconds = (value: unknown, max: number) =>
   Math.min(Math.max(typeof value === 'number' ? value : 1, 1), max) * 1_000

@@ -8,12 +8,11 @@ const commands: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }
 
-/** The URL is from a server, so only http and https are opened. Returns false if there is no browser to open. */
+/** Only for http and https: other URLs can start programs. Returns false if there is no browser to open. */
 export function openBrowser(url: string): boolean {
-  const parsed = URL.parse(url)
-  if (!parsed || !/^https?:$/.test(parsed.protocol) || !hasDesktop()) return false
+  if (!hasDesktop()) return false
   const [command, ...options] = commands[process.platform] ?? ['xdg-open']
-  const child = spawn(command, [...options, parsed.href], { stdio: 'ignore', detached: true })
+  const child = spawn(command, [...options, new URL(url).href], { stdio: 'ignore', detached: true })
   // The user has the URL as well.
   child.once('error', () => {})
   child.unref()

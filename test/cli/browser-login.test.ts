@@ -18,8 +18,7 @@ const ann = await addMember(server, 'Ann', 'owner')
 const PROMPT = 'Press Enter to sign in with your browser, or paste an API key (not shown): '
 const CODE = /Approve only if the page shows this code: \S*?([A-Z]{4}-[A-Z]{4})/
 
-const terminalTest = (title: string, body: (t: Test) => Promise<void>) =>
-  test(title, { skip: hasTerminal ? false : NO_TERMINAL }, body)
+const onTerminal = { skip: hasTerminal ? false : NO_TERMINAL }
 
 /** A home folder, and a browser that only records which page it was asked to open. */
 function homeOf(t: Test) {
@@ -42,29 +41,33 @@ async function codeAt(login: ReturnType<typeof atTerminal>): Promise<string> {
   return CODE.exec(login.output())?.[1] as string
 }
 
-terminalTest('login opens the browser, and saves the key that is created after the approval', async (t) => {
-  const { env, file, opened, profiles } = homeOf(t)
-  const old = { url: server.url, apiKey: 'adit_old', keyId: 'tok_old' }
-  writeFileSync(file, JSON.stringify({ current: 'default', profiles: { default: old } }))
-  const login = atTerminal(t, ['login', '--url', server.url], env)
-  await login.reply(PROMPT, '\r')
-  const code = await codeAt(login)
-  await until('the browser', () => opened() !== undefined)
-  assert.equal(opened(), `${server.url}/device?code=${code}`)
-  const { json: device } = await ann.post('/devices/read', { code })
-  assert.equal(device.deviceName, hostname())
-  await ann.post('/workspaces/acme/devices', { code })
-  assert.equal(await login.ended, 0)
-  const { apiKey, keyId } = profiles().default
-  const output = login.output()
-  assert.ok(!output.includes(apiKey), 'the key was shown')
-  assert.match(output, /workspace "Acme" \(acme\), approved by Ann\./)
-  assert.ok(output.includes(`Created the API key "${hostname()}" (${keyId}) for this machine.`))
-  assert.match(output, /stays valid\. To revoke it, run `adit keys revoke tok_old`\./)
-  assert.equal((await server.call('GET', '/workspace', { key: apiKey })).status, 200)
-})
+test(
+  'login opens the browser, and saves the key that is created after the approval',
+  onTerminal,
+  async (t) => {
+    const { env, file, opened, profiles } = homeOf(t)
+    const old = { url: server.url, apiKey: 'adit_old', keyId: 'tok_old' }
+    writeFileSync(file, JSON.stringify({ current: 'default', profiles: { default: old } }))
+    const login = atTerminal(t, ['login', '--url', server.url], env)
+    await login.reply(PROMPT, '\r')
+    const code = await codeAt(login)
+    await until('the browser', () => opened() !== undefined)
+    assert.equal(opened(), `${server.url}/device?code=${code}`)
+    const { json: device } = await ann.post('/devices/read', { code })
+    assert.equal(device.deviceName, hostname())
+    await ann.post('/workspaces/acme/devices', { code })
+    assert.equal(await login.ended, 0)
+    const { apiKey, keyId } = profiles().default
+    const output = login.output()
+    assert.ok(!output.includes(apiKey), 'the key was shown')
+    assert.match(output, /workspace "Acme" \(acme\), approved by Ann\./)
+    assert.ok(output.includes(`Created the API key "${hostname()}" (${keyId}) for this machine.`))
+    assert.match(output, /stays valid\. To revoke it, run `adit keys revoke tok_old`\./)
+    assert.equal((await server.call('GET', '/workspace', { key: apiKey })).status, 200)
+  },
+)
 
-terminalTest('a denied login fails, and saves nothing', async (t) => {
+test('a denied login fails, and saves nothing', onTerminal, async (t) => {
   const { env, file } = homeOf(t)
   const login = atTerminal(t, ['login', '--url', server.url], env)
   await login.reply(PROMPT, '\r')
@@ -74,7 +77,7 @@ terminalTest('a denied login fails, and saves nothing', async (t) => {
   assert.ok(!existsSync(file))
 })
 
-terminalTest('over SSH no browser is opened, and Ctrl-C cancels', async (t) => {
+test('over SSH no browser is opened, and Ctrl-C cancels', onTerminal, async (t) => {
   const { env, file, opened } = homeOf(t)
   const login = atTerminal(t, ['login', '--url', server.url], {
     ...env,
@@ -90,20 +93,25 @@ terminalTest('over SSH no browser is opened, and Ctrl-C cancels', async (t) => {
   assert.ok(!existsSync(file))
 })
 
-terminalTest('a server without device authorization is offered an API key only', async (t) => {
-  const older = createServer(async (request, response) => {
-    const path = request.url ?? ''
-    const { authorization = '' } = request.headers
-    const found = path.startsWith('/api/')
-      ? await fetch(server.url + path, { headers: { authorization } })
-      : null
-    response.writeHead(found?.status ?? 404, { 'content-type': 'application/json' })
-    response.end(found ? await found.text() : '{"error":"not_found"}')
+/** A server that passes requests for the API on, and otherwise responds with this. */
+async function startOther(t: Test, respond: (path: string) => object | undefined): Promise<string> {
+  const other = createServer(async (request, response) => {
+    const { url: path = '', headers } = request
+    const { authorization = '' } = headers
+    const isApi = path.startsWith('/api/')
+    const body = isApi ? undefined : respond(path)
+    const passed = isApi ? await fetch(server.url + path, { headers: { authorization } }) : undefined
+    response.writeHead(passed?.status ?? (body ? 200 : 404), { 'content-type': 'application/json' })
+    response.end(passed ? await passed.text() : JSON.stringify(body ?? { error: 'not_found' }))
   })
-  await new Promise<void>((resolve) => older.listen(0, '127.0.0.1', resolve))
-  atEnd(t, () => older.close())
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  atEnd(t, () => other.close())
+  return `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+}
+
+test('a server without device authorization is offered an API key only', onTerminal, async (t) => {
+  const url = await startOther(t, () => undefined)
   const { env, profiles } = homeOf(t)
-  const url = `http://127.0.0.1:${(older.address() as AddressInfo).port}`
   const login = atTerminal(t, ['login', '--url', url], env)
   await login.reply('API key (not shown): ', '\r')
   await login.reply('API key (not shown): ', `${server.key.token}\r`)
@@ -111,3 +119,30 @@ terminalTest('a server without device authorization is offered an API key only',
   assert.ok(!login.output().includes('browser'))
   assert.deepEqual(profiles().default, { url, apiKey: server.key.token })
 })
+
+test(
+  'an address that is not a web page is not opened, and control characters are not printed',
+  onTerminal,
+  async (t) => {
+    const codes = { device_code: 'x', expires_in: 600, interval: 5 }
+    let page = 'file:///etc/passwd'
+    const url = await startOther(t, () => ({
+      ...codes,
+      user_code: 'BCDF\u001b]0;title\u0007',
+      verification_uri_complete: page,
+    }))
+    const { env, opened } = homeOf(t)
+    const login = atTerminal(t, ['login', '--url', url], env)
+    for (const hostile of ['file:///etc/passwd', '--version', 'javascript:alert(1)']) {
+      page = hostile
+      await login.reply(PROMPT, '\r')
+    }
+    await until('the last one was refused', () => login.output().split('is not one of device').length === 4)
+    page = `${url}/device`
+    await login.reply(PROMPT, '\r')
+    await login.reply('Press Ctrl-C to cancel.', '\u0003')
+    assert.equal(await login.ended, 1)
+    assert.equal(opened(), page)
+    assert.ok(!login.output().includes('\u001b]0;'), 'printed as it was sent')
+  },
+)
