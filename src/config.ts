@@ -25,6 +25,7 @@ export interface Config {
   /** The fastest link of any edge: more usage than it can carry in a day is rejected. */
   readonly usageLinkGbps: number
   readonly keysPerWorkspace: number
+  readonly usersCreateWorkspaces: boolean
   /** Signs sessions and encrypts two-factor secrets; undefined means a file next to the database. */
   readonly secret: string | undefined
   readonly trustedProxies: readonly string[]
@@ -72,6 +73,14 @@ export const settings = {
   ),
   ADIT_KEYS_PER_WORKSPACE: setting('maximum number of active API keys per workspace', '1000', (text) =>
     readInteger(text, 1, 1_000_000),
+  ),
+  ADIT_WORKSPACE_CREATION: setting(
+    'who creates workspaces: operator, or users too, in the dashboard',
+    'operator',
+    (text) => {
+      if (text !== 'operator' && text !== 'users') throw new Error('must be operator or users')
+      return text
+    },
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; required with PostgreSQL, else generated next to the database',
@@ -155,6 +164,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
     usageLinkGbps: read('ADIT_USAGE_LINK_GBPS', settings.ADIT_USAGE_LINK_GBPS),
     keysPerWorkspace: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
+    usersCreateWorkspaces: read('ADIT_WORKSPACE_CREATION', settings.ADIT_WORKSPACE_CREATION) === 'users',
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     sso: sso && { ...sso, linkByEmail },

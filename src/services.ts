@@ -46,7 +46,8 @@ export async function openServices(config: Config, log: Logger, timeoutMs: numbe
   }
 }
 
-function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbps }: Config): Services {
+function servicesOn(store: Store, config: Config): Services {
+  const { tunnelDomain, keysPerWorkspace, usersCreateWorkspaces, usageLinkGbps } = config
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const edgeDayMax = dailyMaxOf(usageLinkGbps)
@@ -57,6 +58,7 @@ function servicesOn(store: Store, { tunnelDomain, keysPerWorkspace, usageLinkGbp
     ids: createIds(clock, random),
     tunnelDomain,
     keysPerWorkspace,
+    usersCreateWorkspaces,
     mergeUsage: createUsageLanes(store, (reports) => mergeReports(store, reports, edgeDayMax)),
     propagation: createPropagation(store),
     afterChange: () => {},

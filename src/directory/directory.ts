@@ -93,6 +93,8 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
   const edges = createLruCache<ValidEdge>(othersMax)
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
   const workspaceIds = createLruCache<string>(othersMax)
+  /** Workspaces whose cached keys are not valid. Their keys stay in the cache: to find them would take long. */
+  const archived = new Set<string>()
   // Separate from the valid ones, which a flood of invented secrets must not evict.
   const rejected = createLruCache<InvalidCredential>(othersMax)
 
@@ -101,9 +103,12 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
       if (kind === 'tunnels') return
       if (kind.startsWith('workspace')) {
         workspaces.delete(subjectId)
-        if (kind === 'workspace-archived') keys.deleteWhere((key) => key.workspaceId === subjectId)
-        // Restored workspaces are rare, so verdicts on other keys are read again.
-        if (kind === 'workspace-restored') rejected.clear()
+        if (kind === 'workspace-archived') archived.add(subjectId)
+        if (kind === 'workspace-restored') {
+          archived.delete(subjectId)
+          // Rare, so verdicts on other keys are read again, too.
+          rejected.clear()
+        }
         return
       }
       keys.delete(hash)
@@ -113,7 +118,7 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
       rejected.set(hash, invalid.revoked)
     },
     onReset() {
-      for (const cache of [keys, edges, workspaces, workspaceIds, rejected]) cache.clear()
+      for (const cache of [keys, edges, workspaces, workspaceIds, rejected, archived]) cache.clear()
     },
   })
 
@@ -134,6 +139,7 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
   /** The change log announces revocations; that a key expires is found when it is used. */
   function cachedKey(hash: string): ValidKey | undefined {
     const key = cached(keys, hash)
+    if (key !== undefined && archived.has(key.workspaceId)) return undefined
     if (key === undefined || key.expiresAt === null || key.expiresAt > follower.databaseTime()) return key
     keys.delete(hash)
     return undefined

@@ -4,8 +4,6 @@ export interface LruCache<V> {
   get(key: string): V | undefined
   set(key: string, value: V): void
   delete(key: string): void
-  /** Looks at every entry. */
-  deleteWhere(matches: (value: V) => boolean): void
   clear(): void
 }
 
@@ -31,13 +29,6 @@ export function createLruCache<V>(max: number, weigh: (value: V) => number = () 
     current.set(key, value)
   }
 
-  function remove(key: string): void {
-    const removed = current.get(key)
-    if (removed !== undefined) currentWeight -= weigh(removed)
-    current.delete(key)
-    previous.delete(key)
-  }
-
   return {
     get(key) {
       const value = current.get(key)
@@ -47,10 +38,11 @@ export function createLruCache<V>(max: number, weigh: (value: V) => number = () 
       return older
     },
     set,
-    delete: remove,
-    deleteWhere(matches) {
-      for (const entries of [current, previous])
-        for (const [key, value] of entries) if (matches(value)) remove(key)
+    delete(key) {
+      const removed = current.get(key)
+      if (removed !== undefined) currentWeight -= weigh(removed)
+      current.delete(key)
+      previous.delete(key)
     },
     clear() {
       current = new Map()

@@ -63,6 +63,7 @@ export async function describeSelf(services: Services, user: UserRow) {
       hasPassword: withPassword,
       hasSecondFactor: user.two_factor_enabled === 1,
     },
+    canCreateWorkspaces: services.usersCreateWorkspaces,
     workspaces: memberships
       .filter(({ archived_at }) => archived_at === null || isRestorable(archived_at, services.clock()))
       .map(({ slug, name, role, archived_at, two_factor_required_at }) => ({

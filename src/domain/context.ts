@@ -13,6 +13,8 @@ export interface Services extends PropagationServices {
   mergeUsage: MergeUsage
   /** Maximum number of active keys. */
   keysPerWorkspace: number
+  /** Whether users may create workspaces in the dashboard, or only the operator. */
+  usersCreateWorkspaces: boolean
 }
 
 export interface PasswordHasher {

@@ -1,12 +1,46 @@
-// Settings of a workspace, which its owners change: name and policy.
+// Creating a workspace, and the settings that its owners change: name and policy.
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
-import { renameWorkspace, setPolicy as storePolicy } from '../store/workspaces.ts'
-import { reauthorize } from './actors.ts'
+import { insertMember } from '../store/members.ts'
+import { lockUser } from '../store/users.ts'
+import { countWorkspacesCreatedBy, renameWorkspace, setPolicy as storePolicy } from '../store/workspaces.ts'
+import { reauthorize, requireSession } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
+import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import type { MemberContext } from './members.ts'
 import { type Policy, policyOf, usesTwoFactor } from './policy.ts'
+import { addWorkspace } from './workspaces.ts'
+
+/** Also archived ones count, so that archiving does not make room for others. */
+const CREATED_MAX = 10
+
+/** For a user, who becomes its owner. */
+export async function createAsUser(
+  services: Services,
+  actor: UserActor,
+  given: { slug: string; name: string },
+) {
+  if (!services.usersCreateWorkspaces)
+    throw new Fault('forbidden', { message: 'Only the operator of this server creates workspaces.' })
+  return services.store.transaction(async (db) => {
+    await requireSession(db, actor)
+    // Serializes the creations of a user, which are counted.
+    await lockUser(db, actor.id)
+    if ((await countWorkspacesCreatedBy(db, actor.id)) >= CREATED_MAX)
+      throw new Fault('conflict', {
+        message: `You have created ${CREATED_MAX} workspaces, which is the limit. Ask the operator for more.`,
+      })
+    const { id, slug, name } = await addWorkspace(db, services, actor, { ...given, provisioned: true })
+    await insertMember(db, {
+      workspace_id: id,
+      user_id: actor.id,
+      role: 'owner',
+      created_at: services.clock(),
+    })
+    return { slug, name }
+  })
+}
 
 export async function rename(ctx: MemberContext, name: string): Promise<{ name: string }> {
   const { workspaceId, actor } = ctx

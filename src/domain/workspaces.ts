@@ -85,10 +85,13 @@ export async function addWorkspace(
     key_creator_role: null,
     two_factor_required_at: null,
     archived_at: null,
-    creator_id: null,
+    creator_id: actor.kind === 'person' ? actor.id : null,
   }
   if (!(await insertWorkspace(db, row)))
-    throw new Fault('invalid_request', { message: `Workspace "${slug}" already exists.` })
+    throw new Fault('invalid_request', {
+      message: `Workspace "${slug}" already exists.`,
+      details: [{ path: '/body/slug', message: 'is in use by another workspace' }],
+    })
   await writeAudit(db, services, {
     workspaceId: row.id,
     actor,

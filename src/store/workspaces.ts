@@ -85,6 +85,15 @@ export async function hasWorkspaces(db: Db): Promise<boolean> {
   return (await db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
+export async function countWorkspacesCreatedBy(db: Db, userId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('workspaces')
+    .select((row) => row.fn.countAll().as('count'))
+    .where('creator_id', '=', userId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** False if it was provisioned already. */
 export async function provisionWorkspace(db: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db

@@ -72,6 +72,7 @@ const forUsers: Record<string, Operation['access']> = {
   'two-factor.confirm': 'user',
   'two-factor.disable': 'user',
   'workspace.read': 'member',
+  'workspaces.create': 'user',
   'settings.rename': 'owner',
   'settings.policy': 'owner',
   'settings.archive': 'owner',

@@ -166,6 +166,31 @@ for (const engine of engines) {
   })
 }
 
+for (const engine of engines)
+  test(`${engine}: users create up to ten workspaces, where the operator lets them`, async (t) => {
+    const server = await serve(t, { engine, env: { ADIT_WORKSPACE_CREATION: 'users' } })
+    const olga = await addMember(server, 'Olga', 'member')
+    assert.equal((await olga.get('/session')).json.canCreateWorkspaces, true)
+    const create = (slug: string) => olga.post('/workspaces', { slug, name: `Name of ${slug}` })
+    const taken = await create('acme')
+    assert.deepEqual(taken.json.details, [{ path: '/body/slug', message: 'is in use by another workspace' }])
+    const created = await Promise.all(Array.from({ length: 12 }, (_, index) => create(`new-${index}`)))
+    assert.deepEqual(created.map(({ status }) => status).sort(), [...Array(10).fill(201), 409, 409])
+    const slug = created.find(({ status }) => status === 201)?.json.slug
+    const { json } = await olga.get(`/workspaces/${slug}`)
+    assert.deepEqual([json.role, json.provisioned, json.name], ['owner', true, `Name of ${slug}`])
+    const { entries } = (await olga.get(`/workspaces/${slug}/audit`)).json
+    assert.deepEqual([entries[0].action, entries[0].actor.name], ['workspace.created', 'Olga'])
+  })
+
+test('users cannot create workspaces by default', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const olga = await addMember(server, 'Olga', 'owner')
+  assert.equal((await olga.get('/session')).json.canCreateWorkspaces, false)
+  const refused = await olga.post('/workspaces', { slug: 'new', name: 'New' })
+  assert.deepEqual([refused.status, refused.json.error], [403, 'forbidden'])
+})
+
 test('a column that a node of an earlier version leaves empty restricts nothing', () => {
   const columns = { key_days_max: null, keys_read_only_at: null, key_creator_role: null }
   assert.deepEqual(policyOf({ ...columns, two_factor_required_at: null }), OPEN)

@@ -22,6 +22,7 @@ const bodies: Record<string, object> = {
   'members.set-role': { role: 'member' },
   'names.reserve': { name: 'my-app' },
   'names.set-access': { allowIp: ['192.0.2.0/24'] },
+  'workspaces.create': { slug: 'another', name: 'Another' },
   'settings.rename': { name: 'Acme' },
   // Another slug: a confirmation that matches would archive the workspace.
   'settings.archive': { confirm: 'other' },

@@ -24,6 +24,7 @@ export const routes = {
   'two-factor.confirm': 'POST /account/second-factor/confirm',
   'two-factor.disable': 'POST /account/second-factor/remove',
   'workspace.read': 'GET /workspaces/{workspace}',
+  'workspaces.create': 'POST /workspaces',
   'settings.rename': 'POST /workspaces/{workspace}/name',
   'settings.archive': 'POST /workspaces/{workspace}/archive',
   'settings.policy': 'POST /workspaces/{workspace}/policy',

@@ -11,6 +11,7 @@ import { MembersPage } from './members/members-page.tsx'
 import { OverviewPage } from './overview/overview-page.tsx'
 import { clearReturnPath, lastWorkspace, returnPath } from './paths.ts'
 import { optionalSessionQuery, sessionQuery } from './queries.ts'
+import { firstUsable } from './session.tsx'
 import { SettingsPage } from './settings/settings-page.tsx'
 import { LoadingScreen } from './shell/connection-status.tsx'
 import { Shell } from './shell/shell.tsx'
@@ -67,7 +68,8 @@ function Home() {
   const returnTo = returnPath()
   useEffect(clearReturnPath, [])
   if (returnTo && returnTo !== '/') return <Redirect to={returnTo} replace />
-  const target = workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0]
+  const last = workspaces.find(({ slug, archive }) => slug === lastWorkspace() && archive === null)
+  const target = last ?? firstUsable(workspaces)
   return target ? <Redirect to={`/w/${target.slug}`} replace /> : <NoWorkspacePage />
 }
 

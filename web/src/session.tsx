@@ -6,6 +6,10 @@ export type Session = Output<'session.read'>
 export type Membership = Session['workspaces'][number]
 export type Role = Membership['role']
 
+/** Archived ones come last. */
+export const firstUsable = (workspaces: readonly Membership[]): Membership | undefined =>
+  workspaces.find(({ archive }) => archive === null) ?? workspaces[0]
+
 const SessionContext = createContext<Session | null>(null)
 const WorkspaceContext = createContext<Membership | null>(null)
 

@@ -35,6 +35,9 @@ const readSession = operation({
           },
           { title: 'Self' },
         ),
+        canCreateWorkspaces: Type.Boolean({
+          description: 'Whether users of this server create workspaces, or only its operator.',
+        }),
         workspaces: Type.Array(
           Type.Object(
             {
@@ -66,6 +69,7 @@ const readSession = operation({
         hasPassword: true,
         hasSecondFactor: false,
       },
+      canCreateWorkspaces: false,
       workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false, archive: null }],
     },
   },

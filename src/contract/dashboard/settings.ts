@@ -1,4 +1,4 @@
-// Settings of a workspace: its name, its policy, and archiving it.
+// Creating a workspace, and its settings: name, policy, archiving.
 import Type from 'typebox'
 import { Instant, Slug, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
@@ -41,6 +41,25 @@ export const examplePolicy = {
   keyCreators: 'admin',
   twoFactorRequired: false,
 } as const
+
+const create = operation({
+  id: 'workspaces.create',
+  method: 'POST',
+  path: '/workspaces',
+  access: 'user',
+  summary: 'Create a workspace',
+  description:
+    'Creates a provisioned workspace, of which the user is the owner. Returns 403 unless the operator lets users ' +
+    'create workspaces (`ADIT_WORKSPACE_CREATION`).',
+  body: Type.Object({ slug: Slug, name: WorkspaceName }, { title: 'NewWorkspace' }),
+  response: {
+    status: 201,
+    description: 'The new workspace.',
+    schema: Type.Object({ slug: Slug, name: WorkspaceName }, { title: 'CreatedWorkspace' }),
+    example: { slug: 'acme', name: 'Acme' },
+  },
+  faults: ['conflict'],
+})
 
 const rename = operation({
   id: 'settings.rename',
@@ -104,4 +123,4 @@ const archive = operation({
   faults: [],
 })
 
-export const settingsOperations = [rename, setPolicy, archive] as const
+export const settingsOperations = [create, rename, setPolicy, archive] as const

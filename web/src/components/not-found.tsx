@@ -1,7 +1,10 @@
 // Pages for unknown paths, unknown workspaces and users without a workspace.
 import { Button } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
 import { Link } from 'wouter'
 import { OverviewIcon } from '../icons.tsx'
+import { useSession } from '../session.tsx'
+import { CreateWorkspaceDialog } from '../shell/create-workspace-dialog.tsx'
 import { Page } from './page.tsx'
 import { EmptyState } from './query-states.tsx'
 
@@ -40,12 +43,20 @@ export function WorkspaceNotFoundPage() {
 }
 
 export function NoWorkspacePage() {
+  const { canCreateWorkspaces } = useSession()
+  const [opened, dialog] = useDisclosure()
   return (
     <Page title="Welcome to Adit">
-      <EmptyState icon={<OverviewIcon size={40} />} title="You are not a member of any workspace">
-        Ask an admin or owner of your team’s workspace for an invitation, or the operator of this server to
-        create a workspace for you.
+      <EmptyState
+        icon={<OverviewIcon size={40} />}
+        title="You are not a member of any workspace"
+        action={canCreateWorkspaces && <Button onClick={dialog.open}>Create workspace</Button>}
+      >
+        {canCreateWorkspaces
+          ? 'Create a workspace, or ask an admin or owner of your team’s workspace for an invitation.'
+          : 'Ask an admin or owner of your team’s workspace for an invitation, or the operator of this server to create a workspace for you.'}
       </EmptyState>
+      <CreateWorkspaceDialog opened={opened} onClose={dialog.close} />
     </Page>
   )
 }

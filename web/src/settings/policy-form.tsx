@@ -1,5 +1,5 @@
 // The policy of a workspace: rules for API keys and sign-in.
-import { Button, Group, Radio, Stack, Switch, TextInput } from '@mantine/core'
+import { Button, Checkbox, Group, Radio, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call, type Output } from '../api.ts'
@@ -45,6 +45,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
           <TextInput
             label="Longest life of a new API key, in days"
             description="Empty for no limit. A key that is created without an expiry gets the longest life. Existing keys keep theirs."
+            placeholder="No limit"
             type="number"
             min={1}
             max={3650}
@@ -65,7 +66,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
             </Stack>
           </Radio.Group>
           {isVariantA && (
-            <Switch
+            <Checkbox
               label="API keys may create and revoke API keys"
               description="Turn this off so that a leaked key cannot create others. A key can always revoke itself."
               disabled={!isOwner}
@@ -73,7 +74,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
               onChange={(event) => update({ keysManageKeys: event.currentTarget.checked })}
             />
           )}
-          <Switch
+          <Checkbox
             label="Require two-factor authentication"
             description="Members without it can only set it up. Members who sign in with an identity provider alone are exempt."
             disabled={!isOwner}

@@ -5,6 +5,7 @@ import { Page } from '../components/page.tsx'
 import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
+import { ArchiveWorkspace } from './archive-workspace.tsx'
 import { PolicyForm } from './policy-form.tsx'
 import { WorkspaceName } from './workspace-name.tsx'
 
@@ -20,6 +21,7 @@ export function SettingsPage() {
           <PolicyForm key={JSON.stringify(policy)} policy={policy} isVariantA={keysCanManageKeys} />
         )}
       </QueryResult>
+      {role === 'owner' && <ArchiveWorkspace />}
     </Page>
   )
 }

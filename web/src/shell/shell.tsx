@@ -8,8 +8,15 @@ import { WorkspaceNotFoundPage } from '../components/not-found.tsx'
 import { Logo } from '../icons.tsx'
 import { lastWorkspace, saveLastWorkspace } from '../paths.ts'
 import { sessionQuery } from '../queries.ts'
-import { type Session, SessionProvider, WorkspaceProvider } from '../session.tsx'
+import {
+  firstUsable,
+  type Membership,
+  type Session,
+  SessionProvider,
+  WorkspaceProvider,
+} from '../session.tsx'
 import { preloadCharts } from '../usage/charts.tsx'
+import { ArchivedPage } from './archived-page.tsx'
 import { ColorSchemeMenu } from './color-scheme-menu.tsx'
 import { LoadingScreen, OfflineBanner } from './connection-status.tsx'
 import { Navigation } from './navigation.tsx'
@@ -35,9 +42,7 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
   const membership = session.workspaces.find((workspace) => workspace.slug === slug)
   // Unknown workspaces and those of others look the same: neither is named in the header or the navigation.
   const isNotMember = isInWorkspace && !membership
-  const current = isNotMember ? null : (membership ?? session.workspaces[0] ?? null)
-
-  const isBlocked = isInWorkspace && membership?.needsTwoFactor
+  const current = isNotMember ? null : (membership ?? firstUsable(session.workspaces) ?? null)
 
   useEffect(() => {
     if (isInWorkspace && membership) saveLastWorkspace(membership.slug)
@@ -91,16 +96,28 @@ function Frame({ session, children }: { session: Session; children: ReactNode })
             </Group>
           </AppShell.Header>
           <AppShell.Navbar p="md" aria-label="Main">
-            <Navigation workspace={current?.needsTwoFactor ? null : current} />
+            <Navigation workspace={blockedPage(current) ? null : current} />
           </AppShell.Navbar>
           <AppShell.Main ref={main} id="content" tabIndex={-1} className={classes.main}>
             <Box maw={1080} mx="auto">
               <OfflineBanner />
-              {isNotMember ? <WorkspaceNotFoundPage /> : isBlocked ? <TwoFactorRequiredPage /> : children}
+              {isNotMember ? (
+                <WorkspaceNotFoundPage />
+              ) : isInWorkspace ? (
+                (blockedPage(current) ?? children)
+              ) : (
+                children
+              )}
             </Box>
           </AppShell.Main>
         </AppShell>
       </WorkspaceProvider>
     </SessionProvider>
   )
+}
+
+/** What a member sees instead of the pages of a workspace that cannot be used. */
+function blockedPage(workspace: Membership | null): ReactNode {
+  if (workspace?.archive) return <ArchivedPage restorableUntil={workspace.archive.restorableUntil} />
+  return workspace?.needsTwoFactor ? <TwoFactorRequiredPage /> : null
 }

@@ -17,7 +17,7 @@ const longLists = new LongLists()
 export const workspaceHandlers = ({
   services,
   variant,
-}: Dependencies): HandlerGroup<'workspace' | 'settings' | 'keys' | 'usage' | 'audit'> => ({
+}: Dependencies): HandlerGroup<'workspace' | 'workspaces' | 'settings' | 'keys' | 'usage' | 'audit'> => ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
     role: ctx.role,
@@ -29,6 +29,7 @@ export const workspaceHandlers = ({
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
+  'workspaces.create': ({ actor }, given) => settings.createAsUser(services, actor, given),
   'settings.rename': (ctx, { name }) => settings.rename(ctx, name),
   'settings.policy': (ctx, { workspace: _, ...policy }) => settings.setPolicy(ctx, policy),
   'settings.archive': (ctx, { workspace, confirm }) => archiveAsOwner(ctx, workspace, confirm),

@@ -1,0 +1,80 @@
+// Archives the workspace, after the user has typed its slug.
+import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { call } from '../api.ts'
+import { dangerOutline } from '../components/danger-outline.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { Section } from '../components/section.tsx'
+import { showToast } from '../components/toast.tsx'
+import { queryClient } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+
+export function ArchiveWorkspace() {
+  const [opened, dialog] = useDisclosure()
+  return (
+    <Section
+      title="Archive workspace"
+      description="API keys stop working and tunnels are closed. All data is kept, and the operator of this server can restore the workspace for 30 days."
+    >
+      <Button {...dangerOutline} onClick={dialog.open}>
+        Archive workspace
+      </Button>
+      <ArchiveDialog opened={opened} onClose={dialog.close} />
+    </Section>
+  )
+}
+
+function ArchiveDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  const { slug, name } = useWorkspace()
+  const [confirm, setConfirm] = useState('')
+  const archive = useMutation({
+    mutationFn: () => call('settings.archive', { workspace: slug, confirm }),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ['session'] })
+      queryClient.removeQueries({ queryKey: ['workspace', slug] })
+      showToast(`${name} is archived.`)
+    },
+  })
+  const close = () => {
+    setConfirm('')
+    archive.reset()
+    onClose()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    archive.mutate()
+  }
+  return (
+    <Modal opened={opened} onClose={close} title={`Archive ${name}?`} withCloseButton={false}>
+      <form onSubmit={submit}>
+        <Stack>
+          <Text size="sm">
+            All API keys of this workspace are rejected from now on, its tunnels are closed, and its members
+            cannot use it. Only the operator of this server can restore it, for 30 days.
+          </Text>
+          <TextInput
+            label={`Type ${slug} to confirm`}
+            required
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            data-autofocus
+            value={confirm}
+            onChange={(event) => setConfirm(event.currentTarget.value)}
+          />
+          <ErrorAlert error={archive.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" color="red" disabled={confirm !== slug} loading={archive.isPending}>
+              Archive workspace
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}

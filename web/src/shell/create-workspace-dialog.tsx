@@ -1,0 +1,88 @@
+// Creates a workspace, where the operator lets users do that.
+import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import { useLocation } from 'wouter'
+import { call } from '../api.ts'
+import { fieldError } from '../api-error.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { showToast } from '../components/toast.tsx'
+import { queryClient } from '../queries.ts'
+
+const SLUG_CHARS_MAX = 63
+
+const slugOf = (name: string): string =>
+  name
+    .toLowerCase()
+    .normalize('NFKD')
+    .replace(/\p{Mn}/gu, '')
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, SLUG_CHARS_MAX)
+    .replace(/^-|-$/g, '')
+
+export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  const [, navigate] = useLocation()
+  const [name, setName] = useState('')
+  /** Follows the name until the user edits it. */
+  const [typedSlug, setTypedSlug] = useState<string | null>(null)
+  const slug = typedSlug ?? slugOf(name)
+  const create = useMutation({
+    mutationFn: () => call('workspaces.create', { slug, name: name.trim() }),
+    onSuccess: async (created) => {
+      await queryClient.invalidateQueries({ queryKey: ['session'] })
+      close()
+      navigate(`/w/${created.slug}`)
+      showToast(`Created ${created.name}.`)
+    },
+  })
+  const close = () => {
+    setName('')
+    setTypedSlug(null)
+    create.reset()
+    onClose()
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    create.mutate()
+  }
+  const slugError = fieldError(create.error, 'slug')
+  return (
+    <Modal opened={opened} onClose={close} title="Create workspace">
+      <form onSubmit={submit}>
+        <Stack>
+          <TextInput
+            label="Workspace name"
+            required
+            maxLength={80}
+            autoComplete="off"
+            data-autofocus
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <TextInput
+            label="Slug"
+            description="Part of the URLs of tunnels, so it cannot be changed later: lower-case letters, digits and hyphens."
+            required
+            maxLength={SLUG_CHARS_MAX}
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            value={slug}
+            onChange={(event) => setTypedSlug(event.currentTarget.value)}
+            error={slugError}
+            inputWrapperOrder={['label', 'description', 'input', 'error']}
+          />
+          <ErrorAlert error={slugError ? null : create.error} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={create.isPending}>
+              Create workspace
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  )
+}
