@@ -1,8 +1,9 @@
 // Open tunnels: edges claim a name before they open a tunnel, and report what is open.
 import Type, { type Static } from 'typebox'
-import { AccessRulesOrNull, AllowedNetworks } from './access-rules.ts'
-import { Slug, TokenId, UtcTimestamp } from './fields.ts'
+import { AccessRulesOrNull } from './access-rules.ts'
+import { Slug, UtcTimestamp } from './fields.ts'
 import { operation } from './operation.ts'
+import { ClaimedTunnel, Gauge, ReportedTunnel, ResumeHash, TunnelId, TunnelName } from './tunnel-fields.ts'
 
 /** Maximum number of items in each list of a sync. */
 export const SYNC_ITEMS_MAX = 1_000
@@ -10,41 +11,6 @@ export const SYNC_ITEMS_MAX = 1_000
 export const SYNC_INTERVAL_S = 5
 /** Seconds after its last sync until the tunnels of an edge count as closed. */
 export const TUNNEL_LEASE_S = 30
-
-/** The largest integer that every JSON parser reads exactly. */
-const Total = (description: string) =>
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
-
-const Gauge = (description: string) => Type.Integer({ minimum: 0, maximum: 1_000_000, description })
-
-export const TunnelId = Type.String({
-  pattern: '^tun_[0-9a-z]{10,40}$',
-  description: 'Identifier of the tunnel, chosen by the edge: `tun_` and at least 10 random characters.',
-  examples: ['tun_01k9x2m4q7r8s9t0v1w2x3y4z5'],
-  'x-rule': 'must be `tun_` and 10 to 40 lower-case letters and digits',
-})
-
-/** One label under the tunnel domain of the workspace. */
-export const TunnelName = Type.String({
-  minLength: 1,
-  maxLength: 63,
-  pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
-  description: 'Name of the tunnel; a DNS label.',
-  examples: ['my-app'],
-  'x-rule': 'must be lower-case letters, digits and inner hyphens',
-})
-
-export const TunnelType = Type.Unsafe<'http' | 'tcp'>({ type: 'string', enum: ['http', 'tcp'] })
-
-const TunnelUrl = Type.String({
-  maxLength: 300,
-  pattern: '^(https?|tcp)://[a-z0-9.-]{1,253}(:[0-9]{1,5})?/?$',
-  description:
-    'Public address of the tunnel. Its scheme and port are shown; the host is always ' +
-    '`<name>.<workspace>.<tunnel domain>`.',
-  examples: ['https://my-app.acme.tunnels.example.com'],
-  'x-rule': 'must be a URL such as https://my-app.acme.tunnels.example.com',
-})
 
 const Session = Type.String({
   pattern: '^[0-9a-z]{9}-[0-9a-z]{8,32}$',
@@ -57,71 +23,6 @@ const Session = Type.String({
 
 const Sequence = (minimum: number, description: string) =>
   Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description })
-
-const ResumeHash = (description: string) =>
-  Type.String({ pattern: '^[0-9a-f]{64}$', description, 'x-rule': 'must be a SHA-256 in hex' })
-
-/** Without user and password: the dashboard shows only that there is one. */
-export const ClientAccess = Type.Object(
-  {
-    basicAuth: Type.Boolean({ description: 'Whether requests need a user and a password.' }),
-    allowIp: AllowedNetworks,
-  },
-  { description: 'Access rules that the tunnel client asked for, in addition to those of the name.' },
-)
-export type ClientAccess = Static<typeof ClientAccess>
-
-const tunnelFields = {
-  id: TunnelId,
-  workspace: Slug,
-  name: TunnelName,
-  type: TunnelType,
-  pool: Type.Boolean({ description: 'Whether it shares the name with open tunnels of the same type.' }),
-  url: TunnelUrl,
-  keyId: TokenId,
-  clientAddress: Type.String({
-    pattern: '^[0-9a-f:.]{2,45}$',
-    description: 'IP address of the tunnel client.',
-    examples: ['192.0.2.7'],
-    'x-rule': 'must be an IP address',
-  }),
-  clientVersion: Type.Optional(
-    Type.String({
-      pattern: '^[\\x20-\\x7e]{0,100}$',
-      description: 'Name and version of the tunnel client.',
-      examples: ['adit/0.1.0'],
-      'x-rule': 'must be at most 100 printable ASCII characters',
-    }),
-  ),
-  openedAt: UtcTimestamp({ description: 'When the tunnel was opened.' }),
-  access: Type.Optional(ClientAccess),
-  resume: Type.Optional(
-    ResumeHash(
-      'SHA-256 of a secret of the tunnel client, in hex: a client that moves to another edge has the same.',
-    ),
-  ),
-}
-
-const ClaimedTunnel = Type.Object(tunnelFields, { title: 'ClaimedTunnel' })
-export type ClaimedTunnel = Static<typeof ClaimedTunnel>
-
-const ReportedTunnel = Type.Object(
-  {
-    ...tunnelFields,
-    requests: Total('Requests so far.'),
-    bytesIn: Total('Bytes received so far.'),
-    bytesOut: Total('Bytes sent so far.'),
-    streams: Gauge('Requests and connections in progress.'),
-    isClaiming: Type.Optional(
-      Type.Boolean({
-        description:
-          'Whether its claim has no response yet. Then the claim decides whether it may be opened.',
-      }),
-    ),
-  },
-  { title: 'ReportedTunnel' },
-)
-export type ReportedTunnel = Static<typeof ReportedTunnel>
 
 /** Why a tunnel may not be open. */
 const refusals = [

@@ -1,5 +1,5 @@
 // Tunnels as edges report them in claims and syncs, and the rows that are stored of them.
-import type { ClaimedTunnel, ClientAccess, ReportedTunnel } from '../contract/tunnels.ts'
+import type { ClaimedTunnel, ClientAccess, ReportedTunnel } from '../contract/tunnel-fields.ts'
 import { normalizeAddress } from '../net/ip-address.ts'
 import { parseNetwork } from '../net/ip-network.ts'
 import type { ReportedRow } from '../store/tunnels.ts'

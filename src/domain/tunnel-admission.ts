@@ -1,6 +1,7 @@
 // Decides which tunnels an edge may have open. The same rules apply to claims and to tunnels that a sync adds.
 import type { AccessRules } from '../contract/access-rules.ts'
-import type { ClaimedTunnel, Refusal } from '../contract/tunnels.ts'
+import type { ClaimedTunnel } from '../contract/tunnel-fields.ts'
+import type { Refusal } from '../contract/tunnels.ts'
 import { lockExpiredSessions } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../store/tunnel-admission.ts'

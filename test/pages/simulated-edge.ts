@@ -1,6 +1,6 @@
 // An edge that reports sample tunnels through the edge API, and closes those that it is asked to close.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ReportedTunnel } from '../../src/contract/tunnels.ts'
+import type { ReportedTunnel } from '../../src/contract/tunnel-fields.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { addTunnelEdge, tunnelOf } from '../support/open-tunnels.ts'
 import type { TestServer } from '../support/server.ts'

@@ -1,12 +1,7 @@
 // An edge that claims and reports tunnels, as the tests of the control plane drive it: nothing by itself.
 import { randomBytes } from 'node:crypto'
-import type {
-  ClaimResult,
-  ReportedTunnel,
-  SyncRequest,
-  SyncResult,
-  TunnelClaim,
-} from '../../src/contract/tunnels.ts'
+import type { ReportedTunnel } from '../../src/contract/tunnel-fields.ts'
+import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../src/contract/tunnels.ts'
 import { createEdge } from '../../src/domain/edges.ts'
 import { caller, operator, type TestServer } from './server.ts'
 

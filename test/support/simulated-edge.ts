@@ -1,6 +1,7 @@
 // A simulated edge that reports its tunnels by the protocol, over a network that loses, repeats and delays
 // what the test says.
-import type { ReportedTunnel, SyncRequest, TunnelClaim } from '../../src/contract/tunnels.ts'
+import type { ReportedTunnel } from '../../src/contract/tunnel-fields.ts'
+import type { SyncRequest, TunnelClaim } from '../../src/contract/tunnels.ts'
 import type { Services } from '../../src/domain/context.ts'
 import { claimTunnel } from '../../src/domain/tunnel-claims.ts'
 import { syncTunnels } from '../../src/domain/tunnel-sync.ts'

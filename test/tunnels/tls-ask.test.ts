@@ -1,7 +1,7 @@
 // `GET /.adit/tls-ask`: for which hosts a proxy in front of an edge may obtain certificates.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ControlPlaneError } from '../../src/edge-sdk/index.ts'
+import { ControlPlaneError, type HostResult } from '../../src/edge-sdk/index.ts'
 import { TlsAsk } from '../../src/tunnels/edge/tls-ask.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { type Edge, fetchHost, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
@@ -115,14 +115,30 @@ test('unknown hosts cost the control plane a limited number of lookups, and open
   assert.equal(status, 503)
 })
 
+const noTunnels = {
+  registry: { atHost: () => undefined },
+  certificatesPerDay: 10,
+  onCertificatesLimited: () => undefined,
+}
+
+test('a flood of unknown hosts does not keep out hosts that were found before', async () => {
+  let now = 0
+  const findHost = async (host: string): Promise<HostResult> =>
+    host.startsWith('acme') ? { found: true, workspace: 'acme' } : { found: false }
+  const tlsAsk = new TlsAsk({ ...noTunnels, findHost }, () => now)
+  const statusOf = async (host: string) => (await tlsAsk.ask(host)).status
+  assert.equal(await statusOf('acme.tunnels.test'), 200)
+  // Beyond the time for which it is cached.
+  now = 120_000
+  for (let index = 0; index < 100; index++) await statusOf(`x${index}.tunnels.test`)
+  assert.equal(await statusOf('other.tunnels.test'), 429)
+  assert.equal(await statusOf('acme.tunnels.test'), 200)
+})
+
 test('the reason why the control plane was of no help is in the response', async () => {
   const messageFor = async (status: number | undefined, message = '') => {
-    const tlsAsk = new TlsAsk({
-      registry: { atHost: () => undefined },
-      findHost: () => Promise.reject(new ControlPlaneError(message, status)),
-      certificatesPerDay: 1,
-      onCertificatesLimited: () => undefined,
-    })
+    const findHost = () => Promise.reject(new ControlPlaneError(message, status))
+    const tlsAsk = new TlsAsk({ ...noTunnels, findHost })
     const answer = await tlsAsk.ask('app.acme.tunnels.test')
     assert.equal(answer.status, 503)
     return answer.message

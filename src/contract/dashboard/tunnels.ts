@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { AllowedNetworks, BasicAuthPassword, BasicAuthUser } from '../access-rules.ts'
 import { EdgeName, HostName, Id, Instant, InstantOrNull } from '../fields.ts'
 import { operation } from '../operation.ts'
-import { ClientAccess, TunnelName, TunnelType } from '../tunnels.ts'
+import { ClientAccess, TunnelName, TunnelType } from '../tunnel-fields.ts'
 import { InWorkspace } from './members.ts'
 
 const Integer = (description: string) => Type.Integer({ minimum: 0, description })

@@ -11,10 +11,9 @@ import type { Connection } from '../../yamux/index.ts'
 import type { TunnelRequest } from '../protocol.ts'
 import { type AccessRules, areSameRules, NO_RULES } from './access/access-control.ts'
 import { RuleHasher } from './access/rule-hasher.ts'
-import { BoundedMap } from './bounded-map.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
 import { isTunnelName, randomName } from './names.ts'
-import { RateLimit } from './rate-limit.ts'
+import { OpeningLimit } from './opening-limit.ts'
 import { type Registry, resumeHash } from './registry.ts'
 import {
   differentRules,
@@ -49,10 +48,6 @@ export interface AdmissionOptions {
   /** The public URL of a tunnel. */
   urlOf(host: string, tcpPort: number | undefined): string
 }
-
-/** Of one workspace, so that it cannot slow down the control plane for others, nor use up `RecentNames`. */
-const OPENINGS = { burst: 1_000, perSecond: 10 }
-const OPENING_WORKSPACES_MAX = 10_000
 
 type Valid = VerifyResult & { valid: true }
 
@@ -90,14 +85,7 @@ interface Opening {
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
   const { verifier, registry, meter, names, listen, urlOf } = options
   const hasher = new RuleHasher()
-  const openings = new BoundedMap<string, RateLimit>(OPENING_WORKSPACES_MAX)
-
-  /** Counts an opening. False if the workspace has too many. */
-  function countOpening(workspace: string): boolean {
-    const limit = openings.get(workspace) ?? new RateLimit(OPENINGS)
-    openings.set(workspace, limit)
-    return limit.take(performance.now())
-  }
+  const openings = new OpeningLimit()
 
   /** While the control plane is unreachable, a key is accepted for a name that it had open here recently. */
   async function verify(opening: Opening): Promise<VerifyResult> {
@@ -187,7 +175,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       // that is awaited, the key is verified again.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
-      if (!opening.isCounted && !countOpening(slug)) return TOO_MANY_OPENINGS
+      if (!opening.isCounted && !openings.count(slug)) return TOO_MANY_OPENINGS
       opening.isCounted = true
       const host = `${name}.${tunnelBase}`
       const url = registry.atHost(host)?.address.url ?? urlOf(host, opening.listener?.port)

@@ -33,10 +33,14 @@ export class TlsAsk {
   readonly #options: TlsAskOptions
   readonly #allowed = new Map<string, AllowedHosts>()
   readonly #known = new BoundedMap<string, { workspace: string | null; until: number }>(KNOWN_HOSTS_MAX)
+  readonly #clock: () => number
   readonly #lookups = new RateLimit(LOOKUPS)
+  /** Apart, so that a flood of unknown hosts does not keep out those that have been found before. */
+  readonly #repeatedLookups = new RateLimit(LOOKUPS)
 
-  constructor(options: TlsAskOptions) {
+  constructor(options: TlsAskOptions, clock: () => number = () => performance.now()) {
     this.#options = options
+    this.#clock = clock
   }
 
   async ask(domain: string): Promise<TlsAnswer> {
@@ -60,10 +64,11 @@ export class TlsAsk {
 
   /** Undefined if there are too many lookups. Only hosts that exist are cached: there are few of them. */
   async #find(host: string): Promise<HostResult | undefined> {
-    const now = performance.now()
+    const now = this.#clock()
     const known = this.#known.get(host)
     if (known && known.until > now) return { found: true, workspace: known.workspace }
-    if (!this.#lookups.take(now)) return undefined
+    const lookups = known ? this.#repeatedLookups : this.#lookups
+    if (!lookups.take(now)) return undefined
     const result = await this.#options.findHost(host)
     if (result.found) this.#known.set(host, { workspace: result.workspace, until: now + KNOWN_FOR_MS })
     else this.#known.delete(host)
@@ -77,7 +82,7 @@ export class TlsAsk {
       hosts = new AllowedHosts(certificatesPerDay, () => onCertificatesLimited(workspace))
       this.#allowed.set(workspace, hosts)
     }
-    if (hosts.allow(host, performance.now())) return allowed(host)
+    if (hosts.allow(host, this.#clock())) return allowed(host)
     return {
       status: 429,
       message:
