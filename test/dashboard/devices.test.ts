@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setDisabled } from '../../src/domain/accounts.ts'
 import { pollDevice } from '../../src/domain/device-keys.ts'
+import { WINDOW_MS } from '../../src/http/auth/attempt-counters.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { DEVICE_GRANT, poll, postForm, startDevice } from '../support/devices.ts'
@@ -34,6 +35,7 @@ const keysOf = ({ services }: TestServer, label: string) =>
 
 /** Before the first test: the end of a file is when no test is left. */
 const deployments = await Promise.all(engines.map((engine) => setUp({ after }, { engine })))
+const behindProxy = await setUp({ after }, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
 
 for (const [index, engine] of engines.entries()) {
   const shared = deployments[index] as Deployment
@@ -221,11 +223,8 @@ for (const [index, engine] of engines.entries()) {
   })
 }
 
-test('guessing user codes is limited per user and per network', async (t) => {
-  const { server, ann, approve } = await setUp(t, {
-    engine: 'sqlite',
-    env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' },
-  })
+test('guessing user codes is limited per user and per network', async () => {
+  const { server, ann, approve } = behindProxy
   const bob = await addMember(server, 'Bob', 'owner')
   const { userCode } = await startDevice(server.url)
   const guess = (index: number) => `BBBB-BBB${'BCDFGHJKLMNPQRSTVWXZ'[index]}`
@@ -247,8 +246,10 @@ test('guessing user codes is limited per user and per network', async (t) => {
   assert.equal((await eve.call('POST', '/devices/read', { code: userCode }, elsewhere)).status, 200)
 })
 
-test('starting is limited per network and in total, and polling too soon is slow_down', async (t) => {
-  const { server, clock } = await setUp(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
+test('starting is limited per network and in total, and polling too soon is slow_down', async () => {
+  const { server, clock } = behindProxy
+  // The limits of the test above end.
+  clock.now += WINDOW_MS
   const { deviceCode } = await startDevice(server.url)
   assert.equal((await poll(server.url, deviceCode)).json.error, 'authorization_pending')
   assert.equal((await poll(server.url, deviceCode)).json.error, 'slow_down')
@@ -269,6 +270,7 @@ test('starting is limited per network and in total, and polling too soon is slow
         .values(
           Array.from({ length: 1_000 }, (_, index) => ({
             ...row,
+            expires_at: clock.now + 10 * MINUTE,
             hash: `h${start + index}`,
             user_code: `c${start + index}`,
           })),
@@ -280,8 +282,10 @@ test('starting is limited per network and in total, and polling too soon is slow
   assert.equal((await fromElsewhere()).status, 200, 'they have expired')
 })
 
-test('requests of devices are validated forms, and every response is as described', async (t) => {
-  const { server } = await setUp(t, { engine: 'sqlite' })
+test('requests of devices are validated forms, and every response is as described', async () => {
+  const { server, clock } = deployments[0] as Deployment
+  // The limit on starts.
+  clock.now += WINDOW_MS
   const document = await (await fetch(`${server.url}/device/openapi.json`)).json()
   const validateResponse = createResponseValidator(document as never)
   const token = { grant_type: DEVICE_GRANT, device_code: 'x' }
@@ -312,8 +316,8 @@ test('requests of devices are validated forms, and every response is as describe
   assert.equal((await signedOut.post('/devices/read', { code: 'BBBB-BBBB' })).status, 401)
 })
 
-test('members who may not create keys cannot approve, and other users learn nothing of a decision', async (t) => {
-  const { server, ann, approve } = await setUp(t, { engine: 'sqlite' })
+test('members who may not create keys cannot approve, and other users learn nothing of a decision', async () => {
+  const { server, ann, approve } = deployments[0] as Deployment
   const mia = await addMember(server, 'Mia', 'member')
   const { userCode } = await startDevice(server.url)
   assert.deepEqual((await mia.post('/devices/read', { code: userCode })).json.workspaces, [])
