@@ -12,7 +12,11 @@ const withoutResponse: Hint = (_error, { operation }) =>
     : 'The call may have succeeded: check with list_api_keys before you try again.'
 
 const hints: { [Code in Fault['error']]: Hint } = {
-  invalid_request: () => 'Correct the arguments and call again.',
+  // A detail without a path is about the workspace: its policy, or a limit.
+  invalid_request: ({ fault }) =>
+    'details' in fault && fault.details.length > 0 && fault.details.every(({ path }) => path === '')
+      ? 'Tell the user. Calling again does not help.'
+      : 'Correct the arguments and call again.',
   unauthorized: () =>
     'The API key of this connection is not valid. Ask the user for another one; retrying does not help.',
   forbidden: () => 'This API key is not allowed to do this. Tell the user.',

@@ -36,7 +36,7 @@ for (const engine of engines) {
         json.stderr,
       )
       const { stdout } = await run(t, [...args], env)
-      assert.match(stdout, /^ID +(WORKSPACE +)?LABEL +CREATED +LAST USED +(EXPIRES +)?STATE\n/)
+      assert.match(stdout, /^ID +(WORKSPACE +ENDS WITH +)?LABEL +CREATED +LAST USED +(EXPIRES +)?STATE\n/)
       assert.deepEqual(
         linesOf(stdout).map((line) => line.split(' ', 1)[0]),
         ids,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { archiveAsOperator, restore } from '../../src/domain/archive.ts'
-import { createKey } from '../../src/domain/keys.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
 import { createControlPlane, startVerifier } from '../../src/edge-sdk/index.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { atEnd } from '../support/cleanup.ts'
@@ -88,6 +88,10 @@ for (const engine of engines) {
     assert.equal((await openBrowser(server.url).post('/links/read', { link })).status, 404)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     await assert.rejects(createKey(ctx), /This workspace is archived/)
+    // As in a request that was authenticated before, and whose body arrived afterwards.
+    const late = { ...ctx, actor: { kind: 'key' as const, id: server.key.id } }
+    await assert.rejects(createKey(late), /workspace of this API key is archived/)
+    await assert.rejects(revoke(late, server.key.id), /workspace of this API key is archived/)
     await assert.rejects(archiveAsOperator(server.services, operator, 'acme'), /archived already/)
     const memberships = async () => (await olga.get('/session')).json.workspaces
     assert.equal((await memberships())[0].archive.archivedAt, new Date(now).toISOString())

@@ -50,6 +50,21 @@ for (const transport of transports) {
     }
   })
 
+  test(`${transport}: an agent is told what the policy of the workspace forbids, and not to call again`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    await server.services.store.transaction((db) =>
+      db.updateTable('workspaces').set({ keys_read_only_at: Date.now() }).execute(),
+    )
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const { failed, text } = await agent.call('create_api_key')
+    assert.equal(failed, true)
+    assert.match(
+      text,
+      /^invalid_request: The policy of this workspace does not let API keys create API keys\./,
+    )
+    assert.match(text, /\nTell the user\. Calling again does not help\.$/)
+  })
+
   test(`${transport}: in variant B no tool creates or revokes keys, and calling one explains why`, async (t) => {
     const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })

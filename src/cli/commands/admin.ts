@@ -37,7 +37,7 @@ const workspaces: readonly Command[] = [
     {
       name: 'admin workspace archive',
       group,
-      summary: 'archive a workspace: reject its keys and close its tunnels',
+      summary: 'archive a workspace, and reject its API keys',
       details:
         'Takes effect on every node before the command ends. All data is kept, and the workspace can be restored ' +
         'for 30 days. Asks for a confirmation; scripts need --yes.',
