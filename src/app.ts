@@ -31,7 +31,7 @@ import { createClientReader } from './http/server/client-address.ts'
 import { drain } from './http/server/drain.ts'
 import { createServer } from './http/server/server.ts'
 import { lazily } from './lazily.ts'
-import { createMail } from './mail.ts'
+import { createMail, type SendMail } from './mail.ts'
 import { sessionSecret } from './session-secret.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 
@@ -50,7 +50,11 @@ export interface Running {
 export async function startServer(config: Config, opened: Services, log: Logger): Promise<Running> {
   const { store } = opened
   const secret = await secretOrClose(config, store)
-  const node = await startNode(config, opened, log)
+  // Stored because a server that is closing no longer has an address.
+  let url = ''
+  const address = () => config.baseUrl ?? url
+  const sendMail = config.mail && createMail(config.mail)
+  const node = await startNode(config, opened, log, { sendMail, address })
   let stopping = false
   const closing = new AbortController()
   const server = createApiServer({
@@ -60,16 +64,13 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     isStopping: () => stopping,
     closing: closing.signal,
   })
-  // Stored because a server that is closing no longer has an address.
-  let url = ''
-  const address = () => config.baseUrl ?? url
   const auth = createLazyAuth(config.sso, () => ({
     services: node.services,
     secret,
     baseUrl: address(),
     onProblem: logAuth(log),
   }))
-  await registerDashboardPages({ server, config, services: node.services, secret, address, auth })
+  await registerDashboardPages({ server, config, services: node.services, secret, address, auth, sendMail })
 
   const announceStop = () => {
     stopping = true
@@ -105,8 +106,14 @@ export async function startServer(config: Config, opened: Services, log: Logger)
 
 type Node = Awaited<ReturnType<typeof startNode>>
 
+interface Mail {
+  sendMail: SendMail | undefined
+  /** The URL that links begin with. */
+  address: () => string
+}
+
 /** Registers this process as a node and follows the change log. */
-async function startNode(config: Config, opened: Services, log: Logger) {
+async function startNode(config: Config, opened: Services, log: Logger, { sendMail, address }: Mail) {
   const { store, clock } = opened
   const identity = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
   const follower = await startChangeFollower(store, clock, identity, {
@@ -125,6 +132,11 @@ async function startNode(config: Config, opened: Services, log: Logger) {
       onDeleted: (rows) => log.info({ rows }, 'deleted rows past their retention'),
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'maintenance failed; will retry'),
       onRecovery: () => log.info('maintenance recovered'),
+    },
+    mail: sendMail && {
+      send: sendMail,
+      address,
+      onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
   })
   return { services, follower, lastUsed, directory, maintenance }
@@ -188,18 +200,17 @@ function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
   return { open, sso: sso && openSso && { host: new URL(sso.issuer).host, open: openSso } }
 }
 
-interface DashboardPagesOptions {
+interface DashboardPagesOptions extends Mail {
   server: FastifyInstance
   config: Config
   services: Services
   secret: string
-  address: () => string
   auth: LazyAuth
 }
 
 /** The dashboard, its API, sign-in from a terminal and the API reference. */
 async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
-  const { server, config, services, secret, address, auth } = options
+  const { server, config, services, secret, address, auth, sendMail } = options
   const { variant, baseUrl } = config
   registerDashboardApi(server, {
     services,
@@ -209,7 +220,7 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     auth: auth.open,
     sso: auth.sso,
     knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
-    sendMail: config.mail && createMail(config.mail),
+    sendMail,
   })
   registerDeviceApi(server, { services, baseUrl })
   await registerApiDocs(server, PAGE_FOLDER, baseUrl)

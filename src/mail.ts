@@ -1,6 +1,8 @@
 // Sends email through the configured SMTP server. The library is loaded when the first email is sent.
 
 export interface Email {
+  /** The Message-ID without its host. The same if an email is sent again, so that a repetition can be recognized. */
+  id?: string
   to: string
   subject: string
   text: string
@@ -11,7 +13,8 @@ export type SendMail = (email: Email) => Promise<void>
 const TIMEOUT_MS = 10_000
 
 export function createMail({ url, from }: { url: string; from: string }): SendMail {
-  return async (email) => {
+  const host = /@([\w.-]+)>?$/.exec(from)?.[1] ?? 'adit'
+  return async ({ id, ...email }) => {
     const { createTransport } = await import('nodemailer')
     const transport = createTransport(url, {
       from,
@@ -20,7 +23,7 @@ export function createMail({ url, from }: { url: string; from: string }): SendMa
       socketTimeout: TIMEOUT_MS,
     } as never)
     try {
-      await transport.sendMail({ from, ...email })
+      await transport.sendMail({ from, ...email, ...(id && { messageId: `<${id}@${host}>` }) })
     } finally {
       transport.close()
     }

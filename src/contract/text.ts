@@ -46,3 +46,9 @@ function keepAllowed(text: string): string {
   const kept = (text.match(allowedCharacters) ?? []).join('')
   return kept === text ? text : keepAllowed(kept)
 }
+
+/** A name on one line that no mail client turns into a link: `evil.example` becomes `evil example`. */
+export const withoutLinks = (name: string): string =>
+  cleanText(name.normalize('NFKC'), 80)
+    .replace(/[.:/\\@\u3002]+(?=\S)/gu, ' ')
+    .trim()

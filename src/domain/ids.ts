@@ -6,7 +6,7 @@ const RANDOM_BITS = 80n
 const RANDOM_CHARS = 16
 
 export type Ids = (
-  prefix: 'tok' | 'ws' | 'edge' | 'node' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa',
+  prefix: 'tok' | 'ws' | 'edge' | 'node' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa' | 'dig',
 ) => string
 
 export function createIds(clock: () => number, random: (bytes: number) => Uint8Array): Ids {

@@ -3,6 +3,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { acquireLease, type MaintenanceState, readMaintenance, updateLease } from '../store/maintenance.ts'
 import type { Services } from './context.ts'
+import type { Run } from './deletion-batches.ts'
+import { type NoticeMailOptions, sendNoticeMails } from './notice-mails.ts'
+import { createNotices } from './notices.ts'
 import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
 import { isoOrNull } from './timestamps.ts'
 
@@ -31,6 +34,8 @@ export interface MaintenanceOptions {
   id: string
   settings: RetentionSettings
   events: MaintenanceEvents
+  /** Undefined if no mail server is configured: notices are then in the dashboard only. */
+  mail: NoticeMailOptions | undefined
   pollIntervalMs?: number
 }
 
@@ -40,7 +45,7 @@ export interface Maintenance {
 }
 
 export function startMaintenance(services: Services, options: MaintenanceOptions): Maintenance {
-  const { id, settings, events, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const { id, settings, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
   const stopping = new AbortController()
   const { signal } = stopping
   let isFailing = false
@@ -48,7 +53,8 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   async function poll(): Promise<void> {
     const log = collectDeleted(events.onDeleted)
     try {
-      await runAsOwner(services, { id, settings, signal, onDeleted: log.add })
+      const afterwards = (run: Run) => runNotices(run, mail)
+      await runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards })
       if (isFailing) events.onRecovery()
       isFailing = false
     } catch (error) {
@@ -77,6 +83,11 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   }
 }
 
+/** Returns false if the run was stopped before the end. */
+export const runNotices = async (run: Run, mail: NoticeMailOptions | undefined): Promise<boolean> =>
+  (await createNotices(run, { withMail: mail !== undefined })) &&
+  (mail === undefined || (await sendNoticeMails(run, mail)))
+
 /** Sums up deleted rows for the log. */
 function collectDeleted(onDeleted: (rows: Deleted) => void) {
   let rows: Deleted = {}
@@ -103,6 +114,8 @@ interface RunOptions {
   onWait?: (ms: number) => void
   /** Called before anything is deleted. */
   onStart?: () => Promise<void>
+  /** What else the run does; returns false if it was stopped. */
+  afterwards?: (run: Run) => Promise<boolean>
   /** Run even if no run is due. */
   force?: boolean
 }
@@ -138,6 +151,7 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<RunO
   try {
     await options.onStart?.()
     if (!(await deletePastRetention(run, settings))) return 'stopped'
+    if (options.afterwards && !(await options.afterwards(run))) return 'stopped'
     dueInMs = RUN_INTERVAL_MS
     return 'completed'
   } catch (error) {

@@ -30,6 +30,8 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   used_codes: 'local',
   members: 'local',
   links: 'local',
+  notices: 'local',
+  notice_mails: 'local',
   device_authorizations: 'local',
   key_feed_head: 'local',
   key_feed: 'local',

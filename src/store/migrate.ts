@@ -19,6 +19,7 @@ import { keyLineage } from './migrations/0014-key-lineage.ts'
 import { deviceAuthorizations } from './migrations/0015-device-authorizations.ts'
 import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
 import { archive } from './migrations/0017-archive.ts'
+import { notices } from './migrations/0018-notices.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store, Tx } from './store.ts'
@@ -43,6 +44,7 @@ const migrations: readonly Migration[] = [
   deviceAuthorizations,
   tunnelAccess,
   archive,
+  notices,
 ]
 
 /**

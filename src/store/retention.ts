@@ -20,6 +20,8 @@ const expiring = {
   links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
   idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  notices: { by: 'created_at', ties: ['kind', 'subject_id', 'threshold'], time: 'created_at' },
+  notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'], time: 'created_at' },
   device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
   tunnel_names: {
     by: 'expires_at',

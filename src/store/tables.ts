@@ -295,6 +295,26 @@ export interface Tables {
     /** JSON. A name with rules is reserved. */
     access_rules: string | null
   }
+  notices: {
+    kind: string
+    /** What it is about, e.g. the id of a key. */
+    subject_id: string
+    /** How far from the event, e.g. `7d`. */
+    threshold: string
+    workspace_id: string
+    created_at: number
+    /** Of the emails about it; null if there are none. */
+    digest_id: string | null
+  }
+  notice_mails: {
+    digest_id: string
+    user_id: string
+    workspace_id: string
+    created_at: number
+    attempts: number
+    /** When it is to be sent; null if it was, or will not be. */
+    due_at: number | null
+  }
   /** One row: see store/maintenance.ts. */
   maintenance: {
     id: number

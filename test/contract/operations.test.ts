@@ -80,6 +80,7 @@ const forUsers: Record<string, Operation['access']> = {
   'keys.create': 'admin',
   'keys.revoke': 'admin',
   'keys.rotate': 'admin',
+  'notices.list': 'admin',
   'devices.read': 'user',
   'devices.approve': 'admin',
   'devices.deny': 'user',

@@ -16,6 +16,7 @@ import * as edgeSessions from '../../src/store/edge-sessions.ts'
 import * as idempotency from '../../src/store/idempotency.ts'
 import * as keys from '../../src/store/keys.ts'
 import * as links from '../../src/store/links.ts'
+import * as notices from '../../src/store/notices.ts'
 import * as retention from '../../src/store/retention.ts'
 import * as sessions from '../../src/store/sessions.ts'
 import type { Store, Tx } from '../../src/store/store.ts'
@@ -55,6 +56,7 @@ const tables: Record<string, Record<string, string>> = {
     label: `'l'`,
     hash: `'h' || i`,
     created_at: 'i',
+    expires_at: `case when i % 5 = 0 then i end`,
     predecessor_id: `case when i % 10 = 0 then 'k' || (i - 1) end`,
   },
   sessions: {
@@ -106,6 +108,22 @@ const tables: Record<string, Record<string, string>> = {
     subject_id: `'k' || i`,
     detail: `'x'`,
     position: `case when i <= 4900 then i end`,
+  },
+  notices: {
+    kind: `'key-expiry'`,
+    subject_id: `'k' || i`,
+    threshold: `'7d'`,
+    workspace_id: `'w' || (i / 10 + 1)`,
+    created_at: 'i',
+    digest_id: `'d' || (i / 10)`,
+  },
+  notice_mails: {
+    digest_id: `'d' || i`,
+    user_id: `'u' || (i / 10 + 1)`,
+    workspace_id: `'w' || (i / 10 + 1)`,
+    created_at: 'i',
+    attempts: '1',
+    due_at: `case when i % 100 = 0 then i end`,
   },
   idempotent_answers: { workspace_id: `'w' || (i / 10 + 1)`, id: `'a' || i`, sealed: `'x'`, created_at: 'i' },
   key_feed: {
@@ -286,6 +304,22 @@ const openTunnel = {
   bytes_in: 1,
   bytes_out: 1,
   streams: 1,
+}
+const notice = {
+  kind: 'key-expiry',
+  subject_id: 'k1',
+  threshold: '1d',
+  workspace_id: ws,
+  created_at: NOW,
+  digest_id: null,
+}
+const noticeMail = {
+  digest_id: 'd7',
+  user_id: 'u7',
+  workspace_id: ws,
+  created_at: NOW,
+  attempts: 1,
+  due_at: 1,
 }
 const usageBatch = { workspaceIds: ['w1', 'w2', 'w3'], before: 3 * DAY }
 
@@ -518,6 +552,23 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    notices,
+    {
+      listExpiringKeys: (db) =>
+        notices.listExpiringKeys(db, { after: { expiresAt: 4_000, id: '' }, until: 4_500, limit: 10 }),
+      insertNotices: (db) => notices.insertNotices(db, [notice]),
+      listNoticed: (db) => notices.listNoticed(db, { ...notice, subjectIds: ['k1', 'k2'] }),
+      insertMails: (db) => notices.insertMails(db, [{ ...noticeMail, digest_id: 'd' }]),
+      countDigests: (db) => notices.countDigests(db, ws, 100),
+      listDueMails: (db) => notices.listDueMails(db, 10),
+      claimMail: (db) => notices.claimMail(db, noticeMail, 1_000),
+      endMail: (db) => notices.endMail(db, noticeMail),
+      listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
+      listKeysOfDigest: (db) => notices.listKeysOfDigest(db, 'd7', 10),
+      findRecipient: (db) => notices.findRecipient(db, noticeMail),
+    },
+  ],
+  [
     retention,
     {
       deleteExpired: async (db) => {
@@ -527,6 +578,8 @@ const calls: [module: object, calls: Calls][] = [
           'links',
           'used_codes',
           'device_authorizations',
+          'notices',
+          'notice_mails',
           'idempotent_answers',
           'tunnel_names',
         ] as const)

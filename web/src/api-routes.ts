@@ -32,6 +32,7 @@ export const routes = {
   'keys.create': 'POST /workspaces/{workspace}/keys',
   'keys.revoke': 'DELETE /workspaces/{workspace}/keys/{id}',
   'keys.rotate': 'POST /workspaces/{workspace}/keys/{id}/rotate',
+  'notices.list': 'GET /workspaces/{workspace}/notices',
   'devices.read': 'POST /devices/read',
   'devices.approve': 'POST /workspaces/{workspace}/devices',
   'devices.deny': 'POST /devices/deny',

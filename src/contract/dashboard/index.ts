@@ -5,6 +5,7 @@ import { auditOperations } from './audit.ts'
 import { deviceApprovalOperations } from './devices.ts'
 import { keyOperations } from './keys.ts'
 import { memberOperations } from './members.ts'
+import { noticeOperations } from './notices.ts'
 import { settingsOperations } from './settings.ts'
 import { signInOperations } from './sign-in.ts'
 import { tunnelOperations } from './tunnels.ts'
@@ -19,6 +20,7 @@ export const dashboardOperations = [
   ...settingsOperations,
   ...deviceApprovalOperations,
   ...keyOperations,
+  ...noticeOperations,
   ...tunnelOperations,
   ...memberOperations,
   ...auditOperations,

@@ -1,5 +1,5 @@
 // The text of the emails that the dashboard sends.
-import { cleanText } from '../../../contract/text.ts'
+import { withoutLinks } from '../../../contract/text.ts'
 import type { Email } from '../../../mail.ts'
 
 /** The subject contains no text that users chose: the email is sent in the name of this server. */
@@ -39,9 +39,3 @@ The link works once and expires in 24 hours.
 If you did not request this, you can ignore this email. Your password stays the same.
 `,
 })
-
-/** A name on one line that no mail client turns into a link: `evil.example` becomes `evil example`. */
-const withoutLinks = (name: string) =>
-  cleanText(name.normalize('NFKC'), 80)
-    .replace(/[.:/\\@\u3002]+(?=\S)/gu, ' ')
-    .trim()

@@ -6,6 +6,7 @@ import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { listForMembers } from '../../../domain/key-list.ts'
 import { rotate } from '../../../domain/key-rotation.ts'
 import * as keys from '../../../domain/keys.ts'
+import { listNotices } from '../../../domain/notices.ts'
 import * as settings from '../../../domain/settings.ts'
 import { readUsage } from '../../../domain/usage.ts'
 import { readWorkspace } from '../../../domain/workspaces.ts'
@@ -17,7 +18,7 @@ const longLists = new LongLists()
 export const workspaceHandlers = ({
   services,
   variant,
-}: Dependencies): HandlerGroup<'workspace' | 'workspaces' | 'settings' | 'keys' | 'usage' | 'audit'> => ({
+}: Dependencies): HandlerGroup<'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'audit'> => ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
     role: ctx.role,
@@ -28,6 +29,7 @@ export const workspaceHandlers = ({
   'keys.create': (ctx, { label, expiresAt }) => keys.createKey(ctx, { label, expiresAt }),
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
+  'notices.list': (ctx) => listNotices(ctx),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
   'workspaces.create': ({ actor }, given) => settings.createAsUser(services, actor, given),
   'settings.rename': (ctx, { name }) => settings.rename(ctx, name),

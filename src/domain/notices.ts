@@ -1,0 +1,122 @@
+// Notices before API keys expire, for the owners and admins of their workspace: 7 days and 1 day before, once
+// each. A part of the maintenance job creates them and sends the emails.
+//
+// An email is claimed in the database before it is sent, and marked after that. So no two nodes send it, and one
+// that was claimed by a node that crashed is sent again after a while, with the same Message-ID: it may arrive
+// twice, but is not lost.
+
+import { listMembers } from '../store/members.ts'
+import {
+  countDigests,
+  type ExpiringKey,
+  type ExpiryCursor,
+  insertMails,
+  insertNotices,
+  listExpiringKeys,
+  listNoticed,
+  listNoticedKeys,
+} from '../store/notices.ts'
+import type { Tx } from '../store/store.ts'
+import { lockWorkspace } from '../store/workspaces.ts'
+import { DAY_MS } from '../time.ts'
+import { isAtLeast } from './actors.ts'
+import type { Context, Services } from './context.ts'
+import { pauseAfter, type Run } from './deletion-batches.ts'
+import { isoOf } from './timestamps.ts'
+
+const KIND = 'key-expiry'
+/** The nearest first. */
+const THRESHOLDS = [
+  { threshold: '1d', ms: DAY_MS },
+  { threshold: '7d', ms: 7 * DAY_MS },
+] as const
+const WITHIN_MS = 7 * DAY_MS
+const SLICE_ROWS = 200
+const LISTED_MAX = 100
+/** Beyond this, notices are in the dashboard only. */
+const DIGESTS_PER_DAY = 10
+const RECIPIENTS_MAX = 100
+
+/**
+ * Undefined if no notice is due. A key that was created for less than twice the time gets none: whoever created
+ * it knows.
+ */
+function thresholdOf({ createdAt, expiresAt }: Omit<ExpiringKey, 'id' | 'workspaceId'>, now: number) {
+  const next = THRESHOLDS.find(({ ms }) => expiresAt - now <= ms)
+  return next && expiresAt - createdAt >= 2 * next.ms ? next.threshold : undefined
+}
+
+/** Returns false if the run was stopped before the end. */
+export async function createNotices(run: Run, { withMail }: { withMail: boolean }): Promise<boolean> {
+  const { services } = run
+  const { now } = run.state
+  let after: ExpiryCursor = { expiresAt: now, id: '' }
+  for (;;) {
+    if (!(await run.proceed())) return false
+    const startedAt = performance.now()
+    const keys = await listExpiringKeys(services.store.db, {
+      after,
+      until: now + WITHIN_MS,
+      limit: SLICE_ROWS,
+    })
+    for (const { threshold } of THRESHOLDS) {
+      const due = keys.filter((key) => thresholdOf(key, now) === threshold)
+      await noticeKeys(services, { threshold, keys: due, withMail })
+    }
+    if (keys.length < SLICE_ROWS) return true
+    after = keys.at(-1) as ExpiringKey
+    await pauseAfter(run, performance.now() - startedAt)
+  }
+}
+
+interface DueKeys {
+  threshold: string
+  keys: ExpiringKey[]
+  withMail: boolean
+}
+
+async function noticeKeys(services: Services, { threshold, keys, withMail }: DueKeys): Promise<void> {
+  if (keys.length === 0) return
+  const subjectIds = keys.map(({ id }) => id)
+  const noticed = await listNoticed(services.store.db, { kind: KIND, threshold, subjectIds })
+  const byWorkspace = Map.groupBy(
+    keys.filter(({ id }) => !noticed.has(id)),
+    ({ workspaceId }) => workspaceId,
+  )
+  for (const [workspaceId, ofWorkspace] of byWorkspace)
+    await services.store.transaction(async (db) => {
+      const recipients = withMail ? await recipientsOf(db, services, workspaceId) : []
+      const common = { workspace_id: workspaceId, created_at: services.clock() }
+      const digestId = recipients.length > 0 ? services.ids('dig') : null
+      const notice = { ...common, kind: KIND, threshold, digest_id: digestId }
+      const rows = ofWorkspace.map(({ id }) => ({ ...notice, subject_id: id }))
+      const inserted = await insertNotices(db, rows)
+      if (inserted === 0 || digestId === null) return
+      const mail = { ...common, digest_id: digestId, attempts: 0, due_at: 0 }
+      await insertMails(
+        db,
+        recipients.map((user_id) => ({ ...mail, user_id })),
+      )
+    })
+}
+
+/** Owners and admins; none if the workspace was sent enough today. Locks it, so that the limit holds. */
+async function recipientsOf(db: Tx, { clock }: Services, workspaceId: string): Promise<string[]> {
+  await lockWorkspace(db, workspaceId)
+  if ((await countDigests(db, workspaceId, clock() - DAY_MS)) >= DIGESTS_PER_DAY) return []
+  return (await listMembers(db, workspaceId))
+    .filter(({ role, disabledAt }) => isAtLeast(role, 'admin') && disabledAt === null)
+    .slice(0, RECIPIENTS_MAX)
+    .map(({ id }) => id)
+}
+
+/** For the dashboard: keys that expire soon. One that was revoked, rotated or has expired needs no notice. */
+export async function listNotices({ store, workspaceId }: Context) {
+  const keys = await listNoticedKeys(store.db, workspaceId, LISTED_MAX)
+  return {
+    notices: keys.map(({ expiresAt, ...key }) => ({
+      kind: KIND as 'key-expiry',
+      key: { ...key, expiresAt: isoOf(expiresAt) },
+    })),
+  }
+}

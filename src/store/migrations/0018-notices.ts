@@ -1,0 +1,30 @@
+import type { Migration } from './migration.ts'
+
+/** Notices to the owners and admins of a workspace, each once, and the emails that tell them. */
+export const notices: Migration = ({ int64, strict }) => [
+  `create table notices (
+     kind text not null,
+     subject_id text not null,
+     threshold text not null,
+     workspace_id text not null references workspaces (id),
+     created_at ${int64} not null,
+     digest_id text,
+     primary key (kind, subject_id, threshold)
+   )${strict}`,
+  'create index notices_by_workspace on notices (workspace_id, kind)',
+  'create index notices_by_age on notices (created_at)',
+  'create index notices_by_digest on notices (digest_id) where digest_id is not null',
+
+  `create table notice_mails (
+     digest_id text not null,
+     user_id text not null references users (id),
+     workspace_id text not null references workspaces (id),
+     created_at ${int64} not null,
+     attempts integer not null,
+     due_at ${int64},
+     primary key (digest_id, user_id)
+   )${strict}`,
+  'create index notice_mails_due on notice_mails (due_at) where due_at is not null',
+  'create index notice_mails_by_workspace on notice_mails (workspace_id, created_at)',
+  'create index notice_mails_by_age on notice_mails (created_at)',
+]

@@ -1,0 +1,170 @@
+// SQL of notices: what owners and admins of a workspace are told once, and the emails about it. A digest is one
+// email for the notices of a workspace that arise at the same time.
+import { type Selectable, sql } from 'kysely'
+import { nowIn } from './database-clock.ts'
+import { inState } from './key-state.ts'
+import type { Db, Tx } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export type NoticeRow = Selectable<Tables['notices']>
+export type NoticeMailRow = Selectable<Tables['notice_mails']>
+
+/** Whoever can use it has a successor already. The condition is on `api_keys`. */
+const hasSuccessor = (db: Db) => sql<boolean>`exists (select 1 from api_keys as successor
+  where successor.workspace_id = api_keys.workspace_id and successor.predecessor_id = api_keys.id
+    and ${inState(db, 'active')})`
+
+export interface ExpiringKey {
+  id: string
+  workspaceId: string
+  createdAt: number
+  expiresAt: number
+}
+
+/** Where a slice begins: after this key. */
+export type ExpiryCursor = Pick<ExpiringKey, 'expiresAt' | 'id'>
+
+/**
+ * Keys without an active successor that are not revoked, the next to expire first. The times are values, because
+ * PostgreSQL uses no index for a comparison with its clock.
+ */
+export const listExpiringKeys = (
+  db: Db,
+  { after, until, limit }: { after: ExpiryCursor; until: number; limit: number },
+): Promise<ExpiringKey[]> =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'workspace_id as workspaceId', 'created_at as createdAt'])
+    .select(sql<number>`expires_at`.as('expiresAt'))
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>=', after.expiresAt)
+    .where('expires_at', '<=', until)
+    .where(sql<boolean>`(expires_at, id) > (${after.expiresAt}, ${after.id})`)
+    .where((key) => key.not(hasSuccessor(db)))
+    .where(
+      sql<boolean>`(select archived_at from workspaces where workspaces.id = api_keys.workspace_id) is null`,
+    )
+    .orderBy('expires_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+
+/** Returns how many of the notices did not exist. */
+export async function insertNotices(db: Tx, rows: readonly NoticeRow[]): Promise<number> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('notices')
+    .values(rows)
+    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'threshold']).doNothing())
+    .executeTakeFirstOrThrow()
+  return Number(numInsertedOrUpdatedRows)
+}
+
+/** Subjects that have a notice. */
+export async function listNoticed(
+  db: Db,
+  { kind, threshold, subjectIds }: { kind: string; threshold: string; subjectIds: readonly string[] },
+): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('notices')
+    .select('subject_id')
+    .where('kind', '=', kind)
+    .where('threshold', '=', threshold)
+    .where('subject_id', 'in', subjectIds)
+    .execute()
+  return new Set(rows.map((row) => row.subject_id))
+}
+
+export async function insertMails(db: Tx, rows: readonly NoticeMailRow[]): Promise<void> {
+  await db.insertInto('notice_mails').values(rows).execute()
+}
+
+/** How many digests the workspace was sent since then. */
+export async function countDigests(db: Db, workspaceId: string, since: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('notice_mails')
+    .select((mail) => mail.fn.count('digest_id').distinct().as('count'))
+    .where('workspace_id', '=', workspaceId)
+    .where('created_at', '>=', since)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+export const listDueMails = (db: Db, limit: number): Promise<NoticeMailRow[]> =>
+  db
+    .selectFrom('notice_mails')
+    .selectAll()
+    .where('due_at', 'is not', null)
+    .where('due_at', '<=', nowIn(db))
+    .orderBy('due_at')
+    .limit(limit)
+    .execute()
+
+/** Postpones the mail, so that no other node sends it. Returns false if another one has. */
+export async function claimMail(
+  db: Tx,
+  { digest_id, user_id, attempts }: NoticeMailRow,
+  retryInMs: number,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('notice_mails')
+    .set({ attempts: attempts + 1, due_at: sql<number>`${nowIn(db)} + ${retryInMs}` })
+    .where('digest_id', '=', digest_id)
+    .where('user_id', '=', user_id)
+    .where('attempts', '=', attempts)
+    .where('due_at', 'is not', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** It was sent, or will not be. */
+export async function endMail(db: Tx, { digest_id, user_id }: NoticeMailRow): Promise<void> {
+  await db
+    .updateTable('notice_mails')
+    .set({ due_at: null })
+    .where('digest_id', '=', digest_id)
+    .where('user_id', '=', user_id)
+    .execute()
+}
+
+const selectNoticedKeys = (db: Db) =>
+  db
+    .selectFrom('notices')
+    .innerJoin('api_keys', 'api_keys.id', 'notices.subject_id')
+    .select(['api_keys.id', 'api_keys.label', 'api_keys.last_four as lastFour'])
+    .select(sql<number>`api_keys.expires_at`.as('expiresAt'))
+    .where('notices.kind', '=', 'key-expiry')
+    .where(inState(db, 'active'))
+    .where((key) => key.not(hasSuccessor(db)))
+
+/** Keys with a notice that are still about to expire, the next one first. */
+export const listNoticedKeys = (db: Db, workspaceId: string, limit: number) =>
+  selectNoticedKeys(db)
+    .distinct()
+    .where('notices.workspace_id', '=', workspaceId)
+    .orderBy('expiresAt')
+    .orderBy('api_keys.id')
+    .limit(limit)
+    .execute()
+
+/** The same of a digest. */
+export const listKeysOfDigest = (db: Db, digestId: string, limit: number) =>
+  selectNoticedKeys(db)
+    .where('notices.digest_id', '=', digestId)
+    .orderBy('expiresAt')
+    .orderBy('api_keys.id')
+    .limit(limit)
+    .execute()
+
+/** The recipient of a mail, if it is still an enabled owner or admin. */
+export const findRecipient = (db: Db, { workspace_id, user_id }: NoticeMailRow) =>
+  db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['users.email', 'workspaces.slug', 'workspaces.name'])
+    .where('members.workspace_id', '=', workspace_id)
+    .where('members.user_id', '=', user_id)
+    .where('members.role', 'in', ['owner', 'admin'])
+    .where('users.disabled_at', 'is', null)
+    .where('workspaces.archived_at', 'is', null)
+    .executeTakeFirst()

@@ -1,0 +1,39 @@
+// A real mail server, and the emails that it has received.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+import { atEnd, type Test } from './cleanup.ts'
+
+export async function startMailServer(t: Test) {
+  const emails: { to: string; text: string }[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, session, done) {
+      let text = ''
+      stream.on('data', (chunk) => {
+        text += chunk
+      })
+      stream.on('end', () => {
+        emails.push({
+          to: session.envelope.rcptTo.map(({ address }) => address).join(),
+          text: readable(text),
+        })
+        done()
+      })
+    },
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  atEnd(t, () => new Promise<void>((resolve) => server.close(resolve)))
+  const { port } = server.server.address() as AddressInfo
+  return { emails, env: mailTo(port) }
+}
+
+export const mailTo = (port: number) => ({
+  ADIT_SMTP_URL: `smtp://127.0.0.1:${port}`,
+  ADIT_MAIL_FROM: 'Adit <adit@example.com>',
+})
+
+/** Quoted-printable, as long lines are sent. */
+const readable = (text: string) => text.replaceAll('=\r\n', '').replaceAll('=3D', '=')
