@@ -1,6 +1,7 @@
 // API keys in the dashboard: expiry, rotation and search.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DAY_MS } from '../../src/time.ts'
 import { openBrowser } from '../support/browser.ts'
 import { serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -94,5 +95,35 @@ test('a key is rotated, and listed with its successor, until the old one is revo
   await replaced.waitFor({ state: 'detached' })
   assert.equal((await server.call('GET', '/workspace', { key: old.token })).status, 401)
   assert.equal((await server.call('GET', '/workspace', { key: token })).status, 200)
+  assert.deepEqual(errors, [])
+})
+
+test('owners are told on the overview which keys expire soon, until those are rotated', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const expiresAt = new Date(Date.now() + 5 * DAY_MS).toISOString()
+  const { id } = (await ann.post('/workspaces/acme/keys', { label: 'ci', expiresAt })).json
+  const notice = { kind: 'key-expiry', subject_id: id, threshold: '7d', workspace_id: server.workspace.id }
+  await server.services.store.transaction((db) =>
+    db
+      .insertInto('notices')
+      .values({ ...notice, created_at: 1, digest_id: null })
+      .execute(),
+  )
+  const context = await browser.newContext({ viewport: DESKTOP })
+  await signInAs(context, server.url, ann)
+  const { page, errors } = await openPage(context)
+  await page.goto(`${server.url}/w/acme`)
+  const alert = page.getByRole('alert').filter({ hasText: 'An API key expires soon' })
+  await alert.getByText(/ci, adit_….{4}: in 5 days/).waitFor()
+  await checkEveryView(page, 'overview-expiring-keys')
+  await alert.getByRole('link', { name: 'Rotate' }).click()
+  await checkEveryView(page, 'keys-expiring')
+  await button(page, 'Rotate ci').click()
+  await button(page, 'Rotate key').click()
+  await button(page, 'Done').click()
+  await alert.waitFor({ state: 'detached' })
   assert.deepEqual(errors, [])
 })

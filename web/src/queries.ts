@@ -140,6 +140,13 @@ export const keysQuery = (workspace: string, state: KeyFilter, search = '') =>
     getNextPageParam: (page) => page.next,
   })
 
+/** Below the keys, so that a change of those reloads it. */
+export const noticesQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'keys', 'notices'],
+    queryFn: () => call('notices.list', { workspace }),
+  })
+
 export type Series = Output<'usage.read'>['series']
 
 export const usageQuery = (workspace: string, days: number) =>

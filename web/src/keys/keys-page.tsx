@@ -12,6 +12,7 @@ import { KeyIcon, PlusIcon, SearchIcon } from '../icons.tsx'
 import { type KeyFilter, keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
+import { ExpiringKeys } from './expiring-keys.tsx'
 import { KeyList } from './key-list.tsx'
 
 const filterLabels: Record<KeyFilter, string> = {
@@ -63,6 +64,7 @@ export function KeysPage() {
       description="Tunnel clients and API requests authenticate with an API key, which is shown once."
       actions={createButton}
     >
+      <ExpiringKeys isLinked={false} />
       <Group>
         <SegmentedControl
           aria-label="Filter by status"

@@ -9,6 +9,7 @@ import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge, roleDescriptions } from '../components/role-badge.tsx'
 import { formatDay } from '../format.ts'
+import { ExpiringKeys } from '../keys/expiring-keys.tsx'
 import { usageQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TrafficChart } from '../usage/charts.tsx'
@@ -30,6 +31,7 @@ export function OverviewPage() {
   const showsSteps = useShowsSteps(slug, usage.data)
   return (
     <Page title={name} context="Overview">
+      <ExpiringKeys isLinked />
       <OpenTunnelsPanel showsSteps={usage.isPending ? undefined : showsSteps} />
       <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
         {(details) => <Details workspace={details} lastSeen={usage.data?.lastSeen} />}

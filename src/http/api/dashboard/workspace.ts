@@ -18,7 +18,9 @@ const longLists = new LongLists()
 export const workspaceHandlers = ({
   services,
   variant,
-}: Dependencies): HandlerGroup<'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'audit'> => ({
+}: Dependencies): HandlerGroup<
+  'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'audit'
+> => ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
     role: ctx.role,
