@@ -1,6 +1,8 @@
 // The text of audit log entries.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { DAY_MS } from '../../src/time.ts'
 import { codeOf } from '../support/authenticator.ts'
 import { openBrowser } from '../support/browser.ts'
 import { startHostileProvider } from '../support/hostile-provider.ts'
@@ -65,6 +67,59 @@ test('the audit log describes every sign-in action, on desktop and phone', async
       assert.ok(text.includes(entry), `"${entry}" is missing in: ${text}`)
     assert.doesNotMatch(text, /(person|user|member)\.[a-z]/, 'an action without a description')
     await checkPage(page, 'audit-sign-ins', `${width}-light`)
+  }
+  assert.deepEqual(errors, [])
+})
+
+test('the audit log is filtered and exported, on desktop and phone', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const bob = await addMember(server, 'Bob', 'admin')
+  const expiresAt = `${new Date(Date.now() + 30 * DAY_MS).toISOString().slice(0, 10)}T00:00:00.000Z`
+  assert.equal((await ann.post('/workspaces/acme/keys', { label: 'of Ann', expiresAt })).status, 201)
+  await bob.post('/workspaces/acme/keys', { label: 'of Bob' })
+  await bob.post('/account/name', { name: 'Robert' })
+  const context = await browser.newContext()
+  await signInAs(context, server.url, ann)
+  const { page, errors } = await openPage(context)
+  const entries = page.getByRole('main').getByRole('listitem')
+  for (const [width, scheme] of [
+    [1280, 'light'],
+    [360, 'dark'],
+  ] as const) {
+    await page.setViewportSize({ width, height: 740 })
+    await page.emulateMedia({ colorScheme: scheme })
+    await page.goto(`${server.url}/w/acme/audit`)
+    await entries.filter({ hasText: 'created API key “of Ann”' }).waitFor()
+    const main = await page.getByRole('main').innerText()
+    assert.ok(main.includes(`expires at: ${expiresAt}`), main)
+    assert.match(main, /name: Bob → Robert/)
+    await checkPage(page, 'audit', `${width}-${scheme}`)
+    await page.getByRole('combobox', { name: 'Action' }).click()
+    await page.getByRole('option', { name: 'Key created' }).click()
+    await page.getByRole('button', { name: 'Ann', exact: true }).first().click()
+    await entries.filter({ hasText: 'Bob' }).waitFor({ state: 'detached' })
+    assert.equal(await entries.count(), 1)
+    await page.getByLabel('To (UTC)').fill('2020-01-01')
+    await page.getByText('No entry matches').waitFor()
+    await checkPage(page, 'audit-no-match', `${width}-${scheme}`)
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await entries.filter({ hasText: '“of Bob”' }).getByRole('button', { name: '“of Bob”' }).click()
+    await page.getByRole('button', { name: 'Remove the filter by target of Bob' }).waitFor()
+    await entries.filter({ hasText: '“of Ann”' }).waitFor({ state: 'detached' })
+    await checkPage(page, 'audit-filtered', `${width}-${scheme}`)
+    await page.getByRole('button', { name: 'Export' }).click()
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('menuitem', { name: 'CSV' }).click()
+    const file = await downloading
+    assert.match(file.suggestedFilename(), /^adit-audit-acme-\d{4}-\d{2}-\d{2}\.csv$/)
+    const lines = readFileSync(await file.path(), 'utf8')
+      .trimEnd()
+      .split('\r\n')
+    assert.equal(lines.length, 2)
+    assert.match(lines[1] ?? '', /,key\.created,key,of Bob,tok_/)
   }
   assert.deepEqual(errors, [])
 })

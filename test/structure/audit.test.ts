@@ -51,6 +51,7 @@ const byOperation: Record<string, Declared> = {
   'dashboard keys.create': ['key.created'],
   'dashboard keys.revoke': ['key.revoked'],
   'dashboard keys.rotate': ['key.created', 'key.rotated'],
+  'dashboard workspaces.create': ['workspace.created'],
   'dashboard settings.rename': ['workspace.renamed'],
   'dashboard settings.policy': ['workspace.policy-changed'],
   'dashboard settings.archive': ['workspace.archived'],
@@ -124,5 +125,12 @@ test('every audit action belongs to an operation or a command, and has a text in
   )
   assert.deepEqual([...new Set(declared)].toSorted(), Object.keys(auditActions).toSorted())
   const texts = readFileSync(new URL('../../web/src/audit/entry-text.ts', import.meta.url), 'utf8')
+  const labels = readFileSync(new URL('../../web/src/audit/action-labels.ts', import.meta.url), 'utf8')
+  for (const [action, { target }] of Object.entries(auditActions))
+    assert.equal(
+      labels.includes(`'${action}': `),
+      !['edge', 'database'].includes(target),
+      `${action} in the filter of a workspace's log`,
+    )
   for (const action of declared) assert.ok(texts.includes(`case '${action}':`), `no text for ${action}`)
 })

@@ -16,27 +16,43 @@ export type Output<Id extends OperationId> = Received<OutputOf<Of<Id>>>
 /** Long enough for a slow network, short enough to report a failure while the user still waits. */
 const TIMEOUT_MS = 30_000
 
+/** A file of any length takes as long as the server allows. */
+const FILE_TIMEOUT_MS = 120_000
+
 export async function call<Id extends OperationId>(
   id: Id,
   ...[input]: unknown extends Input<Id> ? [] : [input: Input<Id>]
 ): Promise<Output<Id>> {
-  const { method, path, body } = buildRequest(routes[id], input as object | undefined)
-  let response: Response
-  let text: string
-  try {
-    response = await fetch(apiRoot + path, {
-      method,
-      credentials: 'same-origin',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-      ...(body && { body, headers: { 'content-type': 'application/json' } }),
-    })
-    text = await response.text()
-  } catch {
-    throw ApiError.unreachable()
-  }
-  const json = parseExact(text)
+  const { response, content } = await send(id, input, TIMEOUT_MS, (received) => received.text())
+  const json = parseExact(content)
   // Not JSON: the response of a proxy whose upstream is down.
   if (json === undefined) throw response.ok ? ApiError.unreachable() : ApiError.of(response, {})
   if (!response.ok) throw ApiError.of(response, json)
   return json as Output<Id>
+}
+
+export async function callForFile<Id extends OperationId>(id: Id, input: Input<Id>): Promise<Blob> {
+  const { response, content } = await send(id, input, FILE_TIMEOUT_MS, (received) => received.blob())
+  if (!response.ok) throw ApiError.of(response, parseExact(await content.text()) ?? {})
+  return content
+}
+
+async function send<T>(
+  id: OperationId,
+  input: unknown,
+  timeoutMs: number,
+  read: (response: Response) => Promise<T>,
+): Promise<{ response: Response; content: T }> {
+  const { method, path, body } = buildRequest(routes[id], input as object | undefined)
+  try {
+    const response = await fetch(apiRoot + path, {
+      method,
+      credentials: 'same-origin',
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(body && { body, headers: { 'content-type': 'application/json' } }),
+    })
+    return { response, content: await read(response) }
+  } catch {
+    throw ApiError.unreachable()
+  }
 }

@@ -1,7 +1,10 @@
-// Downloads of files generated in the browser.
+// Downloads of files that are generated in the browser, or fetched.
 
-export function download(name: string, type: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }))
+export const download = (name: string, type: string, text: string): void =>
+  downloadBlob(name, new Blob([text], { type: `${type};charset=utf-8` }))
+
+export function downloadBlob(name: string, content: Blob): void {
+  const url = URL.createObjectURL(content)
   const link = Object.assign(document.createElement('a'), { href: url, download: name })
   link.click()
   setTimeout(() => URL.revokeObjectURL(url), 10_000)

@@ -193,10 +193,11 @@ export const membersQuery = (workspace: string) =>
     queryFn: () => call('members.list', { workspace }),
   })
 
-export const auditQuery = (workspace: string) =>
+export const auditQuery = (workspace: string, filter: Omit<Input<'audit.list'>, 'workspace'>) =>
   infiniteQueryOptions({
-    queryKey: ['workspace', workspace, 'audit'],
-    queryFn: ({ pageParam }) => call('audit.list', { workspace, ...(pageParam && { cursor: pageParam }) }),
+    queryKey: ['workspace', workspace, 'audit', filter],
+    queryFn: ({ pageParam }) =>
+      call('audit.list', { workspace, ...filter, ...(pageParam && { cursor: pageParam }) }),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   })

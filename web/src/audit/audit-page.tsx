@@ -1,9 +1,10 @@
 // The audit log of a workspace, newest entries first.
-import { Group, Paper, Text } from '@mantine/core'
+import { Anchor, Group, Paper, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { useSearchParams } from 'wouter'
 import { LoadMoreButton } from '../components/load-more-button.tsx'
 import { Page } from '../components/page.tsx'
-import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { EmptyState, ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import rows from '../components/rows.module.css'
 import { formatUtcMinute } from '../format.ts'
@@ -11,49 +12,101 @@ import { LogIcon } from '../icons.tsx'
 import { auditQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import classes from './audit.module.css'
-import { describeEntry, type Entry } from './entry-text.ts'
+import { describeChanges } from './changes-text.ts'
+import { actorName, describeEntry, type Entry } from './entry-text.ts'
+import { ExportMenu, useExport } from './export-menu.tsx'
+import { type AuditFilter, readFilter, toRequest } from './filter.ts'
+import { FilterFields } from './filter-fields.tsx'
 
 export function AuditPage() {
-  const { slug, name } = useWorkspace()
-  const log = useInfiniteQuery(auditQuery(slug))
+  const { slug, name, canManage } = useWorkspace()
+  const [parameters, setParameters] = useSearchParams()
+  const filter = readFilter(parameters)
+  const setFilter = (changed: AuditFilter) => setParameters({ ...changed }, { replace: true })
+  const log = useInfiniteQuery(auditQuery(slug, toRequest(filter)))
+  const exporting = useExport(slug, filter)
+  const loaded = log.data?.pages.flatMap((page) => page.entries) ?? []
   return (
     <Page
       title="Audit log"
       context={name}
-      description="Changes to API keys, tunnels and members, and sign-ins. Entries cannot be edited or deleted."
+      description="Changes to API keys, tunnels, members and settings, and sign-ins."
+      actions={canManage && <ExportMenu exporting={exporting} />}
     >
+      {exporting.isError && <ErrorAlert error={exporting.error} />}
+      <FilterFields filter={filter} onChange={setFilter} nameOf={(id) => nameIn(loaded, id)} />
       <QueryResult query={log} skeleton={<SkeletonRows count={6} height={52} />}>
-        {({ pages }) => {
-          const entries = pages.flatMap((page) => page.entries)
-          if (entries.length === 0) return <EmptyState icon={<LogIcon size={36} />} title="No entries yet" />
-          return (
+        {() =>
+          loaded.length === 0 ? (
+            <NoEntries isFiltered={Object.keys(filter).length > 0} />
+          ) : (
             <>
               <Paper>
                 <ol className={`${rows.rows} ${rows.dense} ${classes.log}`}>
-                  {entries.map((entry) => (
-                    <EntryRow key={entry.id} entry={entry} />
+                  {loaded.map((entry) => (
+                    <EntryRow
+                      key={entry.id}
+                      entry={entry}
+                      onFilter={(more) => setFilter({ ...filter, ...more })}
+                    />
                   ))}
                 </ol>
               </Paper>
               <LoadMoreButton query={log} />
             </>
           )
-        }}
+        }
       </QueryResult>
     </Page>
   )
 }
 
-function EntryRow({ entry }: { entry: Entry }) {
+function nameIn(entries: Entry[], id: string): string {
+  const byActor = entries.find(({ actor }) => actor.id === id)
+  return byActor
+    ? actorName(byActor.actor)
+    : (entries.find(({ target }) => target.id === id)?.target.name ?? id)
+}
+
+const NoEntries = ({ isFiltered }: { isFiltered: boolean }) => (
+  <EmptyState icon={<LogIcon size={36} />} title={isFiltered ? 'No entry matches' : 'No entries yet'}>
+    {isFiltered && 'Change or clear the filters.'}
+  </EmptyState>
+)
+
+function EntryRow({ entry, onFilter }: { entry: Entry; onFilter: (filter: AuditFilter) => void }) {
   const { actor, verb, object, suffix } = describeEntry(entry)
+  const changes = describeChanges(entry)
   return (
     <li>
       <Group justify="space-between" gap="xs" align="baseline">
-        <Text size="sm" flex="1 1 260px" miw={0} className={classes.text ?? ''}>
-          {actor && <strong>{actor}</strong>} {verb} {object && <strong>{object}</strong>} {suffix}{' '}
+        <Text size="sm" component="div" flex="1 1 260px" miw={0} className={classes.text ?? ''}>
+          {actor && (
+            <FilterLink
+              title="Show only entries of this actor"
+              onClick={() => onFilter({ actor: entry.actor.id })}
+            >
+              {actor}
+            </FilterLink>
+          )}{' '}
+          {verb}{' '}
+          {object && (
+            <FilterLink
+              title="Show only entries about this target"
+              onClick={() => onFilter({ target: entry.target.id })}
+            >
+              {object}
+            </FilterLink>
+          )}{' '}
+          {suffix}{' '}
           {entry.address && (
             <Text span c="dimmed">
               · {entry.address}
+            </Text>
+          )}
+          {changes && (
+            <Text size="xs" c="dimmed">
+              {changes}
             </Text>
           )}
         </Text>
@@ -64,3 +117,15 @@ function EntryRow({ entry }: { entry: Entry }) {
     </li>
   )
 }
+
+interface FilterLinkProps {
+  title: string
+  onClick: () => void
+  children: string
+}
+
+const FilterLink = ({ title, onClick, children }: FilterLinkProps) => (
+  <Anchor component="button" type="button" className={classes.filter ?? ''} title={title} onClick={onClick}>
+    {children}
+  </Anchor>
+)

@@ -163,7 +163,7 @@ function withInvitedRole(text: EntryText, invitedAs: unknown): EntryText {
   return email && role ? { ...text, object: email, suffix: `as ${role}` } : text
 }
 
-function actorName({ kind, id, name }: Entry['actor']): string {
+export function actorName({ kind, id, name }: Entry['actor']): string {
   if (kind === 'operator') return operatorName(name || id).replace(/^t/, 'T')
   if (kind === 'key') return `API key ${name ? `“${name}”` : id}`
   return name || id

@@ -1,0 +1,91 @@
+// Fields that filter the audit log.
+import { Button, Group, Select, TextInput } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { membersQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { actionLabels } from './action-labels.ts'
+import type { AuditFilter } from './filter.ts'
+
+const actions = actionLabels.map(({ group, items }) => ({
+  group,
+  items: Object.entries(items).map(([value, label]) => ({ value, label })),
+}))
+
+interface FilterFieldsProps {
+  filter: AuditFilter
+  onChange: (filter: AuditFilter) => void
+  /** Name of an actor or a target, if an entry is loaded that has it. */
+  nameOf: (id: string) => string
+}
+
+export function FilterFields({ filter, onChange, nameOf }: FilterFieldsProps) {
+  const { slug } = useWorkspace()
+  const { data } = useQuery(membersQuery(slug))
+  const people = data?.people.map(({ id, name, email }) => ({ value: id, label: `${name} (${email})` })) ?? []
+  const actors = withSelected(people, filter.actor, nameOf)
+  const set = (name: keyof AuditFilter, value: string | null) => {
+    const { [name]: _, ...others } = filter
+    onChange(value ? { ...others, [name]: value } : others)
+  }
+  return (
+    <Group gap="sm" align="flex-end">
+      <Select
+        label="Actor"
+        placeholder="Anyone"
+        searchable
+        clearable
+        flex="1 1 200px"
+        maw={340}
+        data={actors}
+        value={filter.actor ?? null}
+        onChange={(value) => set('actor', value)}
+      />
+      <Select
+        label="Action"
+        placeholder="Any action"
+        searchable
+        clearable
+        flex="1 1 200px"
+        maw={340}
+        data={actions}
+        value={filter.action ?? null}
+        onChange={(value) => set('action', value)}
+      />
+      {(['from', 'to'] as const).map((name) => (
+        <TextInput
+          key={name}
+          label={name === 'from' ? 'From (UTC)' : 'To (UTC)'}
+          type="date"
+          flex="1 1 130px"
+          maw={170}
+          value={filter[name] ?? ''}
+          onChange={(event) => set(name, event.currentTarget.value)}
+        />
+      ))}
+      {filter.target !== undefined && (
+        <Button
+          variant="default"
+          aria-label={`Remove the filter by target ${nameOf(filter.target)}`}
+          onClick={() => set('target', null)}
+        >
+          Target: {nameOf(filter.target)} ✕
+        </Button>
+      )}
+      {Object.keys(filter).length > 0 && (
+        <Button variant="subtle" onClick={() => onChange({})}>
+          Clear filters
+        </Button>
+      )}
+    </Group>
+  )
+}
+
+/** An API key, an operator or an IP address is not a member. */
+const withSelected = (
+  options: { value: string; label: string }[],
+  selected: string | undefined,
+  nameOf: (id: string) => string,
+) =>
+  selected === undefined || options.some(({ value }) => value === selected)
+    ? options
+    : [...options, { value: selected, label: nameOf(selected) }]
