@@ -17,7 +17,7 @@ const PAGES = [
   '/device',
   '/account',
   '/w/:workspace',
-  '/w/:workspace/:page(^(?:tunnels|keys|usage|members|audit)$)',
+  '/w/:workspace/:page(^(?:tunnels|keys|usage|members|audit|settings)$)',
 ]
 const YEAR_S = 365 * 24 * 60 * 60
 
