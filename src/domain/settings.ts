@@ -16,6 +16,13 @@ import { addWorkspace } from './workspaces.ts'
 const CREATED_MAX = 10
 
 /** For a user, who becomes its owner. */
+/** Hosts under the tunnel domain that an operator may use, and that visitors trust. */
+const OPERATOR_SLUGS: ReadonlySet<string> = new Set(
+  'account adit admin api app auth billing console dashboard docs edge help login mail status support www'.split(
+    ' ',
+  ),
+)
+
 export async function createAsUser(
   services: Services,
   actor: UserActor,
@@ -23,6 +30,10 @@ export async function createAsUser(
 ) {
   if (!services.usersCreateWorkspaces)
     throw new Fault('forbidden', { message: 'Only the operator of this server creates workspaces.' })
+  if (OPERATOR_SLUGS.has(given.slug))
+    throw new Fault('conflict', {
+      message: `Only the operator of this server creates a workspace "${given.slug}". Choose another slug.`,
+    })
   return services.store.transaction(async (db) => {
     await requireSession(db, actor)
     // Serializes the creations of a user, which are counted.

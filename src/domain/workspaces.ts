@@ -88,10 +88,7 @@ export async function addWorkspace(
     creator_id: actor.kind === 'person' ? actor.id : null,
   }
   if (!(await insertWorkspace(db, row)))
-    throw new Fault('invalid_request', {
-      message: `Workspace "${slug}" already exists.`,
-      details: [{ path: '/body/slug', message: 'is in use by another workspace' }],
-    })
+    throw new Fault('conflict', { message: `Workspace "${slug}" already exists.` })
   await writeAudit(db, services, {
     workspaceId: row.id,
     actor,

@@ -84,6 +84,7 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_KEYS_IN_MEMORY: 'all',
     ADIT_USAGE_LINK_GBPS: '0',
     ADIT_KEYS_PER_WORKSPACE: '0',
+    ADIT_WORKSPACE_CREATION: 'anybody',
     ADIT_AUDIT_RETENTION_DAYS: '0',
     ADIT_STOP_DELAY: '301',
     ADIT_LOG_LEVEL: 'loud',

@@ -76,7 +76,7 @@ async function createWorkspace(page: Page): Promise<void> {
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Workspace name').fill('Acme')
   await dialog.getByRole('button', { name: 'Create workspace' }).click()
-  await dialog.getByText('Slug is in use by another workspace.').waitFor()
+  await dialog.getByText('Workspace "acme" already exists.').waitFor()
   await checkEveryView(page, 'create-workspace')
   await dialog.getByLabel('Workspace name').fill('Old Project')
   await dialog.getByRole('button', { name: 'Create workspace' }).click()
