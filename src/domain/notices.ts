@@ -38,8 +38,8 @@ const DIGESTS_PER_DAY = 10
 const RECIPIENTS_MAX = 100
 
 /**
- * Undefined if no notice is due. A key that was created for less than twice the time gets none: whoever created
- * it knows.
+ * Undefined if no notice is due. A key that was created for less than twice the time gets none: its creator
+ * knows.
  */
 function thresholdOf({ createdAt, expiresAt }: Omit<ExpiringKey, 'id' | 'workspaceId'>, now: number) {
   const next = THRESHOLDS.find(({ ms }) => expiresAt - now <= ms)

@@ -78,7 +78,7 @@ export async function requireMayCreateKey(
   return { isForced: true }
 }
 
-/** A key may always revoke itself: whoever finds a leaked one can end it. */
+/** A key may always revoke itself: anyone who finds a leaked key can revoke it. */
 export function requireMayRevokeKey({ actor }: Context, workspace: LockedWorkspace, id: string): void {
   if (actor.kind === 'key' && actor.id !== id && !policyOf(workspace).keysManageKeys)
     throw managedByUsers('revoke')

@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts'
 export type NoticeRow = Selectable<Tables['notices']>
 export type NoticeMailRow = Selectable<Tables['notice_mails']>
 
-/** Whoever can use it has a successor already. The condition is on `api_keys`. */
+/** Its users have a successor already. The condition is on `api_keys`. */
 const hasSuccessor = (db: Db) => sql<boolean>`exists (select 1 from api_keys as successor
   where successor.workspace_id = api_keys.workspace_id and successor.predecessor_id = api_keys.id
     and ${inState(db, 'active')})`

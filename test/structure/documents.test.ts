@@ -13,6 +13,7 @@ import { root } from '../support/process.ts'
 const documents = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md'], { cwd: root })
 /** Made by the build, so absent in a fresh clone. */
 const BUILT = /^(web\/)?dist\b/
+const RULED_OUT = /\b(by heart|the other end|passOn|lender|tidings|whoever|no more)\b/i
 
 /** The anchors that GitHub gives to the headings of a document. */
 const anchorsOf = (text: string): string[] =>
@@ -94,6 +95,19 @@ test('documents keep to 110 characters a line, except in tables', () => {
       ),
   )
   assert.deepEqual(long, [])
+})
+
+test('documents and sources avoid words that CONTRIBUTING.md rules out', () => {
+  const sources = globSync(['src/**/*.ts', 'web/src/**/*.{ts,tsx}', 'README.md', 'docs/**/*.md'], {
+    cwd: root,
+  })
+  assert.ok(sources.length > 300)
+  const found = sources.flatMap((source) =>
+    read(source)
+      .split('\n')
+      .flatMap((line, index) => (RULED_OUT.test(line) ? [`${source}:${index + 1}`] : [])),
+  )
+  assert.deepEqual(found, [])
 })
 
 test('SECURITY.md names tests that exist', () => {
