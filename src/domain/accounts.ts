@@ -23,7 +23,7 @@ import {
   type UserRow,
 } from '../store/users.ts'
 import { DAY_MS } from '../time.ts'
-import { requireSession } from './actors.ts'
+import { requireNotArchived, requireSession } from './actors.ts'
 import { describeArchive, isRestorable } from './archive.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
 import type { AuditAction } from './audit-actions.ts'
@@ -34,8 +34,8 @@ import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
 import { membershipsOf } from './members.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
-import { lacksTwoFactor, requireNotArchived } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
+import { lacksTwoFactor } from './two-factor.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug } from './workspaces.ts'
 

@@ -8,7 +8,7 @@ import type { Tx } from '../store/store.ts'
 import { type LockedWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
-import { requireNotArchived, requireTwoFactor } from './policy.ts'
+import { requireTwoFactor } from './two-factor.ts'
 
 export const inactiveKeyMessages: Record<InactiveState, string> = {
   revoked: 'This API key was revoked. Use another one.',
@@ -30,18 +30,36 @@ export function requireRole(role: Role | undefined, needed: Role): void {
   throw new Fault('forbidden', { message: `${who} of this workspace may do this.` })
 }
 
-/**
- * Locks what it checks until the transaction ends, and returns the workspace. That is locked first and
- * exclusively, except for a revocation: others in the workspace need not wait for it. The key of the caller is
- * locked exclusively only if it is the one to be revoked, so that other requests with it do not wait.
- */
+export function requireNotArchived({ archived_at }: Pick<LockedWorkspace, 'archived_at'>): void {
+  if (archived_at === null) return
+  throw new Fault('forbidden', {
+    message: 'This workspace is archived. The operator can restore it within 30 days.',
+  })
+}
+
+export interface AuthorizedWorkspace extends LockedWorkspace {
+  /** Of the user who acts; undefined for other actors. */
+  role?: Role | undefined
+}
+
+interface LockOptions {
+  /** How the workspace is locked. With a shared lock, others that share it do not wait. */
+  lock?: 'shared' | 'exclusive'
+  /**
+   * The key that the caller will revoke. If it is the caller's own, it is locked exclusively; otherwise that is
+   * locked shared, so that other requests with it do not wait.
+   */
+  revokedKeyId?: string
+}
+
+/** Locks what it checks until the transaction ends, the workspace first. */
 export async function reauthorize(
   db: Tx,
   { actor, workspaceId }: Context,
-  revokedKeyId?: string,
-): Promise<LockedWorkspace> {
+  { lock = 'exclusive', revokedKeyId }: LockOptions = {},
+): Promise<AuthorizedWorkspace> {
   if (actor.kind === 'visitor') throw new Fault('unauthorized', { message: SIGNED_OUT })
-  const workspace = await lockWorkspace(db, workspaceId, revokedKeyId === undefined ? 'exclusive' : 'shared')
+  const workspace = await lockWorkspace(db, workspaceId, lock)
   if (actor.kind === 'key') {
     // Keys are never deleted. One that is missing after a restore counts as revoked.
     const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
@@ -49,8 +67,8 @@ export async function reauthorize(
     if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
     if (workspace.archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
   }
-  if (actor.kind === 'person') await requireCurrentRole(db, workspace, actor)
-  return workspace
+  const role = actor.kind === 'person' ? await requireCurrentRole(db, workspace, actor) : undefined
+  return { ...workspace, role }
 }
 
 /** The role that the user has now; it may have been lowered since the request started. Locks the workspace. */

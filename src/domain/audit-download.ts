@@ -16,7 +16,7 @@ export async function downloadAudit(
   { format, ...filter }: AuditFilter & { format: Format },
 ) {
   const { store, workspaceId, actor } = ctx
-  const authorize = () => store.transaction((db) => reauthorize(db, ctx))
+  const authorize = () => store.transaction((db) => reauthorize(db, ctx, { lock: 'shared' }))
   const given = Object.entries({ format, ...filter }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, [null, value]] as const],
   )

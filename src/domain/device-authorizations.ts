@@ -19,8 +19,9 @@ import { changesBetween } from './audit-changes.ts'
 import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { parseExpiry } from './key-expiry.ts'
-import { expiryByPolicy, policyOf, requireMayCreateKey, usesTwoFactor } from './policy.ts'
+import { expiryByPolicy, policyOf, requireMayCreateKey } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
+import { usesTwoFactor } from './two-factor.ts'
 import { createUserCode, formatUserCode, parseUserCode } from './user-code.ts'
 
 const LIFETIME_MS = 10 * MINUTE_MS
@@ -123,10 +124,11 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
   ctx.store.transaction(async (db) => {
     const row = await lockPending(db, ctx, code)
     const workspace = await reauthorize(db, ctx)
-    const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, ctx.clock())
-    const keyExpiresAt = expiryByPolicy(workspace, ctx, requested)
-    await requireMayCreateKey(db, ctx, workspace, keyExpiresAt)
     const { workspaceId, actor } = ctx
+    requireMayCreateKey(workspace, actor)
+    const now = ctx.clock()
+    const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
+    const keyExpiresAt = expiryByPolicy(workspace, actor, { createdAt: now, expiresAt: requested })
     const approved = {
       state: 'approved',
       workspace_id: workspaceId,

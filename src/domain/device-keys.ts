@@ -108,7 +108,7 @@ async function createApprovedKey(
   const ctx = { ...services, workspaceId, actor }
   const workspace = await reauthorize(db, ctx)
   const expiry = row.key_expires_at === null ? undefined : isoOf(row.key_expires_at)
-  const created = newKey(ctx, workspace, row.device_name, expiry)
+  const created = newKey(ctx, workspace, { label: row.device_name, expiresAt: expiry })
   const { id, token, label, expiresAt } = await addKey(db, ctx, workspace, created)
   const { slug } = await getWorkspace(db, workspaceId)
   return { id, token, label, expiresAt, workspace: slug, approvedBy: user.name }

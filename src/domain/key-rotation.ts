@@ -1,9 +1,10 @@
 // Rotation of API keys: a successor with the same label and lifetime, while the old key stays valid for an
 // overlap in which its users change over.
+import { KEY_DAYS_MAX } from '../contract/dashboard/settings.ts'
 import { type Overlap, overlapHours } from '../credentials/rotation.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../directory/propagation.ts'
 import { stateOf } from '../store/key-state.ts'
-import { findKeyById, type KeyRow, listSuccessors, lockKeyRow, revokeKey, setExpiry } from '../store/keys.ts'
+import { findKeyById, type KeyRow, listSuccessors, lockKeyRow, setExpiry } from '../store/keys.ts'
 import type { Tx } from '../store/store.ts'
 import type { LockedWorkspace } from '../store/workspaces.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
@@ -12,7 +13,7 @@ import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { addKey, newKey, noSuchKey } from './keys.ts'
+import { addKey, newKey, noSuchKey, revokeActive } from './keys.ts'
 import { policyOf } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
@@ -22,10 +23,12 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     const workspace = await reauthorize(db, ctx)
     const old = await lockKeyRow(db, { workspaceId, id })
     if (!old || stateOf(old) !== 'active') throw noSuchKey(id)
-    const latest = await requireNoActiveSuccessor(db, old)
-    const successor = newKey(ctx, workspace, old.label, expiryLike(latest ?? old, workspace))
+    const latest = await findLatestSuccessor(db, old)
+    const now = ctx.clock()
+    const expiresAt = successorExpiry(latest ?? old, workspace, now)
+    const successor = newKey(ctx, workspace, { label: old.label, expiresAt, now })
     // Before the successor is added: a key that is revoked does not count against the limit.
-    const { change, expiresAt } = await retire(db, ctx, old, overlap)
+    const { change, predecessor } = await retire(db, ctx, old, overlap)
     await addKey(db, ctx, workspace, successor, id)
     const before = { expiresAt: isoOrNull(old.expires_at) }
     await writeAudit(db, ctx, {
@@ -33,10 +36,9 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
       actor,
       action: 'key.rotated',
       target: { id },
-      changes: changesBetween(before, { successor: successor.id, expiresAt: isoOrNull(expiresAt) }),
+      changes: changesBetween(before, { successor: successor.id, expiresAt: predecessor.expiresAt }),
     })
-    const rotated = { ...successor, predecessor: { id, expiresAt: isoOrNull(expiresAt) } }
-    return { rotated, position: await publishChange(db, ctx, change) }
+    return { rotated: { ...successor, predecessor }, position: await publishChange(db, ctx, change) }
   })
   await awaitPropagation(ctx, position)
   return rotated
@@ -50,10 +52,10 @@ export async function rotateAsOperator(services: Services, actor: Actor, id: str
 }
 
 /**
- * The latest successor of earlier rotations, none of which is active. The key itself has the expiry of its overlap;
- * the latest successor still has its own.
+ * Throws if a successor is active. A key that was rotated has the expiry of its overlap; its latest successor
+ * still has its own.
  */
-async function requireNoActiveSuccessor(db: Tx, { id, workspace_id }: KeyRow): Promise<KeyRow | undefined> {
+async function findLatestSuccessor(db: Tx, { id, workspace_id }: KeyRow): Promise<KeyRow | undefined> {
   let latest: KeyRow | undefined
   let ids = [id]
   while (ids.length > 0) {
@@ -70,32 +72,39 @@ const hasSuccessor = (id: string, successor: KeyRow) =>
   new Fault('conflict', {
     message:
       `API key ${id} was rotated already: its successor is ${successor.id}. Rotate that one, or revoke it first ` +
-      'if nobody has it.',
+      'if its raw key was lost.',
   })
 
-/** As long from now as the key was created for, and as the policy allows. */
-function expiryLike({ created_at, expires_at, now }: KeyRow, workspace: LockedWorkspace): string | undefined {
+/** As long from now as the key was created for, and at most as long as is allowed now. */
+function successorExpiry(
+  { created_at, expires_at }: KeyRow,
+  workspace: LockedWorkspace,
+  now: number,
+): string | undefined {
   if (expires_at === null) return undefined
-  const { keyDaysMax } = policyOf(workspace)
-  const lifetimeMs = Math.min(expires_at - created_at, (keyDaysMax ?? Number.POSITIVE_INFINITY) * DAY_MS)
+  const daysMax = policyOf(workspace).keyDaysMax ?? KEY_DAYS_MAX
+  const lifetimeMs = Math.min(expires_at - created_at, daysMax * DAY_MS)
   return isoOf(now + lifetimeMs)
 }
 
+interface Retired {
+  change: KeyChange
+  predecessor: { id: string; state: 'active' | 'revoked'; expiresAt: string | null }
+}
+
 /** Revokes the key, or lets it expire at the end of the overlap unless it expires earlier. */
-async function retire(
-  db: Tx,
-  ctx: Context,
-  { id, hash, expires_at, now }: KeyRow,
-  overlap: Overlap,
-): Promise<{ change: KeyChange; expiresAt: number | null }> {
-  const { workspaceId, actor } = ctx
+async function retire(db: Tx, ctx: Context, old: KeyRow, overlap: Overlap): Promise<Retired> {
+  const { id, hash, expires_at, now } = old
   if (overlap === 'none') {
-    await revokeKey(db, workspaceId, id, ctx.clock())
-    await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
-    return { change: { kind: 'key', subjectId: id, hash }, expiresAt: null }
+    const change = await revokeActive(db, ctx, id)
+    if (!change) throw noSuchKey(id)
+    return { change, predecessor: { id, state: 'revoked', expiresAt: isoOrNull(expires_at) } }
   }
   const end = Math.ceil((now + overlapHours[overlap] * HOUR_MS) / SECOND_MS) * SECOND_MS
   const expiresAt = Math.min(end, expires_at ?? end)
-  await setExpiry(db, { workspaceId, id, expiresAt })
-  return { change: { kind: 'key-expiry', subjectId: id, hash, expiresAt }, expiresAt }
+  await setExpiry(db, { workspaceId: ctx.workspaceId, id, expiresAt })
+  return {
+    change: { kind: 'key-expiry', subjectId: id, hash, expiresAt },
+    predecessor: { id, state: 'active', expiresAt: isoOf(expiresAt) },
+  }
 }

@@ -1,14 +1,14 @@
 // API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
 import { Label } from '../contract/fields.ts'
 import { createSecret, hashSecret, lastFourOf } from '../credentials/secret.ts'
-import { awaitPropagation, publishChange } from '../directory/propagation.ts'
+import { awaitPropagation, type KeyChange, publishChange } from '../directory/propagation.ts'
 import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import { stateOf } from '../store/key-state.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
 import type { LockedWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
-import { reauthorize } from './actors.ts'
+import { type AuthorizedWorkspace, reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
@@ -16,7 +16,7 @@ import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { parseExpiry } from './key-expiry.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
-import { expiryByPolicy, requireMayCreateKey, requireMayRevokeKey } from './policy.ts'
+import { expiryByPolicy, overridesPolicy, requireMayCreateKey, requireMayRevokeKey } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug, workspaceSlices } from './workspaces.ts'
@@ -56,7 +56,7 @@ export const createKey = (
 ): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
-    const created = newKey(ctx, workspace, label, expiresAt)
+    const created = newKey(ctx, workspace, { label, expiresAt })
     if (!idempotency) return addKey(db, ctx, workspace, created)
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
@@ -75,41 +75,41 @@ export const createKey = (
 export function newKey(
   ctx: Context,
   workspace: LockedWorkspace,
-  label: string,
-  expiresAt?: string,
+  { label, expiresAt, now = ctx.clock() }: { label: string; expiresAt?: string | undefined; now?: number },
 ): CreatedKey {
   checkLabel(label)
-  const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, ctx.clock())
+  const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
   return {
     id: ctx.ids('tok'),
     token: createSecret('key', ctx.random),
     label,
-    createdAt: isoOf(ctx.clock()),
-    expiresAt: isoOrNull(expiryByPolicy(workspace, ctx, requested)),
+    createdAt: isoOf(now),
+    expiresAt: isoOrNull(expiryByPolicy(workspace, ctx.actor, { createdAt: now, expiresAt: requested })),
   }
 }
 
 /**
- * Inserts a new key, which may replace another one, as part of the caller's transaction, which has locked the workspace exclusively, so that
- * concurrent creations on any node cannot exceed the limit.
+ * Inserts a key, optionally as the successor of another. The caller has locked the workspace exclusively, so
+ * that concurrent creations on any node cannot exceed the limit.
  */
 export async function addKey(
   db: Tx,
   ctx: Context,
-  workspace: LockedWorkspace,
+  workspace: AuthorizedWorkspace,
   created: CreatedKey,
   predecessorId: string | null = null,
 ): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
+  const createdAt = Date.parse(created.createdAt)
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
-  const { isForced } = await requireMayCreateKey(db, ctx, workspace, expiresAt)
+  requireMayCreateKey(workspace, actor)
   await requireBelowLimit(db, ctx)
   await insertKey(db, {
     id: created.id,
     workspace_id: workspaceId,
     label: created.label,
     hash: hashSecret(created.token),
-    created_at: Date.parse(created.createdAt),
+    created_at: createdAt,
     last_used_at: null,
     revoked_at: null,
     expires_at: expiresAt,
@@ -122,7 +122,7 @@ export async function addKey(
     actor,
     action: 'key.created',
     target: { id: created.id },
-    ...(isForced && { detail: 'forced' }),
+    ...(overridesPolicy(workspace, { createdAt, expiresAt }) && { detail: 'forced' }),
     changes: changesBetween(null, { label: created.label, expiresAt: created.expiresAt }),
   })
   return created
@@ -193,16 +193,23 @@ export const describeLifecycle = (row: KeyRow) => ({
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   const position = await ctx.store.transaction(async (db) => {
-    requireMayRevokeKey(ctx, await reauthorize(db, ctx, id), id)
-    const hash = await revokeKey(db, ctx.workspaceId, id, ctx.clock())
-    if (hash === undefined) return undefined
-    const { workspaceId, actor } = ctx
-    await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
-    return publishChange(db, ctx, { kind: 'key', subjectId: id, hash })
+    const workspace = await reauthorize(db, ctx, { lock: 'shared', revokedKeyId: id })
+    requireMayRevokeKey(workspace, ctx.actor, id)
+    const change = await revokeActive(db, ctx, id)
+    return change && publishChange(db, ctx, change)
   })
   await awaitPropagation(ctx, position)
   if (!position) throw noSuchKey(id)
   return { id, revoked: true as const }
+}
+
+/** The change to publish; undefined if the workspace has no active key with this id. */
+export async function revokeActive(db: Tx, ctx: Context, id: string): Promise<KeyChange | undefined> {
+  const { workspaceId, actor } = ctx
+  const hash = await revokeKey(db, workspaceId, id, ctx.clock())
+  if (hash === undefined) return undefined
+  await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
+  return { kind: 'key', subjectId: id, hash }
 }
 
 export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })

@@ -11,7 +11,7 @@ import {
 } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { findUserByEmail } from '../store/users.ts'
-import { isAtLeast, requireRole, requireRoleForUpdate } from './actors.ts'
+import { isAtLeast, requireNotArchived, requireRole, requireRoleForUpdate } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import type { AuditAction } from './audit-actions.ts'
 import type { Changes } from './audit-changes.ts'
@@ -19,8 +19,8 @@ import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
-import { requireNotArchived, requireTwoFactor } from './policy.ts'
 import { isoOf } from './timestamps.ts'
+import { requireTwoFactor } from './two-factor.ts'
 
 /** Members plus open invitations of a workspace, because they are listed without pages. */
 const MEMBERS_MAX = 1_000

@@ -3,13 +3,10 @@
 // started earlier can violate a new policy.
 import type { Static } from 'typebox'
 import type { Policy as PolicySchema } from '../contract/dashboard/settings.ts'
-import { lockRole } from '../store/members.ts'
-import { hasPassword } from '../store/passwords.ts'
-import type { Db, Tx } from '../store/store.ts'
-import { findUser, type UserRow } from '../store/users.ts'
 import type { LockedWorkspace, PolicyColumns } from '../store/workspaces.ts'
 import { DAY_MS, SECOND_MS } from '../time.ts'
-import type { Actor, Context } from './context.ts'
+import { type AuthorizedWorkspace, requireNotArchived } from './actors.ts'
+import type { Actor } from './context.ts'
 import { Fault } from './fault.ts'
 
 export type Policy = Static<typeof PolicySchema>
@@ -21,13 +18,18 @@ export const policyOf = (row: PolicyColumns): Policy => ({
   twoFactorRequired: row.two_factor_required_at !== null,
 })
 
-/** Users in other time zones choose the end of a day, and the clocks of browsers differ. */
+/** Covers dates chosen in another time zone and browser clocks that are ahead. */
 const EXPIRY_TOLERANCE_MS = DAY_MS
 
-const latestExpiry = ({ keyDaysMax }: Policy, now: number): number =>
+const latestExpiry = ({ keyDaysMax }: Policy, createdAt: number): number =>
   keyDaysMax === null
     ? Number.POSITIVE_INFINITY
-    : Math.floor((now + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
+    : Math.floor((createdAt + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
+
+interface KeyLifetime {
+  createdAt: number
+  expiresAt: number | null
+}
 
 /**
  * The expiry of a new key. Without one it gets the longest life that the policy allows: the public API has no
@@ -35,56 +37,50 @@ const latestExpiry = ({ keyDaysMax }: Policy, now: number): number =>
  */
 export function expiryByPolicy(
   workspace: LockedWorkspace,
-  { actor, clock }: Context,
-  expiresAt: number | null,
+  actor: Actor,
+  { createdAt, expiresAt }: KeyLifetime,
 ): number | null {
   const policy = policyOf(workspace)
-  if (policy.keyDaysMax === null || isForced(actor)) return expiresAt
-  const latest = latestExpiry(policy, clock())
+  if (policy.keyDaysMax === null || mayForce(actor)) return expiresAt
+  const latest = latestExpiry(policy, createdAt)
   if (expiresAt === null) return latest
   if (expiresAt <= latest + EXPIRY_TOLERANCE_MS) return Math.min(expiresAt, latest)
-  const message = `must not be more than ${days(policy.keyDaysMax)} from now, by the policy of the workspace`
+  const limit = days(policy.keyDaysMax)
   const remedy = actor.kind === 'operator' ? ' Override the policy with --force.' : ''
   throw new Fault('invalid_request', {
-    message: `The expiry of the API key ${message}.${remedy}`,
-    details: [{ path: '/expiresAt', message }],
+    message: `The policy of this workspace limits API keys to ${limit}.${remedy}`,
+    details: [
+      {
+        path: '/expiresAt',
+        message: `must not be more than ${limit} from now, by the policy of the workspace`,
+      },
+    ],
   })
 }
 
-const isForced = (actor: Actor): boolean => actor.kind === 'operator' && actor.force === true
+const mayForce = (actor: Actor): boolean => actor.kind === 'operator' && actor.force === true
 
-/**
- * Throws if the policy does not let the actor create a key with this expiry, which is from `expiryByPolicy`.
- * Returns whether the operator overrides the policy.
- */
-export async function requireMayCreateKey(
-  db: Tx,
-  { actor, clock }: Context,
-  workspace: LockedWorkspace,
-  expiresAt: number | null,
-): Promise<{ isForced: boolean }> {
-  const policy = policyOf(workspace)
+/** Whether the key lives longer than the policy allows: an operator has overridden it. */
+export const overridesPolicy = (workspace: LockedWorkspace, { createdAt, expiresAt }: KeyLifetime): boolean =>
+  (expiresAt ?? Number.POSITIVE_INFINITY) > latestExpiry(policyOf(workspace), createdAt)
+
+export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
+  const { keysManageKeys, keyCreators } = policyOf(workspace)
   requireNotArchived(workspace)
-  if (actor.kind === 'key' && !policy.keysManageKeys) throw managedByUsers('create')
-  if (actor.kind === 'person' && policy.keyCreators === 'owner') {
-    const role = await lockRole(db, workspace.id, actor.id)
-    if (role !== 'owner')
-      throw new Fault('forbidden', {
-        message: 'The policy of this workspace lets only owners create API keys.',
-      })
-  }
-  if ((expiresAt ?? Number.POSITIVE_INFINITY) <= latestExpiry(policy, clock())) return { isForced: false }
-  if (!isForced(actor)) throw new Error('the expiry of the key is not from expiryByPolicy')
-  return { isForced: true }
+  if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
+  if (actor.kind === 'person' && keyCreators === 'owner' && workspace.role !== 'owner')
+    throw new Fault('forbidden', {
+      message: 'The policy of this workspace lets only owners create API keys.',
+    })
 }
 
-/** A key may always revoke itself: anyone who finds a leaked key can revoke it. */
-export function requireMayRevokeKey({ actor }: Context, workspace: LockedWorkspace, id: string): void {
+/** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
+export function requireMayRevokeKey(workspace: LockedWorkspace, actor: Actor, id: string): void {
   if (actor.kind === 'key' && actor.id !== id && !policyOf(workspace).keysManageKeys)
     throw managedByUsers('revoke')
 }
 
-/** The public API has no 403. */
+/** 400, because the public API does not return 403. */
 function managedByUsers(verb: 'create' | 'revoke'): Fault {
   const message =
     `The policy of this workspace does not let API keys ${verb} API keys. ` +
@@ -93,32 +89,3 @@ function managedByUsers(verb: 'create' | 'revoke'): Fault {
 }
 
 const days = (count: number) => `${count} ${count === 1 ? 'day' : 'days'}`
-
-export function requireNotArchived({ archived_at }: Pick<LockedWorkspace, 'archived_at'>): void {
-  if (archived_at === null) return
-  throw new Fault('forbidden', {
-    message: 'This workspace is archived. The operator can restore it within 30 days.',
-  })
-}
-
-/** An identity provider has its own second factor. That does not count for users who also have a password. */
-export const lacksTwoFactor = (user: Pick<UserRow, 'two_factor_enabled'>, withPassword: boolean): boolean =>
-  withPassword && user.two_factor_enabled !== 1
-
-export async function usesTwoFactor(db: Db, userId: string): Promise<boolean> {
-  const user = await findUser(db, userId)
-  return user !== undefined && !lacksTwoFactor(user, await hasPassword(db, userId))
-}
-
-/** A member who does not use it, though the workspace requires it, can only set it up. */
-export async function requireTwoFactor(
-  db: Db,
-  { two_factor_required_at }: Pick<PolicyColumns, 'two_factor_required_at'>,
-  userId: string,
-): Promise<void> {
-  if (two_factor_required_at === null || (await usesTwoFactor(db, userId))) return
-  throw new Fault('forbidden', {
-    message:
-      'This workspace requires two-factor authentication. Set it up in the settings of your account first.',
-  })
-}

@@ -9,7 +9,8 @@ import { changesBetween } from './audit-changes.ts'
 import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import type { MemberContext } from './members.ts'
-import { type Policy, policyOf, usesTwoFactor } from './policy.ts'
+import { type Policy, policyOf } from './policy.ts'
+import { usesTwoFactor } from './two-factor.ts'
 import { addWorkspace } from './workspaces.ts'
 
 /** Also archived ones count, so that archiving does not make room for others. */

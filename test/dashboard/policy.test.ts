@@ -61,6 +61,13 @@ for (const engine of engines) {
       assert.ok(Date.parse(lastDay.json.expiresAt) <= Date.now() + 30 * DAY_MS)
       const short = await adam.post('/workspaces/acme/keys', { expiresAt: inDays(1) })
       assert.ok(Date.parse(short.json.expiresAt) < Date.now() + 2 * DAY_MS)
+      let now = Date.now()
+      const clock = () => {
+        now -= 1_500
+        return now
+      }
+      const ctx = { ...server.services, workspaceId: server.workspace.id, actor: operator }
+      assert.ok((await createKey({ ...ctx, clock })).expiresAt, 'although the clock is set back')
     })
 
     await t.test('the operator needs force, and the audit log says so', async () => {

@@ -37,6 +37,11 @@ async function endOverlapIn(ctx: Context, { id }: CreatedKey, ms: number): Promi
   return expiresAt
 }
 
+const setExpiryOf = (ctx: Context, { id }: CreatedKey, expiresAt: string) =>
+  ctx.store.transaction((db) =>
+    setExpiry(db, { workspaceId: ctx.workspaceId, id, expiresAt: Date.parse(expiresAt) }),
+  )
+
 for (const engine of engines) {
   test(`${engine}: a rotation creates a successor with the same label, and keeps the old key for the overlap`, async (t) => {
     const server = await serve(t, { engine })
@@ -52,7 +57,7 @@ for (const engine of engines) {
     assert.equal(successor.label, 'ci')
     assert.equal(successor.expiresAt, null)
     const { expiresAt } = successor.predecessor
-    assert.equal(successor.predecessor.id, old.id)
+    assert.deepEqual(successor.predecessor, { id: old.id, state: 'active', expiresAt })
     const overlapMs = Date.parse(expiresAt as string) - before
     assert.ok(overlapMs >= HOUR_MS && overlapMs < HOUR_MS + 10_000, `${overlapMs} ms`)
     assert.deepEqual(await Promise.all([old.token, successor.token].map(statusOf)), [200, 200])
@@ -66,8 +71,10 @@ for (const engine of engines) {
     const old = await createKey(ctx)
     await assert.rejects(rotate(ctx, old.id, '1h'), { code: 'invalid_request', message: /limit/ })
     assert.equal((await server.call('GET', '/workspace', { key: old.token })).status, 200)
+    const expiresAt = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + DAY_MS).toISOString()
+    await setExpiryOf(ctx, old, expiresAt)
     const successor = await rotate(ctx, old.id, 'none')
-    assert.equal(successor.predecessor.expiresAt, null)
+    assert.deepEqual(successor.predecessor, { id: old.id, state: 'revoked', expiresAt })
     assert.equal((await server.call('GET', '/workspace', { key: old.token })).status, 401)
     assert.equal((await server.call('GET', '/workspace', { key: successor.token })).status, 200)
     await assert.rejects(rotate(ctx, old.id, '1h'), { code: 'not_found' })
@@ -80,6 +87,7 @@ for (const engine of engines) {
         ['key.rotated', old.id],
       ],
     )
+    assert.deepEqual(JSON.parse(log.at(-1)?.changes ?? ''), { successor: [null, successor.id] })
   })
 
   test(`${engine}: a key has one active successor, also if it is rotated twice at the same time`, async (t) => {
@@ -111,6 +119,13 @@ for (const engine of engines) {
     const next = await rotate(ctx, old.id, '24h')
     for (const key of [successor, next])
       assert.ok(Math.abs(lifetimeOf(key) - 30 * DAY_MS) < 10_000, 'not as long as the overlap')
+
+    // Expiries are rounded up to a second.
+    const now = Math.floor(Date.now() / 1_000) * 1_000 + 1
+    const longest = new Date(now + 3_650 * DAY_MS).toISOString()
+    const oldest = await createKey({ ...ctx, clock: () => now }, { expiresAt: longest })
+    assert.ok(lifetimeOf(oldest) > 3_650 * DAY_MS)
+    assert.equal((await rotate({ ...ctx, clock: () => now }, oldest.id, '24h')).expiresAt, oldest.expiresAt)
   })
 }
 

@@ -75,10 +75,10 @@ export async function rotate(
   if (!isOverlap(overlap))
     throw new UsageError(`Invalid --overlap "${overlap}" (expected ${overlaps.join(', ')}).`)
   const key = await withServices((services, actor) => rotateAsOperator(services, actor, id, overlap))
-  const { expiresAt } = key.predecessor
+  const { state, expiresAt } = key.predecessor
   io.info(
     `Created API key ${key.id}, the successor of ${id}, which ` +
-      `${expiresAt === null ? 'was revoked' : `expires at ${expiresAt}`}. ` +
+      `${state === 'revoked' ? 'was revoked' : `expires at ${expiresAt}`}. ` +
       'Store it in your secret manager; it is not shown again.',
   )
   io.data(key, key.token)

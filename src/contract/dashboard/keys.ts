@@ -194,14 +194,23 @@ const rotateKey = operation({
         ...newKey,
         predecessor: Type.Object({
           id: TokenId,
-          expiresAt: InstantOrNull('When the old key expires; null if it was revoked.'),
+          state: Type.Unsafe<'active' | 'revoked'>({
+            type: 'string',
+            enum: ['active', 'revoked'],
+            description: 'Revoked if the rotation has no overlap.',
+          }),
+          expiresAt: Expiry,
         }),
       },
       { title: 'SuccessorKey' },
     ),
     example: {
       ...exampleNewKey,
-      predecessor: { id: 'tok_01k8a2m4q7r8s9t0v1w2x3y4z5', expiresAt: '2026-11-16T10:02:11.000Z' },
+      predecessor: {
+        id: 'tok_01k8a2m4q7r8s9t0v1w2x3y4z5',
+        state: 'active' as const,
+        expiresAt: '2026-11-16T10:02:11.000Z',
+      },
     },
     secret: true,
   },

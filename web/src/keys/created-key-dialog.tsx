@@ -46,7 +46,7 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
                 Expires <RelativeTime at={created.expiresAt} />.
               </>
             )}
-            {created.predecessor && <OldKey expiresAt={created.predecessor.expiresAt} />}
+            {created.predecessor && <OldKey {...created.predecessor} />}
           </Alert>
           <Code block className="mono wrapped" fz="md" data-testid="raw-key">
             {created.token}
@@ -76,12 +76,14 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
   )
 }
 
-function OldKey({ expiresAt }: { expiresAt: string | null }) {
-  if (expiresAt === null) return ' The old key was revoked.'
+function OldKey({ state, expiresAt }: Output<'keys.rotate'>['predecessor']) {
+  if (state === 'revoked') return ' The old key was revoked.'
   return (
-    <>
-      {' '}
-      The old key expires <RelativeTime at={expiresAt} />.
-    </>
+    expiresAt && (
+      <>
+        {' '}
+        The old key expires <RelativeTime at={expiresAt} />.
+      </>
+    )
   )
 }
