@@ -3,11 +3,12 @@
 import { KEY_DAYS_MAX } from '../contract/dashboard/settings.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
 import { Fault } from './fault.ts'
+import { timeOf } from './timestamps.ts'
 
 /** In whole seconds, so that lists of keys change by the passing of time at most once a second. */
 export function parseExpiry(expiresAt: string, now: number): number {
-  const at = Date.parse(expiresAt)
-  if (Number.isNaN(at)) throw invalidExpiry('must be a UTC timestamp such as 2026-11-15T10:02:11.000Z')
+  const at = timeOf(expiresAt)
+  if (at === undefined) throw invalidExpiry('must be an existing date and time')
   if (at <= now) throw invalidExpiry('must be in the future')
   if (at > now + KEY_DAYS_MAX * DAY_MS)
     throw invalidExpiry(`must not be more than ${KEY_DAYS_MAX} days from now`)
@@ -23,9 +24,9 @@ const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 export function expiryOf(text: string, now: number): number | undefined {
   const [, count, unit = ''] = LIFETIME.exec(text) ?? []
   if (count) return now + Number(count) * (UNIT_MS[unit] as number)
-  if (!DAY.test(text) && !TIMESTAMP.test(text)) return undefined
-  const at = DAY.test(text) ? Date.parse(text) + DAY_MS : Date.parse(text)
-  return Number.isNaN(at) ? undefined : at
+  if (TIMESTAMP.test(text)) return timeOf(text)
+  const startOfDay = DAY.test(text) ? timeOf(text) : undefined
+  return startOfDay === undefined ? undefined : startOfDay + DAY_MS
 }
 
 const invalidExpiry = (message: string) =>

@@ -7,12 +7,17 @@ export const isoOrNull = (ms: number | null): string | null => (ms === null ? nu
 
 /**
  * Stricter than `Date.parse`, which takes 30 February for 2 March, and 24:00 for the next day. `day` is a day
- * that exists, with which most timestamps begin.
+ * that exists, with which most timestamps begin. Undefined if there is no such time.
  */
-export function parseTimestamp(text: string, path: () => string, day?: string): number {
+export function timeOf(text: string, day?: string): number | undefined {
   const time = Date.parse(text)
   const isExisting =
     (day !== undefined && text.startsWith(day)) || new Date(time).getUTCDate() === Number(text.slice(8, 10))
-  if (Number.isNaN(time) || !isExisting) throw invalid(path(), 'must be an existing date and time')
+  return Number.isNaN(time) || !isExisting ? undefined : time
+}
+
+export function parseTimestamp(text: string, path: () => string, day?: string): number {
+  const time = timeOf(text, day)
+  if (time === undefined) throw invalid(path(), 'must be an existing date and time')
   return time
 }

@@ -2,12 +2,11 @@
 import { listEdges } from '../store/edges.ts'
 import { readDays } from '../store/usage.ts'
 import { listCounters, resetDay } from '../store/usage-reset.ts'
-import { DAY_MS } from '../time.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { lastDays } from './date-range.ts'
 import { Fault, invalid } from './fault.ts'
-import { isoOrNull } from './timestamps.ts'
+import { isoOrNull, timeOf } from './timestamps.ts'
 import { getBySlug } from './workspaces.ts'
 
 /** The days that reports can still change, and today. */
@@ -75,8 +74,7 @@ const noUsage = (date: string, edge: string | undefined) =>
 const dateOf = (day: number) => new Date(day).toISOString().slice(0, 10)
 
 function parseDay(date: string): number {
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? Date.parse(date) : Number.NaN
-  if (Number.isNaN(day) || day % DAY_MS !== 0 || dateOf(day) !== date)
-    throw invalid('--day', `must be a UTC day such as ${dateOf(0)}`)
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? timeOf(date) : undefined
+  if (day === undefined) throw invalid('--day', `must be a UTC day such as ${dateOf(0)}`)
   return day
 }

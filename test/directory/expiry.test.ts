@@ -6,6 +6,7 @@ import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { createDirectory } from '../../src/directory/directory.ts'
 import { startLastUsedTracker } from '../../src/directory/last-used.ts'
 import type { Services } from '../../src/domain/context.ts'
+import { expiryOf } from '../../src/domain/key-expiry.ts'
 import { createKey } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { DAY_MS } from '../../src/time.ts'
@@ -90,7 +91,17 @@ test('an expiry is in the future, at most ten years away, and rounded up to a se
   for (const [given, message] of [
     [new Date(now - 1).toISOString(), /must be in the future/],
     [new Date(now + 3_651 * DAY_MS).toISOString(), /must not be more than 3650 days from now/],
-    ['2026-02-31T00:00:00Z', /must be in the future|must be a UTC timestamp/],
+    [`${new Date(now).getUTCFullYear() + 1}-02-30T00:00:00Z`, /must be an existing date and time/],
   ] as const)
     await assert.rejects(addExpiringKey(server, given), { code: 'invalid_request', message })
+})
+
+test('the expiry of a command is a lifetime, the end of a day or a time, and exists', () => {
+  const now = Date.UTC(2026, 10, 15, 12)
+  assert.equal(expiryOf('90d', now), now + 90 * DAY_MS)
+  assert.equal(expiryOf('12h', now), now + DAY_MS / 2)
+  assert.equal(expiryOf('2028-02-29', now), Date.UTC(2028, 2, 1))
+  assert.equal(expiryOf('2028-02-29T10:00:00Z', now), Date.UTC(2028, 1, 29, 10))
+  for (const text of ['2027-02-29', '2027-02-30T10:00:00Z', '2027-01-31T24:00:00Z', '2027-13-01', '0d', '90'])
+    assert.equal(expiryOf(text, now), undefined, text)
 })
