@@ -75,11 +75,14 @@ export const auditActions = {
 
 export type AuditAction = keyof typeof auditActions
 
-/** Actions that only the user they concern, admins and owners may see. */
-export const accountActions = Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) =>
-  info.onAccount ? [action] : [],
+/**
+ * Actions that all members may see. A list of those that they may not see would lack the ones of a newer
+ * version, which shares the database during a rolling update.
+ */
+export const visibleActions = Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) =>
+  info.onAccount ? [] : [action],
 )
 
-/** Null for an action of a newer version, which shares the database during a rolling update. */
+/** Null for an action of a newer version. */
 export const targetKindOf = (action: string): TargetKind | null =>
   Object.hasOwn(auditActions, action) ? auditActions[action as AuditAction].target : null

@@ -1,7 +1,7 @@
 // The audit log of a workspace as a file, for admins and owners.
 import { toCsv } from '../csv.ts'
 import { reauthorize } from './actors.ts'
-import { type AuditFilter, describeEntry, listFiltered, writeAudit } from './audit.ts'
+import { type AuditFilter, describeEntry, listFiltered, parseFilter, writeAudit } from './audit.ts'
 import type { MemberContext } from './members.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
 
@@ -10,35 +10,41 @@ type Entry = ReturnType<typeof describeEntry>
 
 const types: Record<Format, string> = { csv: 'text/csv', ndjson: 'application/x-ndjson' }
 
-/** Newest first. The export is an entry itself. `authorize` throws when the user may not read on. */
-export async function downloadAudit(
-  ctx: MemberContext,
-  { format, ...filter }: AuditFilter & { format: Format },
-) {
-  const { store, workspaceId, actor } = ctx
-  const authorize = () => store.transaction((db) => reauthorize(db, ctx, { lock: 'shared' }))
-  const given = Object.entries({ format, ...filter }).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, [null, value]] as const],
-  )
-  await store.transaction(async (db) => {
+type Input = AuditFilter & { format: Format }
+
+/** Newest first, with an entry of the export itself. `authorize` throws if the user lost access. */
+export function exportWorkspaceAudit(ctx: MemberContext, input: Input) {
+  const { format, ...filter } = input
+  return {
+    type: types[format],
+    name: `adit-audit.${format}`,
+    chunks: textsOf(ctx, input, parseFilter(filter, '/body')),
+    authorize: () => ctx.store.transaction((db) => reauthorize(db, ctx, { lock: 'shared' })),
+  }
+}
+
+const recordExport = (ctx: MemberContext, input: Input) =>
+  ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
+    const given = Object.entries(input).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, [null, value]] as const],
+    )
     await writeAudit(db, ctx, {
-      workspaceId,
-      actor,
+      workspaceId: ctx.workspaceId,
+      actor: ctx.actor,
       action: 'audit.exported',
       target: { id: 'audit', name: 'audit log' },
       changes: Object.fromEntries(given),
     })
   })
-  return {
-    type: types[format],
-    name: `adit-audit.${format}`,
-    chunks: textsOf(ctx, format, filter),
-    authorize,
-  }
-}
 
-async function* textsOf(ctx: MemberContext, format: Format, filter: AuditFilter): AsyncGenerator<string> {
+async function* textsOf(
+  ctx: MemberContext,
+  input: Input,
+  filter: ReturnType<typeof parseFilter>,
+): AsyncGenerator<string> {
+  const { format } = input
+  await recordExport(ctx, input)
   if (format === 'csv') yield toCsv([columns.map(([name]) => name)])
   const slices = slicesOf<{ id: string } & Parameters<typeof describeEntry>[0]>((last) =>
     listFiltered(ctx, filter, { after: last?.id, limit: SLICE_ROWS }),

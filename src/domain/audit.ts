@@ -4,13 +4,12 @@ import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store
 import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { lockUser } from '../store/users.ts'
-import { type AuditAction, accountActions, targetKindOf } from './audit-actions.ts'
+import { type AuditAction, targetKindOf, visibleActions } from './audit-actions.ts'
 import { type Changes, parseChanges, serializeChanges } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
-import { invalid } from './fault.ts'
 import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'
-import { isoOf } from './timestamps.ts'
+import { isoOf, parseTimestamp } from './timestamps.ts'
 
 /** Sign-in method, reason of a failure, or circumstance. Never contains user input. */
 export type Detail =
@@ -122,32 +121,42 @@ export async function readAudit(
   }: AuditFilter & { limit?: number | undefined; cursor?: string | undefined },
 ) {
   const { role, actor } = ctx
-  const rows = await listFiltered(ctx, filter, { after: cursor, limit: limit + 1 })
+  const rows = await listFiltered(ctx, parseFilter(filter, '/query'), { after: cursor, limit: limit + 1 })
   const { page, next } = pageOf(rows, limit)
   const entries = page.map((row) => {
     const entry = describeEntry(row)
-    const isOwn = row.actor_id === actor.id || row.subject_id === actor.id
-    return role === 'member' && !isOwn ? { ...entry, address: null } : entry
+    return role === 'member' && !isAddressOf(row, actor) ? { ...entry, address: null } : entry
   })
   return { entries, next }
 }
 
-/** What the role may see. */
+/** The address of the user, or of an unauthenticated request about the user's account. */
+const isAddressOf = (row: AuditRow, { id }: Actor) =>
+  row.actor_id === id || (row.actor_kind === 'visitor' && row.subject_id === id)
+
+/** Entries that match, without those that the role may not see. */
 export function listFiltered(
   { store, workspaceId, role, actor }: Context & { role: Role },
-  { actor: actorId, action, target: targetId, from, to }: AuditFilter,
+  filter: ReturnType<typeof parseFilter>,
   page: { after: string | undefined; limit: number },
 ) {
-  const hidden = role === 'member' ? { actions: accountActions, exceptAbout: actor.id } : undefined
-  const [fromId, beforeId] = [from, to].map(idSince)
-  return listAudit(store.db, workspaceId, { ...page, actorId, action, targetId, fromId, beforeId }, hidden)
+  const visible = role === 'member' ? { actions: visibleActions, orAbout: actor.id } : undefined
+  return listAudit(store.db, workspaceId, { ...page, ...filter }, visible)
 }
 
-function idSince(timestamp: string | undefined): string | undefined {
-  if (timestamp === undefined) return undefined
-  const ms = Date.parse(timestamp)
-  if (Number.isNaN(ms)) throw invalid('/query', 'times must exist in the calendar')
-  return firstIdSince('aud', ms)
+/** `place` is where the request has the filter. */
+export function parseFilter(
+  { actor: actorId, action, target: targetId, from, to }: AuditFilter,
+  place: '/query' | '/body',
+) {
+  const idSince = (timestamp: string | undefined, name: string) =>
+    timestamp === undefined
+      ? undefined
+      : firstIdSince(
+          'aud',
+          parseTimestamp(timestamp, () => `${place}/${name}`),
+        )
+  return { actorId, action, targetId, fromId: idSince(from, 'from'), beforeId: idSince(to, 'to') }
 }
 
 type NamedRow = AuditRow & { actor_label: string | null; subject_label: string | null }

@@ -39,10 +39,10 @@ export async function countRepetition(
   return numUpdatedRows > 0n
 }
 
-/** Actions that only the user they concern may see. */
-export interface Hidden {
+/** Entries with one of the actions, or about the user. */
+export interface Visible {
   actions: readonly string[]
-  exceptAbout: string
+  orAbout: string
 }
 
 export interface AuditPage extends Page {
@@ -57,7 +57,7 @@ export interface AuditPage extends Page {
 /**
  * Newest first. Keys are never deleted, so their labels are joined; other names are stored with the entry.
  */
-export function listAudit(db: Db, workspaceId: string, page: AuditPage, hidden?: Hidden) {
+export function listAudit(db: Db, workspaceId: string, page: AuditPage, visible?: Visible) {
   const { after, limit, actorId, action, targetId, fromId, beforeId } = page
   let query = db
     .selectFrom('audit_log')
@@ -68,11 +68,11 @@ export function listAudit(db: Db, workspaceId: string, page: AuditPage, hidden?:
     .where('audit_log.workspace_id', '=', workspaceId)
     .orderBy('audit_log.id', 'desc')
     .limit(limit)
-  if (hidden)
+  if (visible)
     query = query.where((row) =>
       row.or([
-        row('audit_log.action', 'not in', hidden.actions),
-        row('audit_log.subject_id', '=', hidden.exceptAbout),
+        row('audit_log.action', 'in', visible.actions),
+        row('audit_log.subject_id', '=', visible.orAbout),
       ]),
     )
   if (after !== undefined) query = query.where('audit_log.id', '<', after)

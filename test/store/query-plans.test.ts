@@ -335,7 +335,7 @@ const calls: [module: object, calls: Calls][] = [
       },
       listAudit: async (db) => {
         await audit.listAudit(db, ws, page)
-        await audit.listAudit(db, ws, { ...page, after: 'aud_1' }, { actions: ['x'], exceptAbout: 'u1' })
+        await audit.listAudit(db, ws, { ...page, after: 'aud_1' }, { actions: ['x'], orAbout: 'u1' })
         for (const filter of [{ actorId: 'k1' }, { action: 'key.created' }, { targetId: 'k1' }])
           await audit.listAudit(db, ws, { ...page, ...filter })
         await audit.listAudit(db, ws, {

@@ -42,7 +42,9 @@ type Callers = { anyone: undefined; key: KeyContext }
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
   const { services, directory, variant, baseUrl, rateLimit, describeWorkspace, document } = options
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
-  const longLists = new LongLists()
+  const longLists = new LongLists(
+    'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
+  )
 
   const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
     'workspace.read': ({ workspaceId }) => thenMaybe(directory.getWorkspace(workspaceId), describeWorkspace),

@@ -14,7 +14,12 @@ const RETRY_AFTER_S = 2
 
 export class LongLists {
   readonly #open = new Map<string, number>()
+  readonly #tooManyMessage: string
   #count = 0
+
+  constructor(tooManyMessage: string) {
+    this.#tooManyMessage = tooManyMessage
+  }
 
   /**
    * Returns the same slices. The list counts against its workspace until it ends, fails or is returned.
@@ -47,12 +52,7 @@ export class LongLists {
   #acquire(workspaceId: string): () => void {
     const open = this.#open.get(workspaceId) ?? 0
     if (open >= PER_WORKSPACE_MAX || this.#count >= PER_NODE_MAX)
-      throw new Fault('rate_limited', {
-        message:
-          'Too many long lists are being read at the same time. Try again shortly, or read pages with ' +
-          '?limit=1000.',
-        retryAfterS: RETRY_AFTER_S,
-      })
+      throw new Fault('rate_limited', { message: this.#tooManyMessage, retryAfterS: RETRY_AFTER_S })
     this.#open.set(workspaceId, open + 1)
     this.#count += 1
     let isReleased = false

@@ -24,6 +24,8 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
   const fault = faultFor(error, request)
   if (fault.code === 'unauthorized' && acceptsBearer(request)) reply.header('www-authenticate', 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
+  // Of a file whose first chunk failed.
+  reply.removeHeader('content-disposition')
   return reply
     .code(faults[fault.code].status)
     .header('content-type', 'application/json; charset=utf-8')

@@ -1,7 +1,7 @@
 // A workspace as its members see it: its keys, usage and audit log.
 import { archiveAsOwner } from '../../../domain/archive.ts'
 import { readAudit } from '../../../domain/audit.ts'
-import { downloadAudit } from '../../../domain/audit-download.ts'
+import { exportWorkspaceAudit } from '../../../domain/audit-download.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { listForMembers } from '../../../domain/key-list.ts'
 import { rotate } from '../../../domain/key-rotation.ts'
@@ -13,7 +13,7 @@ import { readWorkspace } from '../../../domain/workspaces.ts'
 import { LongLists } from '../../operations/long-lists.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
-const longLists = new LongLists()
+const exports = new LongLists('Too many exports are running at the same time. Try again shortly.')
 
 export const workspaceHandlers = ({
   services,
@@ -38,8 +38,8 @@ export const workspaceHandlers = ({
   'settings.policy': (ctx, { workspace: _, ...policy }) => settings.setPolicy(ctx, policy),
   'settings.archive': (ctx, { workspace, confirm }) => archiveAsOwner(ctx, workspace, confirm),
   'audit.list': (ctx, page) => readAudit(ctx, page),
-  'audit.export': async (ctx, { workspace: _, ...input }) => {
-    const { type, name, chunks, authorize } = await downloadAudit(ctx, input)
-    return { type, name, chunks: longLists.open(ctx.workspaceId, chunks, authorize) }
+  'audit.export': (ctx, { workspace: _, ...input }) => {
+    const { type, name, chunks, authorize } = exportWorkspaceAudit(ctx, input)
+    return { type, name, chunks: exports.open(ctx.workspaceId, chunks, authorize) }
   },
 })
