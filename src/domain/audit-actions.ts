@@ -33,6 +33,7 @@ export const auditActions = {
   'key.revoked': { target: 'key' },
   'key.rotated': { target: 'key' },
   'device.approved': { target: 'device' },
+  'device.failed': { target: 'device' },
   'edge.created': { target: 'edge' },
   'edge.revoked': { target: 'edge' },
   'usage.reset': { target: 'usage' },

@@ -5,7 +5,7 @@ import { createSecret, hashSecret } from '../credentials/secret.ts'
 import {
   type DeviceRow,
   findDeviceByUserCode,
-  hasOpenDevices,
+  hasUnexpiredDevices,
   insertDevice,
   lockDevice,
   updateDevice,
@@ -25,8 +25,8 @@ import { usesTwoFactor } from './two-factor.ts'
 import { createUserCode, formatUserCode, parseUserCode } from './user-code.ts'
 
 const LIFETIME_MS = 10 * MINUTE_MS
-/** Of the whole deployment, so that the table stays small and guessing a user code futile. */
-const OPEN_MAX = 10_000
+/** Per deployment: keeps the table small and user codes hard to guess. */
+const UNEXPIRED_MAX = 10_000
 const CODE_ATTEMPTS = 5
 
 export interface DeviceCodes {
@@ -42,7 +42,7 @@ export async function startDevice(
   const now = services.clock()
   const deviceCode = createSecret('device', services.random)
   // Not under a lock: concurrent requests may exceed the limit by their number.
-  if (await hasOpenDevices(services.store.db, now, OPEN_MAX)) throw tooManyOpen()
+  if (await hasUnexpiredDevices(services.store.db, now, UNEXPIRED_MAX)) throw tooManyOpen()
   const userCode = await services.store.transaction(async (db) => {
     for (let attempt = 0; attempt < CODE_ATTEMPTS; attempt++) {
       const row = newRow({ deviceCode, userCode: createUserCode(services.random), deviceName, address, now })
@@ -80,7 +80,8 @@ const newRow = ({ deviceCode, userCode, deviceName, address, now }: NewDevice): 
   session_id: null,
   key_expires_at: null,
   consumed_at: null,
-  sealed: null,
+  encrypted_response: null,
+  failure: null,
 })
 
 /** For the user who is asked to approve: what asks, from where and since when. */
@@ -88,7 +89,7 @@ export async function readDevice(services: Services, userId: string, code: strin
   const userCode = parseUserCode(code)
   const row = userCode && (await findDeviceByUserCode(services.store.db, userCode))
   // What became of a request is shown only to the user who has decided on it.
-  const isVisible = row && (row.user_id === userId || (row.state === 'pending' && isOpen(row, services)))
+  const isVisible = row && (row.user_id === userId || (row.state === 'pending' && isUnexpired(row, services)))
   if (!isVisible) throw unknownCode()
   return { ...describeDevice(row), workspaces: await workspacesToChoose(services, userId) }
 }
@@ -112,6 +113,7 @@ const describeDevice = (row: DeviceRow) => ({
   requestedAt: isoOf(row.created_at),
   expiresAt: isoOf(row.expires_at),
   state: row.state,
+  reason: row.failure,
 })
 
 export interface Approval {
@@ -156,17 +158,17 @@ export const denyDevice = (services: Services, actor: UserActor, code: string) =
     return describeDevice({ ...row, ...denied })
   })
 
-/** The row is locked before sessions and members in every transaction, so that none deadlock. */
+/** Locked before workspace, session and member in every transaction, to prevent deadlocks. */
 async function lockPending(db: Tx, services: Services, code: string): Promise<DeviceRow> {
   const userCode = parseUserCode(code)
   const row = userCode && (await lockDevice(db, { user_code: userCode }))
-  if (!row || !isOpen(row, services)) throw unknownCode()
+  if (!row || !isUnexpired(row, services)) throw unknownCode()
   if (row.state !== 'pending')
     throw new Fault('conflict', { message: 'This code was already approved or denied.' })
   return row
 }
 
-export const isOpen = ({ expires_at }: DeviceRow, { clock }: Services) => clock() < expires_at
+export const isUnexpired = ({ expires_at }: DeviceRow, { clock }: Services) => clock() < expires_at
 
 const unknownCode = () =>
   new Fault('not_found', { message: 'This code is invalid or has expired. Check it on the terminal.' })

@@ -7,14 +7,16 @@ import { findUser } from '../store/users.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { MINUTE_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
+import { writeAudit } from './audit.ts'
+import { changesBetween } from './audit-changes.ts'
 import type { Services, UserActor } from './context.ts'
-import { isOpen } from './device-authorizations.ts'
+import { isUnexpired } from './device-authorizations.ts'
 import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { addKey, newKey } from './keys.ts'
 import { isoOf } from './timestamps.ts'
+import { formatUserCode } from './user-code.ts'
 
-export const POLL_INTERVAL_S = 5
 /** How long the response with the key is repeated, in case it was lost. */
 const REPEAT_MS = MINUTE_MS
 
@@ -35,10 +37,11 @@ export interface GrantedKey {
 
 export type PollResult =
   | { state: 'pending' | 'expired' | 'unknown' }
-  | { state: 'denied'; reason: string }
+  | { state: 'denied' | 'failed'; reason: string }
   | { state: 'granted'; key: GrantedKey }
 
 const UNKNOWN = { state: 'unknown' } as const
+const NO_LONGER_VALID = 'The approval is no longer valid.'
 
 /** Reads only, except for the one poll that creates the key. */
 export async function pollDevice(services: Services, poll: Poll): Promise<PollResult> {
@@ -56,8 +59,10 @@ function resultOf(row: DeviceRow, services: Services, poll: Poll): PollResult | 
       return repeatResponse(row, services, poll)
     case 'denied':
       return { state: 'denied', reason: 'The request was denied.' }
+    case 'failed':
+      return { state: 'failed', reason: row.failure ?? NO_LONGER_VALID }
     default:
-      if (!isOpen(row, services)) return { state: 'expired' }
+      if (!isUnexpired(row, services)) return { state: 'expired' }
       return row.state === 'approved' ? row.state : { state: 'pending' }
   }
 }
@@ -66,12 +71,12 @@ function resultOf(row: DeviceRow, services: Services, poll: Poll): PollResult | 
 const encryptionKeyOf = ({ deviceCode }: Poll) => deriveEncryptionKey('device authorization', deviceCode)
 
 function repeatResponse(
-  { consumed_at: consumedAt, sealed }: DeviceRow,
+  { consumed_at: consumedAt, encrypted_response: encrypted }: DeviceRow,
   { clock }: Services,
   poll: Poll,
 ): PollResult {
-  if (consumedAt === null || sealed === null || clock() >= consumedAt + REPEAT_MS) return UNKNOWN
-  return { state: 'granted', key: decryptResponse<GrantedKey>(encryptionKeyOf(poll), sealed) }
+  if (consumedAt === null || encrypted === null || clock() >= consumedAt + REPEAT_MS) return UNKNOWN
+  return { state: 'granted', key: decryptResponse<GrantedKey>(encryptionKeyOf(poll), encrypted) }
 }
 
 /** Of several concurrent polls one creates the key; the others return the same response. */
@@ -82,14 +87,38 @@ async function consumeApproval(db: Tx, services: Services, poll: Poll): Promise<
   if (result !== 'approved') return result
   try {
     const key = await createApprovedKey(db, services, row, poll.address)
-    const sealed = encryptResponse(encryptionKeyOf(poll), key, services.random)
-    await updateDevice(db, row.hash, { state: 'consumed', consumed_at: services.clock(), sealed })
+    await updateDevice(db, row.hash, {
+      state: 'consumed',
+      consumed_at: services.clock(),
+      encrypted_response: encryptResponse(encryptionKeyOf(poll), key, services.random),
+    })
     return { state: 'granted', key }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    await updateDevice(db, row.hash, { state: 'denied' })
-    return { state: 'denied', reason: `The approval is no longer valid: ${reasonOf(error)}` }
+    const reason = `${NO_LONGER_VALID} ${reasonOf(error)}`
+    await recordFailure(db, services, row, { reason, address: poll.address })
+    return { state: 'failed', reason }
   }
+}
+
+/** For the device, the page of the user who has approved, and the audit log. */
+async function recordFailure(
+  db: Tx,
+  services: Services,
+  row: DeviceRow,
+  { reason, address }: { reason: string; address: string },
+): Promise<void> {
+  await updateDevice(db, row.hash, { state: 'failed', failure: reason })
+  const user = row.user_id === null ? undefined : await findUser(db, row.user_id)
+  await writeAudit(db, services, {
+    workspaceId: row.workspace_id,
+    actor: user
+      ? { kind: 'person', id: user.id, name: user.name, address }
+      : { kind: 'visitor', id: address },
+    action: 'device.failed',
+    target: { id: formatUserCode(row.user_code), name: row.device_name },
+    changes: changesBetween(null, { reason }),
+  })
 }
 
 /** As the user who has approved, if they may still do so: signed in, and with the role that it needs. */
@@ -117,10 +146,9 @@ async function createApprovedKey(
 function reasonOf({ code, message }: Fault): string {
   switch (code) {
     case 'unauthorized':
-      return 'the user who approved it has signed out.'
-    case 'forbidden':
+      return 'The session of the user who approved it has ended.'
     case 'not_found':
-      return 'the user who approved it may no longer create API keys.'
+      return 'The user who approved it is no longer a member of the workspace.'
     default:
       return message
   }

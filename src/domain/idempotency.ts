@@ -12,8 +12,8 @@ export interface EncryptionKey {
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-export function deriveEncryptionKey(idempotencyKey: string, apiKey: string): EncryptionKey {
-  const bits = Buffer.from(hkdfSync('sha256', apiKey, idempotencyKey, 'adit idempotent answer', 64))
+export function deriveEncryptionKey(context: string, secret: string): EncryptionKey {
+  const bits = Buffer.from(hkdfSync('sha256', secret, context, 'adit idempotent answer', 64))
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
 }
 

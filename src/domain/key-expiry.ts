@@ -31,6 +31,6 @@ export function expiryOf(text: string, now: number): number | undefined {
 
 const invalidExpiry = (message: string) =>
   new Fault('invalid_request', {
-    message: `expiresAt ${message}`,
+    message: `expiresAt ${message}.`,
     details: [{ path: '/expiresAt', message }],
   })

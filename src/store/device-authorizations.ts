@@ -40,7 +40,7 @@ export async function updateDevice(db: Tx, hash: string, change: Partial<DeviceR
 }
 
 /** Whether at least `count` rows have not expired. */
-export async function hasOpenDevices(db: Db, now: number, count: number): Promise<boolean> {
+export async function hasUnexpiredDevices(db: Db, now: number, count: number): Promise<boolean> {
   const last = await db
     .selectFrom('device_authorizations')
     .select('expires_at')

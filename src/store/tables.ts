@@ -152,7 +152,7 @@ export interface Tables {
     address: string
     created_at: number
     expires_at: number
-    state: 'pending' | 'approved' | 'denied' | 'consumed'
+    state: 'pending' | 'approved' | 'denied' | 'consumed' | 'failed'
     /** Set by the approval: what the key will be, and who has approved it in which session. */
     workspace_id: string | null
     user_id: string | null
@@ -160,7 +160,9 @@ export interface Tables {
     key_expires_at: number | null
     consumed_at: number | null
     /** The response with the key, encrypted with the device code. */
-    sealed: string | null
+    encrypted_response: string | null
+    /** Why an approved device got no key. */
+    failure: string | null
   }
   edges: {
     id: string

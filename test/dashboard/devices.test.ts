@@ -63,6 +63,7 @@ for (const [index, engine] of engines.entries()) {
       requestedAt: read.json.requestedAt,
       expiresAt: new Date(Date.parse(read.json.requestedAt) + 10 * MINUTE).toISOString(),
       state: 'pending',
+      reason: null,
       workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null }],
     })
     const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
@@ -157,34 +158,47 @@ for (const [index, engine] of engines.entries()) {
   })
 
   test(`${engine}: an approval is void if the user may not create keys when the device polls`, async (t) => {
-    const { server, ann, approve, pollLater } = shared
+    const { server, clock, ann, approve, pollLater } = shared
     const { services } = server
-    const voids: [string, (user: typeof ann) => Promise<unknown>, RegExp][] = [
-      ['signed out', (user) => user.post('/sign-out'), /has signed out/],
+    const ended = /^The approval is no longer valid\. The session of the user who approved it has ended\.$/
+    const past = new Date(clock.now + 5 * MINUTE).toISOString()
+    const voids: [string, (user: typeof ann) => unknown, RegExp, object?][] = [
+      ['signed out', (user) => user.post('/sign-out'), ended],
+      ['disabled', (user) => setDisabled(services, operator, user.email, true), ended],
       [
         'role lowered',
         (user) => ann.post(`/workspaces/acme/people/${user.id}`, { role: 'member' }),
-        /may no longer create API keys/,
+        /no longer valid\. Only admins and owners of this workspace may do this\.$/,
       ],
       [
         'removed',
         (user) => ann.remove(`/workspaces/acme/people/${user.id}`),
-        /may no longer create API keys/,
+        /The user who approved it is no longer a member of the workspace\.$/,
       ],
-      ['disabled', (user) => setDisabled(services, operator, user.email, true), /has signed out/],
-      ['policy', () => setPolicy({ key_creator_role: 'owner' }), /may no longer create API keys/],
+      ['policy', () => setPolicy({ key_creator_role: 'owner' }), /policy of this workspace lets only owners/],
+      ['archived', () => setPolicy({ archived_at: clock.now }), /This workspace is archived\./],
+      ['two-factor', () => setPolicy({ two_factor_required_at: clock.now }), /requires two-factor/],
+      ['expired', () => (clock.now += 5 * MINUTE), /expiresAt must be in the future\.$/, { expiresAt: past }],
     ]
-    atEnd(t, () => setPolicy({ key_creator_role: null }))
-    for (const [index, [name, change, reason]] of voids.entries()) {
+    const open = { key_creator_role: null, archived_at: null, two_factor_required_at: null }
+    atEnd(t, () => setPolicy(open))
+    for (const [index, [name, change, reason, more]] of voids.entries()) {
       const user = await addMember(server, `User${index}`, 'admin')
       const { deviceCode, userCode } = await startDevice(server.url, name)
-      assert.equal((await approve(userCode, user)).status, 200, name)
+      assert.equal((await approve(userCode, user, more)).status, 200, name)
       await change(user)
       const { json } = await pollLater(deviceCode)
+      await setPolicy(open)
       assert.equal(json.error, 'access_denied', name)
       assert.match(json.error_description, reason, name)
+      assert.deepEqual((await pollLater(deviceCode)).json, json, `${name}: for good`)
       assert.equal((await keysOf(server, name)).length, 0, name)
-      assert.equal((await pollLater(deviceCode)).json.error, 'access_denied', 'for good')
+      const [entry] = (await ann.get('/workspaces/acme/audit?action=device.failed')).json.entries
+      assert.deepEqual([entry.target.name, entry.actor.id, entry.address], [name, user.id, '127.0.0.1'])
+      assert.match(entry.changes.reason[1], reason)
+      const seen = await user.post('/devices/read', { code: userCode })
+      if (seen.status !== 401)
+        assert.deepEqual([seen.json.state, seen.json.reason], ['failed', json.error_description])
     }
   })
 
@@ -314,6 +328,15 @@ test('requests of devices are validated forms, and every response is as describe
   assert.match(inQuery.text, /invalid_request/, 'a code in the query is ignored')
   const signedOut = openBrowser(server.url)
   assert.equal((await signedOut.post('/devices/read', { code: 'BBBB-BBBB' })).status, 401)
+})
+
+test('a device without a name is shown and labeled as such', async () => {
+  const { server, clock, ann } = deployments[0] as Deployment
+  clock.now += WINDOW_MS
+  for (const name of ['', '  ']) {
+    const { userCode } = await startDevice(server.url, name)
+    assert.equal((await ann.post('/devices/read', { code: userCode })).json.deviceName, 'unnamed device')
+  }
 })
 
 test('members who may not create keys cannot approve, and other users learn nothing of a decision', async () => {

@@ -1,11 +1,12 @@
 // The page that approves the sign-in of a terminal.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { archiveAsOperator } from '../../src/domain/archive.ts'
 import { pollDevice } from '../../src/domain/device-keys.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { openBrowser } from '../support/browser.ts'
 import { startDevice } from '../support/devices.ts'
-import { addWorkspace, serve } from '../support/server.ts'
+import { addWorkspace, operator, serve } from '../support/server.ts'
 import { addMember, linkFor, PASSWORD } from '../support/users.ts'
 import { button, checkEveryView, DESKTOP, field, NO_BROWSER, openPage, signInAs } from './harness.ts'
 
@@ -57,6 +58,16 @@ test('a terminal is approved after signing in, in the chosen workspace, and neve
   await button(page, 'Deny').click()
   await heading('Denied')
   assert.equal((await poll(denied.deviceCode)).state, 'denied')
+
+  const failed = await startDevice(server.url)
+  await page.goto(failed.json.verification_uri_complete)
+  await field(page, 'Workspace').selectOption('elsewhere')
+  await button(page, 'Approve').click()
+  await heading('Approved')
+  await archiveAsOperator(server.services, operator, 'elsewhere')
+  assert.equal((await poll(failed.deviceCode)).state, 'failed')
+  await heading('Not signed in')
+  await page.getByText(/This workspace is archived/).waitFor()
 
   const { userCode: another } = await startDevice(server.url)
   await context.clearCookies()

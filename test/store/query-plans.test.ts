@@ -397,7 +397,7 @@ const calls: [module: object, calls: Calls][] = [
         await devices.lockDevice(db, { user_code: 'c1' })
       },
       updateDevice: (db) => devices.updateDevice(db, 'h1', { state: 'denied' }),
-      hasOpenDevices: (db) => devices.hasOpenDevices(db, 4_990, 10),
+      hasUnexpiredDevices: (db) => devices.hasUnexpiredDevices(db, 4_990, 10),
     },
   ],
   [

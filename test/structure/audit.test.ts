@@ -32,7 +32,7 @@ const byOperation: Record<string, Declared> = {
   'edge usage.report': ofEdges,
   'edge hosts.find': ofEdges,
   'device device.authorize': { none: 'a request that nobody has approved yet, and that belongs to nobody' },
-  'device device.token': ['key.created'],
+  'device device.token': ['key.created', 'device.failed'],
   'dashboard sign-in.password': signIn,
   'dashboard sign-in.code': signIn,
   'dashboard sign-in.sso': { none: 'it redirects to the identity provider; the return is recorded' },

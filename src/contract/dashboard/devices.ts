@@ -11,7 +11,7 @@ const UserCode = Type.String({
   'x-rule': 'must be the eight letters that the terminal shows',
 })
 
-const states = ['pending', 'approved', 'denied', 'consumed'] as const
+const states = ['pending', 'approved', 'denied', 'consumed', 'failed'] as const
 
 const device = {
   code: Type.String({ description: 'The code as the terminal shows it.' }),
@@ -22,7 +22,13 @@ const device = {
   state: Type.Unsafe<(typeof states)[number]>({
     type: 'string',
     enum: [...states],
-    description: '`consumed`: the device has its key.',
+    description:
+      '`consumed`: the device has its key. `failed`: it was approved, but the user could not create keys any ' +
+      'more when it polled.',
+  }),
+  reason: Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    description: 'Why it has failed; otherwise null.',
   }),
 }
 
@@ -35,6 +41,7 @@ const exampleDevice = {
   requestedAt: '2026-11-15T10:02:11.000Z',
   expiresAt: '2026-11-15T10:12:11.000Z',
   state: 'pending' as const,
+  reason: null,
 }
 
 const response = (description: string, state: (typeof states)[number]) =>

@@ -7,7 +7,7 @@ import { describe } from '../../contract/openapi.ts'
 import { createLruCache } from '../../directory/lru-cache.ts'
 import type { Services } from '../../domain/context.ts'
 import { startDevice } from '../../domain/device-authorizations.ts'
-import { type GrantedKey, POLL_INTERVAL_S, type PollResult, pollDevice } from '../../domain/device-keys.ts'
+import { type GrantedKey, type PollResult, pollDevice } from '../../domain/device-keys.ts'
 import { requestOrigin } from '../auth/csrf.ts'
 import { createLoginThrottle } from '../auth/login-throttle.ts'
 import { perNetwork } from '../auth/sign-in-limits.ts'
@@ -27,6 +27,7 @@ export interface DeviceApiOptions {
 
 const STARTS_PER_NETWORK = 30
 const UNNAMED = 'unnamed device'
+const POLL_INTERVAL_S = 5
 
 export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }: DeviceApiOptions): void {
   const throttle = createLoginThrottle(services.clock)
@@ -37,8 +38,9 @@ export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }
     operations: deviceOperations,
   })
   const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
-    'device.authorize': async ({ address, url }, { device_name: deviceName = UNNAMED }) => {
+    'device.authorize': async ({ address, url }, { device_name: name }) => {
       throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
+      const deviceName = name?.trim() || UNNAMED
       const { deviceCode, userCode, expiresInS } = await startDevice(services, { deviceName, address })
       return {
         device_code: deviceCode,
@@ -93,6 +95,7 @@ function describeResult(result: PollResult, now: number) {
     case 'pending':
       return rejected('authorization_pending', 'Not approved yet. Poll again after the interval.')
     case 'denied':
+    case 'failed':
       return rejected('access_denied', result.reason)
     case 'expired':
       return rejected('expired_token', 'The code has expired. Start again.')

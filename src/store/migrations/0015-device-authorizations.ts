@@ -18,7 +18,8 @@ export const deviceAuthorizations: Migration = ({ int64, strict }) => [
      session_id text,
      key_expires_at ${int64},
      consumed_at ${int64},
-     sealed text
+     encrypted_response text,
+     failure text
    )${strict}`,
   'create index device_authorizations_by_expiry on device_authorizations (expires_at)',
 ]

@@ -8,6 +8,7 @@ export const actionLabels: { group: string; items: Record<string, string> }[] = 
       'key.rotated': 'Key rotated',
       'key.revoked': 'Key revoked',
       'device.approved': 'Device approved',
+      'device.failed': 'Device not signed in',
     },
   },
   {

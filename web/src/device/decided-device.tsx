@@ -13,14 +13,19 @@ const texts: Record<Decision, { title: string; text: string }> = {
   },
   consumed: { title: 'Signed in', text: 'The terminal has its API key. You can close this page.' },
   denied: { title: 'Denied', text: 'The terminal does not get an API key. You can close this page.' },
+  failed: { title: 'Not signed in', text: 'The terminal did not get an API key. Run adit login again.' },
 }
 
-export function DecidedDevice({ state, deviceName }: { state: Decision; deviceName: string }) {
+interface DecidedDeviceProps extends Pick<Device, 'deviceName' | 'reason'> {
+  state: Decision
+}
+
+export function DecidedDevice({ state, deviceName, reason }: DecidedDeviceProps) {
   const { title, text } = texts[state]
   return (
     <AuthLayout title={title} description={deviceName}>
       <Text size="sm" role="status">
-        {text}
+        {reason ? `${reason} ${text}` : text}
       </Text>
       <Anchor component={Link} href="/" size="sm" ta="center">
         Go to the dashboard

@@ -81,8 +81,8 @@ interface RequestedDeviceProps {
 function RequestedDevice({ code, user, onOtherCode }: RequestedDeviceProps) {
   const device = useQuery(deviceQuery(code))
   if (device.data) {
-    const { state, deviceName } = device.data
-    if (state !== 'pending') return <DecidedDevice state={state} deviceName={deviceName} />
+    const { state, ...decided } = device.data
+    if (state !== 'pending') return <DecidedDevice state={state} {...decided} />
     return <ApproveDevice code={code} device={device.data} user={user} />
   }
   const isWrong =
