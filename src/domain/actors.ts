@@ -5,7 +5,7 @@ import { lockKey } from '../store/keys.ts'
 import { lockRole, type Role } from '../store/members.ts'
 import { lockSession } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
-import { type LockedWorkspace, lockWorkspace } from '../store/workspaces.ts'
+import { lockWorkspace, readWorkspaceRules, type WorkspaceRules } from '../store/workspaces.ts'
 import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireTwoFactor } from './two-factor.ts'
@@ -30,21 +30,24 @@ export function requireRole(role: Role | undefined, needed: Role): void {
   throw new Fault('forbidden', { message: `${who} of this workspace may do this.` })
 }
 
-export function requireNotArchived({ archived_at }: Pick<LockedWorkspace, 'archived_at'>): void {
+export function requireNotArchived({ archived_at }: Pick<WorkspaceRules, 'archived_at'>): void {
   if (archived_at === null) return
   throw new Fault('forbidden', {
     message: 'This workspace is archived. The operator can restore it within 30 days.',
   })
 }
 
-export interface AuthorizedWorkspace extends LockedWorkspace {
+export interface AuthorizedWorkspace extends WorkspaceRules {
   /** Of the user who acts; undefined for other actors. */
   role?: Role | undefined
 }
 
 interface LockOptions {
-  /** How the workspace is locked. With a shared lock, others that share it do not wait. */
-  lock?: 'shared' | 'exclusive'
+  /**
+   * Whether the workspace is locked. A revocation must not wait for a node that hangs while it creates a key, so it
+   * only reads the policy that is committed.
+   */
+  lockWorkspace?: boolean
   /**
    * The key that the caller will revoke. If it is the caller's own, it is locked exclusively; otherwise that is
    * locked shared, so that other requests with it do not wait.
@@ -56,10 +59,10 @@ interface LockOptions {
 export async function reauthorize(
   db: Tx,
   { actor, workspaceId }: Context,
-  { lock = 'exclusive', revokedKeyId }: LockOptions = {},
+  { lockWorkspace: isLocked = true, revokedKeyId }: LockOptions = {},
 ): Promise<AuthorizedWorkspace> {
   if (actor.kind === 'visitor') throw new Fault('unauthorized', { message: SIGNED_OUT })
-  const workspace = await lockWorkspace(db, workspaceId, lock)
+  const workspace = await (isLocked ? lockWorkspace : readWorkspaceRules)(db, workspaceId)
   if (actor.kind === 'key') {
     // Keys are never deleted. One that is missing after a restore counts as revoked.
     const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
@@ -75,7 +78,7 @@ export async function reauthorize(
 export const requireRoleForUpdate = async (db: Tx, workspaceId: string, actor: UserActor): Promise<Role> =>
   requireCurrentRole(db, await lockWorkspace(db, workspaceId), actor)
 
-async function requireCurrentRole(db: Tx, workspace: LockedWorkspace, actor: UserActor): Promise<Role> {
+async function requireCurrentRole(db: Tx, workspace: WorkspaceRules, actor: UserActor): Promise<Role> {
   await requireSession(db, actor)
   const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')

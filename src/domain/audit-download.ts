@@ -19,7 +19,7 @@ export function exportWorkspaceAudit(ctx: MemberContext, input: Input) {
     type: types[format],
     name: `adit-audit.${format}`,
     chunks: textsOf(ctx, input, parseFilter(filter, '/body')),
-    authorize: () => ctx.store.transaction((db) => reauthorize(db, ctx, { lock: 'shared' })),
+    authorize: () => ctx.store.transaction((db) => reauthorize(db, ctx, { lockWorkspace: false })),
   }
 }
 

@@ -6,7 +6,7 @@ import { awaitPropagation, type KeyChange, publishChange } from '../directory/pr
 import { stateOf } from '../store/key-state.ts'
 import { findKeyById, type KeyRow, listSuccessors, lockKeyRow, setExpiry } from '../store/keys.ts'
 import type { Tx } from '../store/store.ts'
-import type { LockedWorkspace } from '../store/workspaces.ts'
+import type { WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -78,7 +78,7 @@ const hasSuccessor = (id: string, successor: KeyRow) =>
 /** As long from now as the key was created for, and at most as long as is allowed now. */
 function successorExpiry(
   { created_at, expires_at }: KeyRow,
-  workspace: LockedWorkspace,
+  workspace: WorkspaceRules,
   now: number,
 ): string | undefined {
   if (expires_at === null) return undefined

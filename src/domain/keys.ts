@@ -6,7 +6,7 @@ import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import { stateOf } from '../store/key-state.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
-import type { LockedWorkspace } from '../store/workspaces.ts'
+import type { WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { type AuthorizedWorkspace, reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -74,7 +74,7 @@ export const createKey = (
 
 export function newKey(
   ctx: Context,
-  workspace: LockedWorkspace,
+  workspace: WorkspaceRules,
   { label, expiresAt, now = ctx.clock() }: { label: string; expiresAt?: string | undefined; now?: number },
 ): CreatedKey {
   checkLabel(label)
@@ -193,7 +193,7 @@ export const describeLifecycle = (row: KeyRow) => ({
 /** A key of another workspace, an unknown one and an inactive one are the same: not found. */
 export async function revoke(ctx: Context, id: string) {
   const position = await ctx.store.transaction(async (db) => {
-    const workspace = await reauthorize(db, ctx, { lock: 'shared', revokedKeyId: id })
+    const workspace = await reauthorize(db, ctx, { lockWorkspace: false, revokedKeyId: id })
     requireMayRevokeKey(workspace, ctx.actor, id)
     const change = await revokeActive(db, ctx, id)
     return change && publishChange(db, ctx, change)

@@ -3,7 +3,7 @@
 // started earlier can violate a new policy.
 import type { Static } from 'typebox'
 import type { Policy as PolicySchema } from '../contract/dashboard/settings.ts'
-import type { LockedWorkspace, PolicyColumns } from '../store/workspaces.ts'
+import type { PolicyColumns, WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS, SECOND_MS } from '../time.ts'
 import { type AuthorizedWorkspace, requireNotArchived } from './actors.ts'
 import type { Actor } from './context.ts'
@@ -36,7 +36,7 @@ interface KeyLifetime {
  * field for it.
  */
 export function expiryByPolicy(
-  workspace: LockedWorkspace,
+  workspace: WorkspaceRules,
   actor: Actor,
   { createdAt, expiresAt }: KeyLifetime,
 ): number | null {
@@ -61,7 +61,7 @@ export function expiryByPolicy(
 const mayForce = (actor: Actor): boolean => actor.kind === 'operator' && actor.force === true
 
 /** Whether the key lives longer than the policy allows: an operator has overridden it. */
-export const overridesPolicy = (workspace: LockedWorkspace, { createdAt, expiresAt }: KeyLifetime): boolean =>
+export const overridesPolicy = (workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean =>
   (expiresAt ?? Number.POSITIVE_INFINITY) > latestExpiry(policyOf(workspace), createdAt)
 
 export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
@@ -75,7 +75,7 @@ export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor
 }
 
 /** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
-export function requireMayRevokeKey(workspace: LockedWorkspace, actor: Actor, id: string): void {
+export function requireMayRevokeKey(workspace: WorkspaceRules, actor: Actor, id: string): void {
   if (actor.kind === 'key' && actor.id !== id && !policyOf(workspace).keysManageKeys)
     throw managedByUsers('revoke')
 }

@@ -55,7 +55,7 @@ export const closedBy = (name: string | null) =>
 export async function closeTunnel(ctx: Context & { actor: { name: string } }, id: string) {
   const { workspaceId, actor } = ctx
   const change = await ctx.store.transaction(async (db) => {
-    await reauthorize(db, ctx)
+    await reauthorize(db, ctx, { lockWorkspace: false })
     const closing = await requestClose(db, workspaceId, id, { at: ctx.clock(), by: actor.name })
     if (!closing) throw new Fault('not_found')
     if (!closing.isNew) return undefined

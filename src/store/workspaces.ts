@@ -1,6 +1,6 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
-import { executeBulk, isPostgres } from './bulk.ts'
+import { executeBulk } from './bulk.ts'
 import type { Page } from './keys.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
@@ -45,25 +45,22 @@ export type PolicyColumns = Pick<WorkspaceRow, (typeof policyColumns)[number]>
 /** The columns that decide what members and API keys may do. */
 const authorizingColumns = ['id', 'name', 'archived_at', ...policyColumns] as const
 
-export type LockedWorkspace = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
+export type WorkspaceRules = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
 
-/**
- * The row, which no other transaction can change until this one ends. A shared lock lets others share it; to
- * change the row later, take an exclusive one.
- */
-export async function lockWorkspace(
-  db: Tx,
-  id: string,
-  mode: 'shared' | 'exclusive' = 'exclusive',
-): Promise<LockedWorkspace> {
-  // On SQLite a transaction is the only writer anyway.
-  const [row] = await (mode === 'shared' && isPostgres(db) ? selectForShare : updateNothing)(db, { id })
+/** No other transaction can change the row until this one ends. */
+export const lockWorkspace = async (db: Tx, id: string): Promise<WorkspaceRules> =>
+  requireRow(await updateNothing(db, { id }), id)
+
+export const readWorkspaceRules = async (db: Tx, id: string): Promise<WorkspaceRules> =>
+  requireRow(await selectRules(db, { id }), id)
+
+function requireRow([row]: WorkspaceRules[], id: string): WorkspaceRules {
   if (!row) throw new Error(`there is no workspace ${id}`)
   return row
 }
 
-const selectForShare = statement((db: Tx, { id }: Placeholders<{ id: string }>) =>
-  db.selectFrom('workspaces').select(authorizingColumns).where('id', '=', id).forShare(),
+const selectRules = statement((db: Tx, { id }: Placeholders<{ id: string }>) =>
+  db.selectFrom('workspaces').select(authorizingColumns).where('id', '=', id),
 )
 
 /** An update that changes nothing locks the row on every engine. */

@@ -12,6 +12,7 @@ import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { type LinkedChange, readHead } from '../../src/store/change-log.ts'
 import { insertNode } from '../../src/store/nodes.ts'
 import { type Db, openStore, type Store } from '../../src/store/store.ts'
+import { lockWorkspace } from '../../src/store/workspaces.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createMigratedDatabase } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
@@ -87,6 +88,22 @@ function failingWhile({ controlConnection }: Store, isFailing: () => boolean): D
   // The type offers only reads.
   return (controlConnection.db as Kysely<unknown>).withPlugin(failing) as unknown as Db
 }
+
+test('a revocation does not wait for a node that hangs while it creates a key', async (t) => {
+  const { services, ctx } = await open(t)
+  const { id } = await createKey(ctx)
+  const locked = Promise.withResolvers<void>()
+  const revoked = Promise.withResolvers<void>()
+  const hanging = services.store.transaction(async (db) => {
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(db)
+    await lockWorkspace(db, ctx.workspaceId)
+    locked.resolve()
+    await revoked.promise
+  })
+  await locked.promise
+  await revoke(ctx, id).finally(revoked.resolve)
+  await hanging
+})
 
 test('concurrent revocations share announcements', async (t) => {
   const { services, ctx, follower } = await open(t)
