@@ -84,15 +84,14 @@ class UpgradeExchange implements UpstreamHandler {
 
   /** The local server declines: an ordinary response, after which both connections are closed. */
   onHead(head: ResponseHead): void {
+    this.#downstream.socket.on('drain', () => this.#upstream?.resume())
     this.#sendHead(head, [...responseHeaders(head, this.#options), 'Connection', 'close'])
   }
 
   onData(data: Buffer): void {
     const { socket } = this.#downstream
     this.#options.onBytesOut(data.length)
-    if (socket.write(data)) return
-    this.#upstream?.pause()
-    socket.once('drain', () => this.#upstream?.resume())
+    if (!socket.write(data)) this.#upstream?.pause()
   }
 
   onComplete(_trailers: readonly string[], last?: Buffer): void {

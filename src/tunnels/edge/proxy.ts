@@ -64,6 +64,7 @@ class ProxiedExchange implements UpstreamHandler {
     const client = this.#options.pickClient()
     this.#options.onBytesIn(sizeOfRequestHead(this.#head))
     this.#response.once('close', () => this.#onClose())
+    this.#response.on('drain', () => this.#upstream?.resume())
     this.#send(client)
     if (this.#head.body !== 'none') this.#sendBody()
   }
@@ -139,9 +140,7 @@ class ProxiedExchange implements UpstreamHandler {
     const response = this.#response
     this.#isBodyStarted = true
     this.#options.onBytesOut(data.length)
-    if (response.write(data, freeOnceSent(data))) return
-    this.#upstream?.pause()
-    response.once('drain', () => this.#upstream?.resume())
+    if (!response.write(data, freeOnceSent(data))) this.#upstream?.pause()
   }
 
   onComplete(trailers: readonly string[], last?: Buffer): void {
