@@ -17,6 +17,7 @@
 // roles are read from the database by each request. Imports store and credentials; domain and HTTP import it.
 import type { InactiveState } from '../credentials/key-state.ts'
 import { hashSecret, isSecret } from '../credentials/secret.ts'
+import { createLruCache, type LruCache } from '../lru-cache.ts'
 import { findEdgeByHash } from '../store/edges.ts'
 import { stateOf } from '../store/key-state.ts'
 import { findKeyByHash } from '../store/keys.ts'
@@ -24,7 +25,6 @@ import type { Db, Store } from '../store/store.ts'
 import { findWorkspaceIds, getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
 import type { ChangeFollower } from './change-follower.ts'
 import type { LastUsedTracker } from './last-used.ts'
-import { createLruCache, type LruCache } from './lru-cache.ts'
 
 export interface InvalidCredential {
   valid: false

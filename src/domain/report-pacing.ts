@@ -1,7 +1,7 @@
 // Back-pressure on usage reports: how many seconds an edge should wait before its next report, so that
 // merging takes about a share of a node's time. Each node decides for itself, from what it measures.
 import { REPORT_INTERVAL_MAX_S, REPORT_INTERVAL_S } from '../contract/reports.ts'
-import { createLruCache } from '../directory/lru-cache.ts'
+import { createLruCache } from '../lru-cache.ts'
 import { Overloaded } from '../store/db-errors.ts'
 import { Fault, faultOf } from './fault.ts'
 

@@ -1,7 +1,7 @@
 // Copies bytes between two streams, in both directions.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { freeOnceSent } from './free-memory.ts'
+import { freeAfterWrite } from './free-memory.ts'
 
 type OnBytes = (bytes: number) => void
 
@@ -17,7 +17,7 @@ export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onB
 function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
   from.on('data', (chunk: Buffer) => {
     onBytes?.(chunk.length)
-    if (!to.write(chunk, freeOnceSent(chunk))) from.pause()
+    if (!to.write(chunk, freeAfterWrite(chunk))) from.pause()
   })
   to.on('drain', () => from.resume())
   from.on('end', () => to.end())

@@ -5,15 +5,15 @@ type WriteCallback = (error?: Error | null) => void
 const BYTES_MIN = 16 * 1024
 
 /**
- * A callback for the write of a chunk that was received from a stream and belongs to the caller alone.
- * Undefined if the chunk is small or a part of memory that others may use.
+ * Returns the callback for `write(chunk, callback)`, which detaches the chunk's memory. The caller must be its
+ * only owner. Undefined for small chunks and for slices of a larger buffer.
  */
-export function freeOnceSent(chunk: Buffer): WriteCallback | undefined {
+export function freeAfterWrite(chunk: Buffer): WriteCallback | undefined {
   const { buffer } = chunk
   if (chunk.length < BYTES_MIN || chunk.length !== buffer.byteLength) return undefined
   if (!(buffer instanceof ArrayBuffer)) return undefined
   return (error) => {
-    // After an error it is not known whether the system still reads the memory.
+    // After an error the kernel may still read the memory.
     if (!error) buffer.transfer(0)
   }
 }

@@ -12,13 +12,13 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   contract: { ours: ['credentials'], packages: ['typebox'] },
   store: { ours: ['credentials', 'time'], packages: ['kysely', 'pg'] },
   domain: {
-    ours: ['contract', 'csv', 'credentials', 'directory', 'lazily', 'net', 'store', 'time'],
+    ours: ['contract', 'csv', 'credentials', 'directory', 'lazily', 'lru-cache', 'net', 'store', 'time'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
-  directory: { ours: ['credentials', 'store', 'time'], packages: [] },
+  directory: { ours: ['credentials', 'lru-cache', 'store', 'time'], packages: [] },
   auth: { ours: ['contract', 'credentials', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
-    ours: ['auth', 'contract', 'domain', 'directory', 'mail', 'mcp', 'net', 'time'],
+    ours: ['auth', 'contract', 'domain', 'directory', 'lru-cache', 'mail', 'mcp', 'net', 'time'],
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
@@ -54,6 +54,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   operator: { ours: [], packages: [] },
   'startup-error': { ours: [], packages: [] },
   lazily: { ours: [], packages: [] },
+  'lru-cache': { ours: [], packages: [] },
   time: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
   services: {
@@ -86,7 +87,7 @@ function* imports() {
   const source = join(root, 'src')
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
-    for (const [, target = ''] of text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
+    for (const [, target = ''] of text.matchAll(/\b(?:from |import |import\(\s*)'([^']+)'/g)) {
       const ours = target.startsWith('.')
       yield { file, target, ours, to: ours ? relative(source, join(source, dirname(file), target)) : target }
     }

@@ -1,7 +1,7 @@
 // Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
 // repeats a request once that got no response and may be repeated.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { freeOnceSent } from '../free-memory.ts'
+import { freeAfterWrite } from '../free-memory.ts'
 import { endToEnd, forwardedTrailers, pairsOf, sizeOfHead } from './headers.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 import type { UpstreamConnection } from './upstream/connection.ts'
@@ -140,7 +140,7 @@ class ProxiedExchange implements UpstreamHandler {
     const response = this.#response
     this.#isBodyStarted = true
     this.#options.onBytesOut(data.length)
-    if (!response.write(data, freeOnceSent(data))) this.#upstream?.pause()
+    if (!response.write(data, freeAfterWrite(data))) this.#upstream?.pause()
   }
 
   onComplete(trailers: readonly string[], last?: Buffer): void {

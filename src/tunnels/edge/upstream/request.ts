@@ -1,6 +1,6 @@
 // A request to the local server of a tunnel client: writes it to a connection, and parses the response.
 import type { YamuxStream } from '../../../yamux/index.ts'
-import { freeOnceSent } from '../../free-memory.ts'
+import { freeAfterWrite } from '../../free-memory.ts'
 import { formatHeaders } from '../headers.ts'
 import type { ConnectionUser, UpstreamConnection } from './connection.ts'
 import type { ConnectionPool } from './connection-pool.ts'
@@ -61,10 +61,10 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
   write(data: Buffer): boolean {
     if (this.#isOver || data.length === 0) return true
     const { stream } = this.#connection
-    if (!this.#isChunked) return stream.write(data, freeOnceSent(data))
+    if (!this.#isChunked) return stream.write(data, freeAfterWrite(data))
     stream.cork()
     stream.write(`${data.length.toString(16)}\r\n`, 'latin1')
-    stream.write(data, freeOnceSent(data))
+    stream.write(data, freeAfterWrite(data))
     const isAccepting = stream.write('\r\n', 'latin1')
     stream.uncork()
     return isAccepting
