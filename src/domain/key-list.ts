@@ -2,8 +2,9 @@
 // replaced.
 import type { KeyState } from '../credentials/key-state.ts'
 import { stateOf } from '../store/key-state.ts'
-import { type KeyRow, listKeyGroups, listKeyLabels, listKeysById, listSuccessors } from '../store/keys.ts'
+import { type KeyRow, listKeyGroups, listKeyLabels, listKeysById } from '../store/keys.ts'
 import type { Context } from './context.ts'
+import { findSuccessors } from './key-lineage.ts'
 import { describeLifecycle, type KeyPage } from './keys.ts'
 import { pageOf } from './pagination.ts'
 
@@ -38,29 +39,29 @@ async function predecessorsOf(
 ): Promise<Map<string, KeyRow>> {
   const found = new Map<string, KeyRow>()
   for (let rows = listed; rows.length > 0; ) {
-    const ids = rows.flatMap((row) => (stateOf(row) === 'active' ? (row.predecessor_id ?? []) : []))
+    const ids = rows.flatMap((row) => hiddenBy(row) ?? [])
     rows = ids.length > 0 ? await listKeysById(store.db, workspaceId, { ...filter, ids }) : []
     for (const row of rows) found.set(row.id, row)
   }
   return found
 }
 
+/** The key that is not an item of its own because this one is listed: inactive successors hide none. */
+const hiddenBy = (row: KeyRow): string | null => (stateOf(row) === 'active' ? row.predecessor_id : null)
+
 function* lineage(row: KeyRow, older: ReadonlyMap<string, KeyRow>): Generator<KeyRow> {
-  let id = row.predecessor_id
+  let id = hiddenBy(row)
   for (let next = id && older.get(id); next; next = id && older.get(id)) {
     yield next
-    id = next.predecessor_id
+    id = hiddenBy(next)
   }
 }
 
 async function describer(ctx: Context, rows: KeyRow[]) {
-  const ids = rows.map(({ id }) => id)
-  const successors = ids.length > 0 ? await listSuccessors(ctx.store.db, ctx.workspaceId, ids) : []
-  // Oldest first, so that the newest is kept.
-  const latest = new Map(successors.reverse().map((row) => [row.predecessor_id, row]))
+  const successors = await findSuccessors(ctx, rows)
   const creatorOf = await creatorNames(ctx, rows)
   return (row: KeyRow) => {
-    const successor = latest.get(row.id)
+    const successor = successors.get(row.id)
     return {
       ...describeLifecycle(row),
       createdBy: creatorOf(row),

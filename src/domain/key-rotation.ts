@@ -4,7 +4,7 @@ import { KEY_DAYS_MAX } from '../contract/dashboard/settings.ts'
 import { type Overlap, overlapHours } from '../credentials/rotation.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../directory/propagation.ts'
 import { stateOf } from '../store/key-state.ts'
-import { findKeyById, type KeyRow, listSuccessors, lockKeyRow, setExpiry } from '../store/keys.ts'
+import { findKeyById, type KeyRow, lockKeyRow, setExpiry } from '../store/keys.ts'
 import type { Tx } from '../store/store.ts'
 import type { WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
@@ -13,6 +13,7 @@ import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
+import { listDescendants } from './key-lineage.ts'
 import { addKey, newKey, noSuchKey, revokeActive } from './keys.ts'
 import { policyOf } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
@@ -56,16 +57,10 @@ export async function rotateAsOperator(services: Services, actor: Actor, id: str
  * still has its own.
  */
 async function findLatestSuccessor(db: Tx, { id, workspace_id }: KeyRow): Promise<KeyRow | undefined> {
-  let latest: KeyRow | undefined
-  let ids = [id]
-  while (ids.length > 0) {
-    const successors = await listSuccessors(db, workspace_id, ids)
-    const active = successors.find((row) => stateOf(row) === 'active')
-    if (active) throw hasSuccessor(id, active)
-    latest = successors[0] ?? latest
-    ids = successors.map((row) => row.id)
-  }
-  return latest
+  const successors = await listDescendants(db, workspace_id, [id])
+  const active = successors.find((row) => stateOf(row) === 'active')
+  if (active) throw hasSuccessor(id, active)
+  return successors[0]
 }
 
 const hasSuccessor = (id: string, successor: KeyRow) =>

@@ -68,6 +68,24 @@ for (const engine of engines)
       assert.deepEqual(await found({ search: 'CI' }), [[third.id], [second.id, first.id]])
     })
 
+    await t.test('an active key names the active key that replaces it, also indirectly', async () => {
+      const successorOf = async (id: string) => {
+        const [key] = await list({ search: id })
+        return key?.successor && [key.successor.id, key.successor.state]
+      }
+      const old = await create('chain')
+      const revoked = await rotate(old.id, '7d')
+      const active = await rotate(revoked.id, 'none')
+      assert.deepEqual(await successorOf(old.id), [active.id, 'active'])
+      assert.equal((await ann.post(`${keys}/${old.id}/rotate`, { overlap: '1h' })).status, 409)
+      assert.deepEqual(await successorOf(revoked.id), [active.id, 'active'])
+      await ann.remove(`${keys}/${active.id}`)
+      assert.deepEqual(await successorOf(old.id), [active.id, 'revoked'])
+      const next = await rotate(old.id, '1h')
+      assert.deepEqual(await successorOf(old.id), [next.id, 'active'])
+      assert.equal(await successorOf(next.id), null)
+    })
+
     await t.test('pages have each key once, also with many keys', async () => {
       await insertRevokedKeys(server.services.store, server.workspace.id, 1_000)
       const ids: string[] = []
@@ -78,7 +96,7 @@ for (const engine of engines)
         ids.push(...page.keys.flatMap((key) => [key.id, ...key.predecessors.map(({ id }) => id)]))
         next = page.next
       }
-      assert.equal(ids.length, 1_005)
+      assert.equal(ids.length, 1_009)
       assert.equal(new Set(ids).size, ids.length)
       assert.deepEqual(
         (await list({ search: 'laptop' })).map(({ lastFour }) => lastFour),
