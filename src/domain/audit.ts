@@ -4,6 +4,7 @@ import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store
 import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { lockUser } from '../store/users.ts'
+import { MINUTE_MS } from '../time.ts'
 import { type AuditAction, targetKindOf, visibleActions } from './audit-actions.ts'
 import { type Changes, parseChanges, serializeChanges } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
@@ -56,16 +57,10 @@ export const rowOf = (
   position: null,
 })
 
-/** The user that an action concerns. */
-export interface Subject {
-  id: string
-  name: string
-}
-
 interface UserEntry {
   actor: Actor
   action: AuditAction
-  user: Subject
+  user: { id: string; name: string }
   detail?: Detail
   changes?: Changes
 }
@@ -75,7 +70,7 @@ export async function writeUserAudit(db: Tx, services: Services, entry: UserEntr
   await insertAudit(db, await userRows(db, services, entry))
 }
 
-const REPETITION_MS = 60_000
+const REPETITION_MS = MINUTE_MS
 
 /**
  * Like `writeUserAudit`, but equal failures within a minute share an entry, so that guessing does not flood

@@ -1,16 +1,16 @@
-// Positions of audit log entries in exports. Ids and times are assigned before the commit, so an entry may
+// Export positions of audit log entries. Ids and times are assigned before the commit, so an entry may
 // become visible after a later one was exported. Positions are assigned by the export, to entries that are
 // committed, under a lock of one row: whatever becomes visible later gets a higher position.
 import { sql } from 'kysely'
-import type { AuditRow } from './audit.ts'
+import { type AuditRow, selectEntries } from './audit.ts'
 import { deleteBulk, executeBulk, isPostgres } from './bulk.ts'
 import type { Db, Tx } from './store.ts'
 
 export interface ExportState {
-  /** The last assigned position. */
-  position: number
-  /** The last position of an entry that retention has deleted. */
-  deletedPosition: number
+  /** The last one assigned. */
+  exportPosition: number
+  /** The last one of an entry that retention has deleted. */
+  deletedExportPosition: number
 }
 
 /** Locks the state with an update without change, which both engines have. */
@@ -21,19 +21,19 @@ export async function lockExport(db: Tx): Promise<ExportState> {
     .where('id', '=', 1)
     .returning(['position', 'deleted_position'])
     .executeTakeFirstOrThrow()
-  return { position: row.position, deletedPosition: row.deleted_position }
+  return { exportPosition: row.position, deletedExportPosition: row.deleted_position }
 }
 
-export async function setExport(db: Tx, { position, deletedPosition }: ExportState): Promise<void> {
+export async function setExport(db: Tx, state: ExportState): Promise<void> {
   await db
     .updateTable('audit_export')
-    .set({ position, deleted_position: deletedPosition })
+    .set({ position: state.exportPosition, deleted_position: state.deletedExportPosition })
     .where('id', '=', 1)
     .execute()
 }
 
-/** Numbers entries without a position, at most `size`, from `after` + 1 on. Returns how many. */
-export async function assignPositions(db: Tx, after: number, size: number): Promise<number> {
+/** Numbers entries without an export position, at most `size`, from `after` + 1 on. Returns how many. */
+export async function assignExportPositions(db: Tx, after: number, size: number): Promise<number> {
   const rows = await db
     .selectFrom('audit_log')
     .select('id')
@@ -53,22 +53,18 @@ export async function assignPositions(db: Tx, after: number, size: number): Prom
   return rows.length
 }
 
-/** In the order of positions, with the labels of keys and the slug of the workspace. */
+/** In the order of export positions, with the slug of the workspace. */
 export const listExported = (db: Db, { after, through }: { after: number; through: number }, limit: number) =>
-  db
-    .selectFrom('audit_log')
-    .leftJoin('api_keys as actor_key', 'actor_key.id', 'audit_log.actor_id')
-    .leftJoin('api_keys as subject_key', 'subject_key.id', 'audit_log.subject_id')
+  selectEntries(db)
     .leftJoin('workspaces', 'workspaces.id', 'audit_log.workspace_id')
-    .selectAll('audit_log')
-    .select(['actor_key.label as actor_label', 'subject_key.label as subject_label', 'workspaces.slug'])
+    .select('workspaces.slug')
     .where('position', '>', after)
     .where('position', '<=', through)
     .orderBy('position')
     .limit(limit)
     .execute()
 
-/** Whether an export after this position has any entry, apart from those of exports. */
+/** Whether an export after this export position has any entry, apart from those of exports. */
 export async function hasEntriesAfter(db: Db, after: number, exported: string): Promise<boolean> {
   const find = (positions: 'unassigned' | 'after') =>
     db
@@ -81,7 +77,7 @@ export async function hasEntriesAfter(db: Db, after: number, exported: string): 
   return ((await find('unassigned')) ?? (await find('after'))) !== undefined
 }
 
-/** Deletes the oldest entries before an id, at most `size`. Returns their positions. */
+/** Deletes the oldest entries before an id, at most `size`. Returns their export positions. */
 export async function deleteEntriesBefore(db: Tx, id: string, size: number): Promise<AuditRow['position'][]> {
   const rows = await db
     .selectFrom('audit_log')

@@ -1,6 +1,6 @@
 // The audit log.
 import type { Selectable } from 'kysely'
-import type { Page } from './keys.ts'
+import type { Page } from './page.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -18,7 +18,8 @@ export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
 }
 
 /**
- * Increments the count of an equal entry since `sinceId` that was not exported. Returns false if there is none.
+ * Increments the count of an entry with the same workspace, action, subject and detail since `sinceId` that
+ * was not exported. Returns false if there is none.
  */
 export async function countRepetition(
   db: Tx,
@@ -54,17 +55,19 @@ export interface AuditPage extends Page {
   beforeId?: string | undefined
 }
 
-/**
- * Newest first. Keys are never deleted, so their labels are joined; other names are stored with the entry.
- */
-export function listAudit(db: Db, workspaceId: string, page: AuditPage, visible?: Visible) {
-  const { after, limit, actorId, action, targetId, fromId, beforeId } = page
-  let query = db
+/** Keys are never deleted, so their labels are joined; other names are stored with the entry. */
+export const selectEntries = (db: Db) =>
+  db
     .selectFrom('audit_log')
     .leftJoin('api_keys as actor_key', 'actor_key.id', 'audit_log.actor_id')
     .leftJoin('api_keys as subject_key', 'subject_key.id', 'audit_log.subject_id')
     .selectAll('audit_log')
     .select(['actor_key.label as actor_label', 'subject_key.label as subject_label'])
+
+/** Newest first. */
+export function listAudit(db: Db, workspaceId: string, page: AuditPage, visible?: Visible) {
+  const { after, limit, actorId, action, targetId, fromId, beforeId } = page
+  let query = selectEntries(db)
     .where('audit_log.workspace_id', '=', workspaceId)
     .orderBy('audit_log.id', 'desc')
     .limit(limit)

@@ -4,6 +4,7 @@ import type { KeyState } from '../credentials/key-state.ts'
 import { executeBulk, isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import { inState, stateColumns, stateOf } from './key-state.ts'
+import type { Page } from './page.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -32,12 +33,6 @@ const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>
 /** Across workspaces: for the operator only. */
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
   selectKeys(db).where('id', '=', id).executeTakeFirst()
-
-export interface Page {
-  /** Start after the row with this id, or with this value of the column that the list is sorted by. */
-  after?: string | undefined
-  limit: number
-}
 
 /** Newest first: ids sort by time of creation. */
 export const listKeys = (db: Db, workspaceId: string, page: Page): Promise<KeyRow[]> =>

@@ -194,7 +194,7 @@ export interface Tables {
     /** Position in exports; null before the first export that finds it. */
     position: number | null
   }
-  /** One row: the last position in exports, and the last one that retention has deleted. */
+  /** One row: the last export position, and the last one that retention has deleted. */
   audit_export: {
     id: number
     position: number

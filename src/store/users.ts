@@ -1,6 +1,6 @@
 // User accounts.
 import type { Selectable } from 'kysely'
-import type { Page } from './keys.ts'
+import type { Page } from './page.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 

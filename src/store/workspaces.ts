@@ -1,7 +1,7 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
 import { executeBulk } from './bulk.ts'
-import type { Page } from './keys.ts'
+import type { Page } from './page.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'

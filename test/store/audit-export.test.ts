@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { writeAudit } from '../../src/domain/audit.ts'
-import { deleteAuditBefore, exportAudit } from '../../src/domain/audit-export.ts'
+import { deleteAuditBefore, exportAllAudit } from '../../src/domain/audit-export-all.ts'
 import type { Services } from '../../src/domain/context.ts'
 import { createIds, firstIdSince } from '../../src/domain/ids.ts'
 import { recordFailedSignIn } from '../../src/domain/sign-ins.ts'
@@ -25,7 +25,7 @@ async function open(t: Test, engine: Engine) {
   const exportSince = async (since?: string, skipDeleted = false) => {
     const entries = []
     const given = { since: since === undefined ? undefined : Number(since), skipDeleted }
-    for await (const slice of exportAudit(services, operator, given)) entries.push(...slice)
+    for await (const slice of exportAllAudit(services, operator, given)) entries.push(...slice)
     return entries
   }
   return { services, clock, write, exportSince }

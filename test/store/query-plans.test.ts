@@ -333,6 +333,7 @@ const calls: [module: object, calls: Calls][] = [
         await audit.countRepetition(db, await entry(db), 'aud_14990')
         await audit.countRepetition(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
       },
+      selectEntries: (db) => audit.selectEntries(db).where('audit_log.id', '=', 'aud_1').execute(),
       listAudit: async (db) => {
         await audit.listAudit(db, ws, page)
         await audit.listAudit(db, ws, { ...page, after: 'aud_1' }, { actions: ['x'], orAbout: 'u1' })
@@ -352,9 +353,9 @@ const calls: [module: object, calls: Calls][] = [
     auditExport,
     {
       lockExport: auditExport.lockExport,
-      setExport: (db) => auditExport.setExport(db, { position: 5_000, deletedPosition: 0 }),
+      setExport: (db) => auditExport.setExport(db, { exportPosition: 5_000, deletedExportPosition: 0 }),
       // Few rows: for more, PostgreSQL would rather scan a table as small as this one.
-      assignPositions: (db) => auditExport.assignPositions(db, 5_000, 3),
+      assignExportPositions: (db) => auditExport.assignExportPositions(db, 5_000, 3),
       listExported: (db) => auditExport.listExported(db, { after: 4_800, through: 4_900 }, 20),
       hasEntriesAfter: (db) => auditExport.hasEntriesAfter(db, 4_900, 'key.created'),
       deleteEntriesBefore: async (db) => {

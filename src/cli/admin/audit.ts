@@ -1,4 +1,4 @@
-import { type ExportedEntry, exportAudit, parseCursor } from '../../domain/audit-export.ts'
+import { type ExportedEntry, exportAllAudit, parseCursor } from '../../domain/audit-export-all.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { openCursorFile } from './cursor-file.ts'
@@ -27,7 +27,7 @@ export async function exportLog(input: ExportInput, io: Io): Promise<void> {
         since: since === undefined ? undefined : parseCursor(since),
         skipDeleted: input['skip-deleted'],
       }
-      for await (const entries of exportAudit(services, actor, given)) {
+      for await (const entries of exportAllAudit(services, actor, given)) {
         const text = entries.map(toLine).join('')
         if (output) output.append(text)
         else await io.write(text)

@@ -1,7 +1,7 @@
 // A workspace as its members see it: its keys, usage and audit log.
 import { archiveAsOwner } from '../../../domain/archive.ts'
 import { readAudit } from '../../../domain/audit.ts'
-import { exportWorkspaceAudit } from '../../../domain/audit-download.ts'
+import { exportWorkspaceAudit } from '../../../domain/audit-export-workspace.ts'
 import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { listForMembers } from '../../../domain/key-list.ts'
 import { rotate } from '../../../domain/key-rotation.ts'

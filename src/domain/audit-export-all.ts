@@ -1,8 +1,9 @@
-// Exports the audit log of all workspaces for the operator, entry by entry. A cursor is the position of an
-// entry; an export after it returns every later entry once.
+// Exports the audit log of all workspaces for the operator, entry by entry. A cursor is the export position of
+// an entry; an export after it returns every later entry once.
 import {
-  assignPositions,
+  assignExportPositions,
   deleteEntriesBefore,
+  type ExportState,
   hasEntriesAfter,
   listExported,
   lockExport,
@@ -15,8 +16,8 @@ import { Fault } from './fault.ts'
 import { SLICE_ROWS } from './pagination.ts'
 import { isoOf } from './timestamps.ts'
 
-/** An unassigned position is at least the time in microseconds. */
-const MICROSECONDS = 1_000
+/** Export positions start at the current time in microseconds. */
+const MICROSECONDS_PER_MS = 1_000
 
 const CURSOR = /^\d{1,16}$/
 
@@ -28,11 +29,11 @@ export function parseCursor(text: string): number {
 }
 
 /**
- * The position that the next one follows. It is not before the current time, so that cursors stay valid after
- * the database was restored from a backup: positions that were assigned after the backup are not used again.
+ * The export position that the next one follows. It is not before the current time, so that cursors stay
+ * valid after the database was restored from a backup: no position is assigned to another entry.
  */
-const basePosition = ({ clock }: Services, { position }: { position: number }) =>
-  Math.max(position, clock() * MICROSECONDS)
+const baseExportPosition = ({ clock }: Services, { exportPosition }: ExportState) =>
+  Math.max(exportPosition, clock() * MICROSECONDS_PER_MS)
 
 export interface AuditExportInput {
   /** Undefined: from the oldest entry on. */
@@ -43,8 +44,11 @@ export interface AuditExportInput {
 
 export type ExportedEntry = Awaited<ReturnType<typeof listSlice>>[number]
 
-/** Yields slices of entries. The export is an entry itself, unless it has nothing but entries of exports. */
-export async function* exportAudit(
+/**
+ * Yields slices of entries. Also writes an `audit.exported` entry, unless only such entries would be
+ * exported.
+ */
+export async function* exportAllAudit(
   services: Services,
   actor: Actor,
   input: AuditExportInput,
@@ -66,8 +70,8 @@ export async function* exportAudit(
 const beginExport = (services: Services, actor: Actor, { since, skipDeleted }: AuditExportInput) =>
   services.store.transaction(async (db) => {
     const state = await lockExport(db)
-    if (since !== undefined && since > basePosition(services, state)) throw aheadFault(since)
-    if (since !== undefined && since < state.deletedPosition && !skipDeleted) throw deletedFault(since)
+    if (since !== undefined && since > baseExportPosition(services, state)) throw aheadFault(since)
+    if (since !== undefined && since < state.deletedExportPosition && !skipDeleted) throw deletedFault(since)
     if (!(await hasEntriesAfter(db, since ?? 0, 'audit.exported'))) return
     await writeAudit(db, services, {
       workspaceId: null,
@@ -80,10 +84,10 @@ const beginExport = (services: Services, actor: Actor, { since, skipDeleted }: A
 
 async function assignNext(db: Tx, services: Services) {
   const state = await lockExport(db)
-  const base = basePosition(services, state)
-  const assigned = await assignPositions(db, base, SLICE_ROWS)
-  const through = assigned > 0 ? base + assigned : state.position
-  if (assigned > 0) await setExport(db, { ...state, position: through })
+  const base = baseExportPosition(services, state)
+  const assigned = await assignExportPositions(db, base, SLICE_ROWS)
+  const through = assigned > 0 ? base + assigned : state.exportPosition
+  if (assigned > 0) await setExport(db, { ...state, exportPosition: through })
   return { through, assigned }
 }
 
@@ -97,8 +101,8 @@ async function listSlice({ store }: Services, after: number, through: number) {
 }
 
 /**
- * For retention. An entry that was never exported counts as one with the next position, so that an export
- * after any earlier cursor reports that it is missing.
+ * For retention. An entry that was never exported counts as one with the next export position, so that an
+ * export after any earlier cursor reports that it is missing.
  */
 export async function deleteAuditBefore(
   db: Tx,
@@ -108,12 +112,15 @@ export async function deleteAuditBefore(
 ): Promise<number> {
   const state = await lockExport(db)
   const positions = await deleteEntriesBefore(db, id, size)
-  const position = positions.includes(null) ? basePosition(services, state) + 1 : state.position
-  const deletedPosition = positions.reduce<number>(
-    (last, deleted) => Math.max(last, deleted ?? position),
-    state.deletedPosition,
+  const exportPosition = positions.includes(null)
+    ? baseExportPosition(services, state) + 1
+    : state.exportPosition
+  const deletedExportPosition = positions.reduce<number>(
+    (last, deleted) => Math.max(last, deleted ?? exportPosition),
+    state.deletedExportPosition,
   )
-  if (deletedPosition > state.deletedPosition) await setExport(db, { position, deletedPosition })
+  if (deletedExportPosition > state.deletedExportPosition)
+    await setExport(db, { exportPosition, deletedExportPosition })
   return positions.length
 }
 
@@ -127,7 +134,7 @@ const aheadFault = (since: number) =>
 const deletedFault = (since: number) =>
   new Fault('conflict', {
     message:
-      `Entries after the cursor ${since} (of ${isoOf(Math.floor(since / MICROSECONDS))}) were deleted by ` +
-      'retention (ADIT_AUDIT_RETENTION_DAYS) before they were exported. Continue with the entries that are ' +
+      `Entries after the cursor ${since} (of ${isoOf(Math.floor(since / MICROSECONDS_PER_MS))}) were deleted ` +
+      'by retention (ADIT_AUDIT_RETENTION_DAYS) before they were exported. Continue with the entries that are ' +
       'left with --skip-deleted.',
   })
