@@ -1,5 +1,6 @@
 // Authorization inside the writing transaction. Without it, the holder of a leaked key or session could start
 // a request, send its body slowly, and write after the revocation was acknowledged.
+import { ARCHIVED_KEY, RESTORABLE_DAYS } from '../credentials/archive.ts'
 import type { InactiveState } from '../credentials/key-state.ts'
 import { lockKey } from '../store/keys.ts'
 import { lockRole, type Role } from '../store/members.ts'
@@ -10,12 +11,11 @@ import type { Context, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireTwoFactor } from './two-factor.ts'
 
-export const inactiveKeyMessages: Record<InactiveState, string> = {
+export const inactiveKeyMessages: Record<InactiveState | 'archived', string> = {
   revoked: 'This API key was revoked. Use another one.',
   expired: 'This API key has expired. Use another one.',
+  archived: ARCHIVED_KEY,
 }
-export const ARCHIVED_KEY =
-  'The workspace of this API key is archived. The operator can restore it within 30 days.'
 export const SIGNED_OUT = 'You are not signed in. Sign in and try again.'
 
 const ranks: Record<Role, number> = { member: 1, admin: 2, owner: 3 }
@@ -33,7 +33,7 @@ export function requireRole(role: Role | undefined, needed: Role): void {
 export function requireNotArchived({ archived_at }: Pick<WorkspaceRules, 'archived_at'>): void {
   if (archived_at === null) return
   throw new Fault('forbidden', {
-    message: 'This workspace is archived. The operator can restore it within 30 days.',
+    message: `This workspace is archived. The operator can restore it within ${RESTORABLE_DAYS} days.`,
   })
 }
 
@@ -44,13 +44,13 @@ export interface AuthorizedWorkspace extends WorkspaceRules {
 
 interface LockOptions {
   /**
-   * Whether the workspace is locked. A revocation must not wait for a node that hangs while it creates a key, so it
-   * only reads the policy that is committed.
+   * Whether the workspace is locked. A revocation must not wait for a node that hangs while it creates a key,
+   * so it only reads the policy that is committed.
    */
   lockWorkspace?: boolean
   /**
-   * The key that the caller will revoke. If it is the caller's own, it is locked exclusively; otherwise that is
-   * locked shared, so that other requests with it do not wait.
+   * The key that the caller will revoke. The key that the request was sent with is locked exclusively if it is
+   * this one, and shared otherwise, so that other requests with it do not wait.
    */
   revokedKeyId?: string
 }
@@ -74,7 +74,7 @@ export async function reauthorize(
   return { ...workspace, role }
 }
 
-/** The role that the user has now; it may have been lowered since the request started. Locks the workspace. */
+/** The role that the user has now; it may be lower than when the request started. Locks the workspace. */
 export const requireRoleForUpdate = async (db: Tx, workspaceId: string, actor: UserActor): Promise<Role> =>
   requireCurrentRole(db, await lockWorkspace(db, workspaceId), actor)
 

@@ -1,5 +1,6 @@
 // Archived workspaces: their keys are rejected on every node and edge, their tunnels are closed, and members
-// cannot use them. All data is kept. The operator can restore them for 30 days.
+// cannot use them. All data is kept. The operator can restore them for some time.
+import { RESTORABLE_DAYS } from '../credentials/archive.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace, setArchived, type WorkspaceRow } from '../store/workspaces.ts'
@@ -12,7 +13,7 @@ import type { MemberContext } from './members.ts'
 import { isoOf } from './timestamps.ts'
 import { getBySlug } from './workspaces.ts'
 
-const RESTORABLE_MS = 30 * DAY_MS
+const RESTORABLE_MS = RESTORABLE_DAYS * DAY_MS
 
 export const isRestorable = (archivedAt: number, now: number): boolean => now <= archivedAt + RESTORABLE_MS
 

@@ -1,5 +1,5 @@
-// The API key of an approved device (see device-authorizations.ts). It is created by the poll that returns it:
-// its secret is never stored, and whether the user may create it is checked at that moment.
+// The API key of an approved device (see device-authorizations.ts). The poll that returns it creates it: its
+// secret is never stored, and whether the user may create it is checked at that moment.
 import { hashSecret, isSecret } from '../credentials/secret.ts'
 import { type DeviceRow, findDevice, lockDevice, updateDevice } from '../store/device-authorizations.ts'
 import type { Tx } from '../store/store.ts'

@@ -21,8 +21,8 @@ export async function listDescendants(db: Db, workspaceId: string, ids: string[]
 }
 
 /**
- * The latest key that replaces each of these, by the id of the replaced key. For an active key this is the active
- * one, if there is one: only without it can the key be rotated again.
+ * The latest key that replaces each of these, by the id of the replaced key. For an active key this is the
+ * active one, if there is one: only without it can the key be rotated again.
  */
 export async function findSuccessors({ store: { db }, workspaceId }: Context, rows: KeyRow[]) {
   const ids = rows.map(({ id }) => id)

@@ -1,5 +1,5 @@
-// The list of API keys in the dashboard. Keys of one lineage are listed together: below a key those that it has
-// replaced.
+// The list of API keys in the dashboard. Keys of one lineage are listed together: below a key those that it
+// has replaced.
 import type { KeyState } from '../credentials/key-state.ts'
 import { stateOf } from '../store/key-state.ts'
 import { type KeyRow, listKeyGroups, listKeyLabels, listKeysById } from '../store/keys.ts'

@@ -66,8 +66,8 @@ async function findLatestSuccessor(db: Tx, { id, workspace_id }: KeyRow): Promis
 const hasSuccessor = (id: string, successor: KeyRow) =>
   new Fault('conflict', {
     message:
-      `API key ${id} was rotated already: its successor is ${successor.id}. Rotate that one, or revoke it first ` +
-      'if its raw key was lost.',
+      `API key ${id} was rotated already: its successor is ${successor.id}. Rotate that one, or revoke it ` +
+      'first if its raw key was lost.',
   })
 
 /** As long from now as the key was created for, and at most as long as is allowed now. */

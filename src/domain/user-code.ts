@@ -1,5 +1,5 @@
-// User codes of device authorization: eight letters that users read on one screen and may type on another. Only
-// consonants, as RFC 8628 recommends (section 6.1): they do not form words, and none looks like a digit.
+// User codes of device authorization: eight letters that users read on one screen and may type on another.
+// Only consonants, as RFC 8628 recommends (section 6.1): they do not form words, and none looks like a digit.
 const ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
 const LENGTH = 8
 /** Larger random bytes would make the first letters more likely. */

@@ -68,7 +68,8 @@ export function listKeyGroups(
   const query = selectPage(db, workspaceId, { after, limit }).where(matches(db, filter))
   if (filter.state === 'revoked' || filter.state === 'expired') return query.execute()
   const hasSuccessor = sql<SqlBool>`exists (select 1 from api_keys as successor
-    where successor.workspace_id = ${workspaceId} and successor.predecessor_id = api_keys.id and ${matches(db, { ...filter, state: 'active' })})`
+    where successor.workspace_id = ${workspaceId} and successor.predecessor_id = api_keys.id
+      and ${matches(db, { ...filter, state: 'active' })})`
   return query.where((row) => row.not(hasSuccessor)).execute()
 }
 

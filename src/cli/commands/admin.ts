@@ -1,4 +1,5 @@
 // Commands for the operator. They act on the database.
+import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
 import { type Command, command } from '../command.ts'
 import { dayOption, forceOption, labelOption, workspaceOption, yesOption } from './options.ts'
 
@@ -40,7 +41,7 @@ const workspaces: readonly Command[] = [
       summary: 'archive a workspace, and reject its API keys',
       details:
         'Takes effect on every node before the command ends. All data is kept, and the workspace can be restored ' +
-        'for 30 days. Asks for a confirmation; scripts need --yes.',
+        `for ${RESTORABLE_DAYS} days. Asks for a confirmation; scripts need --yes.`,
       arguments: ['slug'],
       options: { yes: yesOption },
     },
@@ -50,7 +51,7 @@ const workspaces: readonly Command[] = [
     {
       name: 'admin workspace restore',
       group,
-      summary: 'restore an archived workspace, within 30 days',
+      summary: `restore an archived workspace, within ${RESTORABLE_DAYS} days`,
       arguments: ['slug'],
     },
     async ({ slug }, io) => (await import('../admin/workspaces.ts')).restore(slug, io),

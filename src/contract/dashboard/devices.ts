@@ -23,8 +23,8 @@ const device = {
     type: 'string',
     enum: [...states],
     description:
-      '`consumed`: the device has its key. `failed`: it was approved, but the user could not create keys any ' +
-      'more when it polled.',
+      '`consumed`: the device has its key. `failed`: it was approved, but the user could no longer create ' +
+      'keys when it polled.',
   }),
   reason: Type.Unsafe<string | null>({
     type: ['string', 'null'],

@@ -51,8 +51,8 @@ const keyFields = {
     },
     required: ['id', 'lastFour', 'state'],
     description:
-      'The latest key that replaces it; null if it was not rotated. While a key that replaces it is active, ' +
-      'directly or indirectly, it is that one, and this key cannot be rotated.',
+      'The latest key that replaces it; null if it was not rotated. While a key that replaces it is ' +
+      'active, directly or indirectly, it is that one, and this key cannot be rotated.',
   }),
 }
 

@@ -1,5 +1,6 @@
 // Creating a workspace, and its settings: name, policy, archiving.
 import Type from 'typebox'
+import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
 import { Instant, Slug, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
@@ -107,7 +108,7 @@ const archive = operation({
   summary: 'Archive the workspace',
   description:
     'Effective on every node with this response: its API keys are rejected, its tunnels are closed, and its ' +
-    'members cannot use it. All data is kept. The operator can restore it for 30 days with ' +
+    `members cannot use it. All data is kept. The operator can restore it for ${RESTORABLE_DAYS} days with ` +
     '`adit admin workspace restore`.',
   params: Type.Object(InWorkspace),
   body: Type.Object(

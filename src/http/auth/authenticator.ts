@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
-import { ARCHIVED_KEY, inactiveKeyMessages } from '../../domain/actors.ts'
+import { inactiveKeyMessages } from '../../domain/actors.ts'
 import { Fault } from '../../domain/fault.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
@@ -19,7 +19,6 @@ export const keyMessages: RejectionMessages = {
   other_kind: 'This is an edge credential. Send an API key of a workspace.',
   unknown: 'Unknown API key.',
   ...inactiveKeyMessages,
-  archived: ARCHIVED_KEY,
 }
 
 export const edgeMessages: RejectionMessages = {

@@ -1,4 +1,5 @@
 // Why a tunnel is rejected, for the user of the tunnel client: each has a reason and a remedy.
+import { ARCHIVED_KEY } from '../../credentials/archive.ts'
 import type { ClaimResult, ControlPlaneError, VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
 import type { TunnelType } from '../protocol.ts'
@@ -80,7 +81,7 @@ const KEY_MESSAGES: Record<string, string | undefined> = {
   unknown: 'Unknown API key. Check that it was copied completely.',
   revoked: 'This API key was revoked. Use another key.',
   expired: 'This API key has expired. Use another key.',
-  archived: 'The workspace of this API key is archived. The operator can restore it within 30 days.',
+  archived: ARCHIVED_KEY,
 }
 
 export const invalidKey = ({ reason }: VerifyResult & { valid: false }) =>

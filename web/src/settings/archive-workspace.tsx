@@ -3,6 +3,7 @@ import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { RESTORABLE_DAYS } from '../../../src/credentials/archive.ts'
 import { call } from '../api.ts'
 import { dangerOutline } from '../components/danger-outline.ts'
 import { ErrorAlert } from '../components/query-states.tsx'
@@ -16,7 +17,7 @@ export function ArchiveWorkspace() {
   return (
     <Section
       title="Archive workspace"
-      description="API keys stop working and tunnels are closed. All data is kept, and the operator of this server can restore the workspace for 30 days."
+      description={`API keys stop working and tunnels are closed. All data is kept, and the operator of this server can restore the workspace for ${RESTORABLE_DAYS} days.`}
     >
       <Button {...dangerOutline} onClick={dialog.open}>
         Archive workspace
@@ -52,7 +53,7 @@ function ArchiveDialog({ opened, onClose }: { opened: boolean; onClose: () => vo
         <Stack>
           <Text size="sm">
             All API keys of this workspace are rejected from now on, its tunnels are closed, and its members
-            cannot use it. Only the operator of this server can restore it, for 30 days.
+            cannot use it. Only the operator of this server can restore it, for {RESTORABLE_DAYS} days.
           </Text>
           <TextInput
             label={`Type ${slug} to confirm`}
