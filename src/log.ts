@@ -31,8 +31,8 @@ export function createLog(level: string): Logger {
 }
 
 /**
- * Asynchronous, so that a slow reader of the log does not block the server. If writing fails (disk full, terminal
- * closed), lines are kept up to the limit and written once that is possible again.
+ * Asynchronous, so that a slow reader of the log does not block the server. If writing fails (disk full,
+ * terminal closed), lines are kept up to the limit and written once that is possible again.
  */
 function createDestination(): DestinationStream & { flush(done: () => void): void } {
   const destination = pino.destination({

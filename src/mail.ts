@@ -1,7 +1,10 @@
 // Sends email through the configured SMTP server. The library is loaded when the first email is sent.
 
 export interface Email {
-  /** The Message-ID without its host. The same if an email is sent again, so that a repetition can be recognized. */
+  /**
+   * The Message-ID without its host. The same if an email is sent again, so that a repetition can be
+   * recognized.
+   */
   id?: string
   to: string
   subject: string

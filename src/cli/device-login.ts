@@ -88,7 +88,9 @@ const isWebPage = (url: unknown): url is string =>
 const seconds = (value: unknown, max: number) =>
   Math.min(Math.max(typeof value === 'number' ? value : 1, 1), max) * 1_000
 
-/** Failures other than a decision of the server are retried with growing delays, until the code has expired. */
+/**
+ * Failures other than a decision of the server are retried with growing delays, until the code has expired.
+ */
 async function waitForKey(
   url: string,
   { deviceCode, intervalMs, deadline }: Codes,

@@ -44,7 +44,9 @@ interface Codes {
 
 const codes = new WeakMap<NodeJS.WriteStream, Map<Style, Codes>>()
 
-/** `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. It is slow, so it is called once for each style. */
+/**
+ * `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. It is slow, so it is called once for each style.
+ */
 function codesOf(style: Style, stream: NodeJS.WriteStream): Codes {
   const ofStream = codes.get(stream) ?? new Map<Style, Codes>()
   codes.set(stream, ofStream)

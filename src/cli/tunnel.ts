@@ -92,7 +92,9 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
   if (shown !== undefined) info('Tunnel closed.')
 }
 
-/** Lines of requests are printed together with others of the same turn: a busy tunnel has thousands a second. */
+/**
+ * Lines of requests are printed together with others of the same turn: a busy tunnel has thousands a second.
+ */
 function batchLines(io: Io) {
   let lines: Text[] = []
   const flush = () => {

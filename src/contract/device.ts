@@ -1,6 +1,6 @@
-// The device authorization grant (RFC 8628) for `adit login`: a terminal without a browser session gets an API
-// key that a signed-in user approves on the page /device. Requests are forms and errors have the codes of the
-// RFC, so that standard OAuth clients work.
+// The device authorization grant (RFC 8628) for `adit login`: a terminal without a browser session gets an
+// API key that a signed-in user approves on the page /device. Requests are forms and errors have the codes of
+// the RFC, so that standard OAuth clients work.
 import Type from 'typebox'
 import { readDescription } from './description.ts'
 import { Label, Slug, TokenId, UserName } from './fields.ts'

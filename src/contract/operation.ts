@@ -4,9 +4,9 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
 /**
- * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `device` that asks for a key, so without
- * credentials; a `browser` on the dashboard's origin, signed in or not; a signed-in `user`; or a member of the
- * workspace in the path with at least that role.
+ * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `device` that asks for a key, so
+ * without credentials; a `browser` on the dashboard's origin, signed in or not; a signed-in `user`; or a
+ * member of the workspace in the path with at least that role.
  */
 export type Access = 'anyone' | 'key' | 'edge' | 'device' | 'browser' | 'user' | Role
 

@@ -1,6 +1,6 @@
-// Hashes of the passwords in access rules, which people choose and others may guess: scrypt, in the PHC string
-// format, so that the cost can be raised later. Hashing takes a thread of libuv's pool and 16 MiB; callers limit
-// how many run at the same time.
+// Hashes of the passwords in access rules, which people choose and others may guess: scrypt, in the PHC
+// string format, so that the cost can be raised later. Hashing takes a thread of libuv's pool and 16 MiB;
+// callers limit how many run at the same time.
 import { scrypt, timingSafeEqual } from 'node:crypto'
 import { composed } from './basic-auth.ts'
 
@@ -10,7 +10,9 @@ interface Cost {
   readonly p: number
 }
 
-/** As OWASP's Password Storage Cheat Sheet recommends for a hash that is stored; a fifth of that in memory. */
+/**
+ * As OWASP's Password Storage Cheat Sheet recommends for a hash that is stored; a fifth of that in memory.
+ */
 const COSTS = { stored: { ln: 14, r: 8, p: 5 }, memory: { ln: 14, r: 8, p: 1 } }
 /** N · p, as the cost of a hash that somebody else made: as much as OWASP's strongest setting. */
 const COST_MAX = 2 ** 17

@@ -29,7 +29,8 @@ import type { LastUsedTracker } from './last-used.ts'
 export interface InvalidCredential {
   valid: false
   /**
-   * `other_kind`: an edge credential instead of an API key, or the reverse. `archived`: its workspace is archived.
+   * `other_kind`: an edge credential instead of an API key, or the reverse. `archived`: its workspace is
+   * archived.
    */
   reason: 'malformed' | 'other_kind' | 'unknown' | 'archived' | InactiveState
 }
@@ -93,7 +94,9 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
   const edges = createLruCache<ValidEdge>(othersMax)
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
   const workspaceIds = createLruCache<string>(othersMax)
-  /** Workspaces whose cached keys are not valid. Their keys stay in the cache: to find them would take long. */
+  /**
+   * Workspaces whose cached keys are not valid. Their keys stay in the cache: to find them would take long.
+   */
   const archived = new Set<string>()
   // Separate from the valid ones, which a flood of invented secrets must not evict.
   const rejected = createLruCache<InvalidCredential>(othersMax)

@@ -10,8 +10,8 @@ import { createPropagationWait, type PropagationWait, resultWithin } from './pro
 export const CHANGES_KEPT_MS = DAY_MS
 const CHECKSUM_BYTES = 8
 /**
- * A change waits so long for an announcement before it, whose nodes may have failed. Nodes poll as often, so a
- * later announcement would be of no use.
+ * A change waits so long for an announcement before it, whose nodes may have failed. Nodes poll as often, so
+ * a later announcement would be of no use.
  */
 const BATCH_MAX_MS = 500
 

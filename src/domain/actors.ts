@@ -49,8 +49,8 @@ interface LockOptions {
    */
   lockWorkspace?: boolean
   /**
-   * The key that the caller will revoke. The key that the request was sent with is locked exclusively if it is
-   * this one, and shared otherwise, so that other requests with it do not wait.
+   * The key that the caller will revoke. The key that the request was sent with is locked exclusively if it
+   * is this one, and shared otherwise, so that other requests with it do not wait.
    */
   revokedKeyId?: string
 }

@@ -1,5 +1,5 @@
-// Exports the audit log of all workspaces for the operator, entry by entry. A cursor is the export position of
-// an entry; an export after it returns every later entry once.
+// Exports the audit log of all workspaces for the operator, entry by entry. A cursor is the export position
+// of an entry; an export after it returns every later entry once.
 import {
   assignExportPositions,
   deleteEntriesBefore,

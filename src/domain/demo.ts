@@ -1,5 +1,5 @@
-// Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts. Days that
-// are closed for reports get a total only, because the server deletes their counters.
+// Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts. Days
+// that are closed for reports get a total only, because the server deletes their counters.
 import { insertDays } from '../store/usage-rows.ts'
 import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
 import { writeAudit } from './audit.ts'

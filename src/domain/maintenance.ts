@@ -1,5 +1,5 @@
-// The maintenance job. Each node checks periodically whether a run is due, and the one that acquires the lease
-// runs it. If that node is killed, another one acquires the lease when it has expired.
+// The maintenance job. Each node checks periodically whether a run is due, and the one that acquires the
+// lease runs it. If that node is killed, another one acquires the lease when it has expired.
 import { setTimeout as delay } from 'node:timers/promises'
 import { acquireLease, type MaintenanceState, readMaintenance, updateLease } from '../store/maintenance.ts'
 import type { Services } from './context.ts'
@@ -121,8 +121,8 @@ interface RunOptions {
 }
 
 /**
- * Stopped: by the signal, or because another owner has the lease now. Busy: the lease was not acquired, because
- * another owner has it or no run is due.
+ * Stopped: by the signal, or because another owner has the lease now. Busy: the lease was not acquired,
+ * because another owner has it or no run is due.
  */
 type RunOutcome = 'completed' | 'stopped' | 'busy'
 

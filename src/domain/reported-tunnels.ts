@@ -87,8 +87,8 @@ const SCHEME_AND_PORT = /^(https?|tcp):\/\/[^:/]*(?::(\d+))?/
 const PORT_MAX = 65_535
 
 /**
- * With the scheme and port of the edge only: the dashboard makes a link of it, which must not lead elsewhere if
- * the credential of an edge is stolen.
+ * With the scheme and port of the edge only: the dashboard makes a link of it, which must not lead elsewhere
+ * if the credential of an edge is stolen.
  */
 function publicUrl({ url, type, name, workspace }: ClaimedTunnel, tunnelDomain: string): string {
   const [, given = '', digits = ''] = SCHEME_AND_PORT.exec(url) ?? []

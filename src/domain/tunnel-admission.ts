@@ -1,4 +1,5 @@
-// Decides which tunnels an edge may have open. The same rules apply to claims and to tunnels that a sync adds.
+// Decides which tunnels an edge may have open. The same rules apply to claims and to tunnels that a sync
+// adds.
 import type { AccessRules } from '../contract/access-rules.ts'
 import type { ClaimedTunnel } from '../contract/tunnel-fields.ts'
 import type { Refusal } from '../contract/tunnels.ts'
@@ -40,7 +41,9 @@ export interface Admission {
   refused: Map<string, RefusedTunnel>
   /** Of the admitted tunnels, once for each name. */
   names: { workspace: string; name: string; access: AccessRules | null }[]
-  /** Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge. */
+  /**
+   * Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge.
+   */
   moved: OtherTunnel[]
 }
 
@@ -158,8 +161,8 @@ async function findOthers(tx: Tx, { edgeId, isClaim }: AdmissionRequest, candida
 }
 
 /**
- * An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew the lease
- * at the same time. Returns the tunnels of the other edges.
+ * An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew the
+ * lease at the same time. Returns the tunnels of the other edges.
  */
 async function deleteOfExpired(tx: Tx, tunnels: readonly OtherTunnel[]): Promise<OtherTunnel[]> {
   const candidates = new Set(tunnels.filter(({ isLive }) => !isLive).map(({ edge_id }) => edge_id))

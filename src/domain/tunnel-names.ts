@@ -161,7 +161,9 @@ function rulesOf(user: string | undefined, hash: string | undefined, allowIp: st
 
 const idOf = ({ workspaceId }: Context, name: string) => ({ workspace_id: workspaceId, name })
 
-/** Checks the limits for a name that is going to be reserved; undefined if the workspace does not have it yet. */
+/**
+ * Checks the limits for a name that is going to be reserved; undefined if the workspace does not have it yet.
+ */
 async function makeRoom(db: Tx, ctx: Context, stored: NameRow | undefined): Promise<void> {
   if (stored?.expires_at === null) return
   if ((await countReserved(db, ctx.workspaceId)) >= RESERVED_MAX)

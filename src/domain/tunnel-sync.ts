@@ -1,5 +1,5 @@
-// Edges report which tunnels are open. Each sync has what changed since the last one that had a response, so it
-// may be lost, repeated or delayed; see docs/edges/own.md.
+// Edges report which tunnels are open. Each sync has what changed since the last one that had a response, so
+// it may be lost, repeated or delayed; see docs/edges/own.md.
 import { SYNC_INTERVAL_S, SYNC_ITEMS_MAX, type SyncRequest, type SyncResult } from '../contract/tunnels.ts'
 import {
   renewLockedSession,
@@ -88,8 +88,9 @@ const merge = (a: Instructions, b: Instructions): Instructions => ({
 })
 
 /**
- * Only tunnels that are not stored have to be admitted. Also after the lease has expired: a claim of another edge
- * deletes the tunnels that it takes the name from. A tunnel that is being claimed is decided by its claim.
+ * Only tunnels that are not stored have to be admitted. Also after the lease has expired: a claim of another
+ * edge deletes the tunnels that it takes the name from. A tunnel that is being claimed is decided by its
+ * claim.
  */
 async function applyChanges(
   tx: Tx,
@@ -119,8 +120,8 @@ async function applyChanges(
 }
 
 /**
- * What the edge has to do about tunnels that are stored already. It is repeated until a sync confirms a response
- * with it, and closing until the tunnel is reported as closed.
+ * What the edge has to do about tunnels that are stored already. It is repeated until a sync confirms a
+ * response with it, and closing until the tunnel is reported as closed.
  */
 async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instructions> {
   const { sequence, previous } = session
@@ -174,7 +175,9 @@ function closeInstruction({ id, resume_hash, close_reason, close_requested_by }:
   }
 }
 
-/** A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed. */
+/**
+ * A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed.
+ */
 function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
   const { session, sequence, previous, version, load, snapshot } = request
   const closed = new Set(request.closed)

@@ -53,12 +53,15 @@ async function isRunning(pid: number, start: string | undefined, ownStart: strin
   }
 }
 
-/** When a process was started, in clock ticks and with the boot; undefined if it has ended, or not on Linux. */
+/**
+ * When a process was started, in clock ticks and with the boot; undefined if it has ended, or not on Linux.
+ */
 async function findStart(pid: number): Promise<string | undefined> {
   try {
     const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program, in parentheses, may contain spaces. Fields 3 and 22 are the state and the start.
+    // The name of the program, in parentheses, may contain spaces. Fields 3 and 22 are the state and the
+    // start.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state = ''] = fields
     return 'ZX'.includes(state) ? undefined : `${fields[19]}-${boot.trim()}`

@@ -1,6 +1,6 @@
-// The edge SDK, `adit/edge`: key verification, usage metering and reports of open tunnels for edges written in
-// TypeScript. It talks HTTP to the control plane, knows the contract by its types, and needs no package at run
-// time.
+// The edge SDK, `adit/edge`: key verification, usage metering and reports of open tunnels for edges written
+// in TypeScript. It talks HTTP to the control plane, knows the contract by its types, and needs no package at
+// run time.
 export {
   type ControlPlane,
   ControlPlaneError,

@@ -51,7 +51,8 @@ export class RemoteVerifier {
           : Number.POSITIVE_INFINITY
       if (expiresAt <= performance.now()) return EXPIRED
       if (result.valid && expiresAt !== Number.POSITIVE_INFINITY) onExpiry(result.keyId, expiresAt)
-      // Unknown keys are not cached: anyone can generate them. Those of an archived workspace may be valid again.
+      // Unknown keys are not cached: anyone can generate them. Those of an archived workspace may be valid
+      // again.
       if (isCacheable && (result.valid || (result.reason !== 'unknown' && result.reason !== 'archived')))
         cache.set(hash, { result, verifiedAt, expiresAt })
       return result

@@ -1,4 +1,5 @@
-// Runs a task again and again, one run at a time, after the delay that each run returns or earlier on request.
+// Runs a task again and again, one run at a time, after the delay that each run returns or earlier on
+// request.
 
 export class RepeatedTask {
   /** Returns the milliseconds until the next run, and never rejects. */

@@ -1,6 +1,8 @@
 // When an edge reports next: at its own interval, or later if the control plane asks for that.
 
-/** What the control plane asks for while it keeps up, and what earlier versions mean by asking for nothing. */
+/**
+ * What the control plane asks for while it keeps up, and what earlier versions mean by asking for nothing.
+ */
 export const USUAL_WAIT_S = 5
 /** A faulty control plane cannot delay reports for longer. */
 const WAIT_MAX_S = 300

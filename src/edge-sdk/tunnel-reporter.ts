@@ -1,6 +1,6 @@
-// Claims the names of tunnels at the control plane, and reports what is open. Each sync renews a lease, so that
-// the tunnels of an edge that is gone disappear by themselves. The response says what to close, and which access
-// rules have changed.
+// Claims the names of tunnels at the control plane, and reports what is open. Each sync renews a lease, so
+// that the tunnels of an edge that is gone disappear by themselves. The response says what to close, and
+// which access rules have changed.
 import { randomBytes } from 'node:crypto'
 import type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult } from './api.ts'
 import { type ControlPlane, ControlPlaneError } from './control-plane.ts'
@@ -42,8 +42,8 @@ export interface TunnelReporterOptions {
   /** Name and version of the edge. */
   version: string
   /**
-   * Close this tunnel if it is open, and call `closed`. With `resume`, also one that its client has opened since,
-   * and reject the client if it comes back.
+   * Close this tunnel if it is open, and call `closed`. With `resume`, also one that its client has opened
+   * since, and reject the client if it comes back.
    */
   onClose: (tunnel: SyncResult['close'][number]) => void
   /** The access rules of a name have changed. They apply to its open tunnels too. */

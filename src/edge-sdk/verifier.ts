@@ -11,7 +11,10 @@ import { safeCallback } from './safe-callback.ts'
 export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<VerifyResult>
-  /** Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that cannot be found out. */
+  /**
+   * Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that
+   * cannot be found out.
+   */
   findHost(host: string): Promise<HostResult>
   close(): void
 }
@@ -24,8 +27,8 @@ export interface VerifierOptions {
   /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
   onReset?: () => void
   /**
-   * A tunnel of this edge is to be closed, access rules have changed, or the control plane is reached again: call
-   * `syncNow` of the tunnel reporter.
+   * A tunnel of this edge is to be closed, access rules have changed, or the control plane is reached again:
+   * call `syncNow` of the tunnel reporter.
    */
   onTunnelsChanged?: () => void
   /**

@@ -47,8 +47,8 @@ export async function executeBulk<R>(
 
 /**
  * A condition that makes Citus send the statement to one shard only. It repeats the workspaces of the input,
- * whose ids are the first parameter. Without the collation, the planner would search the index for all of these
- * ids once for each row of the input.
+ * whose ids are the first parameter. Without the collation, the planner would search the index for all of
+ * these ids once for each row of the input.
  */
 export const inWorkspaces = ({ isDistributed }: UsageTx, table: string) =>
   isDistributed ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
@@ -91,12 +91,12 @@ export interface Written {
 }
 
 /**
- * Changes rows in the given order, which must be the same in all transactions, and returns how many there were.
- * Always an INSERT with a conflict: an UPDATE would lock rows in the order of its plan.
+ * Changes rows in the given order, which must be the same in all transactions, and returns how many there
+ * were. Always an INSERT with a conflict: an UPDATE would lock rows in the order of its plan.
  *
- * Rows that do not exist are inserted; if the table is distributed, they are skipped instead. Then the rows are
- * selected from the table itself, because Citus executes an INSERT of a SELECT on one shard only if both use
- * the same table.
+ * Rows that do not exist are inserted; if the table is distributed, they are skipped instead. Then the rows
+ * are selected from the table itself, because Citus executes an INSERT of a SELECT on one shard only if both
+ * use the same table.
  */
 export async function writeBulk(
   tx: UsageTx,
@@ -121,7 +121,8 @@ export async function writeBulk(
     ...Object.keys(key).map((column) => `found.${column}`),
     ...Object.keys(values).map((column) => `input.${column}`),
   ]
-  // `offset 0` keeps the planner from turning the lookups by the primary key into a join that scans the table.
+  // `offset 0` keeps the planner from turning the lookups by the primary key into a join that scans the
+  // table.
   const text = `insert into ${table} (${names})
     select ${selected.join(', ')} from ${unnest} as input (${names}) cross join lateral (
       select * from ${table} as stored where ${matches(key)} ${inWorkspaces(tx, 'stored')} offset 0

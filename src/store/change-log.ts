@@ -179,9 +179,9 @@ export const readHead = (db: Db): Promise<Position> =>
     .executeTakeFirstOrThrow()
 
 /**
- * The head, and the position that a node has acknowledged: undefined without a row. One snapshot, and its time. The entries
- * are read separately: nodes poll several times a second and rarely find any, and joining them here would
- * double the cost.
+ * The head, and the position that a node has acknowledged: undefined without a row. One snapshot, and its
+ * time. The entries are read separately: nodes poll several times a second and rarely find any, and joining
+ * them here would double the cost.
  */
 export async function readPosition(
   db: Db,

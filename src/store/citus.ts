@@ -1,5 +1,5 @@
-// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace and colocated. All others
-// are plain tables on the coordinator, so that reading and writing them needs no worker.
+// Table placement on PostgreSQL with Citus: usage tables are distributed by workspace and colocated. All
+// others are plain tables on the coordinator, so that reading and writing them needs no worker.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import {
@@ -51,8 +51,8 @@ const DISTRIBUTION_COLUMN = 'workspace_id'
 
 const CONNECT_TIMEOUT_MS = 3_000
 /**
- * Requests queue behind a lock that this command waits for. Shorter than PostgreSQL's deadlock timeout, so in a
- * deadlock with a request this command gives way.
+ * Requests queue behind a lock that this command waits for. Shorter than PostgreSQL's deadlock timeout, so in
+ * a deadlock with a request this command gives way.
  */
 const LOCK_TIMEOUT_MS = 800
 const LOCK_NOT_AVAILABLE = '55P03'
@@ -120,7 +120,9 @@ interface Step {
   changed: Set<string>
 }
 
-/** Undoes the placement of a table, and of those it is connected with by foreign keys: Citus requires that. */
+/**
+ * Undoes the placement of a table, and of those it is connected with by foreign keys: Citus requires that.
+ */
 async function keepLocal(step: Step): Promise<void> {
   const { client, table, onProgress, changed } = step
   if (!(await readCitusTables(client)).has(table)) return

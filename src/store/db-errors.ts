@@ -104,8 +104,8 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /**
- * Serialization failure, deadlock, moved shard or lost prepared statement: the transaction was rolled back and
- * can be retried.
+ * Serialization failure, deadlock, moved shard or lost prepared statement: the transaction was rolled back
+ * and can be retried.
  */
 export function isConflict(error: unknown): boolean {
   const { code } = error as DatabaseError
@@ -113,8 +113,9 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * The session has no prepared statement of that name, or another client's: behind a pooler, each transaction may
- * run on another session, and some poolers do not prepare on it. Or its columns were changed by a migration.
+ * The session has no prepared statement of that name, or another client's: behind a pooler, each transaction
+ * may run on another session, and some poolers do not prepare on it. Or its columns were changed by a
+ * migration.
  */
 export function isNotPrepared(error: unknown): boolean {
   const { code = '', routine } = error as DatabaseError

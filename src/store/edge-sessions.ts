@@ -1,6 +1,7 @@
-// SQL of the runs of edges that report tunnels, with the lease of each. Lock order of transactions on tunnels:
-// sessions, then names, then tunnels. Admission locks the sessions of other edges whose lease has expired after
-// the names: if such an edge syncs at the same time, that can deadlock, and the transaction is retried.
+// SQL of the runs of edges that report tunnels, with the lease of each. Lock order of transactions on
+// tunnels: sessions, then names, then tunnels. Admission locks the sessions of other edges whose lease has
+// expired after the names: if such an edge syncs at the same time, that can deadlock, and the transaction is
+// retried.
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
@@ -91,7 +92,9 @@ export type LockedSession = Pick<Columns, 'session' | 'sequence' | 'lease_until'
 
 const lockedColumns = ['session', 'sequence', 'lease_until'] as const
 
-/** Locks the session of the edge. If there is none, inserts one that has expired and sorts before all others. */
+/**
+ * Locks the session of the edge. If there is none, inserts one that has expired and sorts before all others.
+ */
 export const lockSession = (tx: Tx, edgeId: string): Promise<LockedSession> =>
   tx
     .insertInto('edge_sessions')
@@ -160,8 +163,8 @@ export async function endSession(tx: Tx, edgeId: string): Promise<void> {
 }
 
 /**
- * Locks the sessions of the edges with open tunnels of this name, so that their syncs, which lock tunnels several
- * times, cannot deadlock with a transaction that locks all tunnels of the name.
+ * Locks the sessions of the edges with open tunnels of this name, so that their syncs, which lock tunnels
+ * several times, cannot deadlock with a transaction that locks all tunnels of the name.
  */
 export async function lockSessionsOfName(tx: Tx, workspaceId: string, name: string): Promise<void> {
   const sessions = tx

@@ -29,7 +29,8 @@ export interface MaintenanceState {
 
 /**
  * A short transaction that does not wait for the disk: a lost deletion is repeated by a later run. It never
- * scans a table: while most rows are to be deleted, the planner would prefer that to the index for each batch.
+ * scans a table: while most rows are to be deleted, the planner would prefer that to the index for each
+ * batch.
  */
 export const inMaintenanceTransaction = <T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> =>
   store.transaction(async (db) => {

@@ -18,9 +18,9 @@ export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise
 }
 
 /**
- * Returns the head of the change log, from the same snapshot. Undefined if the node's row was deleted, because
- * a revocation waited for it until its lease expired. A crash of the database may undo the acknowledgment:
- * then a revocation waits for this node although it need not.
+ * Returns the head of the change log, from the same snapshot. Undefined if the node's row was deleted,
+ * because a revocation waited for it until its lease expired. A crash of the database may undo the
+ * acknowledgment: then a revocation waits for this node although it need not.
  */
 export const acknowledge = (
   connection: Connection,

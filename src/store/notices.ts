@@ -1,5 +1,5 @@
-// SQL of notices: what owners and admins of a workspace are told once, and the emails about it. A digest is one
-// email for the notices of a workspace that arise at the same time.
+// SQL of notices: what owners and admins of a workspace are told once, and the emails about it. A digest is
+// one email for the notices of a workspace that arise at the same time.
 import { type Selectable, sql } from 'kysely'
 import { nowIn } from './database-clock.ts'
 import { inState } from './key-state.ts'
@@ -25,8 +25,8 @@ export interface ExpiringKey {
 export type ExpiryCursor = Pick<ExpiringKey, 'expiresAt' | 'id'>
 
 /**
- * Keys without an active successor that are not revoked, the next to expire first. The times are values, because
- * PostgreSQL uses no index for a comparison with its clock.
+ * Keys without an active successor that are not revoked, the next to expire first. The times are values,
+ * because PostgreSQL uses no index for a comparison with its clock.
  */
 export const listExpiringKeys = (
   db: Db,

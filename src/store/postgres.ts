@@ -183,7 +183,8 @@ function discardBroken(
     } catch (error) {
       if (!isNotPrepared(error)) throw error
       isPreparing = false
-      // Fails again in a transaction, which the error has ended. Then the error is a conflict, and it is retried.
+      // Fails again in a transaction, which the error has ended. Then the error is a conflict, and it is
+      // retried.
       return send(client, text, values).catch(() => {
         throw error
       })

@@ -106,8 +106,8 @@ export interface UsageBatch {
 }
 
 /**
- * Deletes rows of some workspaces, at most `size`, along the primary key. If the table is distributed, all are of
- * one shard. Not for hours on SQLite.
+ * Deletes rows of some workspaces, at most `size`, along the primary key. If the table is distributed, all
+ * are of one shard. Not for hours on SQLite.
  */
 export async function deleteUsage(
   db: Tx,

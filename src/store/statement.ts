@@ -1,5 +1,5 @@
-// Statements that run often. Each is built and compiled once instead of for each execution, which takes longer
-// than sending it. PostgreSQL also parses and plans it only once per connection.
+// Statements that run often. Each is built and compiled once instead of for each execution, which takes
+// longer than sending it. PostgreSQL also parses and plans it only once per connection.
 import { type CompiledQuery, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { prepareOnPostgres, WITHOUT_FLUSH } from './postgres.ts'

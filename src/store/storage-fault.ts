@@ -53,8 +53,8 @@ export class StorageFault extends Error {
 }
 
 /**
- * The storage fault behind a driver's error; undefined for any other error, and for the disk of a worker, which
- * concerns only the usage that it stores.
+ * The storage fault behind a driver's error; undefined for any other error, and for the disk of a worker,
+ * which concerns only the usage that it stores.
  */
 export function storageFaultOf(error: unknown): StorageFault | undefined {
   if (error instanceof StorageFault) return error

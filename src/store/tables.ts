@@ -6,7 +6,9 @@ import type { ColumnType, Generated } from 'kysely'
 type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
-/** What an entry of the change log is about: `key` and `edge` were revoked, `tunnels` are those of one edge. */
+/**
+ * What an entry of the change log is about: `key` and `edge` were revoked, `tunnels` are those of one edge.
+ */
 export type ChangeKind =
   | 'key'
   | 'key-expiry'
@@ -275,8 +277,8 @@ export interface Tables {
     streams: number
     close_requested_at: number | null
     /**
-     * Why the edge has to close it. `ended`: requested, and not open any more, but the edge has not been told.
-     * Once it has ended, or its client has moved to another edge, the tunnel does not count.
+     * Why the edge has to close it. `ended`: requested, and not open any more, but the edge has not been
+     * told. Once it has ended, or its client has moved to another edge, the tunnel does not count.
      */
     close_reason: 'requested' | 'ended' | 'moved' | null
     /** Name of the user who closed it. */

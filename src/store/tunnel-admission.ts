@@ -1,4 +1,5 @@
-// SQL that decides whether a tunnel may be open: the state of its key, and tunnels of other edges with its name.
+// SQL that decides whether a tunnel may be open: the state of its key, and tunnels of other edges with its
+// name.
 import { executeBulk } from './bulk.ts'
 import { nowText } from './database-clock.ts'
 import { type StateColumns, stateColumns, stateOf } from './key-state.ts'
@@ -17,8 +18,8 @@ export interface OtherTunnel extends NameId {
 }
 
 /**
- * Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved. Of
- * the edge itself, only those that a user has closed.
+ * Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved.
+ * Of the edge itself, only those that a user has closed.
  */
 export async function findOtherTunnels(
   tx: Tx,

@@ -1,6 +1,6 @@
 // SQL of what edges have to do about their open tunnels: close them, or apply other access rules. The column
-// `notice` is null if there is nothing to do, 0 if the edge has not been told, and otherwise the sequence of the
-// sync whose response has told it.
+// `notice` is null if there is nothing to do, 0 if the edge has not been told, and otherwise the sequence of
+// the sync whose response has told it.
 import { sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import type { Tx } from './store.ts'
@@ -40,7 +40,9 @@ export async function setInstructed(
     .execute()
 }
 
-/** The rules of the name have changed. Returns the edges of its open tunnels, whose next sync will have them. */
+/**
+ * The rules of the name have changed. Returns the edges of its open tunnels, whose next sync will have them.
+ */
 export async function instructOfName(tx: Tx, workspaceId: string, name: string): Promise<string[]> {
   const open = tx
     .selectFrom('open_tunnels')
@@ -61,8 +63,8 @@ export async function instructOfName(tx: Tx, workspaceId: string, name: string):
 }
 
 /**
- * Marks the open tunnel as to be closed. `isNew`: nobody has done so before. Undefined if the workspace has no
- * such tunnel, or its client moves to another edge at the same time.
+ * Marks the open tunnel as to be closed. `isNew`: nobody has done so before. Undefined if the workspace has
+ * no such tunnel, or its client moves to another edge at the same time.
  */
 export async function requestClose(
   tx: Tx,

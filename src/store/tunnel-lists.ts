@@ -1,5 +1,5 @@
-// SQL that lists and counts open tunnels. A row counts only while the lease of its edge is valid: every query here
-// joins its session.
+// SQL that lists and counts open tunnels. A row counts only while the lease of its edge is valid: every query
+// here joins its session.
 import { sql } from 'kysely'
 import { nowIn } from './database-clock.ts'
 import type { Db } from './store.ts'

@@ -1,5 +1,5 @@
-// SQL of tunnel names: which a workspace has used or reserved, and their access rules. A transaction that admits a
-// tunnel locks the row of its name first.
+// SQL of tunnel names: which a workspace has used or reserved, and their access rules. A transaction that
+// admits a tunnel locks the row of its name first.
 import type { Selectable } from 'kysely'
 import { executeBulk } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
@@ -34,7 +34,9 @@ export const upsertNames = (
      returning workspace_id, name, created_at, access_rules`,
   )
 
-/** Deletes the names of the workspace that expire first, until it has at most `max`. None with access rules. */
+/**
+ * Deletes the names of the workspace that expire first, until it has at most `max`. None with access rules.
+ */
 export async function trimNames(tx: Tx, workspaceId: string, max: number): Promise<void> {
   const { count } = await tx
     .selectFrom('tunnel_names')

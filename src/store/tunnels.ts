@@ -36,7 +36,10 @@ const columns = {
 
 const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
 
-/** Inserts rows, or updates their sequences, URLs and counters. Sorted, so that two transactions lock rows in the same order. */
+/**
+ * Inserts rows, or updates their sequences, URLs and counters. Sorted, so that two transactions lock rows in
+ * the same order.
+ */
 export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<void> {
   const values = rows
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -68,8 +71,8 @@ export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Pro
   )
 
 /**
- * Deletes tunnels that the edge has closed. Those that a user has closed are kept until the edge is told, because
- * their client may be back already.
+ * Deletes tunnels that the edge has closed. Those that a user has closed are kept until the edge is told,
+ * because their client may be back already.
  */
 export async function endTunnels(
   tx: Tx,
@@ -104,7 +107,10 @@ export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Pr
 /** Null for most rows, so `not in` alone would not do. */
 const isNotClosedByUser = "(close_reason is null or close_reason not in ('requested', 'ended'))"
 
-/** For a snapshot in one sync: ends all tunnels of the edge except these, and those that were claimed after it. */
+/**
+ * For a snapshot in one sync: ends all tunnels of the edge except these, and those that were claimed after
+ * it.
+ */
 export async function endOtherTunnels(
   tx: Tx,
   edgeId: string,
@@ -120,7 +126,10 @@ export async function endOtherTunnels(
   if (others.length > 0) await endTunnels(tx, edgeId, { ids: others, previous })
 }
 
-/** For the last sync of a snapshot that began with `sequence`, and for all tunnels of a session that is replaced. */
+/**
+ * For the last sync of a snapshot that began with `sequence`, and for all tunnels of a session that is
+ * replaced.
+ */
 export async function endUnreported(
   tx: Tx,
   edgeId: string,

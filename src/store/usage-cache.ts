@@ -1,9 +1,9 @@
 // Cache of the counters that edges are reporting, on SQLite: the values and the ids of their rows. With it a
 // usual report reads nothing and searches no index, which is most of the work of a merge.
 //
-// What is cached equals the database: all writes of the process go through one connection, whose driver clears
-// the cache when a transaction is rolled back and when usage is deleted. A commit by another process changes
-// `data_version`.
+// What is cached equals the database: all writes of the process go through one connection, whose driver
+// clears the cache when a transaction is rolled back and when usage is deleted. A commit by another process
+// changes `data_version`.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { StorageHealth } from './storage-fault.ts'
 import { exceeds } from './usage-limits.ts'

@@ -59,7 +59,9 @@ export function mergeHours(
   return { rows, deltas: [...deltas.values()] }
 }
 
-/** The new totals. Raises the peaks of their days in `days`: only minutes that changed can become the peak. */
+/**
+ * The new totals. Raises the peaks of their days in `days`: only minutes that changed can become the peak.
+ */
 export function addHours(
   stored: ReadonlyMap<string, readonly number[]>,
   deltas: readonly TunnelHour[],

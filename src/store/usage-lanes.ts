@@ -1,5 +1,5 @@
-// Merges reports in one lane for each shard, in parallel. A report is acknowledged after the last commit. If a
-// shard fails, the others stay committed: merging is idempotent, and the edge sends the report again.
+// Merges reports in one lane for each shard, in parallel. A report is acknowledged after the last commit. If
+// a shard fails, the others stay committed: merging is idempotent, and the edge sends the report again.
 import type { Store } from './store.ts'
 import type { RejectedCounter } from './usage-limits.ts'
 import { createUsageMerger, type MergeUsage } from './usage-merger.ts'

@@ -1,5 +1,5 @@
-// Where the usage of a workspace is stored: on Citus in a shard of a worker, elsewhere in one place. Reports are
-// split by shard, so that each transaction involves one worker, and shards do not wait for each other.
+// Where the usage of a workspace is stored: on Citus in a shard of a worker, elsewhere in one place. Reports
+// are split by shard, so that each transaction involves one worker, and shards do not wait for each other.
 import { type QueryExecutorProvider, sql } from 'kysely'
 import { isMultiShard } from './db-errors.ts'
 import type { ParsedReport } from './usage-report.ts'
@@ -78,7 +78,10 @@ export function createUsageShards(db: QueryExecutorProvider): UsageShards {
   }
 }
 
-/** A usage table that is distributed. The others are colocated with it, so their shards are on the same workers. */
+/**
+ * A usage table that is distributed. The others are colocated with it, so their shards are on the same
+ * workers.
+ */
 async function readDistributedTable(db: QueryExecutorProvider): Promise<string | undefined> {
   const { rows: tables } = await sql<{ found: boolean }>`
     select to_regclass('pg_catalog.pg_dist_partition') is not null as found`.execute(db)
@@ -107,8 +110,8 @@ async function readShards(
 }
 
 /**
- * Repeats work once if the cached shards were outdated: a shard was split, or the tables were distributed. So the
- * work must be idempotent, and find the shards itself.
+ * Repeats work once if the cached shards were outdated: a shard was split, or the tables were distributed. So
+ * the work must be idempotent, and find the shards itself.
  */
 export async function withCurrentShards<T>(shards: UsageShards, work: () => Promise<T>): Promise<T> {
   try {

@@ -1,5 +1,5 @@
-// Updates of usage rows whose ids are known, on SQLite. The statements are run by hand in the transaction of the
-// connection: the query builder would take longer than the database.
+// Updates of usage rows whose ids are known, on SQLite. The statements are run by hand in the transaction of
+// the connection: the query builder would take longer than the database.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
 /** Rows of a statement; more are not faster. The last rows, if fewer, are updated one by one. */

@@ -58,8 +58,8 @@ class RowsMissing extends Error {
 }
 
 /**
- * Merges reports of any edges in one transaction. All workspaces must belong to one shard. Commits the counters
- * within the limits; returns for each report the days of its rejected counters, with the reason.
+ * Merges reports of any edges in one transaction. All workspaces must belong to one shard. Commits the
+ * counters within the limits; returns for each report the days of its rejected counters, with the reason.
  */
 export async function mergeReports(
   store: Store,
@@ -152,7 +152,9 @@ async function mergeInTransaction(
   )
 }
 
-/** Locks all shared rows that the merge can change, in the order of every merge: the totals of hours first. */
+/**
+ * Locks all shared rows that the merge can change, in the order of every merge: the totals of hours first.
+ */
 async function lockDaySums(tx: UsageTx, counters: readonly CounterRow[], totals: readonly TunnelHour[]) {
   await lockHours(tx, totals)
   const ofTotals = totals.map(({ workspaceId, hour }) => ({ workspaceId, day: startOfDay(hour) }))

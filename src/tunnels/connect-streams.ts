@@ -6,8 +6,8 @@ import { freeAfterWrite } from './free-memory.ts'
 type OnBytes = (bytes: number) => void
 
 /**
- * Each direction may end before the other. A failure of one stream resets the other, so that a receiver does not
- * mistake it for the end of the data. The callbacks get the size of each chunk.
+ * Each direction may end before the other. A failure of one stream resets the other, so that a receiver does
+ * not mistake it for the end of the data. The callbacks get the size of each chunk.
  */
 export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onBytesFromB?: OnBytes): void {
   copy(a, b, onBytesFromA)

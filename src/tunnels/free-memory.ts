@@ -5,8 +5,8 @@ type WriteCallback = (error?: Error | null) => void
 const BYTES_MIN = 16 * 1024
 
 /**
- * Returns the callback for `write(chunk, callback)`, which detaches the chunk's memory. The caller must be its
- * only owner. Undefined for small chunks and for slices of a larger buffer.
+ * Returns the callback for `write(chunk, callback)`, which detaches the chunk's memory. The caller must be
+ * its only owner. Undefined for small chunks and for slices of a larger buffer.
  */
 export function freeAfterWrite(chunk: Buffer): WriteCallback | undefined {
   const { buffer } = chunk

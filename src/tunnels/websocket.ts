@@ -1,6 +1,7 @@
-// A WebSocket as a connection of bytes (RFC 6455): what is written is sent in binary messages, and the payload of
-// binary messages is read, whatever their boundaries. No extensions, no text. It has what a session needs of a
-// Duplex, and does not extend it: the buffers and events of a Duplex cost more than the frames.
+// A WebSocket as a connection of bytes (RFC 6455): what is written is sent in binary messages, and the
+// payload of binary messages is read, whatever their boundaries. No extensions, no text. It has what a
+// session needs of a Duplex, and does not extend it: the buffers and events of a Duplex cost more than the
+// frames.
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
@@ -158,8 +159,8 @@ export class WebSocketConnection extends EventEmitter implements Connection {
   }
 
   /**
-   * Only the last of several pings is answered, which RFC 6455 allows: pongs neither fill the memory while the
-   * peer does not read, nor cost a write for each ping of a flood.
+   * Only the last of several pings is answered, which RFC 6455 allows: pongs neither fill the memory while
+   * the peer does not read, nor cost a write for each ping of a flood.
    */
   #sendPong(): void {
     const pong = this.#pendingPong

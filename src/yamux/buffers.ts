@@ -1,6 +1,6 @@
 /**
- * Joins two parts of one piece of memory, the first of which is before the second, by moving the first. Readers
- * are faster with one large chunk than with two. Undefined if they are of different memory.
+ * Joins two parts of one piece of memory, the first of which is before the second, by moving the first.
+ * Readers are faster with one large chunk than with two. Undefined if they are of different memory.
  */
 export function joinInPlace(first: Buffer, second: Buffer): Buffer | undefined {
   const start = second.byteOffset - first.length

@@ -1,6 +1,6 @@
 // Writes the frames of a session to its connection. Frames of one turn of the event loop leave in one write.
-// Control frames go first; streams take turns with one frame each. While a write is in progress, data stays in
-// the streams, so that it neither fills the memory nor delays the other streams.
+// Control frames go first; streams take turns with one frame each. While a write is in progress, data stays
+// in the streams, so that it neither fills the memory nor delays the other streams.
 import type { Connection, SendCallback } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
 

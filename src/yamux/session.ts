@@ -115,8 +115,8 @@ export class Session {
   }
 
   /**
-   * Asks the peer not to open new streams. Those that are open continue, and those that the peer opened before
-   * it learns of it are accepted. The caller closes the session.
+   * Asks the peer not to open new streams. Those that are open continue, and those that the peer opened
+   * before it learns of it are accepted. The caller closes the session.
    */
   goAway(): void {
     this.#sender.control(TYPE_GO_AWAY, 0, 0, GO_AWAY_NORMAL)
@@ -225,7 +225,9 @@ export class Session {
     if (!stream.destroyed) stream.onFin()
   }
 
-  /** Passes on what was received for one stream: the payloads of consecutive frames of one input are joined. */
+  /**
+   * Passes on what was received for one stream: the payloads of consecutive frames of one input are joined.
+   */
   #deliver(): void {
     const unread = this.#unread
     this.#unread = undefined

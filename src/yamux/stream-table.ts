@@ -3,7 +3,9 @@ import { ProtocolError, RST, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
 import { PeerIds } from './peer-ids.ts'
 import { type StreamOwner, YamuxStream } from './stream.ts'
 
-/** Streams that we closed and the peer did not. Beyond this number, late data is discarded without a reset. */
+/**
+ * Streams that we closed and the peer did not. Beyond this number, late data is discarded without a reset.
+ */
 const HALF_OPEN_MAX = 1_024
 const RESETS_PERIOD_MS = 1_000
 

@@ -1,4 +1,5 @@
-// One stream of a session: a Duplex that can be used like a net.Socket, also by Node's HTTP client and server.
+// One stream of a session: a Duplex that can be used like a net.Socket, also by Node's HTTP client and
+// server.
 import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
 import { ReceiveWindow, type SessionBudget } from './receive-window.ts'
 import type { FrameSource, Sender } from './sender.ts'

@@ -28,8 +28,8 @@ export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
       if (isUnauthorized(error) && !query.meta?.allowSignedOut) redirectToSignIn()
-      // The user was probably removed from the workspace, or it requires two-factor authentication now: reload
-      // the list of memberships.
+      // The user was probably removed from the workspace, or it requires two-factor authentication now:
+      // reload the list of memberships.
       if (isDenied(error) && query.queryKey[0] === 'workspace')
         queryClient.invalidateQueries({ queryKey: ['session'] })
     },

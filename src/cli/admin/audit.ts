@@ -17,7 +17,8 @@ export async function exportLog(input: ExportInput, io: Io): Promise<void> {
     throw new UsageError('Use either --since or --cursor-file.')
   const cursorFile = input['cursor-file'] === undefined ? undefined : openCursorFile(input['cursor-file'])
   const output = input.output === undefined ? undefined : openOutputFile(input.output)
-  // What the output ends with is what was exported, also if the process was killed before the cursor was stored.
+  // What the output ends with is what was exported, also if the process was killed before the cursor was
+  // stored.
   const since = output?.lastCursor ?? cursorFile?.cursor ?? input.since
   let count = 0
   let cursor = since

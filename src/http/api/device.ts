@@ -1,6 +1,6 @@
 // Device authorization for `adit login`, /device/authorize and /device/token: see
-// domain/device-authorizations.ts. The callers have no credentials yet, so starting is limited per network, and
-// polling per device.
+// domain/device-authorizations.ts. The callers have no credentials yet, so starting is limited per network,
+// and polling per device.
 import type { FastifyInstance } from 'fastify'
 import { deviceInfo } from '../../contract/description.ts'
 import { DEVICE_GRANT, DEVICE_PREFIX, deviceOperations, type GrantError } from '../../contract/device.ts'

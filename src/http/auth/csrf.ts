@@ -22,7 +22,9 @@ export function requireSameOrigin(request: FastifyRequest, baseUrl: string | und
   })
 }
 
-/** The origin of this server, as the client sees it. Undefined without a Host header, which all browsers send. */
+/**
+ * The origin of this server, as the client sees it. Undefined without a Host header, which all browsers send.
+ */
 export function requestOrigin(
   { headers: { host }, clientScheme }: FastifyRequest,
   baseUrl: string | undefined,

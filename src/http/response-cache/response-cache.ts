@@ -163,7 +163,8 @@ export class ResponseCache {
     if (!head) return false
     request.once('data', (chunk: Buffer) => {
       const isWhole = chunk.length === Number(request.headers['content-length'])
-      // Only now: before the body arrived, the server may have begun to stop, or the caller may have been revoked.
+      // Only now: before the body arrived, the server may have begun to stop, or the caller may have been
+      // revoked.
       const isEligible = isWhole && this.#clientIp(request) !== undefined
       const caller = isEligible ? cacheable.authenticate(secret) : undefined
       const body = caller && cacheable.render(chunk.toString('latin1'))

@@ -61,8 +61,8 @@ function requireType(contentType: string | undefined, expected: string): void {
 }
 
 /**
- * Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings. The
- * table saves comparing each byte with each of the characters.
+ * Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings.
+ * The table saves comparing each byte with each of the characters.
  */
 function requireSimple(bytes: Buffer): void {
   let depth = 0

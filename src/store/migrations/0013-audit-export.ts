@@ -1,9 +1,9 @@
 import type { Migration } from './migration.ts'
 
 /**
- * What an action has changed (JSON), and the position of an entry in exports (see store/audit-export.ts), with
- * the indexes of the dashboard's filters. `if not exists`: building an index blocks writes to its table, so
- * the operator of a large database may create it before, concurrently.
+ * What an action has changed (JSON), and the position of an entry in exports (see store/audit-export.ts),
+ * with the indexes of the dashboard's filters. `if not exists`: building an index blocks writes to its table,
+ * so the operator of a large database may create it before, concurrently.
  */
 export const auditExport: Migration = ({ int64, strict }) => [
   'alter table audit_log add column changes text',

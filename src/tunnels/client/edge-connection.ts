@@ -28,8 +28,9 @@ export class EdgeConnection {
   /** Resolves with the reason. */
   readonly closed: Promise<string>
   /**
-   * Resolves with the reason of the close. With undefined if the edge asks for a new connection, or the tunnel
-   * is stopped, while this one completes its streams. Rejects with TunnelRejected if the edge closes the tunnel.
+   * Resolves with the reason of the close. With undefined if the edge asks for a new connection, or the
+   * tunnel is stopped, while this one completes its streams. Rejects with TunnelRejected if the edge closes
+   * the tunnel.
    */
   readonly ended: Promise<string | undefined>
   readonly #edge: string
@@ -92,7 +93,10 @@ export class EdgeConnection {
     await this.#isOpen.promise.finally(() => clearTimeout(timer))
   }
 
-  /** Asks the edge for no new streams. Resolves when those in progress are complete and the connection is closed. */
+  /**
+   * Asks the edge for no new streams. Resolves when those in progress are complete and the connection is
+   * closed.
+   */
   async drain(): Promise<void> {
     this.#isDraining = true
     this.#session.goAway()

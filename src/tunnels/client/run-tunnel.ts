@@ -129,8 +129,8 @@ const toRequest = (
 
 /**
  * A tunnel that was open is opened again in spite of errors that may pass: a proxy in front of the edge has
- * errors of its own, and the name or the last free slot may be that of a connection whose loss the edge has not
- * noticed.
+ * errors of its own, and the name or the last free slot may be that of a connection whose loss the edge has
+ * not noticed.
  */
 const isFinal = (error: unknown, opened: Opened | undefined) =>
   error instanceof TunnelRejected && (opened === undefined || PERMANENT.has(error.code))

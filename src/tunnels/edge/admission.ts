@@ -171,8 +171,8 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const { name, client } = opening
     for (;;) {
       const result = await verify(opening)
-      // Synchronous from here on, so that a later revocation finds the tunnel in the registry. After each thing
-      // that is awaited, the key is verified again.
+      // Synchronous from here on, so that a later revocation finds the tunnel in the registry. After each
+      // thing that is awaited, the key is verified again.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
       if (!opening.isCounted && !openings.count(slug)) return TOO_MANY_OPENINGS

@@ -19,8 +19,8 @@ const NOT_IN_TRAILERS =
   /^(content-|transfer-|x-forwarded-|forwarded$|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
 
 /**
- * The name by which local servers may read a header. CGI and what follows it (WSGI, PHP) do not distinguish `_`
- * from `-`, so a client could replace X-Forwarded-For by X_Forwarded_For.
+ * The name by which local servers may read a header. CGI and what follows it (WSGI, PHP) do not distinguish
+ * `_` from `-`, so a client could replace X-Forwarded-For by X_Forwarded_For.
  */
 const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
 

@@ -73,7 +73,9 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
     return undefined
   }
 
-  /** Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified. */
+  /**
+   * Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified.
+   */
   function authorize(host: string, request: IncomingMessage, exchange: Exchange, proceed: () => void): void {
     const access = registry.atHost(host)?.access
     const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined

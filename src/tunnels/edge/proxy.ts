@@ -10,7 +10,9 @@ import type { ResponseHead } from './upstream/response-head.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
-/** The end of a body up to this size is sent as text: with the head it is one string, and so a single write. */
+/**
+ * The end of a body up to this size is sent as text: with the head it is one string, and so a single write.
+ */
 const SMALL_BYTES_MAX = 4_096
 const TRANSFER_ENCODING = new Set(['transfer-encoding'])
 
@@ -78,8 +80,8 @@ class ProxiedExchange implements UpstreamHandler {
   }
 
   /**
-   * Only requests that may be repeated are sent over a used connection, because the local server may be closing
-   * it at the same time. Undefined if the session of the client is closed.
+   * Only requests that may be repeated are sent over a used connection, because the local server may be
+   * closing it at the same time. Undefined if the session of the client is closed.
    */
   #connect({ connections }: TunnelClient): UpstreamConnection | undefined {
     try {

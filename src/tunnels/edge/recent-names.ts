@@ -1,5 +1,5 @@
-// Names that clients of this edge have, or had until recently: they can open them again with the same key while
-// the control plane is unreachable. The first sync after the outage settles who keeps the name.
+// Names that clients of this edge have, or had until recently: they can open them again with the same key
+// while the control plane is unreachable. The first sync after the outage settles who keeps the name.
 import type { VerifyResult } from '../../edge-sdk/index.ts'
 import type { AccessRules } from './access/access-control.ts'
 

@@ -146,8 +146,8 @@ export class Registry {
   }
 
   /**
-   * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. It may have done so
-   * already; then only the hash of its secret is known.
+   * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. It may have done
+   * so already; then only the hash of its secret is known.
    */
   closeForGood(
     id: string,

@@ -17,7 +17,9 @@ export class TcpPorts {
   readonly #address: string
   readonly #range: PortRange
   readonly #used = new Set<number>()
-  /** The host that had each port last, the latest use last: others get these ports only when no other is left. */
+  /**
+   * The host that had each port last, the latest use last: others get these ports only when no other is left.
+   */
   readonly #lastHosts = new Map<number, string>()
 
   constructor(address: string, range: PortRange) {
@@ -26,8 +28,8 @@ export class TcpPorts {
   }
 
   /**
-   * Listens on a free port; undefined if there is none. A host gets the same port each time, unless that is in
-   * use, so that a tunnel keeps its port when it is opened again.
+   * Listens on a free port; undefined if there is none. A host gets the same port each time, unless that is
+   * in use, so that a tunnel keeps its port when it is opened again.
    */
   async listen(tunnelHost: string, onConnection: (socket: Socket) => void): Promise<TcpListener | undefined> {
     for (const port of this.#candidates(tunnelHost)) {

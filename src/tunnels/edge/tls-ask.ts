@@ -1,6 +1,6 @@
 // Decides for which hosts the proxy in front may obtain a certificate: those of open tunnels, tunnel domains,
-// and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs limit
-// how many they issue, so a workspace has a limit.
+// and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs
+// limit how many they issue, so a workspace has a limit.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { BoundedMap } from './bounded-map.ts'

@@ -52,7 +52,9 @@ export class Tunnel {
     return false
   }
 
-  /** The client with the fewest requests, in turn if several have as few; `failed` only if it is the only one. */
+  /**
+   * The client with the fewest requests, in turn if several have as few; `failed` only if it is the only one.
+   */
   pickClient(failed?: TunnelClient): TunnelClient | undefined {
     let picked: TunnelClient | undefined
     for (const client of this.clients)

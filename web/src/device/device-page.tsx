@@ -1,4 +1,5 @@
-// The page /device: approves the sign-in of a terminal, `adit login`. A code in the URL only fills in the form.
+// The page /device: approves the sign-in of a terminal, `adit login`. A code in the URL only fills in the
+// form.
 import { Button, Skeleton, Stack, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'

@@ -23,8 +23,8 @@ export const curlCommand = (apiKey: string): string =>
   `curl -H "Authorization: Bearer ${apiKey}" ${serverUrl}/api/v1/workspace`
 
 /**
- * Public URL of a tunnel. Undefined under localhost: no proxy is in front of the edge there, so the URL has the
- * port of the edge, which the dashboard does not know.
+ * Public URL of a tunnel. Undefined under localhost: no proxy is in front of the edge there, so the URL has
+ * the port of the edge, which the dashboard does not know.
  */
 export function tunnelUrl(host: string): string | undefined {
   const isLocal = /(^|\.)localhost$/.test(host)

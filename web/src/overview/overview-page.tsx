@@ -52,7 +52,9 @@ export function OverviewPage() {
 
 const hasTraffic = (usage: Usage): boolean => usage.lastSeen !== null
 
-/** The checklist stays after the first traffic until the page is left, so that its last step is seen ticked. */
+/**
+ * The checklist stays after the first traffic until the page is left, so that its last step is seen ticked.
+ */
 function useShowsSteps(workspace: string, usage: Usage | undefined): boolean {
   const [emptyWorkspace, setEmptyWorkspace] = useState<string | null>(null)
   const isEmpty = usage !== undefined && !hasTraffic(usage)

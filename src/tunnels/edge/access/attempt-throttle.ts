@@ -11,7 +11,9 @@ export class AttemptThrottle {
   /** When all attempts of a network are available again; the latest attempt last. */
   readonly #fullAt = new BoundedMap<string, number>(ADDRESSES_MAX)
 
-  /** Counts an attempt, or returns how long to wait before the next one. Unknown addresses are not limited. */
+  /**
+   * Counts an attempt, or returns how long to wait before the next one. Unknown addresses are not limited.
+   */
   consume(address: string | undefined): number {
     if (address === undefined) return 0
     const network = ipPrefix(address, 48)

@@ -33,8 +33,8 @@ export interface Credential {
 }
 
 /**
- * Undefined if there is none, and `invalid` if it cannot be right, or if there are several: another parser might
- * use the other.
+ * Undefined if there is none, and `invalid` if it cannot be right, or if there are several: another parser
+ * might use the other.
  */
 export function credentialOf({ rawHeaders }: IncomingMessage): Credential | 'invalid' | undefined {
   let header: string | undefined

@@ -1,6 +1,6 @@
-// Runs password hashes one at a time, because each takes a thread and 16 MiB. Workspaces take turns, and so do
-// the tunnels of a workspace: one with many hashes delays each of the others by one hash at most, and a workspace
-// occupies a quarter of the queue at most.
+// Runs password hashes one at a time, because each takes a thread and 16 MiB. Workspaces take turns, and so
+// do the tunnels of a workspace: one with many hashes delays each of the others by one hash at most, and a
+// workspace occupies a quarter of the queue at most.
 
 const WAITING_PER_TUNNEL_MAX = 20
 const WAITING_PER_WORKSPACE_MAX = 25

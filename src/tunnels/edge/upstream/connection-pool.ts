@@ -1,5 +1,5 @@
-// The connections to the local server of one tunnel client. Those without a request are kept for a moment, and
-// used for the next ones.
+// The connections to the local server of one tunnel client. Those without a request are kept for a moment,
+// and used for the next ones.
 import type { YamuxStream } from '../../../yamux/index.ts'
 import { UpstreamConnection } from './connection.ts'
 

@@ -1,5 +1,5 @@
-// A connection to the local server of a tunnel client, which is a stream of the client's session. It carries one
-// request at a time.
+// A connection to the local server of a tunnel client, which is a stream of the client's session. It carries
+// one request at a time.
 import type { YamuxStream } from '../../../yamux/index.ts'
 
 /** How long the local server may take to close its side of an idle connection. */

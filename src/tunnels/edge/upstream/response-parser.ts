@@ -116,8 +116,8 @@ export class ResponseParser {
   }
 
   /**
-   * Not a function in a field: V8 allocates functions that are assigned to properties as old objects, and each
-   * would keep all objects of its request in memory until the next full garbage collection.
+   * Not a function in a field: V8 allocates functions that are assigned to properties as old objects, and
+   * each would keep all objects of its request in memory until the next full garbage collection.
    */
   #onData(data: Buffer): void {
     if (!this.#isStopped) this.#handler.onData(data)
