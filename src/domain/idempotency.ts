@@ -12,6 +12,7 @@ export interface EncryptionKey {
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
+/** The context is not secret, and names what is encrypted: an Idempotency-Key, or a fixed text. */
 export function deriveEncryptionKey(context: string, secret: string): EncryptionKey {
   const bits = Buffer.from(hkdfSync('sha256', secret, context, 'adit idempotent answer', 64))
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
