@@ -32,10 +32,12 @@ export function archiveAsOwner(ctx: MemberContext, slug: string, confirm: string
 }
 
 export async function archiveAsOperator(services: Services, actor: Actor, slug: string) {
-  const { id, archived_at } = await getBySlug(services, slug)
-  if (archived_at !== null)
+  const { id } = await getBySlug(services, slug)
+  return archive(services, actor, id, async (db) => {
+    const workspace = await lockWorkspace(db, id)
+    if (workspace.archived_at === null) return workspace
     throw new Fault('conflict', { message: `The workspace "${slug}" is archived already.` })
-  return archive(services, actor, id, (db) => lockWorkspace(db, id))
+  })
 }
 
 /** `lock` authorizes the actor and locks the workspace. */

@@ -1,4 +1,5 @@
 // Host names of tunnels: which ones belong to this deployment.
+import type { Directory } from '../directory/directory.ts'
 import { findName } from '../store/tunnel-names.ts'
 import type { Services } from './context.ts'
 
@@ -6,10 +7,10 @@ export type HostResult = { found: true; workspace: string | null } | { found: fa
 
 const UNKNOWN: HostResult = { found: false }
 
-/** The tunnel domain, that of a workspace, or a name that a workspace has reserved or used within a day. */
+/** The tunnel domain, that of a workspace, or a name that it has reserved or used within a day; none if it is archived. */
 export async function findHost(
   { tunnelDomain, store, clock }: Pick<Services, 'tunnelDomain' | 'store' | 'clock'>,
-  findWorkspaceIds: (slugs: string[]) => Promise<Map<string, string>>,
+  { findWorkspaceIds, getWorkspace }: Pick<Directory, 'findWorkspaceIds' | 'getWorkspace'>,
   host: string,
 ): Promise<HostResult> {
   if (host === tunnelDomain) return { found: true, workspace: null }
@@ -18,7 +19,7 @@ export async function findHost(
   const [slug = '', name, ...others] = host.slice(0, -parent.length).split('.').toReversed()
   if (others.length > 0) return UNKNOWN
   const workspaceId = (await findWorkspaceIds([slug])).get(slug)
-  if (workspaceId === undefined) return UNKNOWN
+  if (workspaceId === undefined || (await getWorkspace(workspaceId)).archived_at !== null) return UNKNOWN
   if (name === undefined) return { found: true, workspace: slug }
   const row = await findName(store.db, { workspace_id: workspaceId, name })
   const isTheirs = row && (row.expires_at === null || row.expires_at > clock())

@@ -14,7 +14,7 @@ import { setPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../store/users.ts'
-import { getWorkspace } from '../store/workspaces.ts'
+import { getWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
@@ -255,14 +255,24 @@ export async function acceptOpenInvitations(
 ): Promise<void> {
   const joined = await listWorkspaceIdsOf(db, user.id)
   for (const row of await listOpenInvitationsTo(db, user.email, services.clock()))
-    if (!joined.includes(row.workspace_id ?? '') && (await endLink(db, row.hash, services.clock())))
+    if (!joined.includes(row.workspace_id ?? '') && (await useLink(db, services, row)))
       await addInvitedMember(db, services, row, user, ipAddress)
 }
 
 async function consumeLink(db: Tx, services: Services, secret: string): Promise<LinkRow> {
-  const row = await endLink(db, hashSecret(secret), services.clock())
+  const found = await findLink(db, hashSecret(secret), services.clock())
+  const row = found && (await useLink(db, services, found))
   if (!row) throw invalidLinkFault()
   return row
+}
+
+/**
+ * Undefined if it was used meanwhile, or its workspace archived. Locks the workspace before the link, like
+ * other transactions, to prevent deadlocks.
+ */
+async function useLink(db: Tx, services: Services, { workspace_id, hash }: LinkRow) {
+  if (workspace_id !== null && (await lockWorkspace(db, workspace_id)).archived_at !== null) return undefined
+  return endLink(db, hash, services.clock())
 }
 
 const accountExistsFault = (email: string) =>

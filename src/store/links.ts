@@ -41,15 +41,18 @@ export const listInvitations = (db: Db, workspaceId: string, now: number): Promi
     .orderBy('id', 'desc')
     .execute()
 
-/** Open invitations of an address to any workspace. */
+/** Open invitations of an address to workspaces that are not archived, in the order of locks. */
 export const listOpenInvitationsTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
   db
     .selectFrom('links')
-    .selectAll()
-    .where('purpose', '=', 'join')
-    .where('email', '=', email)
-    .where('ended_at', 'is', null)
-    .where('expires_at', '>', now)
+    .innerJoin('workspaces', 'workspaces.id', 'links.workspace_id')
+    .selectAll('links')
+    .where('links.purpose', '=', 'join')
+    .where('links.email', '=', email)
+    .where('links.ended_at', 'is', null)
+    .where('links.expires_at', '>', now)
+    .where('workspaces.archived_at', 'is', null)
+    .orderBy('links.workspace_id')
     .execute()
 
 /** Returns the invitation; undefined if the workspace has no such open invitation. */

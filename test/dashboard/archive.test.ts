@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { archiveAsOperator, restore } from '../../src/domain/archive.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
+import { isInvited, redeemLink } from '../../src/domain/links.ts'
 import { createControlPlane, startVerifier } from '../../src/edge-sdk/index.ts'
+import { getWorkspace } from '../../src/store/workspaces.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { allOperations, callOperation, isRole } from '../support/dashboard-operations.ts'
@@ -12,7 +14,9 @@ import { engines } from '../support/databases.ts'
 import { addEdge, addNode, addWorkspace, caller, operator, serve } from '../support/server.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
-import { addMember, openBrowser } from '../support/users.ts'
+import { addMember, linkFor, openBrowser, PASSWORD } from '../support/users.ts'
+
+const BOB = 'bob@example.com'
 
 for (const engine of engines) {
   test(`${engine}: no node or edge accepts a key of an archived workspace, until it is restored`, async (t) => {
@@ -75,7 +79,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock: () => now })
     const olga = await addMember(server, 'Olga', 'owner')
     const invited = await olga.post('/workspaces/acme/invitations', {
-      email: 'bob@example.com',
+      email: BOB,
       role: 'member',
     })
     await archiveAsOperator(server.services, operator, 'acme')
@@ -86,6 +90,7 @@ for (const engine of engines) {
     }
     const [, link] = invited.json.link.split('#')
     assert.equal((await openBrowser(server.url).post('/links/read', { link })).status, 404)
+    assert.equal(await server.services.store.transaction((db) => isInvited(db, server.services, BOB)), false)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     await assert.rejects(createKey(ctx), /This workspace is archived/)
     // As in a request that was authenticated before, and whose body arrived afterwards.
@@ -100,6 +105,42 @@ for (const engine of engines) {
     await restore(at(now + 30 * DAY_MS), operator, 'acme')
     assert.equal((await memberships())[0].archive, null)
     await assert.rejects(restore(server.services, operator, 'acme'), /is not archived/)
+  })
+}
+
+for (const engine of engines) {
+  test(`${engine}: an invitation is not accepted while its workspace is being archived`, async (t) => {
+    const server = await serve(t, { engine })
+    const { services } = server
+    const link = await linkFor(server, BOB, 'member')
+    const input = { link, name: 'Bob', password: PASSWORD, ipAddress: '192.0.2.1' }
+    const archiveMeanwhile = async () => {
+      await archiveAsOperator(services, operator, 'acme')
+      return 'hash'
+    }
+    await assert.rejects(redeemLink(services, input, undefined, archiveMeanwhile), /link is invalid/)
+    const { db } = services.store
+    assert.deepEqual(await db.selectFrom('members').selectAll().execute(), [])
+    assert.deepEqual(await db.selectFrom('users').selectAll().execute(), [], 'rolled back')
+    await restore(services, operator, 'acme')
+    assert.deepEqual(await redeemLink(services, input, undefined, async () => 'hash'), {
+      email: BOB,
+      password: PASSWORD,
+    })
+  })
+
+  test(`${engine}: of concurrent archivings one succeeds, and its 30 days count`, async (t) => {
+    const server = await serve(t, { engine })
+    const results = await Promise.allSettled(
+      [1_000, 2_000].map((ms) => {
+        const at = Date.now() + ms
+        return archiveAsOperator({ ...server.services, clock: () => at }, operator, 'acme')
+      }),
+    )
+    const [succeeded, ...others] = results.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
+    assert.equal(others.length, 0)
+    const { archived_at } = await getWorkspace(server.services.store.db, server.workspace.id)
+    assert.equal(new Date(archived_at as number).toISOString(), succeeded?.archivedAt)
   })
 }
 

@@ -1,6 +1,7 @@
 // `POST /edge/v1/hosts/find`: the host names of this deployment.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { archiveAsOperator, restore } from '../../src/domain/archive.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { engines } from '../support/databases.ts'
 import { addTunnelEdge, tunnelOf } from '../support/open-tunnels.ts'
@@ -33,6 +34,11 @@ for (const engine of engines)
     assert.deepEqual(await find('x.used.acme.tunnels.example.com'), { found: false })
     now += 2 * 86_400_000
     assert.deepEqual(await find('used.acme.tunnels.example.com'), { found: false })
+    assert.equal((await find('reserved.acme.tunnels.example.com')).found, true)
+    await archiveAsOperator(server.services, operator, 'acme')
+    for (const host of ['acme.tunnels.example.com', 'reserved.acme.tunnels.example.com'])
+      assert.deepEqual(await find(host), { found: false }, 'archived')
+    await restore(server.services, operator, 'acme')
     assert.equal((await find('reserved.acme.tunnels.example.com')).found, true)
     await createWorkspace(server.services, operator, { slug: 'beta' })
     assert.deepEqual(await find('beta.tunnels.example.com'), { found: true, workspace: 'beta' })

@@ -105,7 +105,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
       paceReport(pacing, actor.id, report, () =>
         ingestReport(services, directory.findWorkspaceIds, actor.id, report),
       ),
-    'hosts.find': (_caller, { host }) => findHost(services, directory.findWorkspaceIds, host),
+    'hosts.find': (_caller, { host }) => findHost(services, directory, host),
     'description.read': () => document,
   }
 
