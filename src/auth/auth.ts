@@ -1,7 +1,8 @@
 // Authentication of users with better-auth. It is called as a library and its routes are not exposed, so that
 // every route, response and error is defined by the contract. Loaded shortly after the start.
 import { betterAuth } from 'better-auth/minimal'
-import { findByEmail, passwordOf, SESSION_MS_MAX } from '../domain/accounts.ts'
+import { findByEmail, passwordOf } from '../domain/accounts.ts'
+import { SESSION_MS_MAX } from '../domain/actors.ts'
 import { Fault } from '../domain/fault.ts'
 import {
   consumeCode,

@@ -108,7 +108,7 @@ export function faultsOf(operation: Operation): FaultCode[] {
     anyone: [],
     key: ['unauthorized', 'rate_limited', 'unavailable'],
     edge: ['unauthorized', 'unavailable'],
-    device: ['rate_limited', 'unavailable'],
+    device: ['forbidden', 'rate_limited', 'unavailable'],
     browser: ['forbidden', 'unavailable'],
     user: ['unauthorized', 'forbidden', 'unavailable'],
     member: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],

@@ -18,8 +18,15 @@ const CHARACTER = `(?:[^${FORBIDDEN}]|${JOINER}|${SELECTOR})`
  */
 export const DISPLAY_TEXT = `^${CHARACTER}*$`
 
-/** The same, with at least one character that is not a space. */
-export const DISPLAY_NAME = `^(?=.*\\S)${CHARACTER}*$`
+// U+2800 (braille without dots) looks like a space.
+const VISIBLE = '[^\\s\\u2800]'
+
+/** The same, with at least one character that does not look like a space. */
+export const DISPLAY_NAME = `^(?=.*${VISIBLE})${CHARACTER}*$`
+
+const visible = new RegExp(VISIBLE, 'u')
+
+export const isBlank = (text: string): boolean => !visible.test(text)
 
 const allowedStart = new RegExp(`^${CHARACTER}*`, 'u')
 const allowedCharacters = new RegExp(CHARACTER, 'gu')

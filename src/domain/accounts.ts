@@ -22,8 +22,7 @@ import {
   renameUser,
   type UserRow,
 } from '../store/users.ts'
-import { DAY_MS } from '../time.ts'
-import { requireNotArchived, requireSession } from './actors.ts'
+import { requireNotArchived, requireSession, sessionEnd } from './actors.ts'
 import { describeArchive, isRestorable } from './archive.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
 import type { AuditAction } from './audit-actions.ts'
@@ -40,9 +39,6 @@ import { type Checker, checker } from './validation.ts'
 import { getBySlug } from './workspaces.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
-
-/** Maximum lifetime of a session, even if in use. */
-export const SESSION_MS_MAX = 14 * DAY_MS
 
 /** Undefined if the user does not exist or is disabled. */
 export async function findEnabledUser(services: Services, id: string): Promise<UserRow | undefined> {
@@ -85,7 +81,7 @@ export const updateOwnAccount = <T>(
   changesOf: (result: T) => Changes = () => ({}),
 ): Promise<T> =>
   services.store.transaction(async (db) => {
-    await requireSession(db, actor)
+    await requireSession(db, services, actor)
     const result = await act(db)
     await writeUserAudit(db, services, { actor, action, user: actor, changes: changesOf(result) })
     return result
@@ -136,7 +132,7 @@ export async function readSessions(services: Services, actor: UserActor) {
       id: row.id,
       isThis: row.id === actor.session?.id,
       createdAt: isoOf(row.created_at),
-      expiresAt: isoOf(Math.min(row.expires_at, row.created_at + SESSION_MS_MAX)),
+      expiresAt: isoOf(sessionEnd(row)),
       from: row.ip_address ?? '',
       agent: row.user_agent ?? '',
     })),

@@ -4,10 +4,11 @@ import { ARCHIVED_KEY, RESTORABLE_DAYS } from '../credentials/archive.ts'
 import type { InactiveState } from '../credentials/key-state.ts'
 import { lockKey } from '../store/keys.ts'
 import { lockRole, type Role } from '../store/members.ts'
-import { lockSession } from '../store/sessions.ts'
+import { lockSession, type SessionTimes } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace, readWorkspaceRules, type WorkspaceRules } from '../store/workspaces.ts'
-import type { Context, UserActor } from './context.ts'
+import { DAY_MS } from '../time.ts'
+import type { Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireTwoFactor } from './two-factor.ts'
 
@@ -58,7 +59,7 @@ interface LockOptions {
 /** Locks what it checks until the transaction ends, the workspace first. */
 export async function reauthorize(
   db: Tx,
-  { actor, workspaceId }: Context,
+  { actor, workspaceId, clock }: Context,
   { lockWorkspace: isLocked = true, revokedKeyId }: LockOptions = {},
 ): Promise<AuthorizedWorkspace> {
   if (actor.kind === 'visitor') throw new Fault('unauthorized', { message: SIGNED_OUT })
@@ -70,16 +71,21 @@ export async function reauthorize(
     if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
     if (workspace.archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
   }
-  const role = actor.kind === 'person' ? await requireCurrentRole(db, workspace, actor) : undefined
+  const role = actor.kind === 'person' ? await requireCurrentRole(db, { clock }, workspace, actor) : undefined
   return { ...workspace, role }
 }
 
 /** The role that the user has now; it may be lower than when the request started. Locks the workspace. */
-export const requireRoleForUpdate = async (db: Tx, workspaceId: string, actor: UserActor): Promise<Role> =>
-  requireCurrentRole(db, await lockWorkspace(db, workspaceId), actor)
+export const requireRoleForUpdate = async (db: Tx, ctx: Context & { actor: UserActor }): Promise<Role> =>
+  requireCurrentRole(db, ctx, await lockWorkspace(db, ctx.workspaceId), ctx.actor)
 
-async function requireCurrentRole(db: Tx, workspace: WorkspaceRules, actor: UserActor): Promise<Role> {
-  await requireSession(db, actor)
+async function requireCurrentRole(
+  db: Tx,
+  services: Pick<Services, 'clock'>,
+  workspace: WorkspaceRules,
+  actor: UserActor,
+): Promise<Role> {
+  await requireSession(db, services, actor)
   const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
   requireNotArchived(workspace)
@@ -87,7 +93,17 @@ async function requireCurrentRole(db: Tx, workspace: WorkspaceRules, actor: User
   return role as Role
 }
 
-export async function requireSession(db: Tx, { id, session }: UserActor): Promise<void> {
-  if (!session || !(await lockSession(db, id, session.id)))
-    throw new Fault('unauthorized', { message: SIGNED_OUT })
+export async function requireSession(
+  db: Tx,
+  { clock }: Pick<Services, 'clock'>,
+  { id, session }: UserActor,
+): Promise<void> {
+  const times = session && (await lockSession(db, id, session.id))
+  if (!times || sessionEnd(times) <= clock()) throw new Fault('unauthorized', { message: SIGNED_OUT })
 }
+
+/** Maximum lifetime of a session, even if in use. */
+export const SESSION_MS_MAX = 14 * DAY_MS
+
+export const sessionEnd = ({ created_at, expires_at }: SessionTimes): number =>
+  Math.min(expires_at, created_at + SESSION_MS_MAX)

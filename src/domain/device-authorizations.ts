@@ -124,7 +124,7 @@ export interface Approval {
 
 export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expiresAt }: Approval) =>
   ctx.store.transaction(async (db) => {
-    const row = await lockPending(db, ctx, code)
+    const row = await lockPending(db, ctx, ctx.actor, code)
     const workspace = await reauthorize(db, ctx)
     const { workspaceId, actor } = ctx
     requireMayCreateKey(workspace, actor)
@@ -151,21 +151,21 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
 
 export const denyDevice = (services: Services, actor: UserActor, code: string) =>
   services.store.transaction(async (db) => {
-    const row = await lockPending(db, services, code)
-    await requireSession(db, actor)
+    const row = await lockPending(db, services, actor, code)
+    await requireSession(db, services, actor)
     const denied = { state: 'denied', user_id: actor.id } as const
     await updateDevice(db, row.hash, denied)
     return describeDevice({ ...row, ...denied })
   })
 
 /** Locked before workspace, session and member in every transaction, to prevent deadlocks. */
-async function lockPending(db: Tx, services: Services, code: string): Promise<DeviceRow> {
+async function lockPending(db: Tx, services: Services, { id }: UserActor, code: string): Promise<DeviceRow> {
   const userCode = parseUserCode(code)
   const row = userCode && (await lockDevice(db, { user_code: userCode }))
   if (!row || !isUnexpired(row, services)) throw unknownCode()
-  if (row.state !== 'pending')
-    throw new Fault('conflict', { message: 'This code was already approved or denied.' })
-  return row
+  if (row.state === 'pending') return row
+  if (row.user_id !== id) throw unknownCode()
+  throw new Fault('conflict', { message: 'This code was already approved or denied.' })
 }
 
 export const isUnexpired = ({ expires_at }: DeviceRow, { clock }: Services) => clock() < expires_at

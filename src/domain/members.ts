@@ -94,7 +94,7 @@ export async function invite(
 ): Promise<CreatedLink> {
   const email = given.email.toLowerCase()
   return ctx.store.transaction(async (db) => {
-    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx)
     requireMayGrant(role, given.role)
     const user = await findUserByEmail(db, email)
     const members = await listMembers(db, ctx.workspaceId)
@@ -138,7 +138,7 @@ function requireCapacity(count: number): void {
 
 export async function revokeInvitation(ctx: MemberContext, id: string) {
   await ctx.store.transaction(async (db) => {
-    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx)
     const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
     if (!row || row.email === null) throw new Fault('not_found')
     requireMayGrant(role, row.role as Role)
@@ -149,7 +149,7 @@ export async function revokeInvitation(ctx: MemberContext, id: string) {
 
 export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
   await ctx.store.transaction(async (db) => {
-    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx)
     const member = await requireMayChange(db, ctx, role, id)
     requireMayGrant(role, wanted)
     if (member.role === wanted) return
@@ -166,7 +166,7 @@ export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
 
 export async function removeMember(ctx: MemberContext, id: string) {
   await ctx.store.transaction(async (db) => {
-    const role = await requireRoleForUpdate(db, ctx.workspaceId, ctx.actor)
+    const role = await requireRoleForUpdate(db, ctx)
     const member = await requireMayChange(db, ctx, role, id)
     if (member.role === 'owner') requireAnotherOwner(member.others)
     await deleteMember(db, ctx.workspaceId, id)

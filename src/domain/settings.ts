@@ -16,7 +16,6 @@ import { addWorkspace } from './workspaces.ts'
 /** Also archived ones count, so that archiving does not make room for others. */
 const CREATED_MAX = 10
 
-/** For a user, who becomes its owner. */
 /** Hosts under the tunnel domain that an operator may use, and that visitors trust. */
 const OPERATOR_SLUGS: ReadonlySet<string> = new Set(
   'account adit admin api app auth billing console dashboard docs edge help login mail status support www'.split(
@@ -24,6 +23,10 @@ const OPERATOR_SLUGS: ReadonlySet<string> = new Set(
   ),
 )
 
+/** Browsers show such a name as other characters, which may look like another workspace or a brand. */
+const PUNYCODE = 'xn--'
+
+/** For a user, who becomes its owner. */
 export async function createAsUser(
   services: Services,
   actor: UserActor,
@@ -31,12 +34,12 @@ export async function createAsUser(
 ) {
   if (!services.usersCreateWorkspaces)
     throw new Fault('forbidden', { message: 'Only the operator of this server creates workspaces.' })
-  if (OPERATOR_SLUGS.has(given.slug))
+  if (OPERATOR_SLUGS.has(given.slug) || given.slug.startsWith(PUNYCODE))
     throw new Fault('conflict', {
       message: `Only the operator of this server creates a workspace "${given.slug}". Choose another slug.`,
     })
   return services.store.transaction(async (db) => {
-    await requireSession(db, actor)
+    await requireSession(db, services, actor)
     // Serializes the creations of a user, which are counted.
     await lockUser(db, actor.id)
     if ((await countWorkspacesCreatedBy(db, actor.id)) >= CREATED_MAX)

@@ -14,16 +14,17 @@ export const listSessions = (db: Db, userId: string, now: number): Promise<Sessi
     .orderBy('created_at', 'desc')
     .execute()
 
-/** Locks the session with an update without change; returns false if it does not exist. */
-export async function lockSession(db: Tx, userId: string, id: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
+export type SessionTimes = Pick<SessionRow, 'created_at' | 'expires_at'>
+
+/** Locks the session with an update without change. Expired ones stay in the table for a while. */
+export const lockSession = (db: Tx, userId: string, id: string): Promise<SessionTimes | undefined> =>
+  db
     .updateTable('sessions')
     .set((session) => ({ user_id: session.ref('user_id') }))
     .where('user_id', '=', userId)
     .where('id', '=', id)
+    .returning(['created_at', 'expires_at'])
     .executeTakeFirst()
-  return numUpdatedRows === 1n
-}
 
 /** Returns the deleted session; undefined if the user has no such session. */
 export const deleteSession = (

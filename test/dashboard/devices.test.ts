@@ -149,8 +149,10 @@ for (const [index, engine] of engines.entries()) {
         approve(userCode, bob),
         ann.post('/devices/deny', { code: userCode }),
       ])
-      const statuses = [first.status, second.status, denied.status]
-      assert.deepEqual([...statuses].sort(), [200, 409, 409])
+      const byAnn = [first.status, denied.status].sort()
+      // Other users learn nothing of a decision.
+      if (second.status === 200) assert.deepEqual(byAnn, [404, 404])
+      else assert.deepEqual([second.status, ...byAnn], [404, 200, 409])
       const { json } = await pollLater(deviceCode)
       if (denied.status === 200) assert.equal(json.error, 'access_denied')
       else assert.equal(json.approved_by, first.status === 200 ? 'Ann' : 'Bob')
@@ -160,10 +162,16 @@ for (const [index, engine] of engines.entries()) {
   test(`${engine}: an approval is void if the user may not create keys when the device polls`, async (t) => {
     const { server, clock, ann, approve, pollLater } = shared
     const { services } = server
+    const setSession = (userId: string, times: { expires_at: number } | { created_at: number }) =>
+      services.store.transaction((db) =>
+        db.updateTable('sessions').set(times).where('user_id', '=', userId).execute(),
+      )
     const ended = /^The approval is no longer valid\. The session of the user who approved it has ended\.$/
     const past = new Date(clock.now + 5 * MINUTE).toISOString()
     const voids: [string, (user: typeof ann) => unknown, RegExp, object?][] = [
       ['signed out', (user) => user.post('/sign-out'), ended],
+      ['session expired', (user) => setSession(user.id, { expires_at: clock.now }), ended],
+      ['session too old', (user) => setSession(user.id, { created_at: clock.now - 14 * DAY }), ended],
       ['disabled', (user) => setDisabled(services, operator, user.email, true), ended],
       [
         'role lowered',
@@ -311,9 +319,15 @@ test('requests of devices are validated forms, and every response is as describe
     ['/authorize', { device_name: 'a\u202eb' }, {}, 400, /U\+202E/],
     ['/authorize', 'device_name=a&device_name=b', {}, 400, /must not repeat a parameter/],
     ['/authorize', '{}', { 'content-type': 'application/json' }, 400, /must be application\/x-www-form/],
+    ['/authorize', {}, { origin: 'https://evil.example' }, 403, /Cross-site request rejected/],
+    ['/authorize', {}, { origin: 'null' }, 403, /Cross-site request rejected/],
+    ['/authorize', {}, { 'sec-fetch-site': 'cross-site' }, 403, /Cross-site request rejected/],
+    ['/authorize', {}, { 'sec-fetch-site': 'same-site' }, 403, /Cross-site request rejected/],
+    ['/authorize', {}, { origin: server.url, 'sec-fetch-site': 'same-origin' }, 200, /"user_code"/],
     ['/authorize', '__proto__=x&constructor=y', {}, 200, /"user_code"/],
     ['/token', {}, {}, 400, /invalid_request/],
     ['/token', { ...token, grant_type: 'password' }, {}, 400, /unsupported_grant_type/],
+    ['/token', token, { origin: 'https://evil.example' }, 403, /Cross-site request rejected/],
     ['/token', token, {}, 400, /invalid_grant/],
     ['/token', { ...token, device_code: server.key.token }, {}, 400, /invalid_grant/],
   ]
@@ -333,7 +347,7 @@ test('requests of devices are validated forms, and every response is as describe
 test('a device without a name is shown and labeled as such', async () => {
   const { server, clock, ann } = deployments[0] as Deployment
   clock.now += WINDOW_MS
-  for (const name of ['', '  ']) {
+  for (const name of ['', '  ', '\u2800', ' \u2800\u00a0']) {
     const { userCode } = await startDevice(server.url, name)
     assert.equal((await ann.post('/devices/read', { code: userCode })).json.deviceName, 'unnamed device')
   }
@@ -346,6 +360,7 @@ test('members who may not create keys cannot approve, and other users learn noth
   assert.deepEqual((await mia.post('/devices/read', { code: userCode })).json.workspaces, [])
   assert.equal((await approve(userCode, mia)).status, 403)
   assert.equal((await approve(userCode)).status, 200)
-  assert.equal((await mia.post('/devices/read', { code: userCode })).status, 404)
+  for (const path of ['/devices/read', '/devices/deny'])
+    assert.equal((await mia.post(path, { code: userCode })).status, 404, path)
   assert.equal((await ann.post('/devices/read', { code: userCode })).json.state, 'approved')
 })

@@ -5,11 +5,12 @@ import type { FastifyInstance } from 'fastify'
 import { deviceInfo } from '../../contract/description.ts'
 import { DEVICE_GRANT, DEVICE_PREFIX, deviceOperations, type GrantError } from '../../contract/device.ts'
 import { describe } from '../../contract/openapi.ts'
+import { isBlank } from '../../contract/text.ts'
 import type { Services } from '../../domain/context.ts'
 import { startDevice } from '../../domain/device-authorizations.ts'
 import { type GrantedKey, type PollResult, pollDevice } from '../../domain/device-keys.ts'
 import { createLruCache } from '../../lru-cache.ts'
-import { requestOrigin } from '../auth/csrf.ts'
+import { rejectCrossSite, requestOrigin } from '../auth/csrf.ts'
 import { createLoginThrottle } from '../auth/login-throttle.ts'
 import { perNetwork } from '../auth/sign-in-limits.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
@@ -41,7 +42,7 @@ export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }
   const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
     'device.authorize': async ({ address, url }, { device_name: name }) => {
       throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
-      const deviceName = name?.trim() || UNNAMED
+      const deviceName = name === undefined || isBlank(name) ? UNNAMED : name.trim()
       const { deviceCode, userCode, expiresInS } = await startDevice(services, { deviceName, address })
       return {
         device_code: deviceCode,
@@ -64,10 +65,14 @@ export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }
   registerOperations(server, deviceOperations, handlers, {
     prefix: DEVICE_PREFIX,
     baseUrl,
-    authenticate: (request) => ({
-      address: request.clientAddress ?? '',
-      url: baseUrl ?? requestOrigin(request, undefined) ?? '',
-    }),
+    authenticate: (request) => {
+      // Other sites could otherwise use up the limits of a visitor's network.
+      rejectCrossSite(request, baseUrl)
+      return {
+        address: request.clientAddress ?? '',
+        url: baseUrl ?? requestOrigin(request, undefined) ?? '',
+      }
+    },
   })
 }
 

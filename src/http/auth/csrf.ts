@@ -10,17 +10,25 @@ export function requireSameOrigin(request: FastifyRequest, baseUrl: string | und
   // Forms of other sites can send other types without a preflight request.
   if (type !== undefined && !/^application\/json\b/i.test(type.trim()))
     throw invalid('/headers/content-type', 'must be application/json')
+  // All browsers send Origin with writes.
+  if (request.headers.origin === undefined) throw crossSite(requestOrigin(request, baseUrl))
+  rejectCrossSite(request, baseUrl)
+}
+
+/** For requests without cookies, also of clients that are not browsers: those send neither header. */
+export function rejectCrossSite(request: FastifyRequest, baseUrl: string | undefined): void {
   const own = requestOrigin(request, baseUrl)
   const { origin, 'sec-fetch-site': site } = request.headers
-  // All browsers send Origin with writes.
-  const isSame = own !== undefined && origin === own && (site === undefined || site === 'same-origin')
-  if (isSame) return
-  throw new Fault('forbidden', {
+  const isSame = (origin === undefined || origin === own) && (site === undefined || site === 'same-origin')
+  if (!isSame) throw crossSite(own)
+}
+
+const crossSite = (own: string | undefined) =>
+  new Fault('forbidden', {
     message:
       `Cross-site request rejected. Open the dashboard at ${own ?? 'the address of this server'}. ` +
       'If its address is different, the operator must set ADIT_BASE_URL.',
   })
-}
 
 /**
  * The origin of this server, as the client sees it. Undefined without a Host header, which all browsers send.
