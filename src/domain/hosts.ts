@@ -7,7 +7,7 @@ export type HostResult = { found: true; workspace: string | null } | { found: fa
 
 const UNKNOWN: HostResult = { found: false }
 
-/** The tunnel domain, that of a workspace, or a name that it has reserved or used within a day; none if it is archived. */
+/** The tunnel domain, or that of a workspace, or a name that it has reserved or used within a day. */
 export async function findHost(
   { tunnelDomain, store, clock }: Pick<Services, 'tunnelDomain' | 'store' | 'clock'>,
   { findWorkspaceIds, getWorkspace }: Pick<Directory, 'findWorkspaceIds' | 'getWorkspace'>,
