@@ -16,4 +16,13 @@ export const databaseNow: Record<Store['engine'], RawBuilder<number>> = {
 /** As text, for statements that are built by hand. */
 export const nowText = (db: Db): string => texts[isPostgres(db) ? 'postgres' : 'sqlite']
 
+/**
+ * When the statement started. Unlike `nowIn` it can be compared with an index, and Citus accepts it in the
+ * conditions of an update.
+ */
+export const statementTimeIn = (db: Db): RawBuilder<number> =>
+  isPostgres(db)
+    ? sql.raw('cast(extract(epoch from statement_timestamp()) * 1000 as bigint)')
+    : databaseNow.sqlite
+
 export const nowIn = (db: Db): RawBuilder<number> => databaseNow[isPostgres(db) ? 'postgres' : 'sqlite']

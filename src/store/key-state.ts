@@ -2,17 +2,17 @@
 // database, so that nodes whose clocks differ agree on it.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type KeyState, keyState } from '../credentials/key-state.ts'
-import { nowIn } from './database-clock.ts'
+import { statementTimeIn } from './database-clock.ts'
 import type { Db } from './store.ts'
 import type { Tables } from './tables.ts'
 
 const conditions: Record<KeyState, (db: Db) => RawBuilder<SqlBool>> = {
-  active: (db) => sql`revoked_at is null and (expires_at is null or expires_at > ${nowIn(db)})`,
+  active: (db) => sql`revoked_at is null and (expires_at is null or expires_at > ${statementTimeIn(db)})`,
   revoked: () => sql`revoked_at is not null`,
-  expired: (db) => sql`revoked_at is null and expires_at <= ${nowIn(db)}`,
+  expired: (db) => sql`revoked_at is null and expires_at <= ${statementTimeIn(db)}`,
 }
 
-/** A condition on api_keys for `where`. */
+/** A condition on api_keys for `where`, at the time that the statement starts. */
 export const inState = (db: Db, state: KeyState): RawBuilder<SqlBool> => conditions[state](db)
 
 /** A condition on edges for `where`. */

@@ -144,52 +144,38 @@ const updateRevoked = statement((db: Tx, { workspaceId, id, at }: Placeholders<K
     .returning('hash'),
 )
 
+type LockMode = 'shared' | 'exclusive'
+
 /**
  * The state of a key, which no other transaction can change until this one ends; undefined if there is no
  * such key. A shared lock lets others lock it too. To change the key later, take an exclusive one: two
  * transactions that share it would wait for each other.
  */
-export async function lockKey(
-  db: Tx,
-  name: KeyName,
-  mode: 'shared' | 'exclusive',
-): Promise<KeyState | undefined> {
-  // On SQLite a transaction is the only writer anyway.
-  const [row] = await (mode === 'shared' && isPostgres(db) ? selectForShare : updateNothing)(db, name)
+export async function lockKey(db: Tx, name: KeyName, mode: LockMode): Promise<KeyState | undefined> {
+  const [row] = await selectLocked[mode](db, name)
   return row && stateOf(row)
 }
 
-const selectForShare = statement((db: Tx, { workspaceId, id }: Placeholders<KeyName>) =>
-  db
-    .selectFrom('api_keys')
-    .select(stateColumns)
-    .select(nowIn(db).as('now'))
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .forShare(),
-)
+const selectLocked = { shared: selectState('shared'), exclusive: selectState('exclusive') }
 
-/** An update that changes nothing locks the row on every engine. */
-const updateNothing = statement((db: Tx, { workspaceId, id }: Placeholders<KeyName>) =>
-  db
-    .updateTable('api_keys')
-    .set((key) => ({ label: key.ref('label') }))
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .returning(stateColumns)
-    .returning(nowIn(db).as('now')),
-)
+function selectState(mode: LockMode) {
+  return statement((db: Tx, { workspaceId, id }: Placeholders<KeyName>) => {
+    const query = db
+      .selectFrom('api_keys')
+      .select(stateColumns)
+      .select(nowIn(db).as('now'))
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+    // On SQLite a transaction is the only writer anyway.
+    return isPostgres(db) ? (mode === 'shared' ? query.forShare() : query.forUpdate()) : query
+  })
+}
 
 /** The key, locked exclusively like by `lockKey`. */
-export const lockKeyRow = (db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow | undefined> =>
-  db
-    .updateTable('api_keys')
-    .set((key) => ({ label: key.ref('label') }))
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .returningAll()
-    .returning(nowIn(db).as('now'))
-    .executeTakeFirst()
+export function lockKeyRow(db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow | undefined> {
+  const query = selectKeys(db).where('workspace_id', '=', workspaceId).where('id', '=', id)
+  return (isPostgres(db) ? query.forUpdate() : query).executeTakeFirst()
+}
 
 export async function setExpiry(
   db: Tx,

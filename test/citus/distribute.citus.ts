@@ -146,7 +146,12 @@ test('the layout of earlier versions is replaced while nodes serve', async (t) =
   await distributeAsBefore(database)
   await whileServing(t, database, async () => {
     const changed = changedTables(await distribute(t, database))
-    assert.deepEqual(changed.toSorted(), references.toSorted())
+    // Also tables of later versions: Citus manages those that refer to a reference table.
+    assert.deepEqual(changed.filter((table) => references.includes(table)).toSorted(), references.toSorted())
+    assert.deepEqual(
+      changed.filter((table) => usageTables.includes(table)),
+      [],
+    )
   })
   await assertPlaced(database)
 })
