@@ -1,12 +1,11 @@
-// The list of API keys in the dashboard. Keys of one lineage are listed together: below a key those that it
-// has replaced.
+// The list of API keys in the dashboard. Active keys of one lineage are listed together: below the newest
+// those that it replaces.
 import type { KeyState } from '../credentials/key-state.ts'
 import { stateOf } from '../store/key-state.ts'
-import { type KeyRow, listKeyGroups, listKeyLabels, listKeysById } from '../store/keys.ts'
+import { type KeyRow, listActiveOfLineages, listKeyLabels, listKeys } from '../store/keys.ts'
 import type { Context } from './context.ts'
-import { findSuccessors } from './key-lineage.ts'
 import { describeLifecycle, type KeyPage } from './keys.ts'
-import { pageOf } from './pagination.ts'
+import { filteredPage } from './pagination.ts'
 
 interface KeyFilter {
   state?: KeyState | undefined
@@ -18,70 +17,108 @@ export async function listForMembers(
   ctx: Context,
   { state, search = '', limit = 50, cursor }: KeyPage & KeyFilter,
 ) {
-  const { store, workspaceId } = ctx
-  const filter = { state, search: search.trim() }
-  const rows = await listKeyGroups(store.db, workspaceId, { ...filter, after: cursor, limit: limit + 1 })
-  const { page, next } = pageOf(rows, limit)
-  const older = await predecessorsOf(ctx, page, filter)
-  const describe = await describer(ctx, [...page, ...older.values()])
-  const keys = page.map((row) => ({
+  const { db } = ctx.store
+  const hasText = matcherOf(search.trim())
+  const matches = (row: KeyRow) => (state === undefined || stateOf(row) === state) && hasText(row)
+  const active = new ActiveLineages(ctx)
+  const { page, next } = await filteredPage({
+    limit,
+    cursor,
+    read: (slice) =>
+      listKeys(db, ctx.workspaceId, { ...slice, withRevoked: state === undefined || state === 'revoked' }),
+    filter: async (rows) => {
+      const matching = rows.filter(matches)
+      await active.load(matching)
+      return matching.filter((row) => stateOf(row) !== 'active' || !active.newerThan(row).some(matches))
+    },
+  })
+  const items = page.map((row) => ({
+    row,
+    predecessors: stateOf(row) === 'active' ? active.olderThan(row).filter(matches) : [],
+  }))
+  const creatorOf = await creators(
+    ctx,
+    items.flatMap(({ row, predecessors }) => [row, ...predecessors]),
+  )
+  const describe = (row: KeyRow) => {
+    const [successor] = active.newerThan(row)
+    return {
+      ...describeLifecycle(row),
+      createdBy: creatorOf(row),
+      successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
+    }
+  }
+  const keys = items.map(({ row, predecessors }) => ({
     ...describe(row),
-    predecessors: [...lineage(row, older)].map(describe),
+    predecessors: predecessors.map(describe),
   }))
   return { keys, next }
 }
 
-/** The keys that `listKeyGroups` has left out because their successors are listed, by id. */
-async function predecessorsOf(
-  { store, workspaceId }: Context,
-  listed: KeyRow[],
-  filter: KeyFilter & { search: string },
-): Promise<Map<string, KeyRow>> {
-  const found = new Map<string, KeyRow>()
-  for (let rows = listed; rows.length > 0; ) {
-    const ids = rows.flatMap((row) => hiddenBy(row) ?? [])
-    rows = ids.length > 0 ? await listKeysById(store.db, workspaceId, { ...filter, ids }) : []
-    for (const row of rows) found.set(row.id, row)
-  }
-  return found
+/** By part of the label, the last four characters, or the beginning of the id. Empty text matches all. */
+function matcherOf(text: string): (row: KeyRow) => boolean {
+  if (text === '') return () => true
+  const lower = text.toLowerCase()
+  return ({ id, label, last_four }) =>
+    label.toLowerCase().includes(lower) ||
+    last_four === text ||
+    (text.startsWith('tok_') && id.startsWith(text))
 }
 
-/** The key that is not an item of its own because this one is listed: inactive successors hide none. */
-const hiddenBy = (row: KeyRow): string | null => (stateOf(row) === 'active' ? row.predecessor_id : null)
+/** The active keys of lineages, newest first. */
+class ActiveLineages {
+  readonly #ctx: Context
+  readonly #keys = new Map<string, KeyRow[]>()
 
-function* lineage(row: KeyRow, older: ReadonlyMap<string, KeyRow>): Generator<KeyRow> {
-  let id = hiddenBy(row)
-  for (let next = id && older.get(id); next; next = id && older.get(id)) {
-    yield next
-    id = hiddenBy(next)
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+  }
+
+  async load(rows: KeyRow[]): Promise<void> {
+    const ids = new Set(rows.flatMap(({ lineage_id }) => lineage_id ?? []))
+    const unknown = [...ids].filter((id) => !this.#keys.has(id))
+    if (unknown.length === 0) return
+    for (const id of unknown) this.#keys.set(id, [])
+    const { store, workspaceId } = this.#ctx
+    for (const key of await listActiveOfLineages(store.db, workspaceId, unknown))
+      this.#keys.get(key.lineage_id as string)?.push(key)
+  }
+
+  newerThan({ lineage_id, generation }: KeyRow): KeyRow[] {
+    return this.#of(lineage_id).filter((key) => key.generation > generation)
+  }
+
+  olderThan({ lineage_id, generation }: KeyRow): KeyRow[] {
+    return this.#of(lineage_id).filter((key) => key.generation < generation)
+  }
+
+  #of(lineageId: string | null): KeyRow[] {
+    return this.#keys.get(lineageId ?? '') ?? []
   }
 }
 
-async function describer(ctx: Context, rows: KeyRow[]) {
-  const successors = await findSuccessors(ctx, rows)
-  const creatorOf = await creatorNames(ctx, rows)
-  return (row: KeyRow) => {
-    const successor = successors.get(row.id)
-    return {
-      ...describeLifecycle(row),
-      createdBy: creatorOf(row),
-      successor: successor
-        ? { id: successor.id, lastFour: successor.last_four, state: stateOf(successor) }
-        : null,
-    }
-  }
+interface Creator {
+  kind: 'person' | 'key' | 'operator'
+  name: string
 }
-
-const CREATED_BY_KEY = /^key (tok_[0-9a-z]+)$/
 
 /** Keys that were created by a key record its id; the list shows its label instead. */
-async function creatorNames({ store, workspaceId }: Context, rows: KeyRow[]) {
-  const keyIdOf = ({ created_by }: KeyRow) => CREATED_BY_KEY.exec(created_by ?? '')?.[1]
-  const ids = [...new Set(rows.flatMap((row) => keyIdOf(row) ?? []))]
+async function creators({ store, workspaceId }: Context, rows: KeyRow[]) {
+  const stored = new Map(rows.map((row) => [row.id, storedCreator(row)]))
+  const keyIds = [...stored.values()].flatMap((creator) => (creator?.kind === 'key' ? creator.name : []))
+  const ids = [...new Set(keyIds)]
   const found = ids.length > 0 ? await listKeyLabels(store.db, workspaceId, ids) : []
   const labels = new Map(found.map(({ id, label }) => [id, label]))
-  return (row: KeyRow): string | null => {
-    const label = labels.get(keyIdOf(row) ?? '')
-    return label ? `API key “${label}”` : row.created_by
+  return ({ id }: KeyRow): Creator | null => {
+    const creator = stored.get(id) ?? null
+    return creator?.kind === 'key' ? { kind: 'key', name: labels.get(creator.name) || creator.name } : creator
   }
+}
+
+function storedCreator({ created_by, created_by_kind }: KeyRow): Creator | null {
+  if (created_by === null) return null
+  const [, kind, name] = /^(key|operator) (.+)$/s.exec(created_by) ?? []
+  // Of keys created before the kind was stored, the text is all that tells it.
+  if (created_by_kind === 'person' || !kind || !name) return { kind: 'person', name: created_by }
+  return { kind: kind as 'key' | 'operator', name }
 }

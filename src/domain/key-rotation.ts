@@ -4,7 +4,7 @@ import { KEY_DAYS_MAX } from '../contract/dashboard/settings.ts'
 import { type Overlap, overlapHours } from '../credentials/rotation.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../directory/propagation.ts'
 import { stateOf } from '../store/key-state.ts'
-import { findKeyById, type KeyRow, lockKeyRow, setExpiry } from '../store/keys.ts'
+import { findKeyById, type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../store/keys.ts'
 import type { Tx } from '../store/store.ts'
 import type { WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
@@ -13,7 +13,6 @@ import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
-import { listDescendants } from './key-lineage.ts'
 import { addKey, newKey, noSuchKey, revokeActive } from './keys.ts'
 import { policyOf } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
@@ -24,13 +23,16 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     const workspace = await reauthorize(db, ctx)
     const old = await lockKeyRow(db, { workspaceId, id })
     if (!old || stateOf(old) !== 'active') throw noSuchKey(id)
-    const latest = await findLatestSuccessor(db, old)
+    await requireMayRotate(db, old, overlap)
     const now = ctx.clock()
-    const expiresAt = successorExpiry(latest ?? old, workspace, now)
+    const expiresAt = successorExpiry(old, workspace, now)
     const successor = newKey(ctx, workspace, { label: old.label, expiresAt, now })
     // Before the successor is added: a key that is revoked does not count against the limit.
     const { change, predecessor } = await retire(db, ctx, old, overlap)
-    await addKey(db, ctx, workspace, successor, id)
+    await addKey(db, ctx, workspace, successor, {
+      lineage_id: lineageOf(old),
+      generation: old.generation + 1,
+    })
     const before = { expiresAt: isoOrNull(old.expires_at) }
     await writeAudit(db, ctx, {
       workspaceId,
@@ -52,34 +54,39 @@ export async function rotateAsOperator(services: Services, actor: Actor, id: str
   return rotate({ ...services, actor, workspaceId: key.workspace_id }, id, overlap)
 }
 
-/**
- * Throws if a successor is active. A key that was rotated has the expiry of its overlap; its latest successor
- * still has its own.
- */
-async function findLatestSuccessor(db: Tx, { id, workspace_id }: KeyRow): Promise<KeyRow | undefined> {
-  const successors = await listDescendants(db, workspace_id, [id])
-  const active = successors.find((row) => stateOf(row) === 'active')
-  if (active) throw hasSuccessor(id, active)
-  return successors[0]
+/** The list shows the active keys of a lineage together. */
+export const LINEAGE_KEYS_MAX = 5
+
+const lineageOf = ({ lineage_id, id }: KeyRow) => lineage_id ?? id
+
+/** Only the newest active key of a lineage can be rotated, so that no second successor is forgotten. */
+async function requireMayRotate(db: Tx, old: KeyRow, overlap: Overlap): Promise<void> {
+  const active = await listActiveOfLineages(db, old.workspace_id, [lineageOf(old)])
+  const [newest] = active
+  if (newest && newest.id !== old.id)
+    throw new Fault('conflict', {
+      message:
+        `API key ${old.id} was rotated already: its successor is ${newest.id}. Rotate that one, or revoke it ` +
+        'first if its raw key was lost.',
+    })
+  if (overlap !== 'none' && active.length >= LINEAGE_KEYS_MAX)
+    throw new Fault('conflict', {
+      message:
+        `${active.length} keys of this lineage are active, which is the limit. Revoke earlier keys of this ` +
+        'lineage first, or rotate without an overlap.',
+    })
 }
 
-const hasSuccessor = (id: string, successor: KeyRow) =>
-  new Fault('conflict', {
-    message:
-      `API key ${id} was rotated already: its successor is ${successor.id}. Rotate that one, or revoke it ` +
-      'first if its raw key was lost.',
-  })
+/** 0 without an expiry. A key that was rotated has the expiry of its overlap. */
+const lifetimeOf = ({ lifetime, created_at, expires_at }: KeyRow): number =>
+  lifetime ?? (expires_at === null ? 0 : expires_at - created_at)
 
 /** As long from now as the key was created for, and at most as long as is allowed now. */
-function successorExpiry(
-  { created_at, expires_at }: KeyRow,
-  workspace: WorkspaceRules,
-  now: number,
-): string | undefined {
-  if (expires_at === null) return undefined
+function successorExpiry(old: KeyRow, workspace: WorkspaceRules, now: number): string | undefined {
+  const lifetime = lifetimeOf(old)
+  if (lifetime === 0) return undefined
   const daysMax = policyOf(workspace).keyDaysMax ?? KEY_DAYS_MAX
-  const lifetimeMs = Math.min(expires_at - created_at, daysMax * DAY_MS)
-  return isoOf(now + lifetimeMs)
+  return isoOf(now + Math.min(lifetime, daysMax * DAY_MS))
 }
 
 interface Retired {
@@ -90,6 +97,8 @@ interface Retired {
 /** Revokes the key, or lets it expire at the end of the overlap unless it expires earlier. */
 async function retire(db: Tx, ctx: Context, old: KeyRow, overlap: Overlap): Promise<Retired> {
   const { id, hash, expires_at, now } = old
+  const name = { workspaceId: ctx.workspaceId, id }
+  await updateKey(db, name, { lineage_id: lineageOf(old), lifetime: lifetimeOf(old) })
   if (overlap === 'none') {
     const change = await revokeActive(db, ctx, id)
     if (!change) throw noSuchKey(id)
@@ -97,7 +106,7 @@ async function retire(db: Tx, ctx: Context, old: KeyRow, overlap: Overlap): Prom
   }
   const end = Math.ceil((now + overlapHours[overlap] * HOUR_MS) / SECOND_MS) * SECOND_MS
   const expiresAt = Math.min(end, expires_at ?? end)
-  await setExpiry(db, { workspaceId: ctx.workspaceId, id, expiresAt })
+  await updateKey(db, name, { expires_at: expiresAt })
   return {
     change: { kind: 'key-expiry', subjectId: id, hash, expiresAt },
     predecessor: { id, state: 'active', expiresAt: isoOf(expiresAt) },

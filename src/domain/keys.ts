@@ -88,8 +88,11 @@ export function newKey(
   }
 }
 
+/** The place of a key that continues no lineage. */
+const NO_LINEAGE = { lineage_id: null, generation: 0 }
+
 /**
- * Inserts a key, optionally as the successor of another. The caller has locked the workspace exclusively, so
+ * Inserts a key, optionally as the next of a lineage. The caller has locked the workspace exclusively, so
  * that concurrent creations on any node cannot exceed the limit.
  */
 export async function addKey(
@@ -97,7 +100,7 @@ export async function addKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
   created: CreatedKey,
-  predecessorId: string | null = null,
+  lineage: Pick<KeyRow, 'lineage_id' | 'generation'> = NO_LINEAGE,
 ): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   const createdAt = Date.parse(created.createdAt)
@@ -114,7 +117,9 @@ export async function addKey(
     revoked_at: null,
     expires_at: expiresAt,
     created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
-    predecessor_id: predecessorId,
+    created_by_kind: actor.kind,
+    ...lineage,
+    lifetime: null,
     last_four: lastFourOf(created.token),
   })
   await writeAudit(db, ctx, {

@@ -12,6 +12,36 @@ export function pageOf<T extends { id: string }>(
   return { page, next: page.length < rows.length ? (page.at(-1)?.id as string) : null }
 }
 
+/** A request examines at most this many rows, so that a filter that few rows match does not block others. */
+const EXAMINED_ROWS_MAX = 2_000
+
+interface FilteredPage<T> {
+  limit: number
+  cursor: string | undefined
+  read: (page: { after: string | undefined; limit: number }) => Promise<T[]>
+  filter: (rows: T[]) => Promise<T[]> | T[]
+}
+
+/** A page of the rows that pass the filter. It may have less than `limit` or no rows, and a next page. */
+export async function filteredPage<T extends { id: string }>({
+  limit,
+  cursor,
+  read,
+  filter,
+}: FilteredPage<T>): Promise<{ page: T[]; next: string | null }> {
+  const found: T[] = []
+  let after = cursor
+  for (let examined = 0; examined < EXAMINED_ROWS_MAX; ) {
+    const size = examined === 0 ? limit + 1 : SLICE_ROWS
+    const rows = await read({ after, limit: size })
+    found.push(...(await filter(rows)))
+    if (found.length > limit || rows.length < size) return pageOf(found, limit)
+    examined += rows.length
+    after = rows.at(-1)?.id
+  }
+  return { page: found, next: after ?? null }
+}
+
 /** Iterates over a whole list with one slice in memory. `read` returns at most `SLICE_ROWS` rows. */
 export async function* slicesOf<T>(read: (last: T | undefined) => Promise<T[]>): AsyncGenerator<T[]> {
   let last: T | undefined

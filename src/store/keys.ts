@@ -1,5 +1,5 @@
 // SQL of API keys.
-import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { KeyState } from '../credentials/key-state.ts'
 import { executeBulk, isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
@@ -34,56 +34,20 @@ const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
   selectKeys(db).where('id', '=', id).executeTakeFirst()
 
-/** Newest first: ids sort by time of creation. */
-export const listKeys = (db: Db, workspaceId: string, page: Page): Promise<KeyRow[]> =>
-  selectPage(db, workspaceId, page).execute()
-
-function selectPage(db: Db, workspaceId: string, { after, limit }: Page) {
-  const query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
-  return after === undefined ? query : query.where('id', '<', after)
-}
-
-export interface KeyFilter {
-  state?: KeyState | undefined
-  /** Part of the label, the last four characters, or the beginning of the id; empty for all keys. */
-  search: string
-}
-
-/** A condition on api_keys for `where`, also of a subquery. */
-function matches(db: Db, { state, search }: KeyFilter): RawBuilder<SqlBool> {
-  const byState = state === undefined ? sql<SqlBool>`true` : inState(db, state)
-  if (search === '') return byState
-  const pattern = search.replace(/[\\%_]/g, '\\$&')
-  const byId = search.startsWith('tok_') ? sql`or id like ${`${pattern}%`} escape '\\'` : sql``
-  return sql`(${byState}) and (lower(label) like lower(${`%${pattern}%`}) escape '\\'
-    or last_four = ${search} ${byId})`
-}
-
-/** Like `listKeys`, without the keys whose active successor matches too: they are shown with that one. */
-export function listKeyGroups(
+/**
+ * Newest first: ids sort by time of creation. Without revoked keys it stays quick if nearly all keys are
+ * revoked.
+ */
+export function listKeys(
   db: Db,
   workspaceId: string,
-  { after, limit, ...filter }: Page & KeyFilter,
+  { after, limit, withRevoked = true }: Page & { withRevoked?: boolean },
 ): Promise<KeyRow[]> {
-  const query = selectPage(db, workspaceId, { after, limit }).where(matches(db, filter))
-  if (filter.state === 'revoked' || filter.state === 'expired') return query.execute()
-  const hasSuccessor = sql<SqlBool>`exists (select 1 from api_keys as successor
-    where successor.workspace_id = ${workspaceId} and successor.predecessor_id = api_keys.id
-      and ${matches(db, { ...filter, state: 'active' })})`
-  return query.where((row) => row.not(hasSuccessor)).execute()
+  let query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
+  if (after !== undefined) query = query.where('id', '<', after)
+  if (!withRevoked) query = query.where('revoked_at', 'is', null)
+  return query.execute()
 }
-
-/** Those of the keys that match. */
-export const listKeysById = (
-  db: Db,
-  workspaceId: string,
-  { ids, ...filter }: KeyFilter & { ids: readonly string[] },
-): Promise<KeyRow[]> =>
-  selectKeys(db)
-    .where('workspace_id', '=', workspaceId)
-    .where('id', 'in', ids)
-    .where(matches(db, filter))
-    .execute()
 
 export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[]) =>
   db
@@ -93,15 +57,18 @@ export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[
     .where('id', 'in', ids)
     .execute()
 
-/** The keys that replace one of these, newest first. */
-export async function listSuccessors(db: Db, workspaceId: string, ids: readonly string[]): Promise<KeyRow[]> {
-  const rows = await selectKeys(db)
+/** The active keys of the lineages, newest first. A rotation limits how many a lineage has. */
+export const listActiveOfLineages = (
+  db: Db,
+  workspaceId: string,
+  lineageIds: readonly string[],
+): Promise<KeyRow[]> =>
+  selectKeys(db)
     .where('workspace_id', '=', workspaceId)
-    .where('predecessor_id', 'in', ids)
+    .where('lineage_id', 'in', lineageIds)
+    .where(inState(db, 'active'))
+    .orderBy('generation', 'desc')
     .execute()
-  // Not by SQL: SQLite would read all keys of the workspace in that order.
-  return rows.sort((a, b) => (a.id < b.id ? 1 : -1))
-}
 
 /** Counts up to `max`. */
 export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
@@ -177,13 +144,14 @@ export function lockKeyRow(db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow
   return (isPostgres(db) ? query.forUpdate() : query).executeTakeFirst()
 }
 
-export async function setExpiry(
+export async function updateKey(
   db: Tx,
-  { workspaceId, id, expiresAt }: KeyName & { expiresAt: number },
+  { workspaceId, id }: KeyName,
+  changes: Partial<Pick<KeyRow, 'expires_at' | 'lineage_id' | 'lifetime'>>,
 ): Promise<void> {
   await db
     .updateTable('api_keys')
-    .set({ expires_at: expiresAt })
+    .set(changes)
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute()

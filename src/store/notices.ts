@@ -11,7 +11,8 @@ export type NoticeMailRow = Selectable<Tables['notice_mails']>
 
 /** Its users have a successor already. The condition is on `api_keys`. */
 const hasSuccessor = (db: Db) => sql<boolean>`exists (select 1 from api_keys as successor
-  where successor.workspace_id = api_keys.workspace_id and successor.predecessor_id = api_keys.id
+  where successor.workspace_id = api_keys.workspace_id and successor.lineage_id = api_keys.lineage_id
+    and successor.generation > api_keys.generation
     and ${inState(db, 'active')})`
 
 export interface ExpiringKey {

@@ -373,7 +373,7 @@ for (const engine of engines) {
     await bob.remove('/workspaces/acme/membership')
     const { keys } = (await ann.get('/workspaces/acme/keys')).json
     const found = keys.find((key: { id: string }) => key.id === id)
-    assert.equal(found.createdBy, 'Bob')
+    assert.deepEqual(found.createdBy, { kind: 'person', name: 'Bob' })
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     const created = entries.find((entry: { target: { id: string } }) => entry.target.id === id)
     assert.deepEqual(created.actor.name, 'Bob')
@@ -385,15 +385,19 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const created = (await server.post('/tokens', { label: 'made by a key' })).json
+    await ann.post('/account/name', { name: `key ${server.key.id}` })
+    const forged = (await ann.post('/workspaces/acme/keys', {})).json
+    await ann.post('/account/name', { name: 'Ann' })
     const unlabeled = (await ann.post('/workspaces/acme/keys', {})).json
     const headers = { authorization: `Bearer ${unlabeled.token}` }
     const nested = (await server.post('/tokens', { label: 'nested' }, headers)).json
     const { keys } = (await ann.get('/workspaces/acme/keys')).json
     const creators = new Map(keys.map((key: Record<string, string>) => [key.id, key.createdBy]))
-    assert.equal(creators.get(server.key.id), 'operator test')
-    assert.equal(creators.get(created.id), 'API key “first”')
-    assert.equal(creators.get(unlabeled.id), 'Ann')
-    assert.equal(creators.get(nested.id), `key ${unlabeled.id}`, 'without a label, the id remains')
+    assert.deepEqual(creators.get(server.key.id), { kind: 'operator', name: 'test' })
+    assert.deepEqual(creators.get(created.id), { kind: 'key', name: 'first' })
+    assert.deepEqual(creators.get(unlabeled.id), { kind: 'person', name: 'Ann' })
+    assert.deepEqual(creators.get(forged.id), { kind: 'person', name: `key ${server.key.id}` })
+    assert.deepEqual(creators.get(nested.id), { kind: 'key', name: unlabeled.id }, 'without a label, the id')
   })
 
   test(`${engine}: the last owner who can sign in is marked, also after a role change`, async (t) => {

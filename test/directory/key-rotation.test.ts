@@ -2,12 +2,13 @@
 // the successor is.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Overlap } from '../../src/credentials/rotation.ts'
 import { awaitPropagation, publishChange } from '../../src/directory/propagation.ts'
 import type { Context } from '../../src/domain/context.ts'
 import { rotate } from '../../src/domain/key-rotation.ts'
 import { type CreatedKey, createKey, revoke } from '../../src/domain/keys.ts'
 import { createControlPlane, startVerifier } from '../../src/edge-sdk/index.ts'
-import { lockKeyRow, setExpiry } from '../../src/store/keys.ts'
+import { lockKeyRow, updateKey } from '../../src/store/keys.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
@@ -26,7 +27,7 @@ async function endOverlapIn(ctx: Context, { id }: CreatedKey, ms: number): Promi
     const row = await lockKeyRow(db, { workspaceId: ctx.workspaceId, id })
     assert.ok(row)
     const expiresAt = Math.ceil((row.now + ms) / 1_000) * 1_000
-    await setExpiry(db, { workspaceId: ctx.workspaceId, id, expiresAt })
+    await updateKey(db, { workspaceId: ctx.workspaceId, id }, { expires_at: expiresAt })
     const { hash } = row
     return {
       expiresAt,
@@ -39,7 +40,7 @@ async function endOverlapIn(ctx: Context, { id }: CreatedKey, ms: number): Promi
 
 const setExpiryOf = (ctx: Context, { id }: CreatedKey, expiresAt: string) =>
   ctx.store.transaction((db) =>
-    setExpiry(db, { workspaceId: ctx.workspaceId, id, expiresAt: Date.parse(expiresAt) }),
+    updateKey(db, { workspaceId: ctx.workspaceId, id }, { expires_at: Date.parse(expiresAt) }),
   )
 
 for (const engine of engines) {
@@ -106,6 +107,32 @@ for (const engine of engines) {
     await revoke(ctx, second.id)
     const third = await rotate(ctx, old.id, '7d')
     assert.equal(third.predecessor.expiresAt, first.predecessor.expiresAt, 'never later than before')
+  })
+
+  test(`${engine}: a lineage has at most 5 active keys`, async (t) => {
+    const ctx = contextOf(await serve(t, { engine }))
+    const lineage = [await createKey(ctx)]
+    const rotateNewest = async (overlap: Overlap) =>
+      lineage.push(await rotate(ctx, lineage.at(-1)?.id as string, overlap))
+    while (lineage.length < 5) await rotateNewest('7d')
+    await assert.rejects(rotateNewest('7d'), {
+      code: 'conflict',
+      message: /Revoke earlier keys of this lineage first/,
+    })
+    await rotateNewest('none')
+    await revoke(ctx, lineage[0]?.id as string)
+    await rotateNewest('7d')
+    assert.equal(lineage.length, 7)
+  })
+
+  test(`${engine}: a key without an expiry has successors without one, however often it is rotated`, async (t) => {
+    const ctx = contextOf(await serve(t, { engine }))
+    const old = await createKey(ctx)
+    for (let times = 0; times < 3; times++) {
+      const successor = await rotate(ctx, old.id, '1h')
+      assert.equal(successor.expiresAt, null)
+      await revoke(ctx, successor.id)
+    }
   })
 
   test(`${engine}: a successor lives as long as the old key was created for`, async (t) => {

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { keyStates } from '../../src/credentials/key-state.ts'
+import { listForMembers } from '../../src/domain/key-list.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { stateOf } from '../../src/store/key-state.ts'
-import { countActiveKeys, listKeyGroups, listKeys, lockKey } from '../../src/store/keys.ts'
+import { countActiveKeys, listKeys, lockKey } from '../../src/store/keys.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
@@ -29,7 +30,7 @@ for (const engine of engines)
     assert.deepEqual(counts, [3, 2, 1])
     for (const state of keyStates)
       assert.deepEqual(
-        (await listKeyGroups(store.db, workspaceId, { state, search: '', limit: 10 })).map(({ id }) => id),
+        (await listForMembers(ctx, { state })).keys.map(({ id }) => id),
         all.filter((row) => stateOf(row) === state).map(({ id }) => id),
       )
     assert.equal(await countActiveKeys(store.db, workspaceId, 10), 3)

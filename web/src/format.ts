@@ -64,8 +64,8 @@ export function formatRelativeTime(at: string, nowMs: number): string {
 /** `name` is the operator's system account, or the command that acted. */
 export const operatorName = (name: string): string => `the operator (${name})`
 
-/** The creator of a key or invitation: "operator root" becomes "the operator (root)". */
-export const creatorName = (name: string): string =>
+/** The creator of an invitation: "operator root" becomes "the operator (root)". */
+export const inviterName = (name: string): string =>
   name.replace(/^operator (.+)$/, (_, operator: string) => operatorName(operator))
 
 export const tooManyCharacters = (count: number): string =>

@@ -11,7 +11,7 @@ const exampleKey = {
   id: 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5',
   label: 'ci',
   createdAt: '2026-11-01T09:30:00.000Z',
-  createdBy: 'Ann Example',
+  createdBy: { kind: 'person' as const, name: 'Ann Example' },
   lastUsedAt: '2026-11-15T10:02:11.000Z',
   revokedAt: null,
   state: 'active' as const,
@@ -29,10 +29,16 @@ const keyFields = {
   id: TokenId,
   label: Label,
   createdAt: Instant,
-  createdBy: Type.Unsafe<string | null>({
-    type: ['string', 'null'],
+  createdBy: Type.Unsafe<{ kind: 'person' | 'key' | 'operator'; name: string } | null>({
+    type: ['object', 'null'],
+    properties: {
+      kind: { type: 'string', enum: ['person', 'key', 'operator'] },
+      name: { type: 'string' },
+    },
+    required: ['kind', 'name'],
     description:
-      'Who created it: the user’s name at that time, or the label of the API key; null if unknown.',
+      'Who created it, with the user’s name at that time, the label or ID of the API key, or the name of the ' +
+      'operator; null if unknown.',
   }),
   lastUsedAt: InstantOrNull('When the key was last used, delayed by up to 5 seconds; null if never.'),
   revokedAt: InstantOrNull('When the key was revoked or expired; null while it is active.'),
@@ -42,17 +48,13 @@ const keyFields = {
     type: ['string', 'null'],
     description: 'The last four characters of the raw key; null for keys created before they were kept.',
   }),
-  successor: Type.Unsafe<{ id: string; lastFour: string | null; state: KeyState } | null>({
+  successor: Type.Unsafe<{ id: string; lastFour: string | null } | null>({
     type: ['object', 'null'],
-    properties: {
-      id: TokenId,
-      lastFour: { type: ['string', 'null'] },
-      state: { type: 'string', enum: [...keyStates] },
-    },
-    required: ['id', 'lastFour', 'state'],
+    properties: { id: TokenId, lastFour: { type: ['string', 'null'] } },
+    required: ['id', 'lastFour'],
     description:
-      'The latest key that replaces it; null if it was not rotated. While a key that replaces it is ' +
-      'active, directly or indirectly, it is that one, and this key cannot be rotated.',
+      'The active key that replaces it, directly or indirectly; null if there is none. A key that has one ' +
+      'cannot be rotated.',
   }),
 }
 
@@ -63,8 +65,9 @@ const listKeys = operation({
   access: 'member',
   summary: 'List API keys',
   description:
-    'Lists API keys, newest first, in pages. A key whose active successor is listed is not an item of its own, ' +
-    'but in `predecessors` of that one. Raw keys are never included.',
+    'Lists API keys, newest first, in pages. An active key whose successor is listed is not an item of its ' +
+    'own, but in `predecessors` of that one. A request examines a limited number of keys, so a page may have ' +
+    'no keys although there is a next page. Raw keys are never included.',
   params: Type.Object(InWorkspace),
   query: Type.Object({
     state: Type.Optional(State('Only keys in this state; all keys if absent.')),
@@ -88,7 +91,7 @@ const listKeys = operation({
             {
               ...keyFields,
               predecessors: Type.Array(Type.Object(keyFields, { title: 'PredecessorOfKey' }), {
-                description: 'The keys that it has replaced, newest first.',
+                description: 'The active keys that it replaces, newest first.',
               }),
             },
             { title: 'KeyOfWorkspace' },
@@ -176,7 +179,8 @@ const rotateKey = operation({
   description:
     'Creates a successor with the same label and lifetime, whose raw key is in `token` of this response and ' +
     'cannot be retrieved again. The old key expires at the end of the overlap, or earlier if it did before; ' +
-    'without an overlap it is revoked. Fails with 409 if the key has an active successor.',
+    'without an overlap it is revoked. Fails with 409 if the key has an active successor, or if with an ' +
+    'overlap too many keys of the lineage would be active.',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
   body: Type.Object(
     {

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import type { KeyState } from '../../../src/credentials/key-state.ts'
 import { CopyIconButton } from '../components/copy.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
-import { creatorName } from '../format.ts'
+import { operatorName } from '../format.ts'
 import type { Key } from '../queries.ts'
 import styles from './keys.module.css'
 
@@ -42,6 +42,14 @@ export function KeyId({ apiKey: { id, lastFour } }: { apiKey: Key }) {
     </div>
   )
 }
+
+const creatorNames: Record<NonNullable<Key['createdBy']>['kind'], (name: string) => string> = {
+  person: (name) => name,
+  key: (name) => `API key “${name}”`,
+  operator: operatorName,
+}
+
+export const creatorName = ({ kind, name }: NonNullable<Key['createdBy']>) => creatorNames[kind](name)
 
 export function Created({ apiKey: { createdAt, createdBy } }: { apiKey: Key }) {
   return (

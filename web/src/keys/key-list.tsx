@@ -25,7 +25,7 @@ export function KeyList({ keys, canCreate }: KeyListProps) {
   const actionsOf = (key: Key) =>
     canManage && key.state === 'active' ? (
       <Group gap="xs" justify="flex-end" wrap="nowrap">
-        {canCreate && key.successor?.state !== 'active' && (
+        {canCreate && !key.successor && (
           <Button
             size="xs"
             variant="default"

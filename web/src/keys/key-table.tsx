@@ -2,9 +2,8 @@
 import { Paper, Table, Text, VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { RelativeTime } from '../components/relative-time.tsx'
-import { creatorName } from '../format.ts'
 import type { Key, ListedKey } from '../queries.ts'
-import { KeyId, KeyLabel, ReplacedBy, Status } from './key-cells.tsx'
+import { creatorName, KeyId, KeyLabel, ReplacedBy, Status } from './key-cells.tsx'
 import styles from './keys.module.css'
 
 interface KeyTableProps {

@@ -82,11 +82,11 @@ export function KeysPage() {
       <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
         {({ pages }) => {
           const list = pages.flatMap((page) => page.keys)
-          if (list.length === 0)
+          if (list.length === 0 && !keys.hasNextPage)
             return search ? <NoMatch search={search} /> : <NoKeys state={state} canCreate={canCreate} />
           return (
             <>
-              <KeyList keys={list} canCreate={canCreate} />
+              {list.length > 0 ? <KeyList keys={list} canCreate={canCreate} /> : <NoMatchYet />}
               <LoadMoreButton query={keys} />
             </>
           )
@@ -116,6 +116,13 @@ function KeysCreatedByKeysNote() {
     </Text>
   )
 }
+
+/** A request examines a limited number of keys. */
+const NoMatchYet = () => (
+  <EmptyState icon={<SearchIcon size={36} />} title="No match among the newest keys">
+    There are older keys: load more to search them.
+  </EmptyState>
+)
 
 function NoMatch({ search }: { search: string }) {
   return (

@@ -7,7 +7,7 @@ import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge } from '../components/role-badge.tsx'
 import rows from '../components/rows.module.css'
 import { useRemovalDialog } from '../components/use-dialog.ts'
-import { creatorName } from '../format.ts'
+import { inviterName } from '../format.ts'
 import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import classes from './members.module.css'
@@ -36,7 +36,7 @@ export function InvitationList({ invitations }: { invitations: Invitation[] }) {
                   {invitation.email}
                 </Text>
                 <Text size="xs" c="dimmed" className={classes.text ?? ''}>
-                  Invited <RelativeTime at={invitation.createdAt} /> by {creatorName(invitation.invitedBy)} ·
+                  Invited <RelativeTime at={invitation.createdAt} /> by {inviterName(invitation.invitedBy)} ·
                   Expires <RelativeTime at={invitation.expiresAt} />
                 </Text>
               </Stack>
