@@ -4,6 +4,7 @@ import { clientEnvironment } from '../config/environment.ts'
 import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Profile, readProfiles } from './profiles.ts'
+import { oneLine } from './style.ts'
 
 export interface ApiInput {
   url: string | undefined
@@ -105,10 +106,14 @@ function withServerAdvice(message: string): string {
   return advice === message ? `${message} Check the URL, and that the server is running.` : advice
 }
 
-export function toCommandError({ fault, message, requestId }: AditError, access: Access): Error {
+export function toCommandError({ fault, message: sent, requestId }: AditError, access: Access): Error {
+  const message = oneLine(sent)
   switch (fault.error) {
     case 'unauthorized':
-      return keyRejected(`${access.baseUrl} rejected the API key: ${fault.message}`, access.keySource)
+      return keyRejected(
+        `${access.baseUrl} rejected the API key: ${oneLine(fault.message)}`,
+        access.keySource,
+      )
     case 'unreachable':
     case 'timed_out':
       return new CommandError(fault.error, withServerAdvice(message))

@@ -8,7 +8,7 @@ import { requireKey } from './api.ts'
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
 import { openBrowser } from './open-browser.ts'
-import { bold } from './style.ts'
+import { bold, oneLine } from './style.ts'
 
 const CLIENT = 'adit-cli'
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -71,19 +71,26 @@ async function start(url: string, signal: AbortSignal) {
   const reply = await post(`${url}/device/authorize`, { client_id: CLIENT, device_name: name }, signal)
   if (reply.status !== 200) throw toError(reply)
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: page } = reply.body
-  if (typeof deviceCode !== 'string' || typeof userCode !== 'string' || !isWebPage(page)) throw unreadable()
+  const pageUrl = webPage(page)
+  if (typeof deviceCode !== 'string' || !isUserCode(userCode) || !pageUrl) throw unreadable()
   return {
     deviceCode,
     userCode,
-    page,
+    page: pageUrl.href,
     intervalMs: seconds(reply.body.interval, INTERVAL_S_MAX),
     deadline: performance.now() + seconds(reply.body.expires_in, LIFETIME_S_MAX),
   }
 }
 
 /** The URL is from the server, and may be opened. */
-const isWebPage = (url: unknown): url is string =>
-  typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? '')
+function webPage(text: unknown): URL | undefined {
+  const url = typeof text === 'string' ? URL.parse(text) : null
+  return url && /^https?:$/.test(url.protocol) ? url : undefined
+}
+
+/** The code is from the server too, and printed. */
+const isUserCode = (code: unknown): code is string =>
+  typeof code === 'string' && /^[A-Z0-9-]{4,20}$/.test(code)
 
 const seconds = (value: unknown, max: number) =>
   Math.min(Math.max(typeof value === 'number' ? value : 1, 1), max) * 1_000
@@ -111,11 +118,14 @@ async function waitForKey(
   throw new CommandError('expired_token', 'The code has expired.')
 }
 
+/** It is printed as part of a command. */
+const isKeyId = (id: unknown): id is string => typeof id === 'string' && /^tok_\w{1,40}$/.test(id)
+
 function toKey({ body }: Reply): DeviceKey {
   const { access_token: apiKey, key_id: keyId, label, approved_by: approvedBy } = body
-  if (typeof apiKey !== 'string' || typeof keyId !== 'string') throw unreadable()
+  if (typeof apiKey !== 'string' || !isKeyId(keyId)) throw unreadable()
   requireKey(apiKey, 'of the server')
-  return { apiKey, keyId, label: String(label), approvedBy: String(approvedBy) }
+  return { apiKey, keyId, label: oneLine(String(label)), approvedBy: oneLine(String(approvedBy)) }
 }
 
 async function post(url: string, form: Record<string, string>, signal: AbortSignal): Promise<Reply> {
@@ -143,6 +153,6 @@ function toError({ status, body: { error, error_description: description, messag
   const text = [description, message].find((each) => typeof each === 'string')
   return new CommandError(
     typeof error === 'string' ? error : 'unreadable',
-    typeof text === 'string' ? text : `The server responded with status ${status}.`,
+    typeof text === 'string' ? oneLine(text) : `The server responded with status ${status}.`,
   )
 }

@@ -1,8 +1,15 @@
 // Errors that a command can end with. main.ts maps each class to an exit code.
 
-/** The command line is wrong. */
+/** What may be an API key or a part of one. IDs are shorter. */
+const SECRET = /adit_\w{8,}|\w{40,}/g
+
+/** The command line is wrong. The message may quote it, but not a key that was given as an argument. */
 export class UsageError extends Error {
   override name = 'UsageError'
+
+  constructor(message: string) {
+    super(message.replaceAll(SECRET, '(not shown)'))
+  }
 }
 
 /** The command failed; the message says why and what to do. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { toSerializable } from '../client/exact-json.ts'
 import { isDumbTerminal } from '../config/environment.ts'
+import { printableJson } from '../contract/text.ts'
 import { CommandError } from './errors.ts'
 import { relativeTime } from './relative-time.ts'
 import { joinLines, red, render, stripControl, type Text, yellow } from './style.ts'
@@ -50,7 +51,7 @@ export function createIo(json: boolean): Io {
   return {
     json,
     data: (value, text) =>
-      stdout.write(json ? `${JSON.stringify(toSerializable(value))}\n` : `${render(text, stdout)}\n`),
+      stdout.write(json ? `${printableJson(toSerializable(value))}\n` : `${render(text, stdout)}\n`),
     async list(slices, options) {
       for await (const text of json ? jsonTexts(slices) : tableTexts(slices, options))
         if (!stdout.write(text)) await once(stdout, 'drain')
@@ -60,7 +61,7 @@ export function createIo(json: boolean): Io {
     warn: (message) =>
       stderr.write(
         json
-          ? `${JSON.stringify({ warning: message })}\n`
+          ? `${printableJson({ warning: message })}\n`
           : `${render([yellow('adit:'), ' ', message], stderr)}\n`,
       ),
     time: (iso) => {
@@ -75,9 +76,7 @@ export function createIo(json: boolean): Io {
     progress: (text) => overwrites && stderr.write(`\r\u001b[K${text}`),
     fail: (error, message) =>
       stderr.write(
-        json
-          ? `${JSON.stringify({ error, message })}\n`
-          : `${render([red('adit:'), ' ', message], stderr)}\n`,
+        json ? `${printableJson({ error, message })}\n` : `${render([red('adit:'), ' ', message], stderr)}\n`,
       ),
   }
 

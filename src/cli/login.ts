@@ -7,7 +7,7 @@ import { type DeviceKey, signInWithBrowser, supportsDeviceLogin } from './device
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { editProfiles, type Profile, type Profiles, readProfiles } from './profiles.ts'
-import { green, yellow } from './style.ts'
+import { green, oneLine, yellow } from './style.ts'
 
 const NAME = /^[\w.-]{1,64}$/
 const LOCAL = 'http://127.0.0.1:8080'
@@ -40,7 +40,7 @@ export async function login(
   await editProfiles((now) => ({ current: profile, profiles: { ...now.profiles, [profile]: saved } }))
   io.data({ profile, url, workspace: workspace.slug, current: true }, [
     green('Signed in'),
-    ` to ${url}, workspace "${workspace.name}" (${workspace.slug})`,
+    ` to ${url}, workspace "${oneLine(workspace.name)}" (${oneLine(workspace.slug)})`,
     created ? `, approved by ${created.approvedBy}.\n` : '.\n',
     created ? `Created the API key "${created.label}" (${created.keyId}) for this machine.\n` : '',
     `Saved as profile "${profile}", which is now the current profile.`,

@@ -1,6 +1,7 @@
 // Tables for terminals, and lists of any length: written in slices, so that memory use is bounded.
 import { toSerializable } from '../client/exact-json.ts'
-import { bold, type Styled, stripControl } from './style.ts'
+import { printableJson } from '../contract/text.ts'
+import { bold, oneLine, type Styled } from './style.ts'
 
 /** Rows that are aligned with one another; a longer list is aligned in parts. */
 const ALIGNED_ROWS = 500
@@ -27,7 +28,7 @@ export async function* jsonTexts<T>(slices: Slices<T>): AsyncGenerator<string> {
   let before = '['
   for await (const items of slices) {
     if (items.length === 0) continue
-    yield before + items.map((item) => JSON.stringify(toSerializable(item))).join(',')
+    yield before + items.map((item) => printableJson(toSerializable(item))).join(',')
     before = ','
   }
   yield before === '[' ? '[]\n' : ']\n'
@@ -89,9 +90,7 @@ function fit(heads: string[], needed: number[], shrink: readonly string[], width
 }
 
 const toClean = (cell: Cell): { text: string; style?: Styled['style'] } =>
-  typeof cell === 'string'
-    ? { text: stripControl(cell) }
-    : { text: stripControl(cell.text), style: cell.style }
+  typeof cell === 'string' ? { text: oneLine(cell) } : { text: oneLine(cell.text), style: cell.style }
 
 const lengthOf = (text: string) => [...text].length
 

@@ -59,3 +59,15 @@ export const withoutLinks = (name: string): string =>
   cleanText(name.normalize('NFKC'), 80)
     .replace(/[.:/\\@\u3002]+(?=\S)/gu, ' ')
     .trim()
+
+const UNSAFE_IN_JSON = /[\u007f-\u009f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+
+/**
+ * JSON for files and terminals, which parses to the same value. `JSON.stringify` leaves C1 controls as they
+ * are, which terminals interpret, and bidirectional controls, which reorder the line.
+ */
+export const printableJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    UNSAFE_IN_JSON,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )

@@ -125,12 +125,9 @@ test(
   onTerminal,
   async (t) => {
     const codes = { device_code: 'x', expires_in: 600, interval: 5 }
-    let page = 'file:///etc/passwd'
-    const url = await startOther(t, () => ({
-      ...codes,
-      user_code: 'BCDF\u001b]0;title\u0007',
-      verification_uri_complete: page,
-    }))
+    let page = ''
+    let code = 'BCDF-GHJK'
+    const url = await startOther(t, () => ({ ...codes, user_code: code, verification_uri_complete: page }))
     const { env, opened } = homeOf(t)
     const login = atTerminal(t, ['login', '--url', url], env)
     for (const hostile of ['file:///etc/passwd', '--version', 'javascript:alert(1)']) {
@@ -138,11 +135,18 @@ test(
       await login.reply(PROMPT, '\r')
     }
     await until('the last one was refused', () => login.output().split('is not one of device').length === 4)
-    page = `${url}/device`
+    page = `${url}/device\n\n  forged`
+    for (const hostile of ['BCDF\u001b]0;title\u0007', 'BCDF\n\nforged', 'x'.repeat(21)]) {
+      code = hostile
+      await login.reply(PROMPT, '\r')
+    }
+    await until('the codes were refused', () => login.output().split('is not one of device').length === 7)
+    code = 'BCDF-GHJK'
     await login.reply(PROMPT, '\r')
     await login.reply('Press Ctrl-C to cancel.', '\u0003')
     assert.equal(await login.ended, 1)
-    assert.equal(opened(), page)
+    assert.equal(opened(), `${url}/device%20%20forged`)
+    assert.ok(!login.output().includes('  forged'), 'a line of the server')
     assert.ok(!login.output().includes('\u001b]0;'), 'printed as it was sent')
   },
 )

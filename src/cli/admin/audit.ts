@@ -1,3 +1,4 @@
+import { printableJson } from '../../contract/text.ts'
 import { type ExportedEntry, exportAllAudit, parseCursor } from '../../domain/audit-export-all.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -46,4 +47,4 @@ export async function exportLog(input: ExportInput, io: Io): Promise<void> {
   )
 }
 
-const toLine = (entry: ExportedEntry) => `${JSON.stringify(entry)}\n`
+const toLine = (entry: ExportedEntry) => `${printableJson(entry)}\n`

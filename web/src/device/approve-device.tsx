@@ -57,7 +57,8 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
             <>
               <NativeSelect
                 label="Workspace"
-                data={workspaces.map(({ slug: value, name: label }) => ({ value, label }))}
+                // Others may have given a workspace the same name.
+                data={workspaces.map(({ slug: value, name }) => ({ value, label: `${name} (${value})` }))}
                 value={slug}
                 onChange={(event) => {
                   setSlug(event.currentTarget.value)
