@@ -2,12 +2,16 @@
 
 type Cell = string | number | bigint
 
-/** A cell with one of these first characters would run as a formula; a leading apostrophe makes it text. */
-const FORMULA = /^[=+\-@\t\r]/
+/**
+ * Text that begins with one of these signs would run as a formula; an apostrophe before it makes it text.
+ * Some spreadsheets separate cells at semicolons or tabs, and then do not see the quotes of the whole cell.
+ */
+const FORMULA = /(^|[;\t\r\n])(?= *[=+\-@＝＋－＠])/g
+const LEADING_CONTROL = /^(?=[\t\r])/
 
 function quote(cell: Cell): string {
-  const text = String(cell).replace(FORMULA, (first) => `'${first}`)
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  const text = String(cell).replace(FORMULA, "$1'").replace(LEADING_CONTROL, "'")
+  return /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
 export const toCsv = (rows: readonly (readonly Cell[])[]): string =>

@@ -1,5 +1,6 @@
 // What an action has changed, for the audit log: fields with their values before and after. Callers name the
 // fields one by one, so that no secret gets into the log.
+import { isIP } from 'node:net'
 import type { Changes, ChangeValue } from '../contract/dashboard/audit.ts'
 
 export type { Changes }
@@ -31,6 +32,12 @@ export function serializeChanges(changes: Changes = {}): string | null {
 }
 
 export const parseChanges = (text: string | null): Changes => (text === null ? {} : JSON.parse(text))
+
+/** For members, who see no addresses of others: without the fields that have one, e.g. `deviceAddress`. */
+export const withoutAddresses = (changes: Changes): Changes =>
+  Object.fromEntries(Object.entries(changes).filter(([, values]) => !values.some(isAddress)))
+
+const isAddress = (value: ChangeValue) => typeof value === 'string' && isIP(value) !== 0
 
 function boundValue(value: ChangeValue): ChangeValue {
   if (typeof value === 'string') return cut(value)

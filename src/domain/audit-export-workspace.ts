@@ -1,4 +1,6 @@
 // The audit log of a workspace as a file, for admins and owners.
+
+import { printableJson } from '../contract/text.ts'
 import { toCsv } from '../csv.ts'
 import { reauthorize } from './actors.ts'
 import { type AuditFilter, describeEntry, listFiltered, parseFilter, writeAudit } from './audit.ts'
@@ -70,5 +72,5 @@ const columns: [name: string, value: (entry: Entry) => string | number | null][]
 
 const toText: Record<Format, (entry: Entry) => string> = {
   csv: (entry) => toCsv([columns.map(([, read]) => read(entry) ?? '')]),
-  ndjson: (entry) => `${JSON.stringify(entry)}\n`,
+  ndjson: (entry) => `${printableJson(entry)}\n`,
 }

@@ -6,7 +6,7 @@ import type { Tx } from '../store/store.ts'
 import { lockUser } from '../store/users.ts'
 import { MINUTE_MS } from '../time.ts'
 import { type AuditAction, targetKindOf, visibleActions } from './audit-actions.ts'
-import { type Changes, parseChanges, serializeChanges } from './audit-changes.ts'
+import { type Changes, parseChanges, serializeChanges, withoutAddresses } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { firstIdSince } from './ids.ts'
 import { pageOf } from './pagination.ts'
@@ -120,7 +120,8 @@ export async function readAudit(
   const { page, next } = pageOf(rows, limit)
   const entries = page.map((row) => {
     const entry = describeEntry(row)
-    return role === 'member' && !isAddressOf(row, actor) ? { ...entry, address: null } : entry
+    if (role !== 'member' || isAddressOf(row, actor)) return entry
+    return { ...entry, address: null, changes: withoutAddresses(entry.changes) }
   })
   return { entries, next }
 }

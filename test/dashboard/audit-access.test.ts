@@ -1,10 +1,13 @@
 // What of the audit log each role sees, and the limits of its filters and exports.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { printableJson } from '../../src/contract/text.ts'
+import { toCsv } from '../../src/csv.ts'
 import { setDisabled } from '../../src/domain/accounts.ts'
 import { insertAudit } from '../../src/store/audit.ts'
 import { lockWorkspace } from '../../src/store/workspaces.ts'
 import { engines } from '../support/databases.ts'
+import { startDevice } from '../support/devices.ts'
 import { operator, rename, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { addMember, signIn, type TestBrowser } from '../support/users.ts'
@@ -13,6 +16,7 @@ interface Entry {
   actor: { kind: string }
   action: string
   address: string | null
+  changes: object
 }
 
 const LOG = '/workspaces/acme/audit'
@@ -50,6 +54,21 @@ for (const engine of engines) {
     const [own, host] = ['127.0.0.1', 'host.example']
     assert.deepEqual(await addresses(ann), [own, host, host, own, own])
     assert.deepEqual(await addresses(bob), [null, null, null, own, own])
+    const { userCode } = await startDevice(server.url)
+    assert.equal((await ann.post('/workspaces/acme/devices', { code: userCode })).status, 200)
+    await ann.post(`${LOG}/export`, { format: 'csv', actor: '192.0.2.7' })
+    const changes = async (browser: TestBrowser) => {
+      const found = await Promise.all(
+        ['device.approved', 'audit.exported'].map((action) => find(browser, action)),
+      )
+      return found.map((entry) => entry.changes)
+    }
+    const format = [null, 'csv']
+    assert.deepEqual(await changes(ann), [
+      { deviceAddress: [null, own] },
+      { format, actor: [null, '192.0.2.7'] },
+    ])
+    assert.deepEqual(await changes(bob), [{}, { format }])
   })
 
   test(`${engine}: members do not see actions on others that this version does not know`, async (t) => {
@@ -104,6 +123,39 @@ for (const engine of engines) {
     assert.equal(headers.get('content-disposition'), null)
   })
 }
+
+test('a filter with a control or invisible character is rejected', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const ann = await addMember(server, 'Ann', 'owner')
+  for (const character of ['\u001b', '\u009b', '\u202e', '\u200b'])
+    for (const field of ['actor', 'action', 'target']) {
+      const text = `a${character}b`
+      const listed = await ann.get(`${LOG}?${field}=${encodeURIComponent(text)}`)
+      const exported = await ann.post(`${LOG}/export`, { format: 'csv', [field]: text })
+      assert.deepEqual([listed.status, exported.status], [400, 400], JSON.stringify(text))
+      assert.match(exported.text, /a control or invisible character/)
+    }
+  assert.equal(await countExports(server), 0)
+})
+
+test('exported JSON has controls escaped, and exported CSV no formulas', () => {
+  const text = 'a\u007f\u009b31m\u2028\u202e\u2066b 👩‍💻'
+  const json = printableJson({ text })
+  assert.equal(json, '{"text":"a\\u007f\\u009b31m\\u2028\\u202e\\u2066b 👩‍💻"}')
+  assert.deepEqual(JSON.parse(json), { text })
+  const cells: [cell: string, exported: string][] = [
+    ['a - b, c=d', '"a - b, c=d"'],
+    ['=1', "'=1"],
+    ['＝1', "'＝1"],
+    [' ＠x', "' ＠x"],
+    ['x;=1', `"x;'=1"`],
+    ['x\t +1', `"x\t' +1"`],
+    ['x\n-1;@y', `"x\n'-1;'@y"`],
+    ['\tx', `"'\tx"`],
+    ['\t=1', `"'\t'=1"`],
+  ]
+  for (const [cell, exported] of cells) assert.equal(toCsv([[cell]]), `${exported}\r\n`)
+})
 
 test('a filter with a time that does not exist is rejected with the name of the field', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })

@@ -1,6 +1,6 @@
 // The audit log of a workspace in the dashboard.
 import Type from 'typebox'
-import { Id, Instant, UtcTimestamp } from '../fields.ts'
+import { Id, Instant, SearchText, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
@@ -11,13 +11,7 @@ export type ChangeValue = string | number | boolean | null | readonly string[]
 export type Changes = Record<string, readonly [before: ChangeValue, after: ChangeValue]>
 
 const FilterText = (description: string) =>
-  Type.Optional(
-    Type.String({
-      pattern: '^[^\\u0000-\\u001f]{1,200}$',
-      description,
-      'x-rule': 'must be 1 to 200 characters without control characters',
-    }),
-  )
+  Type.Optional(SearchText({ minLength: 1, maxLength: 200, description }))
 
 const filter = {
   actor: FilterText('Only actions of this user, API key, operator or IP address, by `actor.id`.'),
@@ -88,7 +82,8 @@ const listAudit = operation({
                 type: 'object',
                 description:
                   'Fields that the action has changed, each with its value before and after, e.g. ' +
-                  '`{"role": ["member", "admin"]}`. Null is a value that does not exist. Never secrets.',
+                  '`{"role": ["member", "admin"]}`. Null is a value that does not exist. Never secrets; ' +
+                  'members do not see IP addresses of others.',
                 additionalProperties: { type: 'array', minItems: 2, maxItems: 2, items: {} },
               }),
             },
