@@ -80,8 +80,8 @@ export type AuditAction = keyof typeof auditActions
  * Actions that all members may see. A list of those that they may not see would lack the ones of a newer
  * version, which shares the database during a rolling update.
  */
-export const visibleActions = Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) =>
-  info.onAccount ? [] : [action],
+export const visibleActions: ReadonlySet<string> = new Set(
+  Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) => (info.onAccount ? [] : [action])),
 )
 
 /** Null for an action of a newer version. */

@@ -3,7 +3,7 @@
 import { printableJson } from '../contract/text.ts'
 import { toCsv } from '../csv.ts'
 import { reauthorize } from './actors.ts'
-import { type AuditFilter, describeEntry, listFiltered, parseFilter, writeAudit } from './audit.ts'
+import { type AuditFilter, describeEntry, filteredEntries, parseFilter, writeAudit } from './audit.ts'
 import type { MemberContext } from './members.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
 
@@ -48,10 +48,14 @@ async function* textsOf(
   const { format } = input
   await recordExport(ctx, input)
   if (format === 'csv') yield toCsv([columns.map(([name]) => name)])
-  const slices = slicesOf<{ id: string } & Parameters<typeof describeEntry>[0]>((last) =>
-    listFiltered(ctx, filter, { after: last?.id, limit: SLICE_ROWS }),
+  const { read, matches } = filteredEntries(ctx, filter)
+  const slices = slicesOf<Awaited<ReturnType<typeof read>>[number]>((last) =>
+    read({ after: last?.id, limit: SLICE_ROWS }),
   )
-  for await (const rows of slices) yield rows.map((row) => toText[format](describeEntry(row))).join('')
+  for await (const rows of slices) {
+    const found = rows.filter(matches)
+    if (found.length > 0) yield found.map((row) => toText[format](describeEntry(row))).join('')
+  }
 }
 
 const columns: [name: string, value: (entry: Entry) => string | number | null][] = [

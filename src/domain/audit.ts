@@ -9,7 +9,7 @@ import { type AuditAction, targetKindOf, visibleActions } from './audit-actions.
 import { type Changes, parseChanges, serializeChanges, withoutAddresses } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { firstIdSince } from './ids.ts'
-import { pageOf } from './pagination.ts'
+import { filteredPage } from './pagination.ts'
 import { isoOf, parseTimestamp } from './timestamps.ts'
 
 /** Sign-in method, reason of a failure, or circumstance. Never contains user input. */
@@ -116,8 +116,8 @@ export async function readAudit(
   }: AuditFilter & { limit?: number | undefined; cursor?: string | undefined },
 ) {
   const { role, actor } = ctx
-  const rows = await listFiltered(ctx, parseFilter(filter, '/query'), { after: cursor, limit: limit + 1 })
-  const { page, next } = pageOf(rows, limit)
+  const { read, matches } = filteredEntries(ctx, parseFilter(filter, '/query'))
+  const { page, next } = await filteredPage({ limit, cursor, read, filter: (rows) => rows.filter(matches) })
   const entries = page.map((row) => {
     const entry = describeEntry(row)
     if (role !== 'member' || isAddressOf(row, actor)) return entry
@@ -130,14 +130,23 @@ export async function readAudit(
 const isAddressOf = (row: AuditRow, { id }: Actor) =>
   row.actor_id === id || (row.actor_kind === 'visitor' && row.subject_id === id)
 
-/** Entries that match, without those that the role may not see. */
-export function listFiltered(
+/** `read` returns also entries that do not match, or that the role may not see. */
+export function filteredEntries(
   { store, workspaceId, role, actor }: Context & { role: Role },
   filter: ReturnType<typeof parseFilter>,
-  page: { after: string | undefined; limit: number },
 ) {
-  const visible = role === 'member' ? { actions: visibleActions, orAbout: actor.id } : undefined
-  return listAudit(store.db, workspaceId, { ...page, ...filter }, visible)
+  const { actorId, action, targetId } = filter
+  const isVisible = (row: AuditRow) =>
+    role !== 'member' || visibleActions.has(row.action) || row.subject_id === actor.id
+  return {
+    read: (page: { after: string | undefined; limit: number }) =>
+      listAudit(store.db, workspaceId, { ...page, ...filter }),
+    matches: (row: AuditRow) =>
+      isVisible(row) &&
+      (actorId === undefined || row.actor_id === actorId) &&
+      (action === undefined || row.action === action) &&
+      (targetId === undefined || row.subject_id === targetId),
+  }
 }
 
 /** `place` is where the request has the filter. */

@@ -2,6 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createResetLink, setDisabled } from '../../src/domain/accounts.ts'
+import { rowOf } from '../../src/domain/audit.ts'
+import type { AuditAction } from '../../src/domain/audit-actions.ts'
+import { insertAudit } from '../../src/store/audit.ts'
 import { codeOf } from '../support/authenticator.ts'
 import { engines } from '../support/databases.ts'
 import { startHostileProvider } from '../support/hostile-provider.ts'
@@ -258,6 +261,31 @@ for (const engine of engines) {
     assert.deepEqual(await list({ from: at(2), to: at(3) }), ['key.created b'])
     assert.equal((await ann.get('/workspaces/acme/audit?from=2026-99-99T00:00:00Z')).status, 400)
     assert.equal((await ann.get('/workspaces/acme/audit?actor=%00')).status, 400)
+  })
+
+  test(`${engine}: a request examines a limited number of entries, and the next one continues`, async (t) => {
+    const server = await serve(t, { engine })
+    const { services, workspace, key } = server
+    const ann = await addMember(server, 'Ann', 'owner')
+    const entryOf = (action: AuditAction) =>
+      rowOf(services, {
+        workspaceId: workspace.id,
+        actor: { kind: 'key', id: key.id },
+        action,
+        target: { id: key.id },
+      })
+    const entries = Array.from({ length: 2_500 }, (_, index) =>
+      entryOf(index === 0 ? 'key.revoked' : 'key.created'),
+    )
+    await services.store.transaction((db) => insertAudit(db, entries))
+    const url = `/workspaces/acme/audit?actor=${key.id}&action=key.revoked`
+    const first = (await ann.get(url)).json
+    assert.deepEqual(first.entries, [])
+    const second = (await ann.get(`${url}&cursor=${first.next}`)).json
+    assert.deepEqual([second.entries[0].id, second.entries.length, second.next], [entries[0]?.id, 1, null])
+    const filter = { actor: key.id, action: 'key.revoked' }
+    const { text } = await ann.post('/workspaces/acme/audit/export', { format: 'ndjson', ...filter })
+    assert.equal(JSON.parse(text).id, entries[0]?.id, 'the export has it')
   })
 
   test(`${engine}: admins and owners export what matches as CSV or NDJSON, which is an entry itself`, async (t) => {

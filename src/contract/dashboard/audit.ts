@@ -28,8 +28,9 @@ const listAudit = operation({
   access: 'member',
   summary: 'List audit log entries',
   description:
-    'Lists entries, newest first, in pages. Members see sign-in entries of their own account only; admins ' +
-    'and owners see those of all members.',
+    'Lists entries, newest first, in pages. A request examines a limited number of entries, so a page may ' +
+    'have no entries although there is a next page. Members see sign-in entries of their own account only; ' +
+    'admins and owners see those of all members.',
   params: Type.Object(InWorkspace),
   query: Type.Object({ ...filter, limit: Limit, cursor: Cursor }),
   response: {

@@ -4,7 +4,7 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { useSearchParams } from 'wouter'
 import { LoadMoreButton } from '../components/load-more-button.tsx'
 import { Page } from '../components/page.tsx'
-import { EmptyState, ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { EmptyState, ErrorAlert, NoMatchYet, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import rows from '../components/rows.module.css'
 import { formatUtcMinute } from '../format.ts'
@@ -37,21 +37,25 @@ export function AuditPage() {
       <FilterFields filter={filter} onChange={setFilter} nameOf={(id) => nameIn(loaded, id)} />
       <QueryResult query={log} skeleton={<SkeletonRows count={6} height={52} />}>
         {() =>
-          loaded.length === 0 ? (
+          loaded.length === 0 && !log.hasNextPage ? (
             <NoEntries isFiltered={Object.keys(filter).length > 0} />
           ) : (
             <>
-              <Paper>
-                <ol className={`${rows.rows} ${rows.dense} ${classes.log}`}>
-                  {loaded.map((entry) => (
-                    <EntryRow
-                      key={entry.id}
-                      entry={entry}
-                      onFilter={(more) => setFilter({ ...filter, ...more })}
-                    />
-                  ))}
-                </ol>
-              </Paper>
+              {loaded.length > 0 ? (
+                <Paper>
+                  <ol className={`${rows.rows} ${rows.dense} ${classes.log}`}>
+                    {loaded.map((entry) => (
+                      <EntryRow
+                        key={entry.id}
+                        entry={entry}
+                        onFilter={(more) => setFilter({ ...filter, ...more })}
+                      />
+                    ))}
+                  </ol>
+                </Paper>
+              ) : (
+                <NoMatchYet of="entries" />
+              )}
               <LoadMoreButton query={log} />
             </>
           )

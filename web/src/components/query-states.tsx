@@ -2,7 +2,7 @@
 import { Alert, Button, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { isTransient } from '../api-error.ts'
-import { WarningIcon } from '../icons.tsx'
+import { SearchIcon, WarningIcon } from '../icons.tsx'
 
 interface QueryState<T> {
   data: T | undefined
@@ -95,3 +95,10 @@ export function EmptyState({ icon, title, children, action }: EmptyStateProps) {
     </Paper>
   )
 }
+
+/** For a list with a next page: a request examines a limited number of items. */
+export const NoMatchYet = ({ of }: { of: string }) => (
+  <EmptyState icon={<SearchIcon size={36} />} title={`No match among the newest ${of}`}>
+    There are older {of}: load more to search them.
+  </EmptyState>
+)

@@ -6,7 +6,7 @@ import { useRef, useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { LoadMoreButton } from '../components/load-more-button.tsx'
 import { Page } from '../components/page.tsx'
-import { EmptyState, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { EmptyState, NoMatchYet, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { SearchInput } from '../components/search-input.tsx'
 import { KeyIcon, PlusIcon, SearchIcon } from '../icons.tsx'
 import { type KeyFilter, keysQuery, workspaceQuery } from '../queries.ts'
@@ -86,7 +86,7 @@ export function KeysPage() {
             return search ? <NoMatch search={search} /> : <NoKeys state={state} canCreate={canCreate} />
           return (
             <>
-              {list.length > 0 ? <KeyList keys={list} canCreate={canCreate} /> : <NoMatchYet />}
+              {list.length > 0 ? <KeyList keys={list} canCreate={canCreate} /> : <NoMatchYet of="keys" />}
               <LoadMoreButton query={keys} />
             </>
           )
@@ -116,13 +116,6 @@ function KeysCreatedByKeysNote() {
     </Text>
   )
 }
-
-/** A request examines a limited number of keys. */
-const NoMatchYet = () => (
-  <EmptyState icon={<SearchIcon size={36} />} title="No match among the newest keys">
-    There are older keys: load more to search them.
-  </EmptyState>
-)
 
 function NoMatch({ search }: { search: string }) {
   return (
