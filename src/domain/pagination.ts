@@ -1,4 +1,5 @@
 // Keyset pagination: each page or slice starts after the last row of the previous one.
+import { setImmediate } from 'node:timers/promises'
 
 /** Small enough not to block the event loop for long. */
 export const SLICE_ROWS = 500
@@ -38,6 +39,8 @@ export async function filteredPage<T extends { id: string }>({
     if (found.length > limit || rows.length < size) return pageOf(found, limit)
     examined += rows.length
     after = rows.at(-1)?.id
+    // SQLite reads synchronously: other requests are handled between two slices.
+    await setImmediate()
   }
   return { page: found, next: after ?? null }
 }
