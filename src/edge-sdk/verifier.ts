@@ -51,7 +51,7 @@ export interface VerifierOptions {
 
 const KEY_CHARS_MAX = 200
 /** Short, so that tunnels can be opened right after the operator has provisioned the workspace. */
-const REVALIDATE_UNPROVISIONED_MS = 250
+const REVALIDATE_UNPROVISIONED_MS = 50
 const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
 
 export function startVerifier(

@@ -1,6 +1,6 @@
 // SQL of tunnels that are left of edges which are gone.
 import { sql } from 'kysely'
-import { nowIn } from './database-clock.ts'
+import { statementTimeIn } from './database-clock.ts'
 import { lockExpiredSessions } from './edge-sessions.ts'
 import type { Db, Tx } from './store.ts'
 import { deleteRows } from './tunnels.ts'
@@ -12,7 +12,7 @@ async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
   const rows = await db
     .selectFrom('edge_sessions as session')
     .select('session.edge_id')
-    .where('session.lease_until', '<', sql<number>`${nowIn(db)} - ${sql.lit(graceMs)}`)
+    .where('session.lease_until', '<', sql<number>`${statementTimeIn(db)} - ${sql.lit(graceMs)}`)
     // With a limit, so that the planner cannot turn the lookups into a join that scans the table.
     .where(({ eb, selectFrom }) =>
       eb(

@@ -37,12 +37,12 @@ const CONTROL_QUERY_TIMEOUT_MS = 1_000
 
 /**
  * The guarantee of revocation needs durable commits, although the role or the database may have turned them
- * off. Other values are the operator's choice.
+ * off. Other values are the operator's choice. Compiling a statement takes longer than any of ours runs.
  */
 const ON_CONNECT = {
   text: `select pg_is_in_recovery() as standby,
     case current_setting('synchronous_commit') when 'off'
-      then set_config('synchronous_commit', 'on', false) end`,
+      then set_config('synchronous_commit', 'on', false) end, set_config('jit', 'off', false)`,
   query_timeout: 1_000,
 }
 /**

@@ -153,7 +153,7 @@ test('a raw key on standard input is identified, and rotated by its ID', async (
 
   const overlapping = await run(t, ['admin', 'key', 'rotate', old.id], env)
   assert.ok(isSecret('key', overlapping.stdout.trim()), 'only the key is on standard output')
-  assert.match(overlapping.stderr, new RegExp(`successor of ${old.id}, which expires at 20`))
+  assert.match(overlapping.stderr, new RegExp(`The old key ${old.id} stays valid until 20`))
   const again = await run(t, ['admin', 'key', 'rotate', old.id], env)
   assert.equal(again.code, 1)
   assert.match(again.stderr, /was rotated already: its successor is tok_/)

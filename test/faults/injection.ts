@@ -13,6 +13,7 @@ type Span = readonly [minMs: number, maxMs: number]
 
 /** Longer than a lease, which is 2 s. */
 const BEYOND_LEASE: Span = [2_500, 4_000]
+const CLOCK_WRONG: Span = [500, 2_000]
 /** Time between faults. The first one is also the time in which nodes cache the first keys. */
 const GAP: Span = [500, 2_000]
 /** Longer, because faults of the database affect all nodes. */
@@ -50,6 +51,11 @@ export function nodeFaults(nodes: readonly Node[]): FaultSchedule {
       node.pause()
       await sleep(random.between(...BEYOND_LEASE))
       node.resume()
+    }),
+    toOne('clock jumps', async (node, random) => {
+      node.jumpClock()
+      await sleep(random.between(...CLOCK_WRONG))
+      node.jumpClock()
     }),
   ]
   return { types, gap: GAP }

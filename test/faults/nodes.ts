@@ -16,14 +16,19 @@ export interface Node {
   /** SIGSTOP: connections stay open and nothing responds. */
   pause(): void
   resume(): void
+  /** The wall clock of the process, by 45 s. */
+  jumpClock(): void
 }
+
+const jumpingClock = `--import=${new URL('jumping-clock.ts', import.meta.url)}`
 
 export async function startNode(t: Test, name: string, env: Record<string, string>): Promise<Node> {
   let errorLog = ''
   const start = async () => {
     // A long run creates more keys than the default limit allows.
     const limits = { ADIT_KEYS_PER_WORKSPACE: '1000000' }
-    const started = await startServing(t, { ...env, ...limits, ADIT_LOG_LEVEL: 'error' })
+    const NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} ${jumpingClock}`
+    const started = await startServing(t, { ...env, ...limits, ADIT_LOG_LEVEL: 'error', NODE_OPTIONS })
     started.child.stderr?.on('data', (chunk) => {
       errorLog = (errorLog + chunk).slice(-10_000)
     })
@@ -54,5 +59,6 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
     },
     pause: () => running.child.kill('SIGSTOP'),
     resume: () => running.child.kill('SIGCONT'),
+    jumpClock: () => running.child.kill('SIGUSR2'),
   }
 }

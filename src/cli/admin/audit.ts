@@ -14,8 +14,9 @@ interface ExportInput {
 }
 
 export async function exportLog(input: ExportInput, io: Io): Promise<void> {
-  if (input.since !== undefined && input['cursor-file'] !== undefined)
-    throw new UsageError('Use either --since or --cursor-file.')
+  for (const file of ['cursor-file', 'output'] as const)
+    if (input.since !== undefined && input[file] !== undefined)
+      throw new UsageError(`Use either --since or --${file}, which has a cursor of its own.`)
   const cursorFile = input['cursor-file'] === undefined ? undefined : openCursorFile(input['cursor-file'])
   const output = input.output === undefined ? undefined : openOutputFile(input.output)
   // What the output ends with is what was exported, also if the process was killed before the cursor was

@@ -21,7 +21,7 @@ export async function find(io: Io): Promise<void> {
 
 const explainMalformed = (secret: string) =>
   /^adit_(edge_)?[0-9A-Za-z]{49}$/.test(secret)
-    ? 'This is not a whole Adit key: the checksum does not match. A character is wrong.'
+    ? 'This is not a whole Adit key: the checksum does not match. Check that it was copied without a mistake.'
     : 'This is not a whole Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
 
 function textOf(found: FoundSecret, io: Io): Text {
@@ -32,6 +32,7 @@ function textOf(found: FoundSecret, io: Io): Text {
     `  Label      ${found.label || '(none)'}`,
     `  Workspace  ${found.workspace}`,
     state,
+    ...(found.state === 'active' && found.expiresAt ? [`  Expires    ${io.time(found.expiresAt)}`] : []),
     `  Last used  ${io.time(found.lastUsedAt)}`,
   ])
 }

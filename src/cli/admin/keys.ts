@@ -23,16 +23,16 @@ export async function create(given: NewKey, io: Io): Promise<void> {
     const ctx = { ...services, actor: { ...actor, force: given.force }, workspaceId }
     return createKey(ctx, { label: given.label, expiresAt })
   })
-  io.info(
-    `Created API key ${key.id} for workspace "${given.workspace}"` +
-      `${key.expiresAt === null ? '' : `, which expires at ${key.expiresAt}`}. ` +
-      'Store it in your secret manager; it is not shown again.',
-  )
+  io.info(`Created API key ${key.id} for workspace "${given.workspace}". ${adviceFor(key)}`)
   io.data(key, key.token)
 }
 
+const adviceFor = ({ expiresAt }: { expiresAt: string | null }) =>
+  `${expiresAt === null ? '' : `It expires at ${expiresAt}. `}Store it in your secret manager; it is not shown again.`
+
 function parseExpires(text: string): string {
   const at = expiryOf(text, Date.now())
+  if (at !== undefined && at <= Date.now()) throw new UsageError(`--expires ${text} is in the past.`)
   if (at !== undefined) return new Date(at).toISOString()
   throw new UsageError(
     `Invalid --expires "${text}" (expected days or hours such as 90d or 12h, or a UTC day or time such as 2027-01-31 or 2027-01-31T12:00:00Z).`,
@@ -76,10 +76,7 @@ export async function rotate(
     throw new UsageError(`Invalid --overlap "${overlap}" (expected ${overlaps.join(', ')}).`)
   const key = await withServices((services, actor) => rotateAsOperator(services, actor, id, overlap))
   const { state, expiresAt } = key.predecessor
-  io.info(
-    `Created API key ${key.id}, the successor of ${id}, which ` +
-      `${state === 'revoked' ? 'was revoked' : `expires at ${expiresAt}`}. ` +
-      'Store it in your secret manager; it is not shown again.',
-  )
+  const old = state === 'revoked' ? 'was revoked' : `stays valid until ${expiresAt}`
+  io.info(`The old key ${id} ${old}. Created API key ${key.id}. ${adviceFor(key)}`)
   io.data(key, key.token)
 }

@@ -1,3 +1,4 @@
+import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
 import { archiveAsOperator, restore as restoreIn } from '../../domain/archive.ts'
 import {
   createWorkspace,
@@ -56,12 +57,13 @@ export async function provision(slug: string, io: Io): Promise<void> {
 export async function archive({ slug, yes }: { slug: string; yes: boolean }, io: Io): Promise<void> {
   const archived = await withServices(async (services, actor) => {
     await getBySlug(services, slug)
-    await confirm(io, `The API keys of workspace "${slug}" stop working, and its tunnels are closed.`, yes)
+    const effect = `The API keys of workspace "${slug}" stop working, and its tunnels are closed.`
+    await confirm(io, `${effect} It can be restored within ${RESTORABLE_DAYS} days.`, yes)
     return archiveAsOperator(services, actor, slug)
   })
   io.data(
     { slug, ...archived },
-    `Archived workspace "${slug}". Until ${archived.restorableUntil}: adit admin workspace restore ${slug}`,
+    `Archived workspace "${slug}". Restore it until ${archived.restorableUntil} with \`adit admin workspace restore ${slug}\`.`,
   )
 }
 

@@ -70,7 +70,8 @@ const keys: readonly Command[] = [
         label: labelOption,
         expires: {
           value: '<time>',
-          summary: 'when it expires: 90d, 12h, or a UTC day or time (default: never, or by policy)',
+          summary:
+            'when it expires: 90d, 12h, the end of a UTC day, or a UTC time (default: never, or by policy)',
         },
         force: forceOption,
       },
@@ -272,7 +273,7 @@ const audit: readonly Command[] = [
         'An export is recorded in the audit log, unless there is nothing new. See ' +
         'docs/operations/audit.md for how to run it on a schedule.',
       options: {
-        since: { value: '<cursor>', summary: 'only entries after this one' },
+        since: { value: '<cursor>', summary: 'only entries after this one (a cursor, not a date)' },
         output: {
           value: '<file>',
           summary: 'append to this file instead, and continue after its last entry',

@@ -17,16 +17,21 @@ interface CreatedKeyDialogProps {
   onClosed: () => void
 }
 
+function titleOf(created: CreatedKey | null): string {
+  const key = created?.label ? `API key “${created.label}”` : 'API key'
+  return `${key} ${created?.predecessor ? 'rotated' : 'created'}`
+}
+
 export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialogProps) {
   const close = () => {
     onClose()
-    showToast(created?.label ? `API key “${created.label}” created.` : 'API key created.')
+    showToast(`${titleOf(created)}.`)
   }
   return (
     <Modal
       opened={created !== null}
       onClose={close}
-      title={created?.label ? `API key “${created.label}” created` : 'API key created'}
+      title={titleOf(created)}
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={false}

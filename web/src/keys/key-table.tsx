@@ -75,7 +75,9 @@ function Row({ apiKey, actions, className, children }: RowProps) {
         {children}
       </Table.Th>
       <Table.Td>
-        <RelativeTime at={apiKey.createdAt} />
+        <span className="nowrap">
+          <RelativeTime at={apiKey.createdAt} />
+        </span>
         {apiKey.createdBy && (
           <Text size="xs" c="dimmed">
             by {creatorName(apiKey.createdBy)}
