@@ -104,9 +104,12 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
 
 type Headers = (random: Random) => [string, string][]
 
-/** Not streams, which do not end, and not sign-out, which ends the shared session; other tests cover both. */
+/**
+ * Not streams, which do not end, not sign-out, which ends the shared session, and not archiving, which closes the
+ * tunnel; other tests cover them.
+ */
 const isUsable = ({ response, id }: Operation) =>
-  !response.stream && !/^(session\.end|account\.|members\.leave)/.test(id)
+  !response.stream && !/^(session\.end|account\.|members\.leave|settings\.archive)/.test(id)
 
 function operations(prefix: string, all: readonly Operation[], headersFor: Headers) {
   const usable = all.filter(isUsable)
