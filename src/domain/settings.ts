@@ -2,7 +2,7 @@
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { insertMember } from '../store/members.ts'
 import { lockUser } from '../store/users.ts'
-import { countWorkspacesCreatedBy, renameWorkspace, setPolicy as storePolicy } from '../store/workspaces.ts'
+import { countWorkspacesCreatedBy, renameWorkspace, setPolicy } from '../store/workspaces.ts'
 import { reauthorize, requireSession } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
@@ -77,11 +77,12 @@ export async function rename(ctx: MemberContext, name: string): Promise<{ name: 
 }
 
 /** Nodes read the policy in each writing transaction, so nothing has to be propagated. */
-export async function setPolicy(ctx: MemberContext, policy: Policy): Promise<Policy> {
+export async function changePolicy(ctx: MemberContext, given: Partial<Policy>): Promise<Policy> {
   const { workspaceId, actor } = ctx
   return ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
     const before = policyOf(workspace)
+    const policy = { ...before, ...given }
     const changes = changesBetween({ ...before }, { ...policy })
     if (Object.keys(changes).length === 0) return policy
     if (policy.twoFactorRequired && !before.twoFactorRequired && !(await usesTwoFactor(db, actor.id)))
@@ -90,7 +91,7 @@ export async function setPolicy(ctx: MemberContext, policy: Policy): Promise<Pol
           'Set up two-factor authentication for your own account first. Otherwise you would lose access to ' +
           'this workspace.',
       })
-    await storePolicy(db, workspaceId, columnsOf(policy, ctx.clock()))
+    await setPolicy(db, workspaceId, columnsOf(policy, ctx.clock()))
     await writeAudit(db, ctx, {
       workspaceId,
       actor,

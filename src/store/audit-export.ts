@@ -64,17 +64,13 @@ export const listExported = (db: Db, { after, through }: { after: number; throug
     .limit(limit)
     .execute()
 
-/** Whether an export after this export position has any entry, apart from those of exports. */
-export async function hasEntriesAfter(db: Db, after: number, exported: string): Promise<boolean> {
-  const find = (positions: 'unassigned' | 'after') =>
-    db
-      .selectFrom('audit_log')
-      .select('id')
-      .where('position', positions === 'after' ? '>' : 'is', positions === 'after' ? after : null)
-      .where('action', '!=', exported)
-      .limit(1)
-      .executeTakeFirst()
-  return ((await find('unassigned')) ?? (await find('after'))) !== undefined
+/** Whether an entry with another action follows the export position, or has none yet. */
+export async function hasEntriesAfter(db: Db, after: number, exceptAction: string): Promise<boolean> {
+  const others = db.selectFrom('audit_log').select('id').where('action', '!=', exceptAction).limit(1)
+  const found =
+    (await others.where('position', 'is', null).executeTakeFirst()) ??
+    (await others.where('position', '>', after).executeTakeFirst())
+  return found !== undefined
 }
 
 /** Deletes the oldest entries before an id, at most `size`. Returns their export positions. */

@@ -116,6 +116,12 @@ for (const engine of engines) {
       assert.deepEqual(newest.changes, { keyDaysMax: [null, 7] })
     })
 
+    await t.test('rules that a request does not name stay as they are', async () => {
+      await set({ keyDaysMax: 7 })
+      const changed = await olga.post('/workspaces/acme/policy', { keyCreators: 'owner' })
+      assert.deepEqual(changed.json, { ...OPEN, keyDaysMax: 7, keyCreators: 'owner' })
+    })
+
     await t.test('invalid policies are rejected', async () => {
       for (const invalid of [{ keyDaysMax: 0 }, { keyDaysMax: 3651 }, { keyDaysMax: '7' }]) {
         const response = await olga.post('/workspaces/acme/policy', { ...OPEN, ...invalid })

@@ -85,12 +85,12 @@ const setPolicy = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/policy',
   access: 'owner',
-  summary: 'Set the policy',
+  summary: 'Change the policy',
   description:
-    'Replaces the policy, effective immediately on every node. Existing API keys keep their expiry. An ' +
-    'owner who does not use two-factor authentication cannot require it.',
+    'Changes the given rules, effective immediately on every node; the others stay. Existing API keys keep ' +
+    'their expiry. An owner who does not use two-factor authentication cannot require it.',
   params: Type.Object(InWorkspace),
-  body: Policy,
+  body: Type.Partial(Policy, { title: 'PolicyChange' }),
   response: { status: 200, description: 'The policy.', schema: Policy, example: examplePolicy },
   faults: ['conflict'],
 })

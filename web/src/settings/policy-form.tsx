@@ -17,16 +17,32 @@ interface PolicyFormProps {
   isVariantA: boolean
 }
 
+const textOf = ({ keyDaysMax }: Policy) => String(keyDaysMax ?? '')
+
+function changesBetween(base: Policy, edited: Policy): Partial<Policy> {
+  const names = Object.keys(edited) as (keyof Policy)[]
+  return Object.fromEntries(
+    names.flatMap((name) => (edited[name] === base[name] ? [] : [[name, edited[name]]])),
+  )
+}
+
 export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
   const { slug, role } = useWorkspace()
   const isOwner = role === 'owner'
+  /** What the form started with: another owner may change the policy meanwhile. */
+  const [base, setBase] = useState(saved)
   const [policy, setPolicy] = useState(saved)
-  const [days, setDays] = useState(String(saved.keyDaysMax ?? ''))
+  const [days, setDays] = useState(textOf(saved))
   const update = (change: Partial<Policy>) => setPolicy({ ...policy, ...change })
   const save = useMutation({
-    mutationFn: () =>
-      call('settings.policy', { workspace: slug, ...policy, keyDaysMax: days === '' ? null : Number(days) }),
-    onSuccess: () => {
+    mutationFn: () => {
+      const edited = { ...policy, keyDaysMax: days === '' ? null : Number(days) }
+      return call('settings.policy', { workspace: slug, ...changesBetween(base, edited) })
+    },
+    onSuccess: (changed) => {
+      setBase(changed)
+      setPolicy(changed)
+      setDays(textOf(changed))
       showToast('Policy saved.')
       return invalidateWorkspace(slug, 'details')
     },
