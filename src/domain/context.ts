@@ -25,14 +25,20 @@ export interface PasswordHasher {
 export type Actor =
   /** With the IP address of the request. */
   | { kind: 'key'; id: string; address?: string | undefined }
-  /**
-   * The user of the operating system, and the name of the host that the command runs on. `force`: may do what
-   * the policy of a workspace forbids.
-   */
-  | { kind: 'operator'; id: string; address?: string; force?: boolean }
+  | OperatorActor
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'visitor'; id: string }
   | UserActor
+
+export interface OperatorActor {
+  kind: 'operator'
+  /** The user of the operating system. */
+  id: string
+  /** The name of the host that the command runs on. */
+  address?: string
+  /** May do what the policy of a workspace forbids. */
+  force?: boolean
+}
 
 export interface UserActor {
   kind: 'person'

@@ -6,7 +6,6 @@ import { awaitPropagation, type KeyChange, publishChange } from '../directory/pr
 import { stateOf } from '../store/key-state.ts'
 import { findKeyById, type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../store/keys.ts'
 import type { Tx } from '../store/store.ts'
-import type { WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -14,7 +13,7 @@ import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { Fault } from './fault.ts'
 import { addKey, newKey, noSuchKey, revokeActive } from './keys.ts'
-import { policyOf } from './policy.ts'
+import { keyDaysMaxFor } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
 export async function rotate(ctx: Context, id: string, overlap: Overlap) {
@@ -25,7 +24,8 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     if (!old || stateOf(old) !== 'active') throw noSuchKey(id)
     await requireMayRotate(db, old, overlap)
     const now = ctx.clock()
-    const expiresAt = successorExpiry(old, workspace, now)
+    const daysMax = keyDaysMaxFor(workspace, actor) ?? KEY_DAYS_MAX
+    const expiresAt = successorExpiry(old, daysMax, now)
     const successor = newKey(ctx, workspace, { label: old.label, expiresAt, now })
     // Before the successor is added: a key that is revoked does not count against the limit.
     const { change, predecessor } = await retire(db, ctx, old, overlap)
@@ -82,10 +82,9 @@ const lifetimeOf = ({ lifetime, created_at, expires_at }: KeyRow): number =>
   lifetime ?? (expires_at === null ? 0 : expires_at - created_at)
 
 /** As long from now as the key was created for, and at most as long as is allowed now. */
-function successorExpiry(old: KeyRow, workspace: WorkspaceRules, now: number): string | undefined {
+function successorExpiry(old: KeyRow, daysMax: number, now: number): string | undefined {
   const lifetime = lifetimeOf(old)
   if (lifetime === 0) return undefined
-  const daysMax = policyOf(workspace).keyDaysMax ?? KEY_DAYS_MAX
   return isoOf(now + Math.min(lifetime, daysMax * DAY_MS))
 }
 

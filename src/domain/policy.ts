@@ -21,10 +21,12 @@ export const policyOf = (row: PolicyColumns): Policy => ({
 /** Covers dates chosen in another time zone and browser clocks that are ahead. */
 const EXPIRY_TOLERANCE_MS = DAY_MS
 
-const latestExpiry = ({ keyDaysMax }: Policy, createdAt: number): number =>
-  keyDaysMax === null
-    ? Number.POSITIVE_INFINITY
-    : Math.floor((createdAt + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
+/** The longest life of a key in days; null if it is unlimited, or if the operator overrides the policy. */
+export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Actor): number | null =>
+  actor.kind === 'operator' && actor.force ? null : policyOf(workspace).keyDaysMax
+
+const latestExpiry = (keyDaysMax: number, createdAt: number): number =>
+  Math.floor((createdAt + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
 
 interface KeyLifetime {
   createdAt: number
@@ -40,12 +42,12 @@ export function expiryByPolicy(
   actor: Actor,
   { createdAt, expiresAt }: KeyLifetime,
 ): number | null {
-  const policy = policyOf(workspace)
-  if (policy.keyDaysMax === null || mayForce(actor)) return expiresAt
-  const latest = latestExpiry(policy, createdAt)
+  const keyDaysMax = keyDaysMaxFor(workspace, actor)
+  if (keyDaysMax === null) return expiresAt
+  const latest = latestExpiry(keyDaysMax, createdAt)
   if (expiresAt === null) return latest
   if (expiresAt <= latest + EXPIRY_TOLERANCE_MS) return Math.min(expiresAt, latest)
-  const limit = days(policy.keyDaysMax)
+  const limit = days(keyDaysMax)
   const remedy = actor.kind === 'operator' ? ' Override the policy with --force.' : ''
   throw new Fault('invalid_request', {
     message: `The policy of this workspace limits API keys to ${limit}.${remedy}`,
@@ -58,11 +60,12 @@ export function expiryByPolicy(
   })
 }
 
-const mayForce = (actor: Actor): boolean => actor.kind === 'operator' && actor.force === true
-
 /** Whether the key lives longer than the policy allows: an operator has overridden it. */
-export const overridesPolicy = (workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean =>
-  (expiresAt ?? Number.POSITIVE_INFINITY) > latestExpiry(policyOf(workspace), createdAt)
+export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean {
+  const { keyDaysMax } = policyOf(workspace)
+  if (keyDaysMax === null) return false
+  return expiresAt === null || expiresAt > latestExpiry(keyDaysMax, createdAt)
+}
 
 export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
   const { keysManageKeys, keyCreators } = policyOf(workspace)

@@ -210,20 +210,6 @@ for (const [index, engine] of engines.entries()) {
     }
   })
 
-  test(`${engine}: the policy of the workspace limits the key of a device`, async (t) => {
-    const { server, clock, ann, approve, pollLater } = shared
-    await setPolicy({ key_days_max: 7 })
-    atEnd(t, () => setPolicy({ key_days_max: null }))
-    const { deviceCode, userCode } = await startDevice(server.url)
-    const tooLong = new Date(clock.now + 30 * DAY).toISOString()
-    const rejected = await approve(userCode, ann, { expiresAt: tooLong })
-    assert.equal(rejected.status, 400)
-    assert.match(rejected.text, /must not be more than 7 days from now/)
-    assert.equal((await approve(userCode)).status, 200, 'still pending')
-    const { expires_in: expiresIn } = (await pollLater(deviceCode)).json
-    assert.ok(expiresIn > 6.9 * 86_400 && expiresIn <= 7 * 86_400, expiresIn)
-  })
-
   test(`${engine}: the audit log names the user who approved, and the addresses`, async () => {
     const { server, ann, approve, pollLater } = shared
     const { deviceCode, userCode } = await startDevice(server.url)

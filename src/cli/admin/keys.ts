@@ -69,12 +69,14 @@ export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io):
 }
 
 export async function rotate(
-  { id, overlap = '24h' }: { id: string; overlap: string | undefined },
+  { id, overlap = '24h', force }: { id: string; overlap: string | undefined; force: boolean },
   io: Io,
 ): Promise<void> {
   if (!isOverlap(overlap))
     throw new UsageError(`Invalid --overlap "${overlap}" (expected ${overlaps.join(', ')}).`)
-  const key = await withServices((services, actor) => rotateAsOperator(services, actor, id, overlap))
+  const key = await withServices((services, actor) =>
+    rotateAsOperator(services, { ...actor, force }, id, overlap),
+  )
   const { state, expiresAt } = key.predecessor
   const old = state === 'revoked' ? 'was revoked' : `stays valid until ${expiresAt}`
   io.info(`The old key ${id} ${old}. Created API key ${key.id}. ${adviceFor(key)}`)

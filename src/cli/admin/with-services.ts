@@ -1,7 +1,7 @@
 // Admin commands act on the database directly and need no running server.
 import { existsSync } from 'node:fs'
 import { readConfig } from '../../config.ts'
-import type { Actor, Services } from '../../domain/context.ts'
+import type { OperatorActor, Services } from '../../domain/context.ts'
 import { createLog } from '../../log.ts'
 import { operatorActor } from '../../operator.ts'
 import { openServices } from '../../services.ts'
@@ -12,7 +12,9 @@ import { yellow } from '../style.ts'
 const DATABASE_TIMEOUT_MS = 5_000
 
 /** Opens the database for the operator and closes it again. Does not create one: the path may be mistyped. */
-export async function withServices<T>(act: (services: Services, actor: Actor) => Promise<T>): Promise<T> {
+export async function withServices<T>(
+  act: (services: Services, actor: OperatorActor) => Promise<T>,
+): Promise<T> {
   const config = readConfig()
   const { database } = config
   if (database.engine === 'sqlite' && !existsSync(database.path))
@@ -25,7 +27,9 @@ export async function withServices<T>(act: (services: Services, actor: Actor) =>
 }
 
 /** Like withServices, but creates the database if there is none. */
-export async function openAndAct<T>(act: (services: Services, actor: Actor) => Promise<T>): Promise<T> {
+export async function openAndAct<T>(
+  act: (services: Services, actor: OperatorActor) => Promise<T>,
+): Promise<T> {
   const services = await openServices(readConfig(), createLog('silent'), DATABASE_TIMEOUT_MS)
   try {
     return await act(services, operatorActor())

@@ -93,11 +93,13 @@ const keys: readonly Command[] = [
       group,
       summary: 'replace an API key by a new one',
       details:
-        'Creates a key with the same label and lifetime. The old one stays valid for the overlap. Prints only ' +
-        'the new key to standard output. It is not shown again.',
+        'Creates a key with the same label and lifetime, or the longest that the policy of the workspace ' +
+        'allows. The old one stays valid for the overlap. Prints only the new key to standard output. It is ' +
+        'not shown again.',
       arguments: ['id'],
       options: {
         overlap: { value: '<time>', summary: 'how long both are valid: none, 1h, 24h or 7d (default: 24h)' },
+        force: forceOption,
       },
     },
     async (input, io) => (await import('../admin/keys.ts')).rotate(input, io),
