@@ -5,9 +5,23 @@ const TIME_CHARS = 10
 const RANDOM_BITS = 80n
 const RANDOM_CHARS = 16
 
-export type Ids = (
-  prefix: 'tok' | 'ws' | 'edge' | 'node' | 'aud' | 'usr' | 'idn' | 'ses' | 'lnk' | 'vrf' | 'tfa' | 'dig',
-) => string
+type Prefix =
+  | 'tok'
+  | 'ws'
+  | 'edge'
+  | 'node'
+  | 'aud'
+  | 'usr'
+  | 'idn'
+  | 'ses'
+  | 'lnk'
+  | 'vrf'
+  | 'tfa'
+  | 'dig'
+  | 'evt'
+  | 'whk'
+
+export type Ids = (prefix: Prefix) => string
 
 export function createIds(clock: () => number, random: (bytes: number) => Uint8Array): Ids {
   let lastMs = -1
@@ -26,7 +40,7 @@ export function createIds(clock: () => number, random: (bytes: number) => Uint8A
 }
 
 /** Sorts before every id created from that time on, and after all earlier ones. */
-export const firstIdSince = (prefix: Parameters<Ids>[0], ms: number): string =>
+export const firstIdSince = (prefix: Prefix, ms: number): string =>
   `${prefix}_${base32(BigInt(Math.max(0, ms)), TIME_CHARS)}`
 
 function base32(value: bigint, length: number): string {

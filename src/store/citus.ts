@@ -32,6 +32,8 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   links: 'local',
   notices: 'local',
   notice_mails: 'local',
+  webhook_endpoints: 'local',
+  webhook_deliveries: 'local',
   device_authorizations: 'local',
   key_feed_head: 'local',
   key_feed: 'local',

@@ -20,6 +20,7 @@ import { deviceAuthorizations } from './migrations/0015-device-authorizations.ts
 import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
 import { archive } from './migrations/0017-archive.ts'
 import { notices } from './migrations/0018-notices.ts'
+import { webhooks } from './migrations/0019-webhooks.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Store, Tx } from './store.ts'
@@ -45,6 +46,7 @@ const migrations: readonly Migration[] = [
   tunnelAccess,
   archive,
   notices,
+  webhooks,
 ]
 
 /**

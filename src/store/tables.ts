@@ -325,6 +325,53 @@ export interface Tables {
     /** When it is to be sent; null if it was, or will not be. */
     due_at: number | null
   }
+  webhook_endpoints: {
+    id: string
+    workspace_id: string
+    url: string
+    description: string
+    /** The event types that it wants, each with a comma before and after; null for all. */
+    events: string | null
+    /** Encrypted: see domain/webhook-secrets.ts. */
+    secret: string
+    /** Signs too until the time, after a rotation. */
+    previous_secret: string | null
+    previous_secret_until: number | null
+    created_at: number
+    created_by: string | null
+    disabled_at: number | null
+    disabled_reason: string | null
+    /** Of the last delivery in its queue; 0 if there was none. */
+    last_position: number
+    /** Of the delivery to send next. */
+    next_position: number
+    /** When to send the next delivery; if it is claimed, when the claim expires. Null: nothing to send. */
+    due_at: number | null
+    /** Identifies the claim of the node that sends now. */
+    claim: string | null
+    /** When the next delivery has failed first. */
+    failing_since: number | null
+  }
+  /** An event for one endpoint: queue and log of deliveries. */
+  webhook_deliveries: {
+    endpoint_id: string
+    /** Consecutive, in the order of commits. */
+    position: number
+    event_id: string
+    type: string
+    /** JSON, as it is sent. */
+    body: string
+    created_at: number
+    attempts: number
+    /** The rest is about the last attempt. */
+    attempted_at: number | null
+    delivered_at: number | null
+    url: string | null
+    status: number | null
+    duration_ms: number | null
+    error: string | null
+    response: string | null
+  }
   /** One row: see store/maintenance.ts. */
   maintenance: {
     id: number
