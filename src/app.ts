@@ -32,6 +32,9 @@ import { drain } from './http/server/drain.ts'
 import { createServer } from './http/server/server.ts'
 import { lazily } from './lazily.ts'
 import { createMail, type SendMail } from './mail.ts'
+import { type MetricsListener, startMetricsListener } from './metrics/listener.ts'
+import { RequestDurations } from './metrics/request-durations.ts'
+import { serverMetrics } from './metrics/server-metrics.ts'
 import { sessionSecret } from './session-secret.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 
@@ -39,6 +42,8 @@ const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 
 export interface Running {
   url: string
+  /** Undefined if metrics are not enabled. */
+  metricsUrl: string | undefined
   /** Loads the modules for sign-in ahead of the first one: loading blocks the event loop briefly. */
   loadSignIn(): Promise<void>
   /** /readyz returns 503 and responses close their connection; requests are still served. */
@@ -57,12 +62,15 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   const node = await startNode(config, opened, log, { sendMail, address })
   let stopping = false
   const closing = new AbortController()
+  const durations = new RequestDurations()
+  let metrics: MetricsListener | undefined
   const server = createApiServer({
     config,
     node,
     log,
     isStopping: () => stopping,
     closing: closing.signal,
+    durations,
   })
   const auth = createLazyAuth(config.sso, () => ({
     services: node.services,
@@ -86,6 +94,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     const { lost } = await node.lastUsed.stop()
     if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
     await store.close()
+    await metrics?.stop()
   }
 
   try {
@@ -93,15 +102,30 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     url = urlOf(config, server)
   } catch (error) {
     await stop()
-    throw new StartupError('address', explain(config, error as NodeJS.ErrnoException), error)
+    throw new StartupError('address', explain(config, 'ADIT', error as NodeJS.ErrnoException), error)
   }
+  if (config.metrics)
+    try {
+      metrics = await startMetricsListener(
+        config.metrics,
+        serverMetrics({ version, requests: durations }),
+        (error) => log.error({ err: error }, 'failed to collect metrics'),
+      )
+    } catch (error) {
+      await stop()
+      throw new StartupError(
+        'address',
+        explain(config.metrics, 'ADIT_METRICS', error as NodeJS.ErrnoException),
+        error,
+      )
+    }
   const loadSignIn = async () => {
     if (stopping) return
     await auth.open()
     await setImmediate()
     await loadCommonPasswords()
   }
-  return { url, loadSignIn, announceStop, stop }
+  return { url, metricsUrl: metrics?.url, loadSignIn, announceStop, stop }
 }
 
 type Node = Awaited<ReturnType<typeof startNode>>
@@ -149,10 +173,18 @@ interface ApiServerOptions {
   isStopping: () => boolean
   /** Aborted when change streams and waiting requests have to end. */
   closing: AbortSignal
+  durations: RequestDurations
 }
 
 /** The HTTP server with the APIs for keys and edges. */
-function createApiServer({ config, node, log, isStopping, closing }: ApiServerOptions): FastifyInstance {
+function createApiServer({
+  config,
+  node,
+  log,
+  isStopping,
+  closing,
+  durations,
+}: ApiServerOptions): FastifyInstance {
   const { services, directory, follower } = node
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, services.clock) : undefined
@@ -166,7 +198,7 @@ function createApiServer({ config, node, log, isStopping, closing }: ApiServerOp
   })
   const responseCache = new ResponseCache({ operations, isStopping, client, trustsProxies, log })
   const https = isHttps(config)
-  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache })
+  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
   registerHealth(server, { isStopping, ping: services.store.ping })
   const document = describePublic(variant, baseUrl)
   registerPublicApi(server, {
@@ -248,14 +280,19 @@ function urlOf(config: Config, server: FastifyInstance): string {
   return `http://${urlHost(config.host)}:${port}`
 }
 
-function explain({ host, port }: Config, error: NodeJS.ErrnoException): string {
-  switch (error.code) {
+/** `settings`: what the names of its settings begin with. */
+function explain(
+  { host, port }: { host: string; port: number },
+  settings: string,
+  { code, message }: NodeJS.ErrnoException,
+): string {
+  switch (code) {
     case 'EADDRINUSE':
-      return `Another program listens on ${host}:${port}. Stop it, or set ADIT_PORT to a free port.`
+      return `Another program listens on ${host}:${port}. Stop it, or set ${settings}_PORT to a free port.`
     case 'EACCES':
-      return `This user may not listen on port ${port}. Set ADIT_PORT to one above 1023.`
+      return `This user may not listen on port ${port}. Set ${settings}_PORT to one above 1023.`
     default:
-      return `Cannot listen on ${host}:${port}: ${error.message}. Check ADIT_HOST and ADIT_PORT.`
+      return `Cannot listen on ${host}:${port}: ${message}. Check ${settings}_HOST and ${settings}_PORT.`
   }
 }
 

@@ -36,6 +36,8 @@ export interface Config {
   readonly stopDelayS: number
   /** Undefined: the audit log is kept. */
   readonly auditRetentionDays: number | undefined
+  /** Where metrics are served; undefined: nowhere. */
+  readonly metrics: { host: string; port: number } | undefined
   readonly logLevel: string
 }
 
@@ -118,6 +120,12 @@ export const settings = {
     '0',
     (text) => readInteger(text, 0, 300),
   ),
+  ADIT_METRICS_PORT: setting(
+    'port of the metrics listener; 0 picks a free one, empty for none',
+    '',
+    (text) => (text === '' ? undefined : readInteger(text, 0, 65_535)),
+  ),
+  ADIT_METRICS_HOST: setting('address of the metrics listener', '127.0.0.1', (text) => text),
   ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
     if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
     return text
@@ -171,10 +179,18 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS', settings.ADIT_AUDIT_RETENTION_DAYS),
     stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
+    metrics: readMetricsAddress(read),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
   throwErrors()
   return Object.freeze(config)
+}
+
+/** The same for an edge. */
+export function readMetricsAddress(read: ReturnType<typeof createReader>['read']): Config['metrics'] {
+  const port = read('ADIT_METRICS_PORT', settings.ADIT_METRICS_PORT)
+  const host = read('ADIT_METRICS_HOST', settings.ADIT_METRICS_HOST)
+  return port === undefined ? undefined : { host, port }
 }
 
 /** better-auth reads these variables itself, and they would take precedence over the options it is given. */

@@ -1,5 +1,5 @@
 // `adit serve`: runs the control plane and prints its URLs; on an empty SQLite database also a first API key.
-import { startServer } from '../app.ts'
+import { type Running, startServer } from '../app.ts'
 import { commandName, unknownSettings } from '../config/environment.ts'
 import { type Config, readConfig, settings, version } from '../config.ts'
 import { hasAnyUser } from '../domain/accounts.ts'
@@ -29,7 +29,7 @@ export async function serve(io: Io): Promise<void> {
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   const { stopDelayS } = config
   const shutdown = awaitShutdown(stopDelayS)
-  const { url, loadSignIn, announceStop, stop } = await startServer(config, services, log)
+  const { url, metricsUrl, loadSignIn, announceStop, stop } = await startServer(config, services, log)
   const loading = setTimeout(() => {
     const start = performance.now()
     loadSignIn().then(
@@ -38,7 +38,8 @@ export async function serve(io: Io): Promise<void> {
     )
   }, LOAD_SIGN_IN_DELAY_MS).unref()
   try {
-    announce(io, config, config.baseUrl ?? url, await findAccess(services))
+    if (metricsUrl) log.info({ url: metricsUrl }, 'metrics listening')
+    announce(io, config, { url: config.baseUrl ?? url, metricsUrl }, await findAccess(services))
     const reason = await shutdown.requested
     announceStop()
     if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'draining: /readyz now returns 503')
@@ -71,8 +72,20 @@ async function findAccess(services: Services): Promise<Access> {
   return { kind: 'empty' }
 }
 
-function announce(io: Io, config: Config, url: string, access: Access): void {
-  const facts = { url, api: `${url}/api/v1`, docs: `${url}/docs`, variant: config.variant, pid: process.pid }
+function announce(
+  io: Io,
+  config: Config,
+  { url, metricsUrl }: Pick<Running, 'url' | 'metricsUrl'>,
+  access: Access,
+): void {
+  const facts = {
+    url,
+    api: `${url}/api/v1`,
+    docs: `${url}/docs`,
+    ...(metricsUrl && { metrics: metricsUrl }),
+    variant: config.variant,
+    pid: process.pid,
+  }
   const lines: Text[] = [
     '',
     [bold('Adit'), ` ${version} listening on ${url}`],
@@ -80,6 +93,7 @@ function announce(io: Io, config: Config, url: string, access: Access): void {
     `  Dashboard      ${url}`,
     `  API            ${facts.api}`,
     `  Documentation  ${facts.docs}`,
+    ...(metricsUrl ? [`  Metrics        ${metricsUrl}`] : []),
     ...nextSteps(config, url, access),
     '',
   ]

@@ -1,6 +1,6 @@
 // Settings of `adit edge`.
 import { resolve } from 'node:path'
-import { settings } from '../config.ts'
+import { readMetricsAddress, settings } from '../config.ts'
 import { createReader, setting } from './setting.ts'
 import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
 
@@ -53,6 +53,7 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     tcpPorts: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
     tcpHost: read('ADIT_EDGE_TCP_HOST', edgeSettings.ADIT_EDGE_TCP_HOST),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
+    metrics: readMetricsAddress(read),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
     credential: environment.ADIT_EDGE_KEY?.trim() || undefined,

@@ -90,6 +90,7 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_WORKSPACE_CREATION: 'anybody',
     ADIT_AUDIT_RETENTION_DAYS: '0',
     ADIT_STOP_DELAY: '301',
+    ADIT_METRICS_PORT: '65536',
     ADIT_LOG_LEVEL: 'loud',
     ADIT_SECRET: 'too-short',
     ADIT_TRUSTED_PROXIES: 'localhost',
@@ -98,7 +99,7 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_SMTP_URL: 'mail.example.com',
   })
   assert.equal(code, 2)
-  for (const name of Object.keys(settings).filter((name) => name !== 'ADIT_HOST'))
+  for (const name of Object.keys(settings).filter((name) => !/^ADIT_(METRICS_)?HOST$/.test(name)))
     assert.ok(stderr.includes(name), name)
   assert.ok(!stderr.includes('hunter2'))
   assert.match(

@@ -18,12 +18,13 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   directory: { ours: ['credentials', 'lru-cache', 'store', 'time'], packages: [] },
   auth: { ours: ['contract', 'credentials', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
   http: {
-    ours: ['auth', 'contract', 'domain', 'directory', 'lru-cache', 'mail', 'mcp', 'net', 'time'],
+    ours: ['auth', 'contract', 'domain', 'directory', 'lru-cache', 'mail', 'mcp', 'metrics', 'net', 'time'],
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
   'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
+  metrics: { ours: [], packages: ['prom-client'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
   tunnels: { ours: ['credentials', 'edge-sdk', 'net', 'yamux'], packages: [] },
@@ -73,6 +74,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'http',
       'lazily',
       'mail',
+      'metrics',
       'session-secret',
     ],
     packages: ['fastify', 'pino'],
@@ -113,12 +115,12 @@ test('every import follows the dependency rules', () => {
   assert.ok(seen > 100, 'found too few imports')
 })
 
-test('only the configuration reads the environment, and only http/ and tunnels/ import node:http', () => {
+test('only the configuration reads the environment, and only http/, metrics/ and tunnels/ import node:http', () => {
   const source = join(root, 'src')
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     if (file.split('/')[0]?.replace(/\.ts$/, '') !== 'config') assert.doesNotMatch(text, /process\.env/, file)
-    if (!/^(http|tunnels)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
+    if (!/^(http|metrics|tunnels)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
   }
 })
 

@@ -99,6 +99,8 @@ export const tunnelCommands: readonly Command[] = [
           ...settings.ADIT_TUNNEL_DOMAIN,
           summary: 'domain of its tunnels; used with --tokens-file only',
         },
+        ADIT_METRICS_PORT: settings.ADIT_METRICS_PORT,
+        ADIT_METRICS_HOST: settings.ADIT_METRICS_HOST,
         ADIT_LOG_LEVEL: settings.ADIT_LOG_LEVEL,
       },
     },

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import type { Logger } from 'pino'
 import type { Context } from '../../domain/context.ts'
 import { createLruCache } from '../../lru-cache.ts'
+import type { OperationDurations } from '../../metrics/request-durations.ts'
 import { bearerToken } from '../auth/authenticator.ts'
 import { createAccessLog } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
@@ -42,6 +43,7 @@ export interface ResponseCacheOptions extends EligibilityOptions {
 /** The head that Fastify sent, without the headers that differ from response to response. */
 interface ResponseHead {
   readonly route: string | undefined
+  readonly durations: OperationDurations | undefined
   /** Names and values alternate. */
   readonly fields: readonly string[]
 }
@@ -191,6 +193,7 @@ export class ResponseCache {
     response.end(body, encoding)
     const { method = '' } = request
     const ms = performance.now() - startedAt
+    head.durations?.observe(200, ms)
     this.#logAccess({ requestId, method, route: head.route, status: 200, ms, from: clientIp, by: callerId })
   }
 }
@@ -202,8 +205,10 @@ function pathOf(url: string): string {
 
 function headOf(reply: FastifyReply): ResponseHead {
   const { 'x-request-id': _requestId, ...headers } = reply.getHeaders()
+  const { url, config } = reply.request.routeOptions
   return {
-    route: reply.request.routeOptions.url,
+    route: url,
+    durations: config.durations,
     fields: Object.entries(headers).flatMap(([name, value]) => [name, String(value)]),
   }
 }

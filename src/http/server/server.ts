@@ -4,6 +4,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino'
 import type { Actor } from '../../domain/context.ts'
 import { Fault, invalid } from '../../domain/fault.ts'
+import type { RequestDurations } from '../../metrics/request-durations.ts'
 import type { ResponseCache } from '../response-cache/response-cache.ts'
 import { createAccessLog } from './access-log.ts'
 import { parseBody } from './body.ts'
@@ -13,6 +14,7 @@ import { createGuardedServer } from './connection-guard.ts'
 import { sendFault } from './errors.ts'
 import { acceptsPage, decodeAscii } from './paths.ts'
 import { requestIds } from './request-id.ts'
+import { attachDurations } from './request-metrics.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const LOGGED_PATH_MAX = 100
@@ -40,10 +42,11 @@ export interface ServerOptions {
   /** Whether any proxy is trusted. */
   trustsProxies: boolean
   responseCache: ResponseCache
+  durations: RequestDurations
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, isStopping, https, client, trustsProxies, responseCache } = options
+  const { log, isStopping, https, client, trustsProxies, responseCache, durations } = options
   const server = fastify({
     loggerInstance: log,
     // The access log below writes one line for each request instead of two.
@@ -73,6 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       }
     })
 
+  attachDurations(server, durations)
   responseCache.attach(server)
   server.decorateRequest('caller', undefined)
   server.decorateRequest('clientAddress', {
@@ -118,14 +122,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   const logAccess = createAccessLog(log)
   server.addHook('onResponse', (request, reply, done) => {
-    const { url: route } = request.routeOptions
+    const { url: route, config } = request.routeOptions
+    const { statusCode: status, elapsedTime: ms } = reply
+    ;(route === undefined ? durations.unmatched : config.durations)?.observe(status, ms)
     logAccess({
       requestId: request.id,
       method: request.method,
       route,
       path: route ? undefined : decodeAscii(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
-      status: reply.statusCode,
-      ms: reply.elapsedTime,
+      status,
+      ms,
       from: request.clientAddress,
       by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
     })

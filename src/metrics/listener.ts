@@ -1,0 +1,77 @@
+// The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createRegistry, type MetricDefinition } from './registry.ts'
+
+const http = process.getBuiltinModule('node:http')
+
+const REQUEST_TIMEOUT_MS = 10_000
+/** Longer than common scrape intervals. */
+const KEEP_ALIVE_MS = 65_000
+const CONNECTIONS_MAX = 50
+
+export interface MetricsAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface MetricsListener {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+export async function startMetricsListener(
+  { host, port }: MetricsAddress,
+  definitions: readonly MetricDefinition[],
+  onFailure: (error: unknown) => void,
+): Promise<MetricsListener> {
+  const registry = await createRegistry(definitions)
+  let scrape: Promise<string> | undefined
+  /** Scrapes at the same time share one. */
+  const render = () => {
+    scrape ??= registry.metrics().finally(() => {
+      scrape = undefined
+    })
+    return scrape
+  }
+  async function respond({ method, url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+    const isKnown = (method === 'GET' || method === 'HEAD') && url.split('?', 1)[0] === '/metrics'
+    if (!isKnown) return void response.writeHead(404).end()
+    const body = await render()
+    response.writeHead(200, {
+      'content-type': registry.contentType,
+      'content-length': Buffer.byteLength(body),
+    })
+    response.end(method === 'HEAD' ? undefined : body)
+  }
+  const server = http.createServer(
+    {
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
+    (request, response) => {
+      respond(request, response).catch((error) => {
+        onFailure(error)
+        response.writeHead(500).end()
+      })
+    },
+  )
+  server.maxConnections = CONNECTIONS_MAX
+  await listen(server, port, host)
+  const { port: listeningPort } = server.address() as AddressInfo
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}/metrics`,
+    async stop() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+const listen = (server: Server, port: number, host: string) =>
+  new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })

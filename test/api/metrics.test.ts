@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { promtool, scrape, withoutPromtool } from '../support/metrics.ts'
+import { sendRaw } from '../support/raw.ts'
+import { serve, type TestServer } from '../support/server.ts'
+
+const enabled = { ADIT_METRICS_PORT: '0' }
+const requestCount = (surface: string, operation: string, statusClass: string) =>
+  'http_server_request_duration_seconds_count' +
+  `{surface="${surface}",operation="${operation}",status_class="${statusClass}"}`
+
+const shared = serve({ after }, { engine: 'sqlite', env: enabled })
+
+test('a request counts once, by surface, operation and status class, whoever responds to it', async () => {
+  const { call, metricsUrl, url } = await shared
+  // The first response is Fastify's, the others are from the response cache.
+  for (let n = 0; n < 3; n++) await call('GET', '/workspace')
+  await call('HEAD', '/workspace')
+  await call('GET', '/workspace', { key: null })
+  await call('DELETE', '/tokens/tok_unknown')
+  await fetch(`${url}/healthz`)
+  await fetch(`${url}/no-such-page`)
+  const values = await scrape(metricsUrl)
+  assert.equal(values.get(requestCount('api', 'workspace.read', '2xx')), 4)
+  assert.equal(values.get(requestCount('api', 'workspace.read', '4xx')), 1)
+  assert.equal(values.get(requestCount('api', 'tokens.revoke', '4xx')), 1)
+  assert.equal(values.get(requestCount('health', 'health.read', '2xx')), 1)
+  assert.equal(values.get(requestCount('none', 'none', '4xx')), 1)
+})
+
+test('metrics are on a listener of their own, which serves nothing else', async (t) => {
+  const { metricsUrl = '', url } = await shared
+  assert.equal((await fetch(`${url}/metrics`)).status, 404)
+  assert.equal((await fetch(new URL('/', metricsUrl))).status, 404)
+  assert.equal((await fetch(metricsUrl, { method: 'POST' })).status, 404)
+  assert.equal((await fetch(metricsUrl, { method: 'HEAD' })).status, 200)
+  assert.match((await sendRaw(metricsUrl, 'GET /metrics HTTP/1.1\r\n\r\n')).head, /^HTTP\/1\.1 400/)
+  const other = await serve(t, { engine: 'sqlite' })
+  assert.equal(other.metricsUrl, undefined)
+  const { port } = new URL(metricsUrl)
+  await assert.rejects(serve(t, { engine: 'sqlite', env: { ADIT_METRICS_PORT: port } }), {
+    message: `Another program listens on 127.0.0.1:${port}. Stop it, or set ADIT_METRICS_PORT to a free port.`,
+  })
+})
+
+/** Requests that differ in everything that a client can choose. */
+function hostileRequests(server: TestServer): string[] {
+  const random = (bytes = 6) => randomBytes(bytes).toString('hex')
+  const targets = [
+    `/${random()}`,
+    `/api/v1/${random()}`,
+    `/api/v1/tokens/tok_${random()}`,
+    `/api/v1/usage?days=${random()}`,
+    `/api/v1/workspace?${random()}=${random()}`,
+    `/edge/v1/${random()}`,
+    `/edge/frp/adit_edge_${random()}`,
+    `/dashboard/api/${random()}`,
+    `/w/${random()}`,
+    `/assets/${random()}.js`,
+    `//${random()}/../${random()}`,
+    `http://${random()}.example/api/v1/workspace`,
+    `/%${random(1)}${random()}`,
+  ]
+  const methods = ['GET', 'HEAD', 'DELETE', 'PROPFIND', 'OPTIONS', 'M-SEARCH']
+  const credentials = [server.key.token, random(24), '']
+  return targets.flatMap((target) =>
+    methods.map((method, n) =>
+      [
+        `${method} ${target} HTTP/1.1`,
+        `Host: ${random()}.example`,
+        `Authorization: Bearer ${credentials[n % credentials.length]}`,
+        `User-Agent: ${random()}`,
+        `X-Request-Id: ${random()}`,
+        `Traceparent: 00-${random(16)}-${random(8)}-01`,
+      ].join('\r\n'),
+    ),
+  )
+}
+
+test('metrics bounded under hostile traffic: what clients send adds no series', async () => {
+  const server = await shared
+  const attack = async () => {
+    for (const request of hostileRequests(server))
+      await sendRaw(server.url, `${request}\r\nConnection: close\r\n\r\n`)
+    await sendRaw(server.url, `${randomBytes(9).toString('hex')} / HTTP/1.1\r\n\r\n`)
+  }
+  const series = async () =>
+    [...(await scrape(server.metricsUrl)).keys()].filter((name) => !/^(nodejs|process)_/.test(name)).sort()
+  await attack()
+  const before = await series()
+  for (let round = 0; round < 3; round++) await attack()
+  assert.deepEqual(await series(), before)
+})
+
+test('promtool accepts the metrics', { skip: withoutPromtool }, async () => {
+  const { text } = await scrape((await shared).metricsUrl)
+  assert.equal(promtool(['check', 'metrics'], text), '')
+})
