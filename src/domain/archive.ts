@@ -28,28 +28,25 @@ export const describeArchive = (archivedAt: number | null) =>
 /** `confirm` is the slug, which the user has typed. */
 export function archiveAsOwner(ctx: MemberContext, slug: string, confirm: string) {
   if (confirm !== slug) throw invalid('/body/confirm', `must be "${slug}", the slug of the workspace`)
-  return archive(ctx, ctx.actor, ctx.workspaceId, (db) => reauthorize(db, ctx))
+  return archive(ctx, ctx.actor, { id: ctx.workspaceId, slug }, (db) => reauthorize(db, ctx))
 }
 
 export async function archiveAsOperator(services: Services, actor: Actor, slug: string) {
   const { id } = await getBySlug(services, slug)
-  return archive(services, actor, id, async (db) => {
-    const workspace = await lockWorkspace(db, id)
-    if (workspace.archived_at === null) return workspace
-    throw new Fault('conflict', { message: `The workspace "${slug}" is archived already.` })
-  })
+  return archive(services, actor, { id, slug }, (db) => lockWorkspace(db, id))
 }
 
 /** `lock` authorizes the actor and locks the workspace. */
 async function archive(
   services: Services,
   actor: Actor,
-  workspaceId: string,
-  lock: (db: Tx) => Promise<Pick<WorkspaceRow, 'name'>>,
+  { id: workspaceId, slug }: Pick<WorkspaceRow, 'id' | 'slug'>,
+  lock: (db: Tx) => Promise<Pick<WorkspaceRow, 'name' | 'archived_at'>>,
 ) {
   const at = services.clock()
   const change = await services.store.transaction(async (db) => {
-    const { name } = await lock(db)
+    const { name, archived_at } = await lock(db)
+    if (archived_at !== null) return undefined
     await setArchived(db, workspaceId, at)
     await writeAudit(db, services, {
       workspaceId,
@@ -59,7 +56,9 @@ async function archive(
     })
     return publishChange(db, services, { kind: 'workspace-archived', subjectId: workspaceId })
   })
+  // Also if it was archived before: the caller may be retrying an archiving whose response was lost.
   await awaitPropagation(services, change)
+  if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is archived already.` })
   return describe(at)
 }
 
@@ -67,8 +66,7 @@ export async function restore(services: Services, actor: Actor, slug: string): P
   const { id, name } = await getBySlug(services, slug)
   const change = await services.store.transaction(async (db) => {
     const { archived_at } = await lockWorkspace(db, id)
-    if (archived_at === null)
-      throw new Fault('conflict', { message: `The workspace "${slug}" is not archived.` })
+    if (archived_at === null) return undefined
     if (!isRestorable(archived_at, services.clock()))
       throw new Fault('conflict', {
         message:
@@ -85,5 +83,6 @@ export async function restore(services: Services, actor: Actor, slug: string): P
     return publishChange(db, services, { kind: 'workspace-restored', subjectId: id })
   })
   await awaitPropagation(services, change)
+  if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is not archived.` })
   return getBySlug(services, slug)
 }

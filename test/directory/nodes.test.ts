@@ -23,7 +23,8 @@ async function startThree(t: Test) {
       JSON.parse((await run(t, ['admin', 'nodes', '--json'], env)).stdout),
     /** A new key that every node has cached. */
     async createKey() {
-      const key = (await first('POST', '/tokens')).json
+      const { status, text, json: key } = await first('POST', '/tokens')
+      assert.equal(status, 201, text)
       for (const call of calls)
         assert.equal((await call('GET', '/workspace', { key: key.token })).status, 200)
       return key as { id: string; token: string }

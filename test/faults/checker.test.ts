@@ -94,6 +94,7 @@ function validHistory(...more: Attempt[]): History {
   return {
     nodes: ['a', 'b'],
     initialKeyIds: [FIRST],
+    archivable: new Map(),
     attempts: [create(KEPT, [0, 10]), create(GONE, [0, 10]), revoke(GONE, [30, 40]), ...more, ...sweep],
     injected: [{ kind: 'kill', node: 'b', startMs: 50, endMs: 60 }],
     quiescentMs: 100,
@@ -126,6 +127,46 @@ test('a key must be rejected from its expiry on, and not long before', () => {
   assert.deepEqual(withKey(verify(EXPIRING, [EXPIRES_MS - 9_000, EXPIRES_MS - 8_000], expired)), [
     'valid key rejected',
   ])
+})
+
+test('keys must be rejected while their workspace is archived, and accepted otherwise', () => {
+  const KEY = 'tok_archivable'
+  const change = (kind: 'archive' | 'restore', [startMs, endMs]: Times, isAcknowledged = true): Attempt => ({
+    kind: `operator.${kind}`,
+    node: 'operator',
+    startMs,
+    endMs,
+    workspace: 'other',
+    response: isAcknowledged ? responseOf(200, undefined) : undefined,
+  })
+  const archived = { response: responseOf(200, { valid: false, reason: 'archived' }) }
+  const withChanges = (...probes: Attempt[]) => {
+    const changes = [
+      change('archive', [20, 30]),
+      change('restore', [60, 70], false),
+      change('restore', [75, 80]),
+    ]
+    const history = validHistory(...changes, ...probes)
+    for (const node of ['a', 'b']) history.attempts.push(verify(KEY, [100, 101], { node }))
+    return violatedRules({ ...history, archivable: new Map([[KEY, 'other']]) })
+  }
+  const unauthorizedRead = attempt('workspace.read', [40, 50], { keyId: KEY, ...unauthorized })
+  const valid = [
+    verify(KEY, [10, 15]),
+    verify(KEY, [15, 21], archived),
+    verify(KEY, [29, 40]),
+    verify(KEY, [40, 50], archived),
+    unauthorizedRead,
+    // The restore was not acknowledged.
+    verify(KEY, [71, 72]),
+    verify(KEY, [71, 72], archived),
+    verify(KEY, [81, 82]),
+  ]
+  for (const probe of valid) assert.deepEqual(withChanges(probe), [])
+  assert.deepEqual(withChanges(verify(KEY, [10, 15], archived)), ['valid key rejected'])
+  assert.deepEqual(withChanges(verify(KEY, [31, 40])), ['stale accept'])
+  assert.deepEqual(withChanges(attempt('tokens.list', [31, 59], { keyId: KEY })), ['stale accept'])
+  assert.deepEqual(withChanges(verify(KEY, [81, 90], archived)), ['valid key rejected'])
 })
 
 test('a valid history has no violation, including everything that injected faults excuse', () => {

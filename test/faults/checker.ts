@@ -1,6 +1,13 @@
 // Checks a history against the guarantees of Adit. A pure function of the history.
 
-import { type Attempt, type History, isAcknowledged, outcomeOf, type Violation } from './history.ts'
+import {
+  type Attempt,
+  type History,
+  isAcknowledged,
+  type Outcome,
+  outcomeOf,
+  type Violation,
+} from './history.ts'
 import { invalidResponses } from './responses.ts'
 
 /** A node rejects a key before its expiry by at most as long as a poll takes, which is limited by its timeout. */
@@ -19,12 +26,16 @@ export const check = (history: History): Violation[] => {
   ]
 }
 
-export type Verdicts = Pick<History, 'attempts' | 'initialKeyIds'>
+export type Verdicts = Pick<History, 'attempts' | 'initialKeyIds' | 'archivable'>
 
 /** Whether every key was accepted until its revocation or expiry and not afterwards. */
 export function checkVerdicts(history: Verdicts): Violation[] {
   const facts = factsOf(history)
-  return [...staleAccepts(history, facts), ...rejectedValidKeys(history, facts)]
+  return [
+    ...staleAccepts(history, facts),
+    ...rejectedValidKeys(history, facts),
+    ...wrongWhileArchived(history),
+  ]
 }
 
 interface Facts {
@@ -91,9 +102,37 @@ const rejectedValidKeys = ({ attempts }: Verdicts, { keyIds, requestedAt }: Fact
     return []
   })
 
+/** From the acknowledgement of an archiving on no node accepts the keys, and from that of a restore on all do. */
+function wrongWhileArchived({ attempts, archivable }: Verdicts): Violation[] {
+  const changes = Map.groupBy(
+    attempts.filter(({ workspace }) => workspace !== undefined),
+    ({ workspace }) => workspace,
+  )
+  return attempts.flatMap((attempt) => {
+    const workspace = archivable.get(attempt.keyId ?? '')
+    const outcome = outcomeOf(attempt)
+    const expected = workspace && expectedByArchiving(changes.get(workspace) ?? [], attempt)
+    if (!expected || !outcome || outcome === expected) return []
+    const rule = outcome === 'accepted' ? 'stale accept' : 'valid key rejected'
+    return violation(
+      rule,
+      attempt,
+      `${attempt.keyId} of the workspace ${workspace}, which must be ${expected}`,
+    )
+  })
+}
+
+/** Undefined while the workspace changes, and after a change that was not acknowledged. */
+function expectedByArchiving(changes: readonly Attempt[], { startMs, endMs }: Attempt): Outcome {
+  const last = changes.findLast((change) => change.startMs < endMs)
+  if (!last) return 'accepted'
+  if (!isAcknowledged(last) || last.endMs >= startMs) return undefined
+  return last.kind === 'operator.archive' ? 'rejected' : 'accepted'
+}
+
 /** At the end every acknowledged creation and revocation is in effect, on every node. */
 function lostKeys(history: History, { keyIds, requestedAt, revokedAt }: Facts): Violation[] {
-  const { attempts, listed, nodes, quiescentMs } = history
+  const { attempts, listed, nodes, quiescentMs, archivable } = history
   const lost = (what: string): Violation => ({ rule: 'key lost', what })
   const listedById = new Map(listed.map((key) => [key.id, key]))
   const verified = new Set(
@@ -101,16 +140,19 @@ function lostKeys(history: History, { keyIds, requestedAt, revokedAt }: Facts): 
       .filter((attempt) => attempt.startMs >= quiescentMs && outcomeOf(attempt))
       .map(({ keyId, node }) => `${keyId} ${node}`),
   )
-  return [...keyIds].flatMap((id) => {
+  const unverified = (id: string) =>
+    nodes
+      .filter((node) => !verified.has(`${id} ${node}`))
+      .map((node) => lost(`${node} gave no result on ${id} after the faults`))
+  const lostInList = [...keyIds].flatMap((id) => {
     const key = listedById.get(id)
     if (!key) return lost(`${id} was acknowledged and is not in the list`)
     if ((revokedAt.get(id) ?? Infinity) < quiescentMs && key.revokedAt === null)
       return lost(`the revocation or expiry of ${id} is not in effect`)
     if (!requestedAt.has(id) && key.revokedAt !== null) return lost(`${id} was revoked without a request`)
-    return nodes
-      .filter((node) => !verified.has(`${id} ${node}`))
-      .map((node) => lost(`${node} gave no result on ${id} after the faults`))
+    return unverified(id)
   })
+  return [...lostInList, ...[...archivable.keys()].flatMap(unverified)]
 }
 
 /** One Idempotency-Key creates one key, however many requests are sent and responses lost. */

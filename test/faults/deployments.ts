@@ -10,6 +10,7 @@ import { createDatabase, SECRET } from '../support/databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { startRelay } from '../support/relay.ts'
 import { operator } from '../support/server.ts'
+import type { ArchivableWorkspace } from './archiving.ts'
 import type { Edge, Key } from './calls.ts'
 import { databaseFaults, type FaultSchedule, linkFaults, nodeFaults } from './injection.ts'
 import { type Node, startNode } from './nodes.ts'
@@ -19,6 +20,7 @@ const EDGES = 5
  * Several, because a write locks the acting key: with a single one, a paused node would block all clients.
  */
 const ADMIN_KEYS = 6
+const ARCHIVABLE_WORKSPACES = 3
 
 export interface Deployment {
   nodes: Node[]
@@ -28,6 +30,8 @@ export interface Deployment {
   workspaceId: string
   /** They create and revoke the others, and are never revoked. */
   adminKeys: Key[]
+  /** Others, which are archived and restored. */
+  archivable: ArchivableWorkspace[]
   edges: Edge[]
   schedules: FaultSchedule[]
 }
@@ -84,9 +88,15 @@ export async function seed(database: string) {
     adminKeys.push(
       await createKey({ ...services, actor: operator, workspaceId: id }, { label: `admin-${index}` }),
     )
+  const archivable: ArchivableWorkspace[] = []
+  for (let index = 1; index <= ARCHIVABLE_WORKSPACES; index++) {
+    const other = await createWorkspace(services, operator, { slug: `other-${index}`, provisioned: true })
+    const ctx = { ...services, actor: operator, workspaceId: other.id }
+    archivable.push({ slug: other.slug, keys: [await createKey(ctx), await createKey(ctx)] })
+  }
   const edges: Edge[] = []
   for (let index = 1; index <= EDGES; index++)
     edges.push(await createEdge(services, operator, `edge-${index}`))
   await services.store.close()
-  return { workspace: slug, workspaceId: id, adminKeys, edges }
+  return { workspace: slug, workspaceId: id, adminKeys, archivable, edges }
 }

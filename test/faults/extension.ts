@@ -10,6 +10,10 @@ export const countRevocations = (attempts: readonly Attempt[]): number =>
 export const hasEnoughRevocations = (attempts: readonly Attempt[], seconds: number): boolean =>
   countRevocations(attempts) >= seconds / 4
 
+/** Whether a workspace was archived and restored. */
+export const hasRestored = (attempts: readonly Attempt[]): boolean =>
+  attempts.some((attempt) => attempt.kind === 'operator.restore' && isAcknowledged(attempt))
+
 /** Returns when enough has happened, or after a minute; the caller then asserts what is missing. */
 export async function extendUntil(hasEnough: () => boolean): Promise<void> {
   const endsAt = performance.now() + EXTENSION_MAX_MS

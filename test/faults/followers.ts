@@ -35,6 +35,7 @@ const CUT_MAX_MS = 500
 export interface FollowersHistory {
   attempts: Attempt[]
   initialKeyIds: string[]
+  archivable: ReadonlyMap<string, string>
   faults: Record<'stall' | 'crash' | 'restart', number>
   /** Acknowledgments that were undone by crashes of PostgreSQL. */
   lostAcknowledgments: number
@@ -73,6 +74,7 @@ export async function runFollowers(t: Test, options: FollowersOptions): Promise<
   const history: FollowersHistory = {
     attempts: [],
     initialKeyIds: [],
+    archivable: new Map(),
     faults: { stall: 0, crash: 0, restart: 0 },
     lostAcknowledgments: 0,
   }

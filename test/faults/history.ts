@@ -30,14 +30,15 @@ export function operationOf(kind: Kind): { surface: Surface; operation: Operatio
   return found
 }
 
-type OperatorKind = 'operator.revoke' | 'operator.create'
+type OperatorKind = 'operator.revoke' | 'operator.create' | 'operator.archive' | 'operator.restore'
 
 export const isByOperator = (kind: Attempt['kind']): kind is OperatorKind => kind.startsWith('operator.')
 
 export interface Attempt {
   /**
    * `operator.revoke` is `adit admin key revoke` in a separate process, `operator.create` the creation of a key
-   * that expires: acknowledgements, but no HTTP responses.
+   * that expires, `operator.archive` and `operator.restore` a change of a workspace: acknowledgements, but no
+   * HTTP responses.
    */
   kind: Kind | OperatorKind
   node: string
@@ -49,6 +50,8 @@ export interface Attempt {
   expiresMs?: number
   /** The key to revoke. */
   revokes?: string
+  /** The workspace to archive or restore. */
+  workspace?: string
   idempotencyKey?: string
   /** The client closed the connection early, on purpose. */
   abandoned?: true
@@ -79,6 +82,8 @@ export interface History {
   nodes: string[]
   /** Keys that existed before the run. */
   initialKeyIds: string[]
+  /** Keys that existed before in workspaces that are archived and restored, with their workspace. */
+  archivable: ReadonlyMap<string, string>
   attempts: Attempt[]
   injected: InjectedFault[]
   /** No faults from then on; every key was verified on every node once more. */

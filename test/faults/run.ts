@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test'
 import { createRandom } from '../support/random.ts'
 import { check, checkVerdicts } from './checker.ts'
 import type { Deployment } from './deployments.ts'
-import { countRevocations, hasEnoughRevocations } from './extension.ts'
+import { countRevocations, hasEnoughRevocations, hasRestored } from './extension.ts'
 import { type FollowersOptions, runFollowers } from './followers.ts'
 import type { Attempt } from './history.ts'
 import { runScenario, type ScenarioOptions } from './scenario.ts'
@@ -36,6 +36,7 @@ export async function assertNoViolations(
   const errorLogs = deployment.nodes.map((node) => `${node.name}: ${node.errorLog}`)
   assert.deepEqual(violations.slice(0, 20), [], errorLogs.join('\n'))
   assertRevocations(history.attempts, options.seconds)
+  assert.ok(hasRestored(history.attempts), 'no workspace was archived and restored')
   assert.ok(history.injected.length > 0, 'no fault was injected')
 }
 

@@ -10,9 +10,10 @@ import { run } from '../support/process.ts'
 import { createRandom } from '../support/random.ts'
 import { operator } from '../support/server.ts'
 import { until } from '../support/until.ts'
+import { startArchiving } from './archiving.ts'
 import { createCalls, type Key, retryUntilResponse } from './calls.ts'
 import { type Deployment, openServicesOn } from './deployments.ts'
-import { extendUntil, hasEnoughRevocations } from './extension.ts'
+import { extendUntil, hasEnoughRevocations, hasRestored } from './extension.ts'
 import { type Attempt, type History, type InjectedFault, isAcknowledged } from './history.ts'
 import { startInjection } from './injection.ts'
 import { startKeyLifecycles } from './key-lifecycle.ts'
@@ -36,7 +37,7 @@ export async function runScenario(
   deployment: Deployment,
   options: ScenarioOptions,
 ): Promise<History> {
-  const { nodes, database, adminKeys, edges, workspace } = deployment
+  const { nodes, database, adminKeys, archivable, edges, workspace } = deployment
   const random = createRandom(options.seed)
   const attempts: Attempt[] = []
   const injected: InjectedFault[] = []
@@ -94,6 +95,15 @@ export async function runScenario(
     workspace,
     random: random.fork('edges'),
   })
+  const archiving = startArchiving({
+    nodes,
+    calls,
+    workers: clients,
+    attempts,
+    workspaces: archivable,
+    services,
+    random: random.fork('archiving'),
+  })
   for (let index = 0; index < PROBERS; index++) {
     const own = random.fork(`prober-${index}`)
     clients.loop(async () => {
@@ -114,20 +124,25 @@ export async function runScenario(
     await sleep(Math.min(10_000, endsAt - performance.now()))
     options.onProgress?.(attempts, injected)
   }
-  await extendUntil(() => hasEnoughRevocations(attempts, options.seconds) && injected.length > 0)
+  await extendUntil(
+    () => hasEnoughRevocations(attempts, options.seconds) && hasRestored(attempts) && injected.length > 0,
+  )
   await Promise.all([clients.stop(), injectors.stop()])
+  await archiving.settle()
   await services.store.close()
   await Promise.all(nodes.map((node) => until(`${node.name} is ready`, () => isReady(node), RECOVERY_MAX_MS)))
 
   const quiescentMs = performance.now()
   const counted = await reporting.settle()
-  await verifyAll(nodes, keysOf(attempts, adminKeys), calls)
+  const archivableKeys = archivable.flatMap(({ keys }) => keys)
+  await verifyAll(nodes, [...keysOf(attempts, adminKeys), ...archivableKeys], calls)
   const node = random.pick(nodes)
   const key = random.pick(adminKeys)
   const { totalBytes, eventCount } = (await retryUntilResponse(() => calls.readUsage(node, key))).json
   return {
     nodes: nodes.map(({ name }) => name),
     initialKeyIds: adminKeys.map(({ id }) => id),
+    archivable: new Map(archivable.flatMap(({ slug, keys }) => keys.map(({ id }) => [id, slug]))),
     attempts,
     injected,
     quiescentMs,
