@@ -1,6 +1,6 @@
 // The settings of the server, parsed from the environment once and frozen. Only this file and config/ read
 // the environment.
-import { createReader, setting } from './config/setting.ts'
+import { createReader, type Parsed, requireValid, setting } from './config/setting.ts'
 import {
   readBaseUrl,
   readDatabaseUrl,
@@ -140,8 +140,11 @@ type OptionalText =
   | 'ADIT_SMTP_URL'
   | 'ADIT_MAIL_FROM'
 
-export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  const { read, errors, throwErrors } = createReader(environment)
+export const readConfig = (environment: NodeJS.ProcessEnv = process.env): Config =>
+  requireValid(parseConfig(environment))
+
+export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parsed<Config> {
+  const { read, errors } = createReader(environment)
   /** Settings that are required together: all of them, or none. */
   const together = <N extends string>(names: Record<N, OptionalText>): Record<N, string> | undefined => {
     const all = Object.values<OptionalText>(names)
@@ -182,8 +185,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     metrics: readMetricsAddress(read),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
-  throwErrors()
-  return Object.freeze(config)
+  return { config, errors }
 }
 
 /** The same for an edge. */

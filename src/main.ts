@@ -14,8 +14,8 @@ import { faultOf } from './domain/fault.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 
 const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
-/** Servers log unknown variables when they start; `adit completion` reads no configuration. */
-const QUIET = new Set(['serve', 'edge', 'completion'])
+/** They report unknown variables themselves; `adit completion` reads no configuration. */
+const QUIET = new Set(['serve', 'edge', 'admin doctor', 'completion'])
 
 export async function main(words: string[]): Promise<number> {
   const io = createIo(words.includes('--json'))

@@ -42,7 +42,8 @@ export async function openServices(config: Config, log: Logger, timeoutMs: numbe
     return services
   } catch (error) {
     await store?.close()
-    throw new StartupError('database', explain(config.database, error), error)
+    const { reason, remedy } = explainDatabaseError(config.database, error)
+    throw new StartupError('database', `${reason} ${remedy}`.trimEnd(), error)
   }
 }
 
@@ -77,17 +78,24 @@ function warnWhileWaiting(log: Logger, timeoutMs: number) {
   }
 }
 
-function explain(target: Target, error: unknown): string {
-  if (error instanceof SchemaTooNew) return error.message
+/** For the operator. */
+export function explainDatabaseError(target: Target, error: unknown): { reason: string; remedy: string } {
+  if (error instanceof SchemaTooNew) return { reason: error.message, remedy: '' }
   if (error instanceof StorageFault && error.isDamage && target.engine === 'sqlite')
-    return `${target.path}: ${error.message}`
+    return { reason: `${target.path}: ${error.message}`, remedy: '' }
   const reason = errorMessage(error).replace(/\.$/, '')
   if (target.engine === 'sqlite')
-    return (
-      `Cannot use the SQLite database ${target.path}: ${reason}. ` +
-      'ADIT_DATABASE_URL must name a file on a local disk that this user can write.'
-    )
+    return {
+      reason: `Cannot use the SQLite database ${target.path}: ${reason}.`,
+      remedy: 'ADIT_DATABASE_URL must name a file on a local disk that this user can write.',
+    }
   if ((error as { code?: string }).code === '3D000')
-    return `PostgreSQL: ${reason}. Create it with createdb, or correct ADIT_DATABASE_URL.`
-  return `Cannot use the PostgreSQL database: ${reason}. Check ADIT_DATABASE_URL.`
+    return {
+      reason: `PostgreSQL: ${reason}.`,
+      remedy: 'Create it with createdb, or correct ADIT_DATABASE_URL.',
+    }
+  return {
+    reason: `Cannot use the PostgreSQL database: ${reason}.`,
+    remedy: 'Check ADIT_DATABASE_URL, and whether the server runs and accepts its user.',
+  }
 }

@@ -6,8 +6,12 @@ import { ConfigError } from './config/setting.ts'
 import type { Config } from './config.ts'
 import { StartupError } from './startup-error.ts'
 
+export const SECRET_CHARS_MIN = 32
+
+export const secretPath = (database: string): string => `${database}.secret`
+
 /** Checked before the server waits for its database. */
-export function requireSecret({ secret, database }: Config): void {
+export function requireSecret({ secret, database }: Pick<Config, 'secret' | 'database'>): void {
   if (secret === undefined && database.engine === 'postgres')
     throw new ConfigError(
       'ADIT_SECRET must be set with PostgreSQL, to the same value on every node. ' +
@@ -20,7 +24,7 @@ export function sessionSecret(config: Config): string {
   requireSecret(config)
   if (config.secret !== undefined) return config.secret
   const { path: database } = config.database as { path: string }
-  const path = `${database}.secret`
+  const path = secretPath(database)
   try {
     return readOrCreate(path)
   } catch (error) {
@@ -36,7 +40,7 @@ export function sessionSecret(config: Config): string {
 function readOrCreate(path: string): string {
   if (!existsSync(path)) create(path)
   const text = readFileSync(path, 'utf8').trim()
-  if (text.length < 32) throw new Error('it has fewer than 32 characters')
+  if (text.length < SECRET_CHARS_MIN) throw new Error(`it has fewer than ${SECRET_CHARS_MIN} characters`)
   return text
 }
 

@@ -1,7 +1,7 @@
 // OpenID Connect client: discovery, authorization code flow with PKCE, and the identity from ID token and
 // userinfo. Responses are limited in size and time, and redirects are not followed.
 import { createHash } from 'node:crypto'
-import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose'
+import { createRemoteJWKSet, customFetch } from 'jose'
 import { isEmail } from '../contract/fields.ts'
 import type { VerifiedIdentity } from '../domain/identities.ts'
 import { type Claims, OidcError, verifyIdToken } from './id-token.ts'
@@ -29,7 +29,7 @@ interface Provider {
   userinfoEndpoint: string | undefined
   authMethod: 'basic' | 'post'
   requiresIss: boolean
-  keys: JWTVerifyGetKey
+  keys: ReturnType<typeof createRemoteJWKSet>
 }
 
 const SCOPES = 'openid email profile'
@@ -42,32 +42,11 @@ const SUBJECT = /^[\x20-\x7e]{1,255}$/
 
 export function createOidcClient(settings: OidcSettings) {
   const { issuer, clientId, clientSecret, redirectUri, clock } = settings
-  const discoveryUrl = `${issuer}/.well-known/openid-configuration`
-
-  async function discover(): Promise<Provider> {
-    const found = await fetchJson(discoveryUrl)
-    if (typeof found.issuer !== 'string' || found.issuer.replace(/\/$/, '') !== issuer)
-      throw new OidcError(`${discoveryUrl} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
-    const endpoint = (name: string) => requireUrl(found[name], name, issuer)
-    const methods = found.token_endpoint_auth_methods_supported
-    return {
-      issuer: found.issuer,
-      authorizationEndpoint: endpoint('authorization_endpoint'),
-      tokenEndpoint: endpoint('token_endpoint'),
-      userinfoEndpoint: found.userinfo_endpoint === undefined ? undefined : endpoint('userinfo_endpoint'),
-      authMethod: Array.isArray(methods) && !methods.includes('client_secret_basic') ? 'post' : 'basic',
-      requiresIss: found.authorization_response_iss_parameter_supported === true,
-      keys: createRemoteJWKSet(new URL(endpoint('jwks_uri')), {
-        timeoutDuration: TIMEOUT_MS,
-        [customFetch]: fetchBounded,
-      }),
-    }
-  }
 
   let cached: { provider: Promise<Provider>; expiresAt: number } | undefined
   function getProvider(): Promise<Provider> {
     if (cached && clock() < cached.expiresAt) return cached.provider
-    const provider = discover()
+    const provider = discover(issuer)
     cached = { provider, expiresAt: clock() + DISCOVERY_MS }
     provider.catch(() => {
       if (cached?.provider === provider) cached = undefined
@@ -116,6 +95,28 @@ export function createOidcClient(settings: OidcSettings) {
       const profile = await findProfile(claims, provider.userinfoEndpoint, accessToken)
       return { issuer, ...identityOf(claims, profile) }
     },
+  }
+}
+
+/** Reads the configuration of the provider. Its signing keys are loaded when the first one is needed. */
+export async function discover(issuer: string): Promise<Provider> {
+  const discoveryUrl = `${issuer}/.well-known/openid-configuration`
+  const found = await fetchJson(discoveryUrl)
+  if (typeof found.issuer !== 'string' || found.issuer.replace(/\/$/, '') !== issuer)
+    throw new OidcError(`${discoveryUrl} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
+  const endpoint = (name: string) => requireUrl(found[name], name, issuer)
+  const methods = found.token_endpoint_auth_methods_supported
+  return {
+    issuer: found.issuer,
+    authorizationEndpoint: endpoint('authorization_endpoint'),
+    tokenEndpoint: endpoint('token_endpoint'),
+    userinfoEndpoint: found.userinfo_endpoint === undefined ? undefined : endpoint('userinfo_endpoint'),
+    authMethod: Array.isArray(methods) && !methods.includes('client_secret_basic') ? 'post' : 'basic',
+    requiresIss: found.authorization_response_iss_parameter_supported === true,
+    keys: createRemoteJWKSet(new URL(endpoint('jwks_uri')), {
+      timeoutDuration: TIMEOUT_MS,
+      [customFetch]: fetchBounded,
+    }),
   }
 }
 

@@ -111,7 +111,8 @@ function list(
 const wrapParagraphs = (text: string): string[] =>
   text.split('\n').flatMap((line) => (line.startsWith(' ') ? [line] : wrap(line, WIDTH)))
 
-function wrap(text: string, width: number): string[] {
+/** Lines of at most `width` characters, unless a word is longer. */
+export function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {

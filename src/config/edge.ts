@@ -1,7 +1,7 @@
 // Settings of `adit edge`.
 import { resolve } from 'node:path'
 import { readMetricsAddress, settings } from '../config.ts'
-import { createReader, setting } from './setting.ts'
+import { createReader, requireValid, setting } from './setting.ts'
 import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
 
 export const edgeSettings = {
@@ -37,10 +37,13 @@ export const edgeSettings = {
   ),
 }
 
-export type EdgeConfig = ReturnType<typeof readEdgeConfig>
+export type EdgeConfig = ReturnType<typeof parseEdgeConfig>['config']
 
-export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
-  const { read, throwErrors } = createReader(environment)
+export const readEdgeConfig = (environment: NodeJS.ProcessEnv = process.env): EdgeConfig =>
+  requireValid(parseEdgeConfig(environment))
+
+export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
+  const { read, errors } = createReader(environment)
   const config = {
     host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
     port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
@@ -58,6 +61,5 @@ export function readEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
     credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
   }
-  throwErrors()
-  return Object.freeze(config)
+  return { config, errors }
 }

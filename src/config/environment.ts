@@ -38,6 +38,9 @@ export function profilesPath(environment: NodeJS.ProcessEnv = process.env): stri
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
 }
 
+/** Of an edge without a control plane, in the working directory. */
+export const TOKENS_FILE = 'tokens.json'
+
 /** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
 export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
 

@@ -31,8 +31,16 @@ export function createReader(environment: NodeJS.ProcessEnv) {
         return undefined as T
       }
     },
-    throwErrors(): void {
-      if (errors.length > 0) throw new ConfigError(`Invalid configuration:\n  ${errors.join('\n  ')}`)
-    },
   }
+}
+
+/** Settings, of which those that are invalid are undefined, and an error for each of these. */
+export interface Parsed<T> {
+  readonly config: Partial<T>
+  readonly errors: readonly string[]
+}
+
+export function requireValid<T>({ config, errors }: Parsed<T>): T {
+  if (errors.length > 0) throw new ConfigError(`Invalid configuration:\n  ${errors.join('\n  ')}`)
+  return Object.freeze(config as T)
 }

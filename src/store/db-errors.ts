@@ -122,6 +122,13 @@ export function isNotPrepared(error: unknown): boolean {
   return ['26000', '42P05'].includes(code) || routine === 'RevalidateCachedQuery'
 }
 
+const SQLITE_ERROR = 1
+
+export function isMissingTable(error: unknown): boolean {
+  const { code, errcode, message } = error as DatabaseError
+  return code === '42P01' || (errcode === SQLITE_ERROR && message.startsWith('no such table'))
+}
+
 /** A statement exceeded its timeout. */
 export const isCanceled = (error: unknown): boolean => (error as DatabaseError).code === '57014'
 

@@ -1,7 +1,7 @@
 // Schema migrations: numbered, forward only. During a rolling update two versions of the program share the
 // database, so the schema also records the oldest version that may run on it.
 import { type Kysely, sql } from 'kysely'
-import { DatabaseUnreachable, isRace, isUnavailable } from './db-errors.ts'
+import { DatabaseUnreachable, isMissingTable, isRace, isUnavailable } from './db-errors.ts'
 import { core } from './migrations/0001-core.ts'
 import { keyFeed } from './migrations/0002-key-feed.ts'
 import { users } from './migrations/0003-users.ts'
@@ -23,7 +23,7 @@ import { notices } from './migrations/0018-notices.ts'
 import { webhooks } from './migrations/0019-webhooks.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
-import type { Store, Tx } from './store.ts'
+import type { Db, Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 /** A migration's version is its position in this list, from 1. Append only. */
@@ -115,11 +115,8 @@ async function attempt(
   return store.transaction(async (db) => {
     const { version, oldest_program: oldest } = await lockVersion(db)
     const known = migrations.length
-    if (version > known) {
-      // 0: written by a version that did not record compatibility.
-      if (oldest === 0 || known < oldest) throw tooNew(version, known)
-      return { schema: version, known }
-    }
+    if (!isCompatible(version, oldest)) throw tooNew(version, known)
+    if (version > known) return { schema: version, known }
     for (const migration of migrations.slice(version))
       for (const statement of migration(engineSql[store.engine])) await sql.raw(statement).execute(db)
     if (version < known)
@@ -131,6 +128,33 @@ async function attempt(
     return undefined
   })
 }
+
+export interface SchemaState {
+  /** 0 for a database without tables. */
+  version: number
+  /** The version that this program migrates to. */
+  known: number
+  /** False if a newer schema does not allow this program to run. */
+  isCompatible: boolean
+}
+
+/** Changes nothing, and waits for no migration that is under way. */
+export async function readSchemaState(db: Db): Promise<SchemaState> {
+  const known = migrations.length
+  const row = await db
+    .selectFrom('schema_version')
+    .selectAll()
+    .executeTakeFirst()
+    .catch((error) => {
+      if (!isMissingTable(error)) throw error
+    })
+  const version = row?.version ?? 0
+  return { version, known, isCompatible: isCompatible(version, row?.oldest_program) }
+}
+
+/** 0: written by a version that did not record compatibility. */
+const isCompatible = (version: number, oldest = 0) =>
+  version <= migrations.length || (oldest !== 0 && migrations.length >= oldest)
 
 /**
  * `schema_version` is created outside the migrations, and no migration alters it: an ALTER would deadlock

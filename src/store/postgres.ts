@@ -8,7 +8,7 @@ import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
 import type { StorageHealth } from './storage-fault.ts'
 
 /** For requests. */
-const POOL_OPTIONS = {
+export const POOL_OPTIONS = {
   max: 10,
   connectionTimeoutMillis: 3_000,
   statement_timeout: 8_000,

@@ -21,10 +21,11 @@ import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import { StartupError } from '../../src/startup-error.ts'
-import { atEnd, type Test } from '../support/cleanup.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, SECRET } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
 import { addEdge, addWorkspace, caller, serve, type TestServer } from '../support/server.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -199,19 +200,6 @@ test('postgres: on a full disk the node is not ready, serves reads, and recovers
   execFileSync('sh', ['-c', `head -c 22m /dev/zero > ${filler}`])
   await assertFull(server, () => rmSync(filler))
 })
-
-/** Undefined without the permission to mount. */
-function mountSmallDisk(t: Test, size: string): string | undefined {
-  if (!isRoot) return undefined
-  const folder = createFolder(t)
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder], { stdio: 'ignore' })
-  } catch {
-    return undefined
-  }
-  atEnd(t, () => execFileSync('umount', ['-l', folder]))
-  return folder
-}
 
 const PAGE = 4096
 

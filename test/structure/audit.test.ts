@@ -100,6 +100,7 @@ const byCommand: Record<string, Declared> = {
   'admin retention': ['database.cleaned-up'],
   'admin distribute': ['database.distributed'],
   'admin nodes': lists,
+  'admin doctor': lists,
   'admin demo': ['usage.demo-added'],
   serve: ['database.migrated', 'workspace.created', 'key.created', 'person.invited'],
 }

@@ -359,6 +359,20 @@ const database: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin doctor',
+      group,
+      summary: 'check configuration, database and machine',
+      details:
+        'Checks settings, version, settings and schema of the database, the clock, nodes, disk space, files ' +
+        'with secrets, DNS of the tunnel domain, the mail server and the identity provider, and prints what ' +
+        'to do about each finding. It changes nothing, sends no email, and works while the server is down. ' +
+        'Run it as the user of the server, with its environment and in its directory. The exit code is 1 if ' +
+        'there are problems, and 0 if there are none or only warnings. See docs/operations/doctor.md.',
+    },
+    async (_input, io) => (await import('../admin/doctor.ts')).doctor(io),
+  ),
+  command(
+    {
       name: 'admin demo',
       group,
       summary: 'fill a workspace with a year of sample usage',

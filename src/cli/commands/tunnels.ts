@@ -1,11 +1,11 @@
 // Commands that open tunnels, run an edge, and manage the keys of an edge without a control plane.
 import { edgeSettings } from '../../config/edge.ts'
+import { TOKENS_FILE } from '../../config/environment.ts'
 import { settings } from '../../config.ts'
 import { type Command, command } from '../command.ts'
 import { API_ACCESS, apiOptions, labelOption } from './options.ts'
 
 const group = 'Tunnels'
-const TOKENS_FILE = 'tokens.json'
 const tokensFileOption = { value: '<path>', summary: `tokens file (default: ./${TOKENS_FILE})` } as const
 
 const EDGE_ACCESS =
