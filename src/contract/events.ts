@@ -1,10 +1,9 @@
 // The events that webhooks deliver, as values: type, data and example of each. The `webhooks` section of the
 // OpenAPI document and the types of `recordEvent` derive from it.
 import Type, { type Static, type TObject } from 'typebox'
+import type { Changes as ChangedFields } from './dashboard/audit.ts'
+import { Role } from './dashboard/members.ts'
 import { Email, Instant, InstantOrNull, Label, Slug, TokenId, UserName } from './fields.ts'
-import { roles } from './operation.ts'
-
-const Role = Type.Union(roles.map((role) => Type.Literal(role)))
 
 const Actor = Type.Object(
   {
@@ -30,7 +29,7 @@ const Member = Type.Object(
   { title: 'EventMember' },
 )
 
-const Changes = Type.Unsafe<Record<string, [unknown, unknown]>>({
+const Changes = Type.Unsafe<ChangedFields>({
   type: 'object',
   additionalProperties: { type: 'array', minItems: 2, maxItems: 2 },
   description: 'The fields that have changed, with their values before and after.',

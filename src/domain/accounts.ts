@@ -28,6 +28,7 @@ import { writeAudit, writeUserAudit } from './audit.ts'
 import type { AuditAction } from './audit-actions.ts'
 import { type Changes, changesBetween } from './audit-changes.ts'
 import type { Actor, Services, UserActor } from './context.ts'
+import { recordInvitation } from './events.ts'
 import { Fault } from './fault.ts'
 import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
@@ -189,6 +190,8 @@ export async function inviteByOperator(
       target: { id: made.id, name: email },
       changes: { role: [null, given.role] },
     })
+    const invitation = { ...made, email, role: given.role }
+    await recordInvitation(db, services, { workspaceId, actor, invitation })
     return made
   })
 }

@@ -8,6 +8,7 @@ import { DAY_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
+import { recordUpdate } from './events.ts'
 import { Fault, invalid } from './fault.ts'
 import type { MemberContext } from './members.ts'
 import { isoOf } from './timestamps.ts'
@@ -54,6 +55,7 @@ async function archive(
       action: 'workspace.archived',
       target: { id: workspaceId, name },
     })
+    await recordUpdate(db, services, { workspaceId, actor, changes: { archived: [false, true] } })
     return publishChange(db, services, { kind: 'workspace-archived', subjectId: workspaceId })
   })
   // Also if it was archived before: the caller may be retrying an archiving whose response was lost.
@@ -80,6 +82,7 @@ export async function restore(services: Services, actor: Actor, slug: string): P
       action: 'workspace.restored',
       target: { id, name },
     })
+    await recordUpdate(db, services, { workspaceId: id, actor, changes: { archived: [true, false] } })
     return publishChange(db, services, { kind: 'workspace-restored', subjectId: id })
   })
   await awaitPropagation(services, change)

@@ -3,6 +3,8 @@ import { TUNNEL_LEASE_S } from '../contract/tunnels.ts'
 import { type LockedSession, lockSession, replaceSession } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { MINUTE_MS } from '../time.ts'
+import type { Services } from './context.ts'
+import { recordTunnels } from './events.ts'
 
 export const LEASE_MS = TUNNEL_LEASE_S * 1_000
 
@@ -17,6 +19,7 @@ export const isLive = ({ lease_until, now }: LockedSession): boolean => lease_un
 /** Locks the session, and starts it if it is new. Undefined if a later one exists. */
 export async function enterSession(
   tx: Tx,
+  services: Services,
   edgeId: string,
   session: string,
 ): Promise<LockedSession | undefined> {
@@ -24,6 +27,7 @@ export async function enterSession(
   if (stored.session === session) return stored
   const { now, lease_until } = stored
   if (stored.session > session && now < lease_until + OLDER_AFTER_MS) return undefined
-  await replaceSession(tx, edgeId, session, LEASE_MS)
+  const closed = await replaceSession(tx, edgeId, session, LEASE_MS)
+  await recordTunnels(tx, services, 'tunnel.closed', closed)
   return { session, sequence: 0, now, lease_until: now + LEASE_MS }
 }

@@ -1,15 +1,20 @@
 // Events of a workspace, for its webhooks. They are written to the queues of its endpoints in the transaction
 // of the change: there is an event if and only if the change was committed.
 import type { EventData, EventType } from '../contract/events.ts'
+import type { Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
+import type { ClosedTunnel } from '../store/tunnels.ts'
 import {
   findWithEndpoints,
   insertDeliveries,
   type NewDelivery,
   reservePositions,
 } from '../store/webhook-events.ts'
+import type { Changes } from './audit-changes.ts'
 import type { Actor, Services } from './context.ts'
 import { isoOf } from './timestamps.ts'
+
+type Invitation = EventData<'member.invited'>['invitation']
 
 export type WorkspaceEvent = {
   [T in EventType]: { workspaceId: string; type: T; data: EventData<T> }
@@ -80,3 +85,63 @@ export const eventActor = (actor: Actor) => ({
   id: actor.id,
   name: actor.kind === 'person' ? actor.name : null,
 })
+
+export const memberInEvent = (user: Record<'id' | 'name' | 'email', string>, role: Role) => ({
+  id: user.id,
+  name: user.name,
+  email: user.email,
+  role,
+})
+
+export const recordInvitation = (
+  tx: Tx,
+  services: EventServices,
+  { workspaceId, actor, invitation }: { workspaceId: string; actor: Actor; invitation: Invitation },
+): Promise<void> => {
+  const { id, email, role, expiresAt } = invitation
+  return recordEvent(tx, services, {
+    workspaceId,
+    type: 'member.invited',
+    data: { invitation: { id, email, role, expiresAt }, actor: eventActor(actor) },
+  })
+}
+
+/** Tunnels of any workspaces. */
+export const recordTunnels = (
+  tx: Tx,
+  services: EventServices,
+  type: 'tunnel.opened' | 'tunnel.closed',
+  tunnels: readonly ClosedTunnel[],
+): Promise<void> =>
+  recordEvents(
+    tx,
+    services,
+    tunnels.map((row) => ({
+      workspaceId: row.workspace_id,
+      type,
+      data: {
+        tunnel: {
+          id: row.id,
+          name: row.name,
+          type: row.type,
+          url: row.url,
+          keyId: row.key_id,
+          edgeId: row.edge_id,
+          clientAddress: row.client_address,
+          openedAt: isoOf(row.opened_at),
+        },
+      },
+    })),
+  )
+
+/** A change of a workspace and its settings. */
+export const recordUpdate = (
+  tx: Tx,
+  services: EventServices,
+  { workspaceId, actor, changes }: { workspaceId: string; actor: Actor; changes: Changes },
+): Promise<void> =>
+  recordEvent(tx, services, {
+    workspaceId,
+    type: 'workspace.updated',
+    data: { changes, actor: eventActor(actor) },
+  })

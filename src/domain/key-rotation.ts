@@ -11,8 +11,9 @@ import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
+import { eventActor, recordEvent } from './events.ts'
 import { Fault } from './fault.ts'
-import { addKey, newKey, noSuchKey, revokeActive } from './keys.ts'
+import { addKey, keyInEvent, newKey, noSuchKey, revokeActive } from './keys.ts'
 import { keyDaysMaxFor } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
@@ -41,6 +42,10 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
       target: { id },
       changes: changesBetween(before, { successor: successor.id, expiresAt: predecessor.expiresAt }),
     })
+    const { token: _, ...created } = successor
+    const key = { ...keyInEvent(old), expiresAt: predecessor.expiresAt }
+    const data = { key, successor: created, actor: eventActor(actor) }
+    await recordEvent(db, ctx, { workspaceId, type: 'key.rotated', data })
     return { rotated: { ...successor, predecessor }, position: await publishChange(db, ctx, change) }
   })
   await awaitPropagation(ctx, position)

@@ -12,6 +12,7 @@ import { type AuthorizedWorkspace, reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
+import { eventActor, recordEvent } from './events.ts'
 import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { parseExpiry } from './key-expiry.ts'
@@ -130,8 +131,18 @@ export async function addKey(
     ...(overridesPolicy(workspace, { createdAt, expiresAt }) && { detail: 'forced' }),
     changes: changesBetween(null, { label: created.label, expiresAt: created.expiresAt }),
   })
+  const { token: _, ...key } = created
+  await recordEvent(db, ctx, { workspaceId, type: 'key.created', data: { key, actor: eventActor(actor) } })
   return created
 }
+
+/** As events describe it. */
+export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'expires_at'>) => ({
+  id: row.id,
+  label: row.label,
+  createdAt: isoOf(row.created_at),
+  expiresAt: isoOrNull(row.expires_at),
+})
 
 async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Context): Promise<void> {
   if ((await countActiveKeys(db, workspaceId, keysPerWorkspace)) < keysPerWorkspace) return
@@ -211,10 +222,12 @@ export async function revoke(ctx: Context, id: string) {
 /** The change to publish; undefined if the workspace has no active key with this id. */
 export async function revokeActive(db: Tx, ctx: Context, id: string): Promise<KeyChange | undefined> {
   const { workspaceId, actor } = ctx
-  const hash = await revokeKey(db, workspaceId, id, ctx.clock())
-  if (hash === undefined) return undefined
+  const revoked = await revokeKey(db, { workspaceId, id }, ctx.clock())
+  if (!revoked) return undefined
   await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
-  return { kind: 'key', subjectId: id, hash }
+  const data = { key: keyInEvent(revoked), actor: eventActor(actor) }
+  await recordEvent(db, ctx, { workspaceId, type: 'key.revoked', data })
+  return { kind: 'key', subjectId: id, hash: revoked.hash }
 }
 
 export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })

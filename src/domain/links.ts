@@ -18,6 +18,7 @@ import { getWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { writeAudit, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
+import { memberInEvent, recordEvent } from './events.ts'
 import { Fault, invalid } from './fault.ts'
 import { requireGoodPassword } from './passwords.ts'
 import { isoOf } from './timestamps.ts'
@@ -239,6 +240,8 @@ async function addInvitedMember(
     target: { id: user.id, name: user.name },
     changes: { role: [null, row.role] },
   })
+  const data = { member: memberInEvent(user, row.role) }
+  await recordEvent(db, services, { workspaceId, type: 'member.joined', data })
 }
 
 /** Whether there is an open invitation for the verified address. */

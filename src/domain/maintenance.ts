@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { acquireLease, type MaintenanceState, readMaintenance, updateLease } from '../store/maintenance.ts'
 import type { Services } from './context.ts'
 import type { Run } from './deletion-batches.ts'
+import { recordExpiredKeys } from './key-expired.ts'
 import { type NoticeMailOptions, sendNoticeMails } from './notice-mails.ts'
 import { createNotices } from './notices.ts'
 import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
@@ -85,6 +86,7 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
 
 /** Returns false if the run was stopped before the end. */
 export const runNotices = async (run: Run, mail: NoticeMailOptions | undefined): Promise<boolean> =>
+  (await recordExpiredKeys(run)) &&
   (await createNotices(run, { withMail: mail !== undefined })) &&
   (mail === undefined || (await sendNoticeMails(run, mail)))
 

@@ -16,6 +16,7 @@ import { writeAudit } from './audit.ts'
 import type { AuditAction } from './audit-actions.ts'
 import type { Changes } from './audit-changes.ts'
 import type { Context, Services, UserActor } from './context.ts'
+import { eventActor, memberInEvent, recordEvent, recordInvitation } from './events.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
@@ -123,6 +124,7 @@ export async function invite(
       provesEmail: mails,
     })
     await record(db, ctx, 'person.invited', { id: made.id, name: email }, { role: [null, given.role] })
+    await recordInvitation(db, ctx, { ...ctx, invitation: { ...made, email, role: given.role } })
     return made
   })
 }
@@ -157,6 +159,15 @@ export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
     await setRoleOf(db, ctx.workspaceId, id, wanted)
     if (!isAtLeast(wanted, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
     await record(db, ctx, `person.made-${wanted}`, member, { role: [member.role, wanted] })
+    await recordEvent(db, ctx, {
+      workspaceId: ctx.workspaceId,
+      type: 'member.updated',
+      data: {
+        member: memberInEvent(member, wanted),
+        previousRole: member.role,
+        actor: eventActor(ctx.actor),
+      },
+    })
   })
   const members = await listMembers(ctx.store.db, ctx.workspaceId)
   const member = members.find((one) => one.id === id)
@@ -174,6 +185,11 @@ export async function removeMember(ctx: MemberContext, id: string) {
     await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
     const action = id === ctx.actor.id ? 'person.left' : 'person.removed'
     await record(db, ctx, action, member, { role: [member.role, null] })
+    await recordEvent(db, ctx, {
+      workspaceId: ctx.workspaceId,
+      type: 'member.removed',
+      data: { member: memberInEvent(member, member.role), actor: eventActor(ctx.actor) },
+    })
   })
   return { id, removed: true as const }
 }

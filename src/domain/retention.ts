@@ -9,6 +9,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
 import { deleteAuditBefore } from './audit-export-all.ts'
 import type { Services } from './context.ts'
 import { type Batch, deleteInBatches, type Run, runInBatches } from './deletion-batches.ts'
+import { recordTunnels } from './events.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
@@ -87,7 +88,9 @@ async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
   do {
     deleted = 0
     const isComplete = await deleteInBatches(run, 'open_tunnels', async (db, size) => {
-      deleted = await deleteAbandoned(db, ABANDONED_KEPT_MS, size)
+      const abandoned = await deleteAbandoned(db, ABANDONED_KEPT_MS, size)
+      await recordTunnels(db, run.services, 'tunnel.closed', abandoned.closed)
+      deleted = abandoned.deleted
       return deleted
     })
     if (!isComplete) return false

@@ -7,6 +7,7 @@ import { reauthorize, requireSession } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Services, UserActor } from './context.ts'
+import { recordUpdate } from './events.ts'
 import { Fault } from './fault.ts'
 import type { MemberContext } from './members.ts'
 import { type Policy, policyOf } from './policy.ts'
@@ -63,13 +64,15 @@ export async function rename(ctx: MemberContext, name: string): Promise<{ name: 
     const before = await reauthorize(db, ctx)
     if (before.name === name) return undefined
     await renameWorkspace(db, workspaceId, name)
+    const changes = changesBetween({ name: before.name }, { name })
     await writeAudit(db, ctx, {
       workspaceId,
       actor,
       action: 'workspace.renamed',
       target: { id: workspaceId, name },
-      changes: changesBetween({ name: before.name }, { name }),
+      changes,
     })
+    await recordUpdate(db, ctx, { workspaceId, actor, changes })
     return publishChange(db, ctx, { kind: 'workspace', subjectId: workspaceId })
   })
   await awaitPropagation(ctx, position)
@@ -99,6 +102,7 @@ export async function changePolicy(ctx: MemberContext, given: Partial<Policy>): 
       target: { id: workspaceId, name: workspace.name },
       changes,
     })
+    await recordUpdate(db, ctx, { workspaceId, actor, changes })
     return policy
   })
 }

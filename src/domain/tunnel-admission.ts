@@ -10,6 +10,7 @@ import { keyOf, type NameId, trimNames, upsertNames } from '../store/tunnel-name
 import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
+import { recordTunnels } from './events.ts'
 import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
 
 /** Open tunnels of a workspace at one edge. */
@@ -57,7 +58,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const valid = await checkKeys(tx, request, refused)
   const candidates = await checkLimit(tx, request, valid, refused)
   const rules = await lockNames(tx, services, candidates)
-  const { moved, others } = await findOthers(tx, request, candidates)
+  const { moved, others } = await findOthers(tx, services, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
   const rows: ReportedRow[] = []
   for (const candidate of candidates) {
@@ -147,7 +148,12 @@ export const parseRules = (text: string | null): AccessRules | null =>
   text === null ? null : (JSON.parse(text) as AccessRules)
 
 /** Tunnels with these names: those of the client of a claim, and, by name, those of others at other edges. */
-async function findOthers(tx: Tx, { edgeId, isClaim }: AdmissionRequest, candidates: readonly Candidate[]) {
+async function findOthers(
+  tx: Tx,
+  services: Services,
+  { edgeId, isClaim }: AdmissionRequest,
+  candidates: readonly Candidate[],
+) {
   const found = candidates.length === 0 ? [] : await findOtherTunnels(tx, edgeId, candidates)
   const resumes = new Set(isClaim ? candidates.map(({ parsed }) => parsed.tunnel.resume) : [])
   const { moved = [], rest = [] } = Object.groupBy(found, ({ resume_hash }) =>
@@ -155,6 +161,7 @@ async function findOthers(tx: Tx, { edgeId, isClaim }: AdmissionRequest, candida
   )
   const live = await deleteOfExpired(
     tx,
+    services,
     rest.filter(({ edge_id, close_reason }) => edge_id !== edgeId && close_reason !== 'ended'),
   )
   return { moved, others: Map.groupBy(live, keyOf) }
@@ -164,11 +171,15 @@ async function findOthers(tx: Tx, { edgeId, isClaim }: AdmissionRequest, candida
  * An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew the
  * lease at the same time. Returns the tunnels of the other edges.
  */
-async function deleteOfExpired(tx: Tx, tunnels: readonly OtherTunnel[]): Promise<OtherTunnel[]> {
+async function deleteOfExpired(
+  tx: Tx,
+  services: Services,
+  tunnels: readonly OtherTunnel[],
+): Promise<OtherTunnel[]> {
   const candidates = new Set(tunnels.filter(({ isLive }) => !isLive).map(({ edge_id }) => edge_id))
   const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
   const lost = tunnels.filter(({ edge_id }) => expired.has(edge_id))
-  if (lost.length > 0) await deleteRows(tx, lost)
+  if (lost.length > 0) await recordTunnels(tx, services, 'tunnel.closed', await deleteRows(tx, lost))
   return tunnels.filter(({ edge_id }) => !expired.has(edge_id))
 }
 

@@ -8,6 +8,7 @@ import { readRules } from '../store/tunnel-names.ts'
 import { findTunnels, writeTunnels } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { recordTunnels } from './events.ts'
 import { Fault } from './fault.ts'
 import { type ParsedTunnel, parseTunnel } from './reported-tunnels.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
@@ -37,7 +38,7 @@ async function decide(
   { session: sessionId, sequence, tunnel, parsed }: TunnelClaim & { parsed: ParsedTunnel },
 ): Promise<{ result: ClaimResult; changes: Changes }> {
   const session =
-    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, edgeId, sessionId))
+    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, services, edgeId, sessionId))
   if (!session) return refuse('replaced', 'Another process uses the credential of this edge.')
   if (!isLive(session))
     throw new Fault('unavailable', {
@@ -58,7 +59,10 @@ async function decide(
     if (marked && marked.close_reason !== 'moved')
       return refuse('closed', closedBy(marked.close_requested_by))
   }
+  // A repeated claim has opened it already.
+  const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
   await writeTunnels(tx, rows)
+  if (!stored) await recordTunnels(tx, services, 'tunnel.opened', rows)
   const changes: Changes = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))

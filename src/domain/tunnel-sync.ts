@@ -11,6 +11,7 @@ import type { Tx } from '../store/store.ts'
 import { type InstructedTunnel, lockInstructed, setInstructed } from '../store/tunnel-instructions.ts'
 import { keyOf, readRules } from '../store/tunnel-names.ts'
 import {
+  type ClosedTunnel,
   deleteRows,
   endOtherTunnels,
   endTunnels,
@@ -20,6 +21,7 @@ import {
 } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { recordTunnels } from './events.ts'
 import { type ParsedTunnel, parseTunnel, rowOf } from './reported-tunnels.ts'
 import { parseTimestamp } from './timestamps.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
@@ -70,15 +72,17 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
     const added = await applyChanges(tx, services, sync)
     return resultOf(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
   }
-  const stored = await enterSession(tx, edgeId, session.session)
+  const stored = await enterSession(tx, services, edgeId, session.session)
   if (!stored) return resultOf({ replaced: true })
   // A repeated or delayed sync: a later one had everything that this one has.
   if (sequence <= stored.sequence) return resultOf({})
   if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
   await updateSession(tx, edgeId, session, LEASE_MS)
-  if (previous === 0 && !snapshot)
-    await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })
-  const added = await applyChanges(tx, services, sync)
+  const replaced =
+    previous === 0 && !snapshot
+      ? await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })
+      : []
+  const added = await applyChanges(tx, services, sync, replaced)
   return resultOf(merge(added, await instruct(tx, sync)))
 }
 
@@ -96,25 +100,32 @@ async function applyChanges(
   tx: Tx,
   services: Services,
   { edgeId, session, snapshot, reported, closed }: ParsedSync,
+  replaced: readonly ClosedTunnel[] = [],
 ): Promise<Instructions> {
   const { sequence, previous } = session
   const stored = reported.size === 0 ? [] : await findTunnels(tx, edgeId, [...reported.keys()])
   const added = new Map(reported)
   for (const { id } of stored) added.delete(id)
   for (const [id, { isClaiming }] of added) if (isClaiming) added.delete(id)
-  const { rows, refused, names } = await admit(tx, services, {
+  const {
+    rows: opened,
+    refused,
+    names,
+  } = await admit(tx, services, {
     edgeId,
     sequence,
     tunnels: [...added.values()],
     isClaim: false,
   })
-  for (const { id, workspace_id } of stored)
-    rows.push(
-      rowOf(services, { edgeId, sequence }, { parsed: reported.get(id) as ParsedTunnel, workspace_id }),
-    )
-  if (closed.size > 0) await endTunnels(tx, edgeId, { ids: [...closed], previous })
-  if (rows.length > 0) await writeTunnels(tx, rows)
-  if (snapshot?.isLast) await endUnreported(tx, edgeId, snapshot.first)
+  const known = stored.map(({ id, workspace_id }) =>
+    rowOf(services, { edgeId, sequence }, { parsed: reported.get(id) as ParsedTunnel, workspace_id }),
+  )
+  const ended = [...replaced]
+  if (closed.size > 0) ended.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
+  if (opened.length + known.length > 0) await writeTunnels(tx, [...opened, ...known])
+  if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
+  await recordTunnels(tx, services, 'tunnel.closed', ended)
+  await recordTunnels(tx, services, 'tunnel.opened', opened)
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, names }
 }

@@ -13,6 +13,7 @@ import {
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
+import { recordUpdate } from './events.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
 import { type Policy, policyOf } from './policy.ts'
@@ -130,6 +131,7 @@ export async function provision(services: Services, actor: Actor, slug: string):
       action: 'workspace.provisioned',
       target: { id, name },
     })
+    await recordUpdate(db, services, { workspaceId: id, actor, changes: { provisioned: [false, true] } })
     return publishChange(db, services, { kind: 'workspace', subjectId: id })
   })
   await awaitPropagation(services, position)

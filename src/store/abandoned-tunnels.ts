@@ -29,10 +29,13 @@ async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
   return rows.map((row) => row.edge_id)
 }
 
-/** At most `size`. Returns how many. An edge that is back in this moment keeps its tunnels. */
-export async function deleteAbandoned(tx: Tx, graceMs: number, size: number): Promise<number> {
+/**
+ * At most `size`. Returns how many, and those that were open. An edge that is back in this moment keeps its
+ * tunnels.
+ */
+export async function deleteAbandoned(tx: Tx, graceMs: number, size: number) {
   const expired = await lockExpiredSessions(tx, await findAbandonedEdges(tx, graceMs))
-  if (expired.length === 0) return 0
+  if (expired.length === 0) return { deleted: 0, closed: [] }
   const abandoned = await tx
     .selectFrom('open_tunnels')
     .select(['edge_id', 'id'])
@@ -41,8 +44,8 @@ export async function deleteAbandoned(tx: Tx, graceMs: number, size: number): Pr
     .orderBy('id')
     .limit(size)
     .execute()
-  if (abandoned.length > 0) await deleteRows(tx, abandoned)
-  return abandoned.length
+  const closed = abandoned.length > 0 ? await deleteRows(tx, abandoned) : []
+  return { deleted: abandoned.length, closed }
 }
 
 /** Of the first edges that are found. */

@@ -8,7 +8,7 @@ import { nowIn } from './database-clock.ts'
 import { type Placeholders, unflushedUpdate } from './statement.ts'
 import type { Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
-import { endUnreported } from './tunnels.ts'
+import { type ClosedTunnel, endUnreported } from './tunnels.ts'
 
 type Columns = Selectable<Tables['edge_sessions']>
 
@@ -119,14 +119,14 @@ export function lockSessionShared(
   return (isPostgres(tx) ? query.forShare() : query).executeTakeFirst()
 }
 
-/** Replaces a locked session, and ends the tunnels of the one before. */
+/** Replaces a locked session, and ends the tunnels of the one before, which it returns. */
 export async function replaceSession(
   tx: Tx,
   edgeId: string,
   session: string,
   leaseMs: number,
-): Promise<void> {
-  await endUnreported(tx, edgeId)
+): Promise<ClosedTunnel[]> {
+  const closed = await endUnreported(tx, edgeId)
   await tx
     .updateTable('edge_sessions')
     .set({
@@ -141,6 +141,7 @@ export async function replaceSession(
     })
     .where('edge_id', '=', edgeId)
     .execute()
+  return closed
 }
 
 /** Renews the lease of a locked session. */

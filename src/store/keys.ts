@@ -85,16 +85,9 @@ export async function countActiveKeys(db: Db, workspaceId: string, max: number):
   return Number(count)
 }
 
-/** The hash of the key; undefined if the workspace has no active key with this id. */
-export async function revokeKey(
-  db: Tx,
-  workspaceId: string,
-  id: string,
-  at: number,
-): Promise<string | undefined> {
-  const [row] = await updateRevoked(db, { workspaceId, id, at })
-  return row?.hash
-}
+/** The key; undefined if the workspace has no active key with this id. */
+export const revokeKey = async (db: Tx, name: KeyName, at: number) =>
+  (await updateRevoked(db, { ...name, at }))[0]
 
 interface KeyName {
   workspaceId: string
@@ -108,7 +101,7 @@ const updateRevoked = statement((db: Tx, { workspaceId, id, at }: Placeholders<K
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .where(inState(db, 'active'))
-    .returning('hash'),
+    .returning(['id', 'label', 'hash', 'created_at', 'expires_at']),
 )
 
 type LockMode = 'shared' | 'exclusive'

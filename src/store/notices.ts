@@ -50,6 +50,34 @@ export const listExpiringKeys = (
     .limit(limit)
     .execute()
 
+/**
+ * Keys that have expired in workspaces which had a webhook endpoint then, and that have no notice of this
+ * kind; the first to expire first.
+ */
+export const listExpiredKeys = (
+  db: Db,
+  { kind, after, until, limit }: { kind: string; after: number; until: number; limit: number },
+) =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'workspace_id', 'label', 'created_at', 'expires_at'])
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', after)
+    .where('expires_at', '<=', until)
+    .where(
+      sql<boolean>`exists (select 1 from webhook_endpoints as endpoint
+        where endpoint.workspace_id = api_keys.workspace_id and endpoint.disabled_at is null
+          and endpoint.created_at <= api_keys.expires_at)`,
+    )
+    .where(
+      sql<boolean>`not exists (select 1 from notices
+        where notices.kind = ${kind} and notices.subject_id = api_keys.id)`,
+    )
+    .orderBy('expires_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+
 /** Returns how many of the notices did not exist. */
 export async function insertNotices(db: Tx, rows: readonly NoticeRow[]): Promise<number> {
   const { numInsertedOrUpdatedRows } = await db

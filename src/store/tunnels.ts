@@ -1,11 +1,26 @@
 // SQL of open tunnels as their edges report them.
 import { type Selectable, sql } from 'kysely'
-import { deleteBulk, executeBulk, insertBulk } from './bulk.ts'
+import { executeBulk, insertBulk } from './bulk.ts'
 import type { Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type TunnelRow = Selectable<Tables['open_tunnels']>
 export type TunnelPosition = Pick<TunnelRow, 'edge_id' | 'id'>
+
+/** What is known of a tunnel that is not open any more. */
+const closedColumns = [
+  'workspace_id',
+  'edge_id',
+  'id',
+  'name',
+  'type',
+  'url',
+  'key_id',
+  'client_address',
+  'opened_at',
+] as const
+export type ClosedTunnel = Pick<TunnelRow, (typeof closedColumns)[number]>
+const closedList = closedColumns.join(', ')
 
 /** What an edge reports. */
 export type ReportedRow = Omit<
@@ -72,36 +87,46 @@ export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Pro
 
 /**
  * Deletes tunnels that the edge has closed. Those that a user has closed are kept until the edge is told,
- * because their client may be back already.
+ * because their client may be back already. Returns the tunnels that were open.
  */
 export async function endTunnels(
   tx: Tx,
   edgeId: string,
   { ids, previous }: { ids: readonly string[]; previous: number },
-): Promise<void> {
+): Promise<ClosedTunnel[]> {
   const columns = { edge_id: 'text', id: 'text', previous: 'bigint' } as const
   const rows = ids.map((id) => [edgeId, id, previous])
-  const deleted = await executeBulk(
+  const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
     tx,
     columns,
     rows,
     `delete from open_tunnels where (edge_id, id) in (select edge_id, id from input)
        and (${isNotClosedByUser} or (notice > 0 and notice <= (select max(previous) from input)))
-     returning id`,
+     returning ${closedList}, close_reason`,
   )
-  if (deleted.length === ids.length) return
-  await executeBulk(
+  const closed = deleted.filter(({ close_reason }) => close_reason !== 'ended')
+  if (deleted.length === ids.length) return closed
+  const kept = await executeBulk<ClosedTunnel>(
     tx,
     columns,
     rows,
     `update open_tunnels set close_reason = 'ended', notice = 0
-     where (edge_id, id) in (select edge_id, id from input) and close_reason = 'requested'`,
+     where (edge_id, id) in (select edge_id, id from input) and close_reason = 'requested'
+     returning ${closedList}`,
   )
+  return [...closed, ...kept]
 }
 
-export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Promise<void> {
-  const rows = tunnels.map(({ edge_id, id }) => [edge_id, id])
-  await deleteBulk({ db: tx, isDistributed: false }, 'open_tunnels', { edge_id: 'text', id: 'text' }, rows)
+/** Returns those that were open. */
+export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Promise<ClosedTunnel[]> {
+  const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
+    tx,
+    { edge_id: 'text', id: 'text' },
+    tunnels.map(({ edge_id, id }) => [edge_id, id]),
+    `delete from open_tunnels where (edge_id, id) in (select * from input)
+     returning ${closedList}, close_reason`,
+  )
+  return deleted.filter(({ close_reason }) => close_reason !== 'ended')
 }
 
 /** Null for most rows, so `not in` alone would not do. */
@@ -115,7 +140,7 @@ export async function endOtherTunnels(
   tx: Tx,
   edgeId: string,
   { ids, sequence, previous }: { ids: { has(id: string): boolean }; sequence: number; previous: number },
-): Promise<void> {
+): Promise<ClosedTunnel[]> {
   const stored = await tx
     .selectFrom('open_tunnels')
     .select('id')
@@ -123,23 +148,31 @@ export async function endOtherTunnels(
     .where('sequence', '<=', sequence)
     .execute()
   const others = stored.filter(({ id }) => !ids.has(id)).map(({ id }) => id)
-  if (others.length > 0) await endTunnels(tx, edgeId, { ids: others, previous })
+  return others.length > 0 ? endTunnels(tx, edgeId, { ids: others, previous }) : []
 }
 
 /**
  * For the last sync of a snapshot that began with `sequence`, and for all tunnels of a session that is
- * replaced.
+ * replaced. Returns the tunnels that were open.
  */
 export async function endUnreported(
   tx: Tx,
   edgeId: string,
   sequence = Number.MAX_SAFE_INTEGER,
-): Promise<void> {
-  await tx
+): Promise<ClosedTunnel[]> {
+  const deleted = await tx
     .deleteFrom('open_tunnels')
     .where('edge_id', '=', edgeId)
     .where('sequence', '<', sequence)
     .where(sql<boolean>`${sql.raw(isNotClosedByUser)}`)
+    .returning(closedColumns)
+    .execute()
+  const requested = await tx
+    .selectFrom('open_tunnels')
+    .select(closedColumns)
+    .where('edge_id', '=', edgeId)
+    .where('sequence', '<', sequence)
+    .where('close_reason', '=', 'requested')
     .execute()
   await tx
     .updateTable('open_tunnels')
@@ -147,6 +180,7 @@ export async function endUnreported(
     .where('edge_id', '=', edgeId)
     .where('sequence', '<', sequence)
     .execute()
+  return [...deleted, ...requested]
 }
 
 /** Of each workspace, at one edge. */

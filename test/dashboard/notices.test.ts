@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Services } from '../../src/domain/context.ts'
-import type { Run } from '../../src/domain/deletion-batches.ts'
 import { rotate } from '../../src/domain/key-rotation.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { runNotices } from '../../src/domain/maintenance.ts'
@@ -11,18 +10,9 @@ import { createMail } from '../../src/mail.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { startMailServer } from '../support/mail-server.ts'
+import { runOf } from '../support/maintenance-run.ts'
 import { operator, serve, type TestServer } from '../support/server.ts'
 import { addMember } from '../support/users.ts'
-
-const runOf = (services: Services): Run => ({
-  services,
-  state: { now: Date.now(), usageFloor: 0, usageFloorAt: 0, usageCursor: null },
-  usageCursor: null,
-  proceed: async () => true,
-  sleep: async () => {},
-  onDeleted() {},
-  onWait() {},
-})
 
 const address = () => 'https://adit.example.com'
 

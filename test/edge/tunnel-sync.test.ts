@@ -7,6 +7,7 @@ import { addTunnelEdge, expireLease, storedTunnels, tunnelOf } from '../support/
 import { recordQueries } from '../support/recorded-queries.ts'
 import { addWorkspace, serve, type TestServer } from '../support/server.ts'
 import { type Fate, SimulatedEdge } from '../support/simulated-edge.ts'
+import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
 const fate = fc.constantFrom<Fate>('delivered', 'delivered', 'repeated', 'unanswered', 'lost', 'delayed')
 const action = fc.record({
@@ -40,9 +41,24 @@ async function stateOf({ services }: TestServer, edges: readonly SimulatedEdge[]
   return rows.map((row) => `${row.edge_id} ${row.id} ${row.name} ${row.requests}`).sort()
 }
 
+/** By the events: each tunnel is opened and closed in turn, beginning with opened. */
+async function openByEvents({ services }: TestServer, endpointId: string, edges: readonly SimulatedEdge[]) {
+  const open = new Set<string>()
+  for (const { type, body } of await deliveriesOf(services, endpointId)) {
+    const { edgeId, id, name } = body.data.tunnel
+    if (!edges.some((edge) => edge.id === edgeId)) continue
+    const tunnel = `${edgeId} ${id} ${name}`
+    assert.equal(open.has(tunnel), type === 'tunnel.closed', `${tunnel}: ${type}`)
+    if (type === 'tunnel.opened') open.add(tunnel)
+    else open.delete(tunnel)
+  }
+  return [...open].sort()
+}
+
 for (const engine of engines) {
-  test(`${engine}: whatever is lost, repeated or delayed, the list converges to what is open`, async (t) => {
+  test(`${engine}: whatever is lost, repeated or delayed, list and events converge to what is open`, async (t) => {
     const server = await serve(t, { engine })
+    const endpointId = await addEndpoint(server.services, server.workspace.id)
     let runs = 0
     const perform = async (
       edge: SimulatedEdge,
@@ -78,6 +94,8 @@ for (const engine of engines) {
       // Everything arrives once more, the latest first.
       for (const edge of edges) for (const message of edge.sent.toReversed()) await message()
       assert.deepEqual(await stateOf(server, edges), open)
+      const opened = open.map((each) => each.replace(/ \d+$/, ''))
+      assert.deepEqual(await openByEvents(server, endpointId, edges), opened)
     })
     await fc.assert(property, { numRuns: engine === 'sqlite' ? 80 : 30 })
   })

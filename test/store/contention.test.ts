@@ -96,7 +96,7 @@ test('postgres: requests with the same key do not wait for each other, its revoc
   assert.equal(await lock(), 'active')
   let isRevoked = false
   const revoking = store.transaction(async (db) => {
-    isRevoked = (await revokeKey(db, workspaceId, id, 1)) !== undefined
+    isRevoked = (await revokeKey(db, { workspaceId, id }, 1)) !== undefined
   })
   await untilBlocked(store)
   assert.equal(isRevoked, false)

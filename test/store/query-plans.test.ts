@@ -27,6 +27,7 @@ import * as tunnels from '../../src/store/tunnels.ts'
 import * as usage from '../../src/store/usage.ts'
 import { convertMinutes } from '../../src/store/usage-conversion.ts'
 import * as usageReset from '../../src/store/usage-reset.ts'
+import * as webhookEvents from '../../src/store/webhook-events.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { type Recorded, recordQueries } from '../support/recorded-queries.ts'
@@ -123,6 +124,26 @@ const tables: Record<string, Record<string, string>> = {
     created_at: 'i',
     attempts: '1',
     due_at: `case when i % 100 = 0 then i end`,
+  },
+  webhook_endpoints: {
+    id: `'whk_' || i`,
+    workspace_id: `'w' || (i / 10 + 1)`,
+    url: `'https://hooks.example.com'`,
+    description: `''`,
+    secret: `'x'`,
+    created_at: 'i',
+    last_position: 'i',
+    next_position: 'i',
+    due_at: `case when i % 100 = 0 then i end`,
+  },
+  webhook_deliveries: {
+    endpoint_id: `'whk_' || (i / 10)`,
+    position: 'i',
+    event_id: `'evt_' || i`,
+    type: `'key.created'`,
+    body: `'{}'`,
+    created_at: 'i',
+    attempts: '0',
   },
   idempotent_answers: { workspace_id: `'w' || (i / 10 + 1)`, id: `'a' || i`, sealed: `'x'`, created_at: 'i' },
   key_feed: {
@@ -340,6 +361,14 @@ const noticeMail = {
   attempts: 1,
   due_at: 1,
 }
+const delivery = {
+  endpoint_id: 'whk_9',
+  position: 9_999,
+  event_id: 'evt_1',
+  type: 'key.created',
+  body: '{}',
+  created_at: NOW,
+}
 const usageBatch = { workspaceIds: ['w1', 'w2', 'w3'], before: 3 * DAY }
 
 /** A call of every function that runs a query. */
@@ -445,7 +474,7 @@ const calls: [module: object, calls: Calls][] = [
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       listActiveOfLineages: (db) => keys.listActiveOfLineages(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
-      revokeKey: (db) => keys.revokeKey(db, ws, 'k1', NOW),
+      revokeKey: (db) => keys.revokeKey(db, { workspaceId: ws, id: 'k1' }, NOW),
       lockKey: async (db) => {
         await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'shared')
         await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'exclusive')
@@ -571,6 +600,8 @@ const calls: [module: object, calls: Calls][] = [
     {
       listExpiringKeys: (db) =>
         notices.listExpiringKeys(db, { after: { expiresAt: 4_000, id: '' }, until: 4_500, limit: 10 }),
+      listExpiredKeys: (db) =>
+        notices.listExpiredKeys(db, { kind: 'key-expired', after: 4_000, until: 4_500, limit: 10 }),
       insertNotices: (db) => notices.insertNotices(db, [notice]),
       listNoticed: (db) => notices.listNoticed(db, { ...notice, subjectIds: ['k1', 'k2'] }),
       insertMails: (db) => notices.insertMails(db, [{ ...noticeMail, digest_id: 'd' }]),
@@ -581,6 +612,15 @@ const calls: [module: object, calls: Calls][] = [
       listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
       listKeysOfDigest: (db) => notices.listKeysOfDigest(db, 'd7', 10),
       findRecipient: (db) => notices.findRecipient(db, noticeMail),
+    },
+  ],
+  [
+    webhookEvents,
+    {
+      findWithEndpoints: (db) => webhookEvents.findWithEndpoints(db, ['w1', 'w2']),
+      reservePositions: (db) =>
+        webhookEvents.reservePositions(db, { workspaceId: ws, type: 'key.created', count: 1 }),
+      insertDeliveries: (db) => webhookEvents.insertDeliveries(db, [delivery]),
     },
   ],
   [

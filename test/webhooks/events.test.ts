@@ -1,9 +1,17 @@
 // Events are written to the queues of webhook endpoints in the transaction of the change.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import Value from 'typebox/value'
+import { type EventType, eventBody } from '../../src/contract/events.ts'
+import type { Services } from '../../src/domain/context.ts'
 import { recordEvent, recordEvents, type WorkspaceEvent } from '../../src/domain/events.ts'
+import { recordExpiredKeys } from '../../src/domain/key-expired.ts'
+import { createKey } from '../../src/domain/keys.ts'
+import { provision } from '../../src/domain/workspaces.ts'
 import { engines } from '../support/databases.ts'
-import { addWorkspace, serve } from '../support/server.ts'
+import { runOf } from '../support/maintenance-run.ts'
+import { addWorkspace, operator, serve } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
 import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
 const renamed = (workspaceId: string, name: string): WorkspaceEvent => ({
@@ -11,6 +19,18 @@ const renamed = (workspaceId: string, name: string): WorkspaceEvent => ({
   type: 'workspace.updated',
   data: { changes: { name: ['before', name] }, actor: { kind: 'operator', id: 'test', name: null } },
 })
+
+async function createExpiredKey(services: Services, workspaceId: string): Promise<string> {
+  const { id } = await createKey({ ...services, actor: operator, workspaceId }, { label: 'expired' })
+  await services.store.transaction((tx) =>
+    tx
+      .updateTable('api_keys')
+      .set({ expires_at: Date.now() - 1_000 })
+      .where('id', '=', id)
+      .execute(),
+  )
+  return id
+}
 
 for (const engine of engines) {
   const serving = serve({ after }, { engine })
@@ -69,5 +89,58 @@ for (const engine of engines) {
         (await deliveriesOf(services, endpoint)).map(({ position }) => position),
         Array.from({ length: 20 }, (_, index) => index + 1),
       )
+  })
+
+  test(`${engine}: changes of keys, members and the workspace are events that match the contract`, async () => {
+    const server = await serving
+    const { services } = server
+    const { workspace } = await addWorkspace(server, 'corp')
+    await provision(services, operator, 'corp')
+    const endpoint = await addEndpoint(services, workspace.id, { created_at: 0 })
+    const ann = await addMember(server, 'Ann', 'owner', 'corp')
+    const api = (path: string) => `/workspaces/corp${path}`
+    const kept = (await ann.post(api('/keys'), { label: 'kept' })).json
+    const successor = (await ann.post(api(`/keys/${kept.id}/rotate`), { overlap: '1h' })).json
+    await ann.post(api(`/keys/${successor.id}/rotate`), { overlap: 'none' })
+    const bob = await addMember(server, 'Bob', 'member', 'corp')
+    await ann.post(api(`/people/${bob.id}`), { role: 'admin' })
+    await ann.remove(api(`/people/${bob.id}`))
+    await ann.post(api('/invitations'), { email: 'cy@example.com', role: 'member' })
+    await ann.post(api('/name'), { name: 'Corp Inc.' })
+    const expired = await createExpiredKey(services, workspace.id)
+    await ann.post(api('/archive'), { confirm: 'corp' })
+    await recordExpiredKeys(runOf(services))
+    await recordExpiredKeys(runOf(services))
+    const deliveries = await deliveriesOf(services, endpoint)
+    assert.deepEqual(
+      deliveries.map(({ type }) => type),
+      [
+        'member.invited',
+        'member.joined',
+        'key.created',
+        'key.created',
+        'key.rotated',
+        'key.revoked',
+        'key.created',
+        'key.rotated',
+        'member.invited',
+        'member.joined',
+        'member.updated',
+        'member.removed',
+        'member.invited',
+        'workspace.updated',
+        'key.created',
+        'workspace.updated',
+        'key.expired',
+      ],
+    )
+    for (const { type, body } of deliveries) {
+      assert.ok(Value.Check(eventBody(type as EventType), body), `${type}: ${JSON.stringify(body)}`)
+      assert.doesNotMatch(JSON.stringify(body), /adit_/)
+    }
+    assert.equal(deliveries[4]?.body.data.successor.id, successor.id)
+    assert.deepEqual(deliveries[4]?.body.data.actor, { kind: 'user', id: ann.id, name: 'Ann' })
+    assert.deepEqual(deliveries[13]?.body.data.changes, { name: ['corp', 'Corp Inc.'] })
+    assert.equal(deliveries[16]?.body.data.key.id, expired)
   })
 }

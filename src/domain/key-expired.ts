@@ -1,0 +1,36 @@
+// The events of keys that have expired, once each: a part of the maintenance job, because nobody writes when a
+// key expires.
+import { insertNotices, listExpiredKeys } from '../store/notices.ts'
+import { DAY_MS } from '../time.ts'
+import type { Run } from './deletion-batches.ts'
+import { pauseAfter } from './deletion-batches.ts'
+import { recordEvent } from './events.ts'
+import { keyInEvent } from './keys.ts'
+
+/** The notice is for no user: it records that there was an event. */
+const KIND = 'key-expired'
+/** If no node has run for longer, earlier expiries have no event. Shorter than notices are kept. */
+const WITHIN_MS = DAY_MS
+const SLICE_ROWS = 100
+
+/** Returns false if the run was stopped before the end. */
+export async function recordExpiredKeys(run: Run): Promise<boolean> {
+  const { services } = run
+  const { now } = run.state
+  for (;;) {
+    if (!(await run.proceed())) return false
+    const startedAt = performance.now()
+    const slice = { kind: KIND, after: now - WITHIN_MS, until: now, limit: SLICE_ROWS }
+    const keys = await listExpiredKeys(services.store.db, slice)
+    for (const key of keys)
+      await services.store.transaction(async (tx) => {
+        const workspaceId = key.workspace_id
+        const notice = { kind: KIND, subject_id: key.id, threshold: '', workspace_id: workspaceId }
+        if ((await insertNotices(tx, [{ ...notice, created_at: services.clock(), digest_id: null }])) === 0)
+          return
+        await recordEvent(tx, services, { workspaceId, type: 'key.expired', data: { key: keyInEvent(key) } })
+      })
+    if (keys.length < SLICE_ROWS) return true
+    await pauseAfter(run, performance.now() - startedAt)
+  }
+}
