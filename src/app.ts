@@ -13,6 +13,7 @@ import { startLastUsedTracker } from './directory/last-used.ts'
 import type { Services } from './domain/context.ts'
 import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
+import { queueSizeReader } from './domain/queue-sizes.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
 import { registerDashboardApi } from './http/api/dashboard/index.ts'
 import { registerDeviceApi } from './http/api/device.ts'
@@ -33,7 +34,6 @@ import { createServer } from './http/server/server.ts'
 import { lazily } from './lazily.ts'
 import { createMail, type SendMail } from './mail.ts'
 import { type MetricsListener, startMetricsListener } from './metrics/listener.ts'
-import { RequestDurations } from './metrics/request-durations.ts'
 import { serverMetrics } from './metrics/server-metrics.ts'
 import { sessionSecret } from './session-secret.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
@@ -58,19 +58,17 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   // Stored because a server that is closing no longer has an address.
   let url = ''
   const address = () => config.baseUrl ?? url
-  const sendMail = config.mail && createMail(config.mail)
+  const sendMail = config.mail && countMails(createMail(config.mail), opened.instruments.mails)
   const node = await startNode(config, opened, log, { sendMail, address })
   let stopping = false
   const closing = new AbortController()
-  const durations = new RequestDurations()
   let metrics: MetricsListener | undefined
-  const server = createApiServer({
+  const { server, openStreams } = createApiServer({
     config,
     node,
     log,
     isStopping: () => stopping,
     closing: closing.signal,
-    durations,
   })
   const auth = createLazyAuth(config.sso, () => ({
     services: node.services,
@@ -96,29 +94,25 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     await store.close()
     await metrics?.stop()
   }
-
-  try {
-    await server.listen({ host: config.host, port: config.port })
-    url = urlOf(config, server)
-  } catch (error) {
-    await stop()
-    throw new StartupError('address', explain(config, 'ADIT', error as NodeJS.ErrnoException), error)
-  }
-  if (config.metrics)
+  /** `settings`: what the names of the settings of the address begin with. */
+  async function orStop<T>(address: ListenAddress, settings: string, listen: () => Promise<T>): Promise<T> {
     try {
-      metrics = await startMetricsListener(
-        config.metrics,
-        serverMetrics({ version, requests: durations }),
-        (error) => log.error({ err: error }, 'failed to collect metrics'),
-      )
+      return await listen()
     } catch (error) {
       await stop()
-      throw new StartupError(
-        'address',
-        explain(config.metrics, 'ADIT_METRICS', error as NodeJS.ErrnoException),
-        error,
-      )
+      throw new StartupError('address', explain(address, settings, error as NodeJS.ErrnoException), error)
     }
+  }
+
+  const { metrics: metricsAddress } = config
+  await orStop(config, 'ADIT', () => server.listen({ host: config.host, port: config.port }))
+  url = urlOf(config, server)
+  if (metricsAddress)
+    metrics = await orStop(metricsAddress, 'ADIT_METRICS', () =>
+      startMetricsListener(metricsAddress, metricsOf(node, openStreams), (error) =>
+        log.error({ err: error }, 'failed to collect metrics'),
+      ),
+    )
   const loadSignIn = async () => {
     if (stopping) return
     await auth.open()
@@ -166,6 +160,19 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
   return { services, follower, lastUsed, directory, maintenance }
 }
 
+/** What the metrics of this node read. */
+const metricsOf = ({ services, directory, follower }: Node, openStreams: () => number) =>
+  serverMetrics({
+    version,
+    instruments: services.instruments,
+    keyVerdicts: directory.keyVerdicts,
+    edgeVerdicts: directory.edgeVerdicts,
+    follower,
+    openStreams,
+    poolUse: services.store.poolUse,
+    queueSizes: queueSizeReader(services),
+  })
+
 interface ApiServerOptions {
   config: Config
   node: Node
@@ -173,18 +180,10 @@ interface ApiServerOptions {
   isStopping: () => boolean
   /** Aborted when change streams and waiting requests have to end. */
   closing: AbortSignal
-  durations: RequestDurations
 }
 
 /** The HTTP server with the APIs for keys and edges. */
-function createApiServer({
-  config,
-  node,
-  log,
-  isStopping,
-  closing,
-  durations,
-}: ApiServerOptions): FastifyInstance {
+function createApiServer({ config, node, log, isStopping, closing }: ApiServerOptions) {
   const { services, directory, follower } = node
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, services.clock) : undefined
@@ -198,6 +197,7 @@ function createApiServer({
   })
   const responseCache = new ResponseCache({ operations, isStopping, client, trustsProxies, log })
   const https = isHttps(config)
+  const { requests: durations } = services.instruments
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
   registerHealth(server, { isStopping, ping: services.store.ping })
   const document = describePublic(variant, baseUrl)
@@ -210,10 +210,17 @@ function createApiServer({
     rateLimit,
     describeWorkspace,
   })
-  registerEdgeApi(server, { services, directory, follower, closing, baseUrl, describeWorkspace })
+  const { openStreams } = registerEdgeApi(server, {
+    services,
+    directory,
+    follower,
+    closing,
+    baseUrl,
+    describeWorkspace,
+  })
   registerThirdPartyEdges(server, { directory, follower, closing, describeWorkspace })
   registerMcp(server, { directory, rateLimit, variant, version })
-  return server
+  return { server, openStreams }
 }
 
 type LazyAuth = ReturnType<typeof createLazyAuth>
@@ -259,6 +266,18 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
   await registerDashboard(server, PAGE_FOLDER, baseUrl)
 }
 
+const countMails =
+  (send: SendMail, counts: { sent: number; failed: number }): SendMail =>
+  async (email) => {
+    try {
+      await send(email)
+      counts.sent += 1
+    } catch (error) {
+      counts.failed += 1
+      throw error
+    }
+  }
+
 const isHttps = ({ baseUrl }: Config): boolean => baseUrl?.startsWith('https:') ?? false
 
 async function secretOrClose(config: Config, store: Services['store']): Promise<string> {
@@ -280,9 +299,13 @@ function urlOf(config: Config, server: FastifyInstance): string {
   return `http://${urlHost(config.host)}:${port}`
 }
 
-/** `settings`: what the names of its settings begin with. */
+interface ListenAddress {
+  host: string
+  port: number
+}
+
 function explain(
-  { host, port }: { host: string; port: number },
+  { host, port }: ListenAddress,
   settings: string,
   { code, message }: NodeJS.ErrnoException,
 ): string {

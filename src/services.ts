@@ -9,6 +9,7 @@ import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { databaseEntry } from './domain/operator-actions.ts'
 import { dailyMaxOf } from './domain/reports.ts'
+import { ServerInstruments } from './metrics/server-instruments.ts'
 import { operatorActor } from './operator.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 import { migrate, SchemaTooNew } from './store/migrate.ts'
@@ -52,6 +53,9 @@ function servicesOn(store: Store, config: Config): Services {
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const edgeDayMax = dailyMaxOf(usageLinkGbps)
+  const instruments = new ServerInstruments()
+  const { usageMerge, propagationWait } = instruments
+  const propagation = createPropagation(store)
   return {
     store,
     clock,
@@ -60,9 +64,12 @@ function servicesOn(store: Store, config: Config): Services {
     tunnelDomain,
     keysPerWorkspace,
     usersCreateWorkspaces,
-    mergeUsage: createUsageLanes(store, (reports) => mergeReports(store, reports, edgeDayMax)),
-    propagation: createPropagation(store),
+    mergeUsage: createUsageLanes(store, (reports) =>
+      usageMerge.time(mergeReports(store, reports, edgeDayMax)),
+    ),
+    propagation: { ...propagation, wait: (position) => propagationWait.time(propagation.wait(position)) },
     afterChange: () => {},
+    instruments,
   }
 }
 

@@ -37,6 +37,8 @@ export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subsc
   isUpToDate(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
+  /** Milliseconds since the lease was renewed. */
+  leaseAgeMs(): number
   /**
    * The time by the clock of the database, in milliseconds since 1970. Never earlier than the actual one, and
    * later by at most the duration of a poll.
@@ -203,6 +205,7 @@ export async function startChangeFollower(
     subscribe,
     isUpToDate: lease.isValid,
     ageMs: () => performance.now() - readAt,
+    leaseAgeMs: lease.ageMs,
     databaseTime: () => performance.now() + databaseTimeOffset,
     async catchUpTo(sequence) {
       // The poll in progress may have started too early; the one after it has not.

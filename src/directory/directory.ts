@@ -25,6 +25,7 @@ import type { Db, Store } from '../store/store.ts'
 import { findWorkspaceIds, getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
 import type { ChangeFollower } from './change-follower.ts'
 import type { LastUsedTracker } from './last-used.ts'
+import { VerdictCounts } from './verdict-counts.ts'
 
 export interface InvalidCredential {
   valid: false
@@ -60,6 +61,12 @@ export interface Directory {
   cachedKey(secret: string): ValidKey | undefined
   cachedEdge(secret: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined
+  /**
+   * Of API keys and edge credentials. `cachedKey` and `cachedEdge` do not count: their callers may turn to
+   * `verifyKey` and `verifyEdge` afterwards.
+   */
+  readonly keyVerdicts: VerdictCounts
+  readonly edgeVerdicts: VerdictCounts
   /** How long the key remains valid; infinite if it does not expire. */
   remainingMs(key: ValidKey): number
 }
@@ -79,6 +86,14 @@ const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
   expired: { valid: false, reason: 'expired' },
   archived: { valid: false, reason: 'archived' },
 }
+
+/** A verdict on a well-formed credential. */
+type CountedVerdict = ValidKey | ValidEdge | InvalidCredential
+
+const nameOf = (verdict: CountedVerdict) =>
+  verdict.valid
+    ? 'valid'
+    : (verdict.reason as Exclude<InvalidCredential['reason'], 'malformed' | 'other_kind'>)
 
 export interface DirectoryOptions {
   store: Store
@@ -164,9 +179,36 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
     return verdict
   }
 
+  const keyVerdicts = new VerdictCounts()
+  const edgeVerdicts = new VerdictCounts()
+  /** Only a read of the database takes a promise. */
+  function count<V extends CountedVerdict>(counts: VerdictCounts, result: MaybePromise<V>): MaybePromise<V> {
+    if (!(result instanceof Promise)) {
+      counts.hit[nameOf(result)] += 1
+      return result
+    }
+    return result.then(
+      (verdict) => {
+        counts.miss[nameOf(verdict)] += 1
+        return verdict
+      },
+      (error) => {
+        counts.miss.unavailable += 1
+        throw error
+      },
+    )
+  }
+
+  /** Of a credential that can be in neither the cache nor the database. */
+  function rejectFormat(counts: VerdictCounts, isOtherKind: boolean): InvalidCredential {
+    const reason = isOtherKind ? 'other_kind' : 'malformed'
+    counts.none[reason] += 1
+    return invalid[reason]
+  }
+
   return {
     verifyKey(secret) {
-      if (!isSecret('key', secret)) return isSecret('edge', secret) ? invalid.other_kind : invalid.malformed
+      if (!isSecret('key', secret)) return rejectFormat(keyVerdicts, isSecret('edge', secret))
       const hash = hashSecret(secret)
       const readKey = async (db: Db): Promise<ValidKey | InvalidCredential> => {
         const row = await findKeyByHash(db, hash)
@@ -178,17 +220,17 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
         const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
         return { valid: true, keyId: row.id, workspaceId, expiresAt: row.expires_at }
       }
-      return thenMaybe(cachedKey(hash) ?? verify(hash, keys, readKey), recordUse)
+      return thenMaybe(count(keyVerdicts, cachedKey(hash) ?? verify(hash, keys, readKey)), recordUse)
     },
     verifyEdge(secret) {
-      if (!isSecret('edge', secret)) return isSecret('key', secret) ? invalid.other_kind : invalid.malformed
+      if (!isSecret('edge', secret)) return rejectFormat(edgeVerdicts, isSecret('key', secret))
       const hash = hashSecret(secret)
       const readEdge = async (db: Db): Promise<ValidEdge | InvalidCredential> => {
         const row = await findEdgeByHash(db, hash)
         if (row?.revoked_at === null) return { valid: true, edgeId: row.id }
         return row ? invalid.revoked : invalid.unknown
       }
-      return cached(edges, hash) ?? verify(hash, edges, readEdge)
+      return count(edgeVerdicts, cached(edges, hash) ?? verify(hash, edges, readEdge))
     },
     getWorkspace: (id) =>
       cached(workspaces, id) ??
@@ -218,6 +260,8 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
     cachedKey: (secret) => recordUse(cachedKey(hashSecret(secret))),
     cachedEdge: (secret) => cached(edges, hashSecret(secret)),
     cachedWorkspace: (id) => cached(workspaces, id),
+    keyVerdicts,
+    edgeVerdicts,
     remainingMs: ({ expiresAt }) =>
       expiresAt === null
         ? Number.POSITIVE_INFINITY

@@ -14,6 +14,8 @@ export interface Lease {
   /** Until it is renewed again. */
   end(): void
   isValid(): boolean
+  /** Since the moment that it counts from; infinite if it was never renewed or has ended. */
+  ageMs(): number
 }
 
 export interface Moment {
@@ -38,5 +40,6 @@ export function createLease(clock: () => number): Lease {
       until = EXPIRED
     },
     isValid: () => performance.now() < until.monotonic && clock() < until.wall,
+    ageMs: () => performance.now() - until.monotonic + LEASE_MS,
   }
 }

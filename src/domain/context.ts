@@ -1,5 +1,6 @@
 // The input of domain functions: the services they use and, if they act for a caller, who that is.
 import type { PropagationServices } from '../directory/propagation.ts'
+import type { ServerInstruments } from '../metrics/server-instruments.ts'
 import type { Role } from '../store/members.ts'
 import type { MergeUsage } from '../store/usage-merger.ts'
 import type { Ids } from './ids.ts'
@@ -15,6 +16,7 @@ export interface Services extends PropagationServices {
   keysPerWorkspace: number
   /** Whether users may create workspaces in the dashboard, or only the operator. */
   usersCreateWorkspaces: boolean
+  instruments: ServerInstruments
 }
 
 export interface PasswordHasher {

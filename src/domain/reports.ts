@@ -78,7 +78,12 @@ export async function ingestReport(
     if (reason !== undefined) refused.push({ list: 'counters', index: item.index, reason })
   }
   refused.sort((a, b) => (a.list < b.list ? -1 : a.list > b.list ? 1 : a.index - b.index))
-  return { accepted: counters.length + tunnels.length - refused.length, refused }
+  const accepted = counters.length + tunnels.length - refused.length
+  const { instruments } = services
+  instruments.usageReports += 1
+  instruments.usageItems.accepted += accepted
+  for (const { reason } of refused) instruments.usageItems[reason] += 1
+  return { accepted, refused }
 }
 
 interface ParsedItem {

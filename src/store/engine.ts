@@ -1,5 +1,6 @@
 // The interface that both database engines implement.
 import type { Dialect, RawBuilder } from 'kysely'
+import type { PoolUse } from './replaceable-pool.ts'
 import type { CounterCache } from './usage-cache.ts'
 
 /**
@@ -16,6 +17,8 @@ export interface Engine {
   control: Dialects
   /** Statement that wakes the other processes, where the engine has one. */
   notifyStatement?: (payload: string) => RawBuilder<unknown>
+  /** See `Store.poolUse`. */
+  poolUse?: () => PoolUse
   /** See `Store.dataVersion`. */
   dataVersion?: () => number | undefined
   /** See `Store.counterCache`. */

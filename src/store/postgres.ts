@@ -125,6 +125,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
         queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS,
       }),
     ),
+    poolUse: pool.use,
     notifyStatement: (payload) => sql`select pg_notify(${CHANNEL}, ${payload}) where ${WITHOUT_FLUSH}`,
   }
 }

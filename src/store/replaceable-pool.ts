@@ -10,8 +10,17 @@ export interface ClientPool {
   end(): Promise<void>
 }
 
+/** Connections, and callers that wait for one. */
+export interface PoolUse {
+  used: number
+  idle: number
+  max: number
+  waiting: number
+}
+
 export interface ReplaceablePool extends ClientPool {
   replace(): void
+  use(): PoolUse
 }
 
 interface Generation {
@@ -56,6 +65,11 @@ export function createReplaceablePool(open: () => pg.Pool): ReplaceablePool {
       return current.pool.options
     },
     end: () => current.pool.end(),
+    use() {
+      const { pool, checkedOut } = current
+      const { idleCount: idle, waitingCount: waiting } = pool
+      return { used: checkedOut.size, idle, max: pool.options.max, waiting }
+    },
     replace() {
       const { pool, checkedOut, waiting } = current
       current = openGeneration()

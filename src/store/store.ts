@@ -5,6 +5,7 @@ import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'ky
 import { isConflict, isUnsupported } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
+import type { PoolUse } from './replaceable-pool.ts'
 import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
@@ -56,6 +57,8 @@ export interface Store extends Connection {
    * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent.
    */
   dataVersion(): number | undefined
+  /** The pool of requests; undefined on SQLite. */
+  poolUse(): PoolUse | undefined
   /**
    * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control
    * connection, so that a busy pool does not count as an outage.
@@ -112,6 +115,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
       return () => listeners.delete(listener)
     },
     dataVersion: engine.dataVersion ?? (() => undefined),
+    poolUse: () => engine.poolUse?.(),
     async ping() {
       await sql`select 1`.execute(control.db)
       await health.requireHealthy(() => probeWrites(control.transaction))

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { promtool, scrape, withoutPromtool } from '../support/metrics.ts'
+import { engines } from '../support/databases.ts'
+import { assertDocumented, promtool, scrape, withoutPromtool } from '../support/metrics.ts'
 import { sendRaw } from '../support/raw.ts'
-import { serve, type TestServer } from '../support/server.ts'
+import { addEdge, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
+const amounts = { requests: 1, bytesIn: 0, bytesOut: 0, events: 0 }
 const enabled = { ADIT_METRICS_PORT: '0' }
 const requestCount = (surface: string, operation: string, statusClass: string) =>
   'http_server_request_duration_seconds_count' +
@@ -92,6 +95,58 @@ test('metrics bounded under hostile traffic: what clients send adds no series', 
   for (let round = 0; round < 3; round++) await attack()
   assert.deepEqual(await series(), before)
 })
+
+test('docs/operations/metrics.md lists every metric of the server, with its type and labels', async () => {
+  assertDocumented(await scrape((await shared).metricsUrl), ['The server', 'The process'])
+})
+
+for (const engine of engines)
+  test(`${engine}: verdicts, revocations, usage, streams and connections are counted`, async (t) => {
+    const server = await serve(t, { engine, env: enabled })
+    const edge = await addEdge(server)
+    const spare = (await server.post('/tokens', {})).json
+    await edge.verify(spare.token)
+    // From Fastify, then from the response cache.
+    for (let n = 0; n < 3; n++) await edge.verify(server.key.token)
+    await edge.verify('adit_malformed')
+    await server.call('DELETE', `/tokens/${spare.id}`)
+    await edge.verify(spare.token)
+    const counter = { workspace: 'acme', day: new Date().toISOString().slice(0, 10), ...amounts }
+    await edge.report({ epoch: 'e1', counters: [counter, { ...counter, workspace: 'unknown' }] })
+    const leaving = new AbortController()
+    const stream = await fetch(`${server.url}/edge/v1/key-changes`, {
+      headers: { authorization: `Bearer ${edge.token}` },
+      signal: leaving.signal,
+    })
+    await stream.body?.getReader().read()
+
+    const values = await scrape(server.metricsUrl)
+    const verified = (kind: string, cache: string, verdict: string) =>
+      values.get(`adit_verifications_total{kind="${kind}",cache="${cache}",verdict="${verdict}"}`)
+    // Also the request that created the key.
+    assert.equal(verified('key', 'miss', 'valid'), 2)
+    assert.equal(verified('key', 'hit', 'valid'), 4)
+    assert.equal(verified('key', 'none', 'malformed'), 1)
+    assert.equal(verified('key', 'hit', 'revoked'), 1)
+    assert.equal(verified('edge', 'miss', 'valid'), 1)
+    assert.ok((verified('edge', 'hit', 'valid') ?? 0) >= 6)
+    assert.equal(values.get('adit_propagation_wait_seconds_count'), 1)
+    assert.equal(values.get('adit_lease_valid'), 1)
+    assert.ok((values.get('adit_change_log_sequence') ?? 0) > 0)
+    assert.equal(values.get('adit_usage_reports_total'), 1)
+    assert.equal(values.get('adit_usage_items_total{result="accepted"}'), 1)
+    assert.equal(values.get('adit_usage_items_total{result="unknown_workspace"}'), 1)
+    assert.equal(values.get('adit_usage_merge_duration_seconds_count'), 1)
+    assert.equal(values.get('adit_change_streams_open'), 1)
+    assert.equal(values.get('adit_mail_queue'), 0)
+    assert.equal(values.get('adit_webhook_queue'), 0)
+    assert.equal(values.get('adit_database_connections_max'), engine === 'postgres' ? 10 : undefined)
+    leaving.abort()
+    await until(
+      'the stream is closed',
+      async () => (await scrape(server.metricsUrl)).get('adit_change_streams_open') === 0,
+    )
+  })
 
 test('promtool accepts the metrics', { skip: withoutPromtool }, async () => {
   const { text } = await scrape((await shared).metricsUrl)

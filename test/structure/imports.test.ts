@@ -12,7 +12,18 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   contract: { ours: ['credentials'], packages: ['typebox'] },
   store: { ours: ['credentials', 'time'], packages: ['kysely', 'pg'] },
   domain: {
-    ours: ['contract', 'csv', 'credentials', 'directory', 'lazily', 'lru-cache', 'net', 'store', 'time'],
+    ours: [
+      'contract',
+      'csv',
+      'credentials',
+      'directory',
+      'lazily',
+      'lru-cache',
+      'metrics',
+      'net',
+      'store',
+      'time',
+    ],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
   directory: { ours: ['credentials', 'lru-cache', 'store', 'time'], packages: [] },
@@ -85,7 +96,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   time: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
   services: {
-    ours: ['operator', 'startup-error', 'config', 'directory', 'domain', 'store'],
+    ours: ['operator', 'startup-error', 'config', 'directory', 'domain', 'metrics', 'store'],
     packages: ['pino'],
   },
   mail: { ours: [], packages: ['nodemailer'] },

@@ -1,6 +1,9 @@
 // Scrapes metrics, and runs Prometheus's own tool on them.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './process.ts'
 
 /** Values by series, as they are written: `name{label="value"}`. */
 export type Scraped = Map<string, number> & { text: string }
@@ -19,9 +22,35 @@ export async function scrape(url: string | undefined): Promise<Scraped> {
   return Object.assign(new Map(values), { text })
 }
 
-/** The type of each metric by its name. */
-export const typesIn = (text: string): Map<string, string> =>
-  new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]))
+/** The metrics of a scrape must be those of these sections of docs/operations/metrics.md, with their labels. */
+export function assertDocumented({ text }: Scraped, sections: string[]): void {
+  const document = readFileSync(join(root, 'docs/operations/metrics.md'), 'utf8')
+  const documented = document
+    .split('\n## ')
+    .filter((section) => sections.includes(section.split('\n', 1)[0] as string))
+    .flatMap((section) => [...section.matchAll(/^\| `(\w+)` \| (\w+) \| (.*?) ?\|/gm)])
+    .map(([, name = '', type = '', labels = '']) => ({
+      name,
+      type,
+      labels: [...labels.matchAll(/`(\w+)`/g)].map(([, label = '']) => label).sort(),
+    }))
+  const served = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => ({
+    name,
+    type,
+  }))
+  assert.deepEqual(
+    documented.map(({ name, type }) => `${name} ${type}`).sort(),
+    served.map(({ name, type }) => `${name} ${type}`).sort(),
+  )
+  for (const { name, labels } of documented) {
+    const samples = [...text.matchAll(new RegExp(`^${name}(?:_bucket|_sum|_count)?(?:\\{(.*)\\})? `, 'gm'))]
+    const used = new Set(
+      samples.flatMap(([, list = '']) => [...list.matchAll(/(\w+)="/g)].map(([, label]) => label)),
+    )
+    used.delete('le')
+    if (samples.length > 0) assert.deepEqual([...used].sort(), labels, name)
+  }
+}
 
 export const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 /** For the option `skip` of a test. */

@@ -31,6 +31,10 @@ export class ChangeStreams {
     })
   }
 
+  get count(): number {
+    return this.#count
+  }
+
   /** Throws if the node is full. The stream counts until it ends, or its consumer returns it. */
   open(
     edgeId: string,

@@ -57,7 +57,10 @@ const reasonsForEdges: Record<
   archived: 'archived',
 }
 
-export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): void {
+export function registerEdgeApi(
+  server: FastifyInstance,
+  options: EdgeOptions,
+): { openStreams: () => number } {
   const { services, directory, follower, closing, baseUrl = '', describeWorkspace } = options
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
@@ -124,6 +127,7 @@ export function registerEdgeApi(server: FastifyInstance, options: EdgeOptions): 
     },
     reauthenticate: (request) => authenticateEdge(request, (request.caller as EdgeCaller).credential),
   })
+  return { openStreams: () => streams.count }
 }
 
 const describeEdgeApi = (baseUrl: string) =>

@@ -20,6 +20,8 @@ interface Cacheable {
   readonly id: string
   /** Whether the headers are those of an ordinary request to this operation. */
   hasOrdinaryHeaders(headers: IncomingHttpHeaders): boolean
+  /** Called for each response: counts the credentials that `authenticate` and `render` have found valid. */
+  countVerified(): void
 }
 
 export interface StoredResponse extends Cacheable {
@@ -50,6 +52,9 @@ export function cacheableOperations(options: CacheableOperationsOptions): Cachea
     authenticate(secret: string) {
       const key = directory.cachedKey(secret)
       return key && { id: key.keyId, workspaceId: key.workspaceId }
+    },
+    countVerified() {
+      directory.keyVerdicts.hit.valid += 1
     },
     cacheKey: (workspaceId: string, url: string) => `${workspaceId} ${url}`,
   }
@@ -97,6 +102,10 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
     authenticate(secret) {
       const edge = directory.cachedEdge(secret)
       return edge && { id: edge.edgeId }
+    },
+    countVerified() {
+      directory.edgeVerdicts.hit.valid += 1
+      directory.keyVerdicts.hit.valid += 1
     },
     render(requestBody) {
       const [, secret] = VERIFY_BODY.exec(requestBody) ?? []

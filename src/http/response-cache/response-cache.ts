@@ -112,6 +112,7 @@ export class ResponseCache {
     const cached = caller && this.#findFresh(cacheable.cacheKey(caller.workspaceId, url))
     if (!cached) return false
     this.#send(exchange, cached, caller.id)
+    cacheable.countVerified()
     return true
   }
 
@@ -173,6 +174,7 @@ export class ResponseCache {
       if (caller && body !== undefined) {
         const bytes = Buffer.byteLength(body)
         this.#send(exchange, { head, body, bytes, encoding: 'utf8' }, caller.id)
+        cacheable.countVerified()
         return
       }
       request.pause()
