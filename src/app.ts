@@ -14,6 +14,7 @@ import type { Services } from './domain/context.ts'
 import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
 import { queueSizeReader } from './domain/queue-sizes.ts'
+import { startQuotaWatch } from './domain/quota-watch.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
 import { registerDashboardApi } from './http/api/dashboard/index.ts'
 import { registerDeviceApi } from './http/api/device.ts'
@@ -88,6 +89,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     const idle = node.maintenance.stop()
     await drain(server)
     await idle
+    await node.quotaWatch.stop()
     await node.follower.deregister()
     const { lost } = await node.lastUsed.stop()
     if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
@@ -138,7 +140,16 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
     onRecovery: () => log.info('change log polling recovered'),
   })
-  const services: Services = { ...opened, afterChange: follower.receive }
+  const services: Services = {
+    ...opened,
+    afterChange: follower.receive,
+    afterReport: (counters) => quotaWatch.reported(counters),
+  }
+  const quotaWatch = startQuotaWatch(services, {
+    follower,
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'checking quotas failed; will retry'),
+    onRecovery: () => log.info('checking quotas recovered'),
+  })
   const lastUsed = startLastUsedTracker(store, clock, (error) =>
     log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )
@@ -157,7 +168,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
   })
-  return { services, follower, lastUsed, directory, maintenance }
+  return { services, follower, lastUsed, directory, maintenance, quotaWatch }
 }
 
 /** What the metrics of this node read. */
@@ -218,7 +229,7 @@ function createApiServer({ config, node, log, isStopping, closing }: ApiServerOp
     baseUrl,
     describeWorkspace,
   })
-  registerThirdPartyEdges(server, { directory, follower, closing, describeWorkspace })
+  registerThirdPartyEdges(server, { clock: services.clock, directory, follower, closing, describeWorkspace })
   registerMcp(server, { directory, rateLimit, variant, version })
   return { server, openStreams }
 }

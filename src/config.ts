@@ -7,6 +7,7 @@ import {
   readDomain,
   readInteger,
   readNetworks,
+  readQuantity,
   readSmtpUrl,
 } from './config/values.ts'
 import type { Variant } from './contract/variants.ts'
@@ -24,7 +25,10 @@ export interface Config {
   readonly keysInMemory: number
   /** The fastest link of any edge: more usage than it can carry in a day is rejected. */
   readonly usageLinkGbps: number
-  readonly keysPerWorkspace: number
+  /** Of workspaces that have none of their own; null: no limit. */
+  readonly defaultQuotas: Readonly<Record<'bytes' | 'requests' | 'tunnels', number | null>> & {
+    readonly keys: number
+  }
   readonly usersCreateWorkspaces: boolean
   /** Signs sessions and encrypts two-factor secrets; undefined means a file next to the database. */
   readonly secret: string | undefined
@@ -72,6 +76,21 @@ export const settings = {
     'fastest link of any edge in Gbit/s; usage that exceeds it is rejected',
     '100',
     (text) => readInteger(text, 1, 1_000),
+  ),
+  ADIT_BYTES_PER_MONTH: setting(
+    'bytes of a workspace per month, e.g. 500G; empty for no limit',
+    '',
+    (text) => (text === '' ? null : readQuantity(text)),
+  ),
+  ADIT_REQUESTS_PER_MONTH: setting(
+    'requests of a workspace per month, e.g. 10M; empty for no limit',
+    '',
+    (text) => (text === '' ? null : readQuantity(text)),
+  ),
+  ADIT_TUNNELS_PER_WORKSPACE: setting(
+    'maximum number of open tunnels per workspace; empty for no limit',
+    '',
+    (text) => (text === '' ? null : readInteger(text, 1, 1_000_000)),
   ),
   ADIT_KEYS_PER_WORKSPACE: setting('maximum number of active API keys per workspace', '1000', (text) =>
     readInteger(text, 1, 1_000_000),
@@ -174,7 +193,12 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
     keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
     usageLinkGbps: read('ADIT_USAGE_LINK_GBPS', settings.ADIT_USAGE_LINK_GBPS),
-    keysPerWorkspace: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
+    defaultQuotas: Object.freeze({
+      bytes: read('ADIT_BYTES_PER_MONTH', settings.ADIT_BYTES_PER_MONTH),
+      requests: read('ADIT_REQUESTS_PER_MONTH', settings.ADIT_REQUESTS_PER_MONTH),
+      tunnels: read('ADIT_TUNNELS_PER_WORKSPACE', settings.ADIT_TUNNELS_PER_WORKSPACE),
+      keys: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
+    }),
     usersCreateWorkspaces: read('ADIT_WORKSPACE_CREATION', settings.ADIT_WORKSPACE_CREATION) === 'users',
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),

@@ -49,7 +49,7 @@ export async function openServices(config: Config, log: Logger, timeoutMs: numbe
 }
 
 function servicesOn(store: Store, config: Config): Services {
-  const { tunnelDomain, keysPerWorkspace, usersCreateWorkspaces, usageLinkGbps } = config
+  const { tunnelDomain, defaultQuotas, usersCreateWorkspaces, usageLinkGbps } = config
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const edgeDayMax = dailyMaxOf(usageLinkGbps)
@@ -62,7 +62,7 @@ function servicesOn(store: Store, config: Config): Services {
     random,
     ids: createIds(clock, random),
     tunnelDomain,
-    keysPerWorkspace,
+    defaultQuotas,
     usersCreateWorkspaces,
     mergeUsage: createUsageLanes(store, (reports) =>
       usageMerge.time(mergeReports(store, reports, edgeDayMax)),
@@ -70,6 +70,7 @@ function servicesOn(store: Store, config: Config): Services {
     propagation: { ...propagation, wait: (position) => propagationWait.time(propagation.wait(position)) },
     afterChange: () => {},
     instruments,
+    afterReport: () => {},
   }
 }
 

@@ -12,3 +12,9 @@ export const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
 
 /** Start of the UTC hour. */
 export const startOfHour = (ms: number): number => ms - (ms % HOUR_MS)
+
+/** Start of the UTC month, or of one after it. */
+export function startOfMonth(ms: number, monthsLater = 0): number {
+  const date = new Date(ms)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + monthsLater)
+}

@@ -10,6 +10,18 @@ export function readInteger(text: string, min: number, max: number): number {
   return number
 }
 
+const UNITS = ['', 'K', 'M', 'G', 'T']
+const QUANTITY = /^(\d{1,16})(?:([KMGT])(i?))?$/
+
+/** A whole number, also with K, M, G or T (powers of 1,000) or Ki, Mi, Gi or Ti (of 1,024). */
+export function readQuantity(text: string): number {
+  const [, digits = '', unit = '', binary = ''] = QUANTITY.exec(text) ?? []
+  const number = Number(digits) * (binary ? 1_024 : 1_000) ** UNITS.indexOf(unit)
+  if (number < 1 || number > Number.MAX_SAFE_INTEGER)
+    throw new Error('must be a whole number from 1 to 9000T, such as 500G or 500Gi')
+  return number
+}
+
 export function readBaseUrl(text: string): string | undefined {
   if (text === '') return undefined
   const url = URL.parse(text)

@@ -5,6 +5,7 @@ import { readDescription } from './description.ts'
 import { HostName, Instant, Slug, TokenId, WorkspaceName } from './fields.ts'
 import { findHost } from './hosts.ts'
 import { operation } from './operation.ts'
+import { UsageQuota } from './quotas.ts'
 import { reportUsage } from './reports.ts'
 import { claimTunnel, syncTunnels } from './tunnels.ts'
 
@@ -31,6 +32,7 @@ const ValidKey = Type.Object(
         name: WorkspaceName,
         provisioned: Type.Boolean({ description: 'Whether tunnels may be opened for this workspace.' }),
         tunnelBase: HostName({ description: 'Parent host name of the workspace’s tunnels.' }),
+        quota: Type.Optional(UsageQuota),
       },
       { title: 'EdgeWorkspace' },
     ),
@@ -92,7 +94,8 @@ export const authorizeRequest = operation({
   description:
     'For reverse proxies with external authorization (nginx `auth_request`, Caddy `forward_auth`, Traefik ' +
     '`ForwardAuth`). Forward the `Authorization: Bearer <API key>` header of the proxied request, and send ' +
-    'the credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key and 401 otherwise.',
+    'the credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key, 401 for any other, and 403 if the ' +
+    'workspace has used up its quota for this month.',
   response: {
     status: 204,
     description: 'The key is valid; headers name its workspace and id.',
@@ -100,7 +103,7 @@ export const authorizeRequest = operation({
     example: { 'x-adit-workspace': 'acme', 'x-adit-key-id': exampleKeyId },
     asHeaders: true,
   },
-  faults: [],
+  faults: ['forbidden'],
 })
 
 export const followKeyChanges = operation({
@@ -116,6 +119,8 @@ export const followKeyChanges = operation({
     'time that is left. Verify the key again before you use a cached result.\n' +
     '- `workspace-archived`: no key of the workspace is valid from now on, until `workspace-restored`. Their data ' +
     'has the slug as `workspace`. Close its tunnels.\n' +
+    '- `quota-changed`: the quota of a workspace, or what is used of it, has changed. Its data has the slug as ' +
+    '`workspace`, and `quota` as in a verification response.\n' +
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
     '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync tunnels ' +
     'now. Its data is empty.\n' +

@@ -41,6 +41,7 @@ const KINDS: readonly unknown[] = [
   'workspace',
   'workspace-archived',
   'workspace-restored',
+  'workspace-quota',
   'tunnels',
 ] satisfies LinkedChange['kind'][]
 

@@ -29,6 +29,7 @@ export const auditActions = {
   'workspace.restored': { target: 'workspace' },
   'workspace.renamed': { target: 'workspace' },
   'workspace.policy-changed': { target: 'workspace' },
+  'workspace.quota-changed': { target: 'workspace' },
   'key.created': { target: 'key' },
   'key.revoked': { target: 'key' },
   'key.rotated': { target: 'key' },

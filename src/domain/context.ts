@@ -4,6 +4,7 @@ import type { ServerInstruments } from '../metrics/server-instruments.ts'
 import type { Role } from '../store/members.ts'
 import type { MergeUsage } from '../store/usage-merger.ts'
 import type { Ids } from './ids.ts'
+import type { Quotas } from './quotas.ts'
 
 /** Time, randomness and the cost of passwords are injected, so that tests can control them. */
 export interface Services extends PropagationServices {
@@ -12,8 +13,10 @@ export interface Services extends PropagationServices {
   passwordHasher?: PasswordHasher
   tunnelDomain: string
   mergeUsage: MergeUsage
-  /** Maximum number of active keys. */
-  keysPerWorkspace: number
+  /** Called with the committed counters of a report. */
+  afterReport: (counters: Iterable<{ workspaceId: string }>) => void
+  /** Of workspaces that have no quotas of their own. */
+  defaultQuotas: Quotas
   /** Whether users may create workspaces in the dashboard, or only the operator. */
   usersCreateWorkspaces: boolean
   instruments: ServerInstruments

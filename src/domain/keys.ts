@@ -18,6 +18,7 @@ import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempot
 import { parseExpiry } from './key-expiry.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
 import { expiryByPolicy, overridesPolicy, requireMayCreateKey, requireMayRevokeKey } from './policy.ts'
+import { quotasOf } from './quotas.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 import { getBySlug, workspaceSlices } from './workspaces.ts'
@@ -107,7 +108,7 @@ export async function addKey(
   const createdAt = Date.parse(created.createdAt)
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
   requireMayCreateKey(workspace, actor)
-  await requireBelowLimit(db, ctx)
+  await requireBelowQuota(db, ctx, workspace)
   await insertKey(db, {
     id: created.id,
     workspace_id: workspaceId,
@@ -144,11 +145,16 @@ export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'ex
   expiresAt: isoOrNull(row.expires_at),
 })
 
-async function requireBelowLimit(db: Tx, { workspaceId, keysPerWorkspace }: Context): Promise<void> {
-  if ((await countActiveKeys(db, workspaceId, keysPerWorkspace)) < keysPerWorkspace) return
+async function requireBelowQuota(
+  db: Tx,
+  { workspaceId, defaultQuotas }: Context,
+  workspace: WorkspaceRules,
+): Promise<void> {
+  const { keys } = quotasOf(defaultQuotas, workspace)
+  if ((await countActiveKeys(db, workspaceId, keys)) < keys) return
   const message =
-    `The workspace has ${keysPerWorkspace} active API keys, which is the limit. Revoke keys that are no ` +
-    'longer in use; the operator can raise the limit with ADIT_KEYS_PER_WORKSPACE'
+    `The workspace has ${keys} active API keys, which is the limit. Revoke keys that are no longer in use; ` +
+    'the operator can raise the limit with `adit admin workspace quota`'
   throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 }
 

@@ -72,6 +72,7 @@ export async function ingestReport(
     tunnels: accept('tunnels', parsedTunnels),
   }
   const rejected = await services.mergeUsage(report)
+  services.afterReport(report.counters)
   const reasons = new Map(rejected.map((one) => [dayKey(one), one.reason]))
   for (const item of reasons.size > 0 ? report.counters : []) {
     const reason = reasons.get(dayKey(item))

@@ -11,7 +11,9 @@ import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { recordTunnels } from './events.ts'
+import { EXHAUSTED, isExhausted, limitOf } from './quotas.ts'
 import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
+import { checkQuota, type LimitedTunnel } from './tunnel-quota.ts'
 
 /** Open tunnels of a workspace at one edge. */
 const TUNNELS_PER_EDGE_MAX = 1_000
@@ -48,15 +50,14 @@ export interface Admission {
   moved: OtherTunnel[]
 }
 
-interface Candidate extends NameId {
-  parsed: ParsedTunnel
-}
+interface Candidate extends NameId, LimitedTunnel {}
 
 /** Locks the names. The caller has locked the session, and stores the rows. */
 export async function admit(tx: Tx, services: Services, request: AdmissionRequest): Promise<Admission> {
   const refused: Admission['refused'] = new Map()
-  const valid = await checkKeys(tx, request, refused)
-  const candidates = await checkLimit(tx, request, valid, refused)
+  const valid = await checkKeys(tx, services, request, refused)
+  const withinLimit = await checkLimit(tx, request, valid, refused)
+  const candidates = await checkQuota(tx, withinLimit, refused)
   const rules = await lockNames(tx, services, candidates)
   const { moved, others } = await findOthers(tx, services, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
@@ -77,7 +78,8 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
 
 async function checkKeys(
   tx: Tx,
-  { tunnels }: AdmissionRequest,
+  { clock, defaultQuotas }: Services,
+  { tunnels, isClaim }: AdmissionRequest,
   refused: Admission['refused'],
 ): Promise<Candidate[]> {
   const given = new Map<string, { slug: string; keyId: string }>()
@@ -107,7 +109,11 @@ async function checkKeys(
       )
     if (!key.isActive)
       return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
-    return { parsed, workspace_id: key.workspace_id, name }
+    // A tunnel that is open stays open: its edge rejects the traffic.
+    if (isClaim && isExhausted(key.usage_level, key.usage_level_until ?? 0, clock()))
+      return refuse('limit_reached', EXHAUSTED)
+    const quota = limitOf(key.quota_tunnels, defaultQuotas.tunnels)
+    return { parsed, workspace_id: key.workspace_id, name, quota }
   })
 }
 

@@ -1,5 +1,6 @@
 // Workspaces: create and provision (operator), read (API keys).
 import { Slug, WorkspaceName } from '../contract/fields.ts'
+import type { UsageQuota } from '../contract/quotas.ts'
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import type { Db, Tx } from '../store/store.ts'
 import {
@@ -17,6 +18,7 @@ import { recordUpdate } from './events.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
 import { type Policy, policyOf } from './policy.ts'
+import { DEFAULT_QUOTAS, describeForEdges } from './quotas.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
@@ -37,13 +39,14 @@ export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   createdAt: isoOf(row.created_at),
 })
 
-/** Caches the view of each row object, for callers on the request path. */
+/** With the quota for edges. Caches the view of each row object, for callers on the request path. */
 export function workspaceDescriber(services: Services): (row: WorkspaceRow) => WorkspaceView {
   const views = new WeakMap<WorkspaceRow, WorkspaceView>()
   return (row) => {
     const cached = views.get(row)
     if (cached) return cached
-    const view = describeWorkspace(services, row)
+    const quota = describeForEdges(services.defaultQuotas, row)
+    const view = { ...describeWorkspace(services, row), ...(quota && { quota }) }
     views.set(row, view)
     return view
   }
@@ -51,7 +54,7 @@ export function workspaceDescriber(services: Services): (row: WorkspaceRow) => W
 
 export type { WorkspaceRow }
 
-export type WorkspaceView = ReturnType<typeof describeWorkspace>
+export type WorkspaceView = ReturnType<typeof describeWorkspace> & { quota?: UsageQuota }
 
 export interface NewWorkspace {
   slug: string
@@ -87,6 +90,7 @@ export async function addWorkspace(
     two_factor_required_at: null,
     archived_at: null,
     creator_id: actor.kind === 'person' ? actor.id : null,
+    ...DEFAULT_QUOTAS,
   }
   if (!(await insertWorkspace(db, row)))
     throw new Fault('conflict', { message: `Workspace "${slug}" already exists.` })

@@ -50,7 +50,7 @@ export async function executeBulk<R>(
  * whose ids are the first parameter. Without the collation, the planner would search the index for all of
  * these ids once for each row of the input.
  */
-export const inWorkspaces = ({ isDistributed }: UsageTx, table: string) =>
+export const inWorkspaces = ({ isDistributed }: Pick<UsageTx, 'isDistributed'>, table: string) =>
   isDistributed ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
 
 /**

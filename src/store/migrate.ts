@@ -21,6 +21,7 @@ import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
 import { archive } from './migrations/0017-archive.ts'
 import { notices } from './migrations/0018-notices.ts'
 import { webhooks } from './migrations/0019-webhooks.ts'
+import { quotas } from './migrations/0020-quotas.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Db, Store, Tx } from './store.ts'
@@ -47,6 +48,7 @@ const migrations: readonly Migration[] = [
   archive,
   notices,
   webhooks,
+  quotas,
 ]
 
 /**

@@ -16,7 +16,11 @@ export type ChangeKind =
   | 'workspace'
   | 'workspace-archived'
   | 'workspace-restored'
+  | 'workspace-quota'
   | 'tunnels'
+
+/** `near`: at least 80 % of a quota are used. `reached`: all of it. */
+export type UsageLevel = 'near' | 'reached'
 
 export interface Tables {
   schema_version: {
@@ -42,6 +46,16 @@ export interface Tables {
     archived_at: number | null
     /** The user who created it in the dashboard. */
     creator_id: string | null
+    /** See domain/quotas.ts. Null: the default of the server. -1: no limit. */
+    quota_bytes: number | null
+    quota_requests: number | null
+    quota_tunnels: number | null
+    quota_keys: number | null
+    /** How much of a quota of bytes or requests is used, in the month that ends at `usage_level_until`. */
+    usage_level: UsageLevel | null
+    usage_level_until: number | null
+    /** Incremented with each change of quotas or the level: edges ignore earlier ones. */
+    quota_revision: Generated<number>
   }
   api_keys: {
     id: string

@@ -47,6 +47,9 @@ export interface ResolvedKey {
   workspace_id: string | null
   provisioned_at: number | null
   archived_at: number | null
+  quota_tunnels: number | null
+  usage_level: string | null
+  usage_level_until: number | null
   isActive: boolean
 }
 
@@ -61,7 +64,7 @@ export async function resolveKeys(
     { slug: 'text', key_id: 'text' },
     keys.map(({ slug, keyId }) => [slug, keyId]),
     `select input.slug, input.key_id, workspaces.id as workspace_id, workspaces.provisioned_at,
-       workspaces.archived_at,
+       workspaces.archived_at, workspaces.quota_tunnels, workspaces.usage_level, workspaces.usage_level_until,
        api_keys.id as found, ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
      from input left join workspaces on workspaces.slug = input.slug
      left join api_keys on api_keys.id = input.key_id and api_keys.workspace_id = workspaces.id`,

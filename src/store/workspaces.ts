@@ -42,8 +42,18 @@ const policyColumns = [
 
 export type PolicyColumns = Pick<WorkspaceRow, (typeof policyColumns)[number]>
 
+export const quotaColumns = [
+  'quota_bytes',
+  'quota_requests',
+  'quota_tunnels',
+  'quota_keys',
+  'usage_level',
+  'usage_level_until',
+  'quota_revision',
+] as const
+
 /** The columns that decide what members and API keys may do. */
-const authorizingColumns = ['id', 'name', 'archived_at', ...policyColumns] as const
+const authorizingColumns = ['id', 'name', 'archived_at', ...policyColumns, ...quotaColumns] as const
 
 export type WorkspaceRules = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
 

@@ -13,7 +13,7 @@ import { addMember } from '../support/users.ts'
 
 const LIMIT_REACHED =
   'The workspace has 3 active API keys, which is the limit. Revoke keys that are no longer in use; ' +
-  'the operator can raise the limit with ADIT_KEYS_PER_WORKSPACE'
+  'the operator can raise the limit with `adit admin workspace quota`'
 
 const env = { ADIT_KEYS_PER_WORKSPACE: '3' }
 
@@ -81,7 +81,8 @@ test('a workspace that is over a lowered limit keeps its keys, and cannot create
   const server = await serve(t, { engine: 'sqlite' })
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   for (let index = 0; index < 3; index++) await createKey(ctx, { label: `k${index}` })
-  await assert.rejects(createKey({ ...ctx, keysPerWorkspace: 2 }, { label: 'more' }), {
+  const defaultQuotas = { ...ctx.defaultQuotas, keys: 2 }
+  await assert.rejects(createKey({ ...ctx, defaultQuotas }, { label: 'more' }), {
     code: 'invalid_request',
   })
   assert.equal((await server.call('GET', '/workspace')).status, 200)

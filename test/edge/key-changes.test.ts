@@ -197,7 +197,7 @@ test('an edge that is revoked while it connects gets no stream', async (t) => {
   const events = keyChanges(follower, {
     id: 'edge_1',
     isStillValid: async () => false,
-    slugOf: async () => 'acme',
+    workspaceOf: async () => ({ slug: 'acme' }),
     after: undefined,
     closing,
   })

@@ -78,6 +78,7 @@ const byCommand: Record<string, Declared> = {
   'admin workspace provision': ['workspace.provisioned'],
   'admin workspace archive': ['workspace.archived'],
   'admin workspace restore': ['workspace.restored'],
+  'admin workspace quota': ['workspace.quota-changed'],
   'admin key create': ['key.created'],
   'admin key list': lists,
   'admin key rotate': ['key.created', 'key.rotated'],

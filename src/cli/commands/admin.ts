@@ -56,6 +56,26 @@ const workspaces: readonly Command[] = [
     },
     async ({ slug }, io) => (await import('../admin/workspaces.ts')).restore(slug, io),
   ),
+  command(
+    {
+      name: 'admin workspace quota',
+      group,
+      summary: 'show or set the quotas of a workspace',
+      details:
+        'Without flags: shows each quota and what is used of it. Months are calendar months of UTC. An amount is a ' +
+        'whole number, also with K, M, G, T (powers of 1,000) or Ki, Mi, Gi, Ti (of 1,024); `none` is no limit, and ' +
+        '`default` that of the configuration. Edges enforce a change within 10 seconds. It is recorded in the ' +
+        'audit log.',
+      arguments: ['slug'],
+      options: {
+        bytes: { value: '<amount>', summary: 'bytes per month, in both directions together' },
+        requests: { value: '<amount>', summary: 'requests per month' },
+        tunnels: { value: '<amount>', summary: 'open tunnels at a time' },
+        keys: { value: '<amount>', summary: 'active API keys' },
+      },
+    },
+    async (input, io) => (await import('../admin/quotas.ts')).quota(input, io),
+  ),
 ]
 
 const keys: readonly Command[] = [

@@ -1,5 +1,6 @@
 // The stream of revocations and other changes to an edge, as server-sent events.
 import type { Change, ChangeFollower, Position } from '../../directory/change-follower.ts'
+import type { WorkspaceView } from '../../domain/workspaces.ts'
 import { StreamReplaced } from './change-streams.ts'
 
 /** Sent when idle, so that the edge can detect a lost connection. */
@@ -14,8 +15,8 @@ const TUNNELS_CHANGED = 'event: tunnels-changed\ndata: {}\n\n'
 export interface SubscribedEdge {
   id: string
   isStillValid: () => Promise<boolean>
-  /** The slug of a workspace: edges do not know its id. */
-  slugOf: (workspaceId: string) => Promise<string>
+  /** A workspace with its slug: edges do not know its id. */
+  workspaceOf: (workspaceId: string) => Promise<Pick<WorkspaceView, 'slug' | 'quota'>>
   /** Its last event id, if it resumes. */
   after: Position | undefined
   /** Aborted to end the stream; if it was replaced, the edge gets the reason. */
@@ -50,12 +51,16 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   unsubscribe = subscription.unsubscribe
 
   /**
-   * Edges are notified of keys, archived workspaces and their own tunnels. Any other change just advances the
-   * position.
+   * Edges are notified of keys, quotas, archived workspaces and their own tunnels. Any other change just
+   * advances the position.
    */
   async function dataOf({ kind, subjectId, hash, expiresAt }: Change): Promise<string> {
     if (kind === 'workspace-archived' || kind === 'workspace-restored')
-      return dataEvent(kind, { workspace: await edge.slugOf(subjectId) })
+      return dataEvent(kind, { workspace: (await edge.workspaceOf(subjectId)).slug })
+    if (kind === 'workspace-quota') {
+      const { slug, quota } = await edge.workspaceOf(subjectId)
+      return quota ? dataEvent('quota-changed', { workspace: slug, quota }) : '\n'
+    }
     if (kind === 'key') return dataEvent('revoked', { keyId: subjectId, hash })
     if (kind === 'key-expiry' && expiresAt !== null) {
       const expiresInMs = Math.max(0, Math.floor(expiresAt - follower.databaseTime()))

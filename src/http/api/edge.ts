@@ -13,7 +13,9 @@ import {
   type ValidKey,
 } from '../../directory/directory.ts'
 import type { Services } from '../../domain/context.ts'
+import { Fault } from '../../domain/fault.ts'
 import { findHost } from '../../domain/hosts.ts'
+import { EXHAUSTED, isQuotaExhausted } from '../../domain/quotas.ts'
 import { createReportPacing, paceReport } from '../../domain/report-pacing.ts'
 import { ingestReport } from '../../domain/reports.ts'
 import { claimTunnel } from '../../domain/tunnel-claims.ts'
@@ -89,14 +91,16 @@ export function registerEdgeApi(
     'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeResult),
     'requests.authorize': async ({ authenticateClient }) => {
       const { keyId, workspaceId } = await authenticateClient()
-      const { slug } = await directory.getWorkspace(workspaceId)
+      const { slug, quota } = describeWorkspace(await directory.getWorkspace(workspaceId))
+      // Not 429, which nginx would turn into 500.
+      if (isQuotaExhausted(quota, services.clock())) throw new Fault('forbidden', { message: EXHAUSTED })
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
     'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
       streams.open(actor.id, (closing) =>
         keyChanges(follower, {
           id: actor.id,
-          slugOf: async (id) => (await directory.getWorkspace(id)).slug,
+          workspaceOf: async (id) => describeWorkspace(await directory.getWorkspace(id)),
           isStillValid: async () => (await directory.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),
           closing,

@@ -1,6 +1,7 @@
 // The server plugin protocol of frp (version 0.1.0): frps asks whether a client may log in, open a proxy and
 // continue.
 import type { InvalidCredential, MaybePromise, ValidKey } from '../../directory/directory.ts'
+import { EXHAUSTED, isQuotaExhausted } from '../../domain/quotas.ts'
 import type { WorkspaceView } from '../../domain/workspaces.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { keyMessages } from '../auth/authenticator.ts'
@@ -15,6 +16,7 @@ export interface FrpResponse {
 }
 
 export interface FrpDirectory {
+  clock: () => number
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   describeWorkspace(id: string): Promise<WorkspaceView>
 }
@@ -32,18 +34,35 @@ export const rejected = (reason: string): FrpResponse => ({
 })
 
 type JsonObject = Record<string, unknown>
+type Decide = (workspace: WorkspaceView) => FrpResponse
 
 export async function handleFrp(op: unknown, input: unknown, directory: FrpDirectory): Promise<FrpResponse> {
   const content = asObject(input)
+  const withinQuota = (decide: Decide) => (workspace: WorkspaceView) =>
+    isQuotaExhausted(workspace.quota, directory.clock()) ? rejected(EXHAUSTED) : decide(workspace)
   switch (op) {
     case 'Login':
-      return authorize(content, directory, (workspace) => restrictUser(content, workspace))
+      return authorize(
+        content,
+        directory,
+        withinQuota((workspace) => restrictUser(content, workspace)),
+      )
     case 'NewProxy':
-      return authorize(asObject(content.user), directory, (workspace) => restrictProxy(content, workspace))
+      return authorize(
+        asObject(content.user),
+        directory,
+        withinQuota((workspace) => restrictProxy(content, workspace)),
+      )
+    // Whatever the quota: frpc stays connected, and carries traffic again when it renews.
     case 'Ping':
+      return authorize(asObject(content.user), directory, () => ALLOWED)
     case 'NewWorkConn':
     case 'NewUserConn':
-      return authorize(asObject(content.user), directory, () => ALLOWED)
+      return authorize(
+        asObject(content.user),
+        directory,
+        withinQuota(() => ALLOWED),
+      )
     // A notification: frp ignores the response.
     case 'CloseProxy':
       return ALLOWED
@@ -55,7 +74,7 @@ export async function handleFrp(op: unknown, input: unknown, directory: FrpDirec
 async function authorize(
   login: JsonObject,
   { verifyKey, describeWorkspace }: FrpDirectory,
-  decide: (workspace: WorkspaceView) => FrpResponse,
+  decide: Decide,
 ): Promise<FrpResponse> {
   const { token } = asObject(login.metas)
   if (typeof token !== 'string' || token === '' || token.length > KEY_CHARS_MAX)

@@ -7,6 +7,7 @@ import { faults } from '../../contract/faults.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { type Directory, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
+import { EXHAUSTED, isQuotaExhausted } from '../../domain/quotas.ts'
 import { type Checker, checker } from '../../domain/validation.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
@@ -15,6 +16,7 @@ import { createDatabaseWait } from './database-wait.ts'
 import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
 
 export interface ThirdPartyEdgesOptions {
+  clock: () => number
   directory: Directory
   follower: ChangeFollower
   /** Aborted when requests must not wait any longer. */
@@ -36,7 +38,7 @@ const SshLogin = Type.Object({
 
 export function registerThirdPartyEdges(
   server: FastifyInstance,
-  { directory, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
+  { clock, directory, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
 ): void {
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
@@ -77,7 +79,7 @@ export function registerThirdPartyEdges(
     handler: async (request, reply): Promise<FrpResponse> => {
       const { op, content } = asObject(request.body)
       return attempt(request, reply, () =>
-        handleFrp(op, content, { verifyKey: directory.verifyKey, describeWorkspace: workspaceOf }),
+        handleFrp(op, content, { clock, verifyKey: directory.verifyKey, describeWorkspace: workspaceOf }),
       )
     },
   })
@@ -92,9 +94,10 @@ export function registerThirdPartyEdges(
       checkSshLogin(request.body)
       const { password, user } = request.body as Type.Static<typeof SshLogin>
       const { workspaceId } = await authenticateKey(request, password)
-      const { slug, provisioned } = await workspaceOf(workspaceId)
+      const { slug, provisioned, quota } = await workspaceOf(workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
+      if (isQuotaExhausted(quota, clock())) throw new Fault('forbidden', { message: EXHAUSTED })
       // sish puts the user name into host names, in lower case.
       if (user.toLowerCase() !== slug)
         throw new Fault('forbidden', {

@@ -62,6 +62,7 @@ export const actionLabels: { group: string; items: Record<string, string> }[] = 
       'workspace.provisioned': 'Workspace provisioned',
       'workspace.renamed': 'Workspace renamed',
       'workspace.policy-changed': 'Policy changed',
+      'workspace.quota-changed': 'Quotas changed',
       'workspace.archived': 'Workspace archived',
       'workspace.restored': 'Workspace restored',
       'usage.reset': 'Usage reset',

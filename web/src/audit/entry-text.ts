@@ -35,6 +35,8 @@ export function describeEntry(entry: Entry): EntryText {
       return { ...text('renamed the workspace'), suffix: renaming(entry) }
     case 'workspace.policy-changed':
       return text('changed the policy of the workspace')
+    case 'workspace.quota-changed':
+      return text('changed the quotas of the workspace')
     case 'key.created':
       return { ...text('created API key', key), ...(entry.detail === 'forced' && overridden) }
     case 'key.revoked':

@@ -1,0 +1,72 @@
+import { readQuantity } from '../../config/values.ts'
+import { type QuotaKind, quotaKinds } from '../../domain/quotas.ts'
+import {
+  type QuotaSetting,
+  type QuotaSettings,
+  readQuotasOf,
+  setQuotas,
+} from '../../domain/workspace-quotas.ts'
+import { formatBytes } from '../bytes.ts'
+import { UsageError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { withServices } from './with-services.ts'
+
+const wholeNumber = new Intl.NumberFormat('en-US')
+
+const titles: Record<QuotaKind, string> = {
+  bytes: 'bytes per month',
+  requests: 'requests per month',
+  tunnels: 'open tunnels',
+  keys: 'active API keys',
+}
+
+export async function quota(
+  { slug, ...given }: { slug: string } & Record<QuotaKind, string | undefined>,
+  io: Io,
+): Promise<void> {
+  const settings = readSettings(given)
+  const { renewsAt, quotas } = await withServices(async (services, actor) => {
+    if (Object.keys(settings).length > 0) await setQuotas(services, actor, slug, settings)
+    return readQuotasOf(services, slug)
+  })
+  const amount = (kind: QuotaKind, value: bigint | number) =>
+    kind === 'bytes' ? formatBytes(value) : wholeNumber.format(value)
+  const rows = quotas.map(({ kind, limit, used, isDefault }) => ({
+    kind,
+    limit,
+    used,
+    left: limit === null ? null : used >= BigInt(limit) ? 0n : BigInt(limit) - used,
+    isDefault,
+    renewsAt: kind === 'bytes' || kind === 'requests' ? renewsAt : null,
+  }))
+  await io.list([rows], {
+    columns: {
+      QUOTA: (one) => titles[one.kind],
+      LIMIT: ({ kind, limit }) => (limit === null ? 'none' : amount(kind, limit)),
+      USED: ({ kind, used }) => amount(kind, used),
+      LEFT: ({ kind, left }) => (left === null ? '' : amount(kind, left)),
+      RENEWS: (one) => (one.renewsAt === null ? '' : io.time(one.renewsAt)),
+      SET: ({ isDefault }) => (isDefault ? 'default' : 'workspace'),
+    },
+    empty: '',
+  })
+}
+
+function readSettings(given: Record<QuotaKind, string | undefined>): QuotaSettings {
+  const settings: QuotaSettings = {}
+  for (const kind of quotaKinds) {
+    const text = given[kind]
+    if (text !== undefined) settings[kind] = readSetting(kind, text)
+  }
+  return settings
+}
+
+function readSetting(kind: QuotaKind, text: string): QuotaSetting {
+  if (text === 'default') return 'default'
+  if (text === 'none') return null
+  try {
+    return readQuantity(text)
+  } catch (error) {
+    throw new UsageError(`--${kind} ${(error as Error).message}, or \`none\` or \`default\`.`)
+  }
+}
