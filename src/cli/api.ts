@@ -1,6 +1,7 @@
 // Selects the server and the API key: from flags, the environment or the profile, in this order.
 import { AditError, type Client, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
+import { WORKSPACE_OF_KEY_ARCHIVED } from '../credentials/archive.ts'
 import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Profile, readProfiles } from './profiles.ts'
@@ -128,6 +129,8 @@ export function toCommandError({ fault, message: sent, requestId }: AditError, a
 
 /** Names the source of the key, since what to do depends on it. */
 export function keyRejected(message: string, source: KeySource): NotAuthenticated {
+  // Another key of that workspace is rejected, too.
+  if (message.includes(WORKSPACE_OF_KEY_ARCHIVED)) return new NotAuthenticated(message)
   const advice = source
     ? `run \`adit login --profile ${source.profile}\` to replace it.`
     : 'set it to a valid key, or unset it to use a profile.'

@@ -9,10 +9,11 @@ interface Key {
   state?: KeyState
   /** Also that of an expired key. */
   revokedAt: string | null
+  workspaceArchivedAt?: string | null
 }
 
 const cells: Record<KeyState, (key: Key, io: Io) => Cell> = {
-  active: () => green('active'),
+  active: ({ workspaceArchivedAt }) => (workspaceArchivedAt ? dim('workspace archived') : green('active')),
   revoked: ({ revokedAt }, io) => dim(`revoked ${io.time(revokedAt)}`),
   expired: ({ revokedAt }, io) => dim(`expired ${io.time(revokedAt)}`),
 }

@@ -165,7 +165,7 @@ export async function inviteByOperator(
   checkEmail(given.email)
   const email = given.email.toLowerCase()
   const workspace = await getBySlug(services, given.workspace)
-  requireNotArchived(workspace)
+  requireNotArchived(workspace, actor)
   const { id: workspaceId } = workspace
   return services.store.transaction(async (db) => {
     const user = await findUserByEmail(db, email)

@@ -8,7 +8,7 @@ import { lockSession, type SessionTimes } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace, readWorkspaceRules, type WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
-import type { Context, Services, UserActor } from './context.ts'
+import type { Actor, Context, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
 import { requireTwoFactor } from './two-factor.ts'
 
@@ -31,10 +31,16 @@ export function requireRole(role: Role | undefined, needed: Role): void {
   throw new Fault('forbidden', { message: `${who} of this workspace may do this.` })
 }
 
-export function requireNotArchived({ archived_at }: Pick<WorkspaceRules, 'archived_at'>): void {
+export function requireNotArchived(
+  { archived_at, slug }: Pick<WorkspaceRules, 'archived_at' | 'slug'>,
+  { kind }: Pick<Actor, 'kind'>,
+): void {
   if (archived_at === null) return
   throw new Fault('forbidden', {
-    message: `This workspace is archived. The operator can restore it within ${RESTORABLE_DAYS} days.`,
+    message:
+      kind === 'operator'
+        ? `The workspace "${slug}" is archived. Restore it with \`adit admin workspace restore ${slug}\`.`
+        : `This workspace is archived. The operator can restore it within ${RESTORABLE_DAYS} days.`,
   })
 }
 
@@ -88,7 +94,7 @@ async function requireCurrentRole(
   await requireSession(db, services, actor)
   const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
-  requireNotArchived(workspace)
+  requireNotArchived(workspace, actor)
   await requireTwoFactor(db, workspace, actor.id)
   return role as Role
 }

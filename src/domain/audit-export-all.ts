@@ -19,14 +19,12 @@ import { isoOf } from './timestamps.ts'
 /** Export positions start at the current time in microseconds. */
 const MICROSECONDS_PER_MS = 1_000
 
-const CURSOR = /^\d{1,16}$/
+/** Microseconds since 1970, from 2001 to 2255. */
+const CURSOR = /^[1-8]\d{15}$/
 
-export function parseCursor(text: string): number {
-  if (CURSOR.test(text) && Number.isSafeInteger(Number(text))) return Number(text)
-  throw new Fault('invalid_request', {
-    message: `Invalid cursor "${text}". Use \`cursor\` of the last exported entry.`,
-  })
-}
+/** Undefined if it cannot be a cursor: not a number, or too small, such as a number of days. */
+export const parseCursor = (text: string): number | undefined =>
+  CURSOR.test(text) ? Number(text) : undefined
 
 /**
  * The export position that the next one follows. It is not before the current time, so that cursors stay

@@ -1,7 +1,9 @@
 // Generates demo usage: traffic that grows over the year, with quiet weekends and occasional bursts. Days
 // that are closed for reports get a total only, because the server deletes their counters.
 import { insertDays } from '../store/usage-rows.ts'
+import { lockWorkspace } from '../store/workspaces.ts'
 import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
+import { requireNotArchived } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { lastDays } from './date-range.ts'
@@ -15,14 +17,15 @@ const DEMO_EPOCH = 'demo'
 
 /** Writes the audit entry, before any usage. */
 export const recordDemo = (services: Services, actor: Actor, workspaceId: string, days: number) =>
-  services.store.transaction((db) =>
-    writeAudit(db, services, {
+  services.store.transaction(async (db) => {
+    requireNotArchived(await lockWorkspace(db, workspaceId), actor)
+    await writeAudit(db, services, {
       workspaceId,
       actor,
       action: 'usage.demo-added',
       target: { id: workspaceId, name: `the last ${days} days` },
-    }),
-  )
+    })
+  })
 
 export async function fillWithUsage(
   services: Services,

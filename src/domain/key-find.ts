@@ -4,11 +4,15 @@ import { findEdgeByHash, getEdge } from '../store/edges.ts'
 import { findKeyByHash, findKeyById, type KeyRow } from '../store/keys.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
-import { describeLifecycle } from './keys.ts'
+import { findSuccessor } from './key-rotation.ts'
+import { describeLifecycle, describeWorkspaceOf } from './keys.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
 export type FoundSecret =
-  | ({ kind: 'key'; workspace: string } & ReturnType<typeof describeLifecycle>)
+  | ({ kind: 'key'; successor: { id: string; lastFour: string | null } | null } & ReturnType<
+      typeof describeLifecycle
+    > &
+      ReturnType<typeof describeWorkspaceOf>)
   | {
       kind: 'edge'
       id: string
@@ -28,10 +32,12 @@ export async function findSecret(
     const found = await findKeyByHash(db, hash)
     if (!found) return 'unknown'
     const row = (await findKeyById(db, found.id)) as KeyRow
+    const successor = await findSuccessor(db, row)
     return {
       kind: 'key',
       ...describeLifecycle(row),
-      workspace: (await getWorkspace(db, row.workspace_id)).slug,
+      ...describeWorkspaceOf(await getWorkspace(db, row.workspace_id)),
+      successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
     }
   }
   if (!isSecret('edge', secret)) return 'malformed'

@@ -5,7 +5,7 @@ import { type Overlap, overlapHours } from '../credentials/rotation.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../directory/propagation.ts'
 import { stateOf } from '../store/key-state.ts'
 import { findKeyById, type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../store/keys.ts'
-import type { Tx } from '../store/store.ts'
+import type { Db, Tx } from '../store/store.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -13,7 +13,7 @@ import { changesBetween } from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { eventActor, recordEvent } from './events.ts'
 import { Fault } from './fault.ts'
-import { addKey, keyInEvent, newKey, noSuchKey, revokeActive } from './keys.ts'
+import { addKey, keyInEvent, newKey, noActiveKey, noSuchKey, revokeActive } from './keys.ts'
 import { keyDaysMaxFor } from './policy.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
@@ -22,7 +22,7 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
   const { rotated, position } = await ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
     const old = await lockKeyRow(db, { workspaceId, id })
-    if (!old || stateOf(old) !== 'active') throw noSuchKey(id)
+    if (!old || stateOf(old) !== 'active') return { rotated: undefined }
     await requireMayRotate(db, old, overlap)
     const now = ctx.clock()
     const daysMax = keyDaysMaxFor(workspace, actor) ?? KEY_DAYS_MAX
@@ -48,6 +48,7 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     await recordEvent(db, ctx, { workspaceId, type: 'key.rotated', data })
     return { rotated: { ...successor, predecessor }, position: await publishChange(db, ctx, change) }
   })
+  if (!rotated) throw await noActiveKey(ctx, id)
   await awaitPropagation(ctx, position)
   return rotated
 }
@@ -80,6 +81,13 @@ async function requireMayRotate(db: Tx, old: KeyRow, overlap: Overlap): Promise<
         `${active.length} keys of this lineage are active, which is the limit. Revoke earlier keys of this ` +
         'lineage first, or rotate without an overlap.',
     })
+}
+
+/** The newest active key that replaces it, directly or indirectly. */
+export async function findSuccessor(db: Db, key: KeyRow): Promise<KeyRow | undefined> {
+  if (key.lineage_id === null) return undefined
+  const [newest] = await listActiveOfLineages(db, key.workspace_id, [key.lineage_id])
+  return newest && newest.generation > key.generation ? newest : undefined
 }
 
 /** 0 without an expiry. A key that was rotated has the expiry of its overlap. */

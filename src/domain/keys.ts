@@ -6,7 +6,7 @@ import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import { stateOf } from '../store/key-state.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
-import type { WorkspaceRules } from '../store/workspaces.ts'
+import type { WorkspaceRow, WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { type AuthorizedWorkspace, reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
@@ -221,7 +221,7 @@ export async function revoke(ctx: Context, id: string) {
     return change && publishChange(db, ctx, change)
   })
   await awaitPropagation(ctx, position)
-  if (!position) throw noSuchKey(id)
+  if (!position) throw await noActiveKey(ctx, id)
   return { id, revoked: true as const }
 }
 
@@ -236,7 +236,22 @@ export async function revokeActive(db: Tx, ctx: Context, id: string): Promise<Ke
   return { kind: 'key', subjectId: id, hash: revoked.hash }
 }
 
-export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no active key ${id}.` })
+export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no API key ${id}.` })
+
+/** The message is for the operator only: responses do not have it. */
+export async function noActiveKey({ store, workspaceId }: Context, id: string): Promise<Fault> {
+  const row = await findKeyById(store.db, id)
+  if (row?.workspace_id !== workspaceId) return noSuchKey(id)
+  const { state, revokedAt } = describeLifecycle(row)
+  const message = `API key ${id} ${state === 'expired' ? 'expired' : 'was revoked'} at ${revokedAt}.`
+  return new Fault('not_found', { message })
+}
+
+/** Keys of an archived workspace are rejected, whatever their state. */
+export const describeWorkspaceOf = ({ slug, archived_at }: WorkspaceRow) => ({
+  workspace: slug,
+  workspaceArchivedAt: isoOrNull(archived_at),
+})
 
 /** For the operator: the keys of one workspace, or of all, in slices. */
 export async function* listAllKeys(services: Services, slug?: string) {
@@ -245,7 +260,7 @@ export async function* listAllKeys(services: Services, slug?: string) {
   for await (const slice of workspaces)
     for (const workspace of slice)
       for await (const rows of keySlices(db, workspace.id))
-        yield rows.map((row) => ({ ...describeLifecycle(row), workspace: workspace.slug }))
+        yield rows.map((row) => ({ ...describeLifecycle(row), ...describeWorkspaceOf(workspace) }))
 }
 
 /** For the operator, who gives the key's id without its workspace. */

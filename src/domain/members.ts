@@ -38,7 +38,7 @@ export async function requireMembership(services: Services, slug: string, userId
   const found = await findMembership(db, slug, userId)
   if (!found) throw new Fault('not_found')
   requireRole(found.role, needed)
-  requireNotArchived(found)
+  requireNotArchived({ ...found, slug }, { kind: 'person' })
   await requireTwoFactor(db, found, userId)
   return found
 }

@@ -69,7 +69,7 @@ export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresA
 
 export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
   const { keysManageKeys, keyCreators } = policyOf(workspace)
-  requireNotArchived(workspace)
+  requireNotArchived(workspace, actor)
   if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
   if (actor.kind === 'person' && keyCreators === 'owner' && workspace.role !== 'owner')
     throw new Fault('forbidden', {

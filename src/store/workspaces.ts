@@ -53,7 +53,7 @@ export const quotaColumns = [
 ] as const
 
 /** The columns that decide what members and API keys may do. */
-const authorizingColumns = ['id', 'name', 'archived_at', ...policyColumns, ...quotaColumns] as const
+const authorizingColumns = ['id', 'slug', 'name', 'archived_at', ...policyColumns, ...quotaColumns] as const
 
 export type WorkspaceRules = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
 

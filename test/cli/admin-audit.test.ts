@@ -62,8 +62,10 @@ for (const engine of engines)
       stdout: '',
       stderr: '',
     })
-    const wrong = await adit('audit', 'export', '--since', 'yesterday', '--json')
-    assert.deepEqual([wrong.code, JSON.parse(wrong.stderr).error], [1, 'invalid_request'])
+    for (const since of ['yesterday', '2026-11-16', '3', '0', '99999999999999999']) {
+      const wrong = await adit('audit', 'export', '--since', since, '--json')
+      assert.deepEqual([wrong.code, JSON.parse(wrong.stderr).error], [2, 'usage'], since)
+    }
   })
 
 test('an export continues after the last entry of its output, or at the cursor of a file', async (t) => {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { createSecret, isSecret } from '../../src/credentials/secret.ts'
 import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
-import { caller } from '../support/server.ts'
+import { caller, serve } from '../support/server.ts'
 
 for (const engine of engines) {
   test(`${engine}: workspaces are created, listed and provisioned`, async (t) => {
@@ -159,7 +159,16 @@ test('a raw key on standard input is identified, and rotated by its ID', async (
   assert.match(again.stderr, /was rotated already: its successor is tok_/)
   const { id: successorId } = JSON.parse((await find(overlapping.stdout, '--json')).stdout)
   const next = await json('admin', 'key', 'rotate', successorId, '--overlap', 'none')
-  assert.match((await find(overlapping.stdout)).stdout, /State +revoked 20/)
+  const replaced = await find(overlapping.stdout)
+  assert.match(replaced.stdout, /State +revoked 20/)
+  const successor = `Successor +${next.id} \\(ends with ${next.token.slice(-4)}\\)`
+  assert.match(replaced.stdout, new RegExp(successor))
+  assert.match((await find(old.token)).stdout, new RegExp(successor), 'indirectly')
+  for (const verb of ['revoke', 'rotate']) {
+    const gone = await run(t, ['admin', 'key', verb, successorId], env)
+    assert.deepEqual([gone.code, gone.stdout], [1, ''])
+    assert.match(gone.stderr, new RegExp(`API key ${successorId} was revoked at 20`))
+  }
   assert.equal((await run(t, ['admin', 'key', 'rotate', next.id, '--overlap', '2h'], env)).code, 2)
 
   const wrong = next.token.slice(0, -1) + (next.token.endsWith('x') ? 'y' : 'x')
@@ -174,4 +183,38 @@ test('a raw key on standard input is identified, and rotated by its ID', async (
     assert.match(rejected.stderr, message)
     assert.ok(input === '' || !rejected.stderr.includes(input), 'the input is not repeated')
   }
+})
+
+test('commands say that a workspace is archived, and the operator how to restore it', async (t) => {
+  const { config, key, url, workspace } = await serve(t, { engine: 'sqlite' })
+  const database = config.database as { path: string }
+  const env = {
+    ADIT_DATABASE_URL: `sqlite:${database.path}`,
+    ADIT_URL: url,
+    ADIT_API_KEY: key.token,
+  }
+  const adit = (command: string, input?: string) => run(t, command.split(' '), env, input)
+  await adit(`admin workspace archive ${workspace.slug} --yes`)
+  assert.match((await adit('admin key list')).stdout, new RegExp(`${key.id} .* workspace archived$`, 'm'))
+  assert.match((await adit('admin key find', key.token)).stdout, /State +workspace archived/)
+  const [listed] = JSON.parse((await adit('admin key list --json')).stdout)
+  assert.deepEqual([listed.state, typeof listed.workspaceArchivedAt], ['active', 'string'])
+  const remedy = /workspace "acme" is archived. Restore it with `adit admin workspace restore acme`/
+  for (const command of [
+    'admin key create --workspace acme',
+    `admin key rotate ${key.id}`,
+    'admin user create a@example.com --workspace acme --role member',
+    'admin demo --workspace acme',
+  ]) {
+    const refused = await adit(command)
+    assert.deepEqual([refused.code, refused.stdout], [1, ''], command)
+    assert.match(refused.stderr, remedy, command)
+  }
+  const rejected = await adit('keys list')
+  assert.equal(rejected.code, 4)
+  assert.match(
+    rejected.stderr,
+    /The workspace of this API key is archived\. The operator can restore it within/,
+  )
+  assert.doesNotMatch(rejected.stderr, /login|valid key/, 'another key is rejected, too')
 })

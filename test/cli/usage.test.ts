@@ -65,7 +65,7 @@ test('a missing or existing object is exit 1, and the error names it', async (t)
     [['admin', 'key', 'list', '--workspace', 'none'], /There is no workspace "none"/],
     [['admin', 'workspace', 'provision', 'none'], /There is no workspace "none"/],
     [['admin', 'demo'], /There is no workspace "default"/],
-    [['admin', 'key', 'revoke', 'tok_none'], /There is no active key tok_none/],
+    [['admin', 'key', 'revoke', 'tok_none'], /There is no API key tok_none/],
     [['admin', 'edge', 'revoke', 'edge_none'], /There is no active edge edge_none/],
   ]
   for (const [args, message] of cases) {

@@ -44,16 +44,22 @@ export const formatUtcMinute = (at: string): string => `${minute.format(new Date
 export const formatUtcSecond = (at: string): string => `${at.slice(0, 19).replace('T', ' ')} UTC`
 
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' })
+const DAY_SECONDS = 86_400
 const STEPS = [
   ['year', 31_557_600],
   ['month', 2_629_800],
-  ['day', 86_400],
+  ['day', DAY_SECONDS],
   ['hour', 3_600],
   ['minute', 60],
 ] as const
 
+/** A deadline in days also has its last day: "in 32 days, on Dec 18, 2026". */
 export function formatRelativeTime(at: string, nowMs: number): string {
   const seconds = (Date.parse(at) - nowMs) / 1_000
+  if (seconds >= DAY_SECONDS) {
+    const days = Math.round(seconds / DAY_SECONDS)
+    return `in ${days} ${days === 1 ? 'day' : 'days'}, on ${fullDay.format(Date.parse(at) - 1)}`
+  }
   const step = STEPS.find(([, length]) => Math.abs(seconds) >= length)
   if (!step) return 'just now'
   // A deadline in 23 h 59 min is "in 24 hours"; an event 1 h 59 min ago was "1 hour ago".

@@ -1,6 +1,6 @@
 import { printableJson } from '../../contract/text.ts'
 import { type ExportedEntry, exportAllAudit, parseCursor } from '../../domain/audit-export-all.ts'
-import { UsageError } from '../errors.ts'
+import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { openCursorFile } from './cursor-file.ts'
 import { openOutputFile } from './output-file.ts'
@@ -25,11 +25,11 @@ export async function exportLog(input: ExportInput, io: Io): Promise<void> {
   let count = 0
   let cursor = since
   try {
+    const given = {
+      since: since === undefined ? undefined : requireCursor(since, input),
+      skipDeleted: input['skip-deleted'],
+    }
     await withServices(async (services, actor) => {
-      const given = {
-        since: since === undefined ? undefined : parseCursor(since),
-        skipDeleted: input['skip-deleted'],
-      }
       for await (const entries of exportAllAudit(services, actor, given)) {
         const text = entries.map(toLine).join('')
         if (output) output.append(text)
@@ -46,6 +46,14 @@ export async function exportLog(input: ExportInput, io: Io): Promise<void> {
     `Exported ${count} ${count === 1 ? 'entry' : 'entries'}.` +
       (cursor === undefined ? '' : ` Continue with --since ${cursor}.`),
   )
+}
+
+function requireCursor(text: string, { since, output, 'cursor-file': file }: ExportInput): number {
+  const cursor = parseCursor(text)
+  if (cursor !== undefined) return cursor
+  const remedy = 'Use `cursor` of the last exported entry, which has 16 digits.'
+  if (since !== undefined) throw new UsageError(`Invalid --since "${text}". ${remedy}`)
+  throw new CommandError('cursor_file', `Invalid cursor in ${output ?? file}. ${remedy}`)
 }
 
 const toLine = (entry: ExportedEntry) => `${printableJson(entry)}\n`

@@ -24,6 +24,9 @@ const explainMalformed = (secret: string) =>
     ? 'This is not a whole Adit key: the checksum does not match. Check that it was copied without a mistake.'
     : 'This is not a whole Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
 
+const printSuccessor = ({ id, lastFour }: { id: string; lastFour: string | null }) =>
+  lastFour === null ? id : `${id} (ends with ${lastFour})`
+
 function textOf(found: FoundSecret, io: Io): Text {
   const state: Text = ['  State      ', printState(found, io)]
   if (found.kind === 'edge') return joinLines([`Credential of edge "${found.name}" (${found.id})`, state])
@@ -34,5 +37,6 @@ function textOf(found: FoundSecret, io: Io): Text {
     state,
     ...(found.state === 'active' && found.expiresAt ? [`  Expires    ${io.time(found.expiresAt)}`] : []),
     `  Last used  ${io.time(found.lastUsedAt)}`,
+    ...(found.successor ? [`  Successor  ${printSuccessor(found.successor)}`] : []),
   ])
 }

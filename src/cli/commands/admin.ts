@@ -131,7 +131,7 @@ const keys: readonly Command[] = [
       summary: 'find out which API key a raw key is',
       details:
         'Reads a whole key or edge credential from standard input, never from a flag, and prints its ID, ' +
-        'workspace, label, state and last use. The exit code is 0 if it is found in any state, 1 if it is ' +
+        'workspace, label, state, last use and, if it was rotated, its successor. The exit code is 0 if it is found in any state, 1 if it is ' +
         'unknown, and 2 if it is not a whole key: wrong prefix, length or checksum.',
     },
     async (_input, io) => (await import('../admin/key-find.ts')).find(io),
