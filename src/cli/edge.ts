@@ -13,6 +13,8 @@ import {
   type VerifierOptions,
 } from '../edge-sdk/index.ts'
 import { createLog, flushLog } from '../log.ts'
+import { type EdgeSources, edgeMetrics } from '../metrics/edge-metrics.ts'
+import { startMetricsListener } from '../metrics/listener.ts'
 import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
 import type { Tunnel } from '../tunnels/edge/tunnel.ts'
 import type { TunnelClient } from '../tunnels/edge/tunnel-client.ts'
@@ -41,7 +43,11 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const access = await (file === undefined
     ? useControlPlane(config, { onNotice, onReady: (url) => log.info(`ready: keys verified by ${url}`) })
     : useTokensFile(file, config, onNotice))
-  const { url, stop } = await startEdge({
+  const {
+    url,
+    metrics: sources,
+    stop,
+  } = await startEdge({
     ...config,
     ...access,
     onOpened: (tunnel, client) => log.info(describe(tunnel, client), 'tunnel opened'),
@@ -66,13 +72,21 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
         'X-Forwarded-For ignored; if this is your proxy, add it to ADIT_EDGE_TRUSTED_PROXIES',
       ),
   }).catch((error) => {
-    throw toCommandError(error, config)
+    throw toCommandError(error, config, 'ADIT_EDGE')
   })
+  const metrics =
+    config.metrics &&
+    (await startMetrics(config.metrics, { version, ...sources }, log).catch(async (error) => {
+      await stop()
+      throw error
+    }))
   const { unreachable } = access
   const controlPlane = file === undefined ? { controlPlane: unreachable ? 'unreachable' : 'reachable' } : {}
-  io.data({ url, pid: process.pid, ...controlPlane }, announcement(url, access))
+  const facts = { url, ...(metrics && { metrics: metrics.url }), pid: process.pid, ...controlPlane }
+  io.data(facts, announcement(url, access))
   log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
   await stop()
+  await metrics?.stop()
   log.info('stopped')
   await flushLog(log)
   process.exit()
@@ -176,13 +190,29 @@ function asUsageError<T>(create: () => T): T {
   }
 }
 
-function toCommandError(error: unknown, { host, port }: EdgeConfig): unknown {
+async function startMetrics(address: Address, sources: EdgeSources, log: ReturnType<typeof createLog>) {
+  const listener = await startMetricsListener(address, edgeMetrics(sources), (error) =>
+    log.error({ err: error }, 'failed to collect metrics'),
+  ).catch((error) => {
+    throw toCommandError(error, address, 'ADIT_METRICS')
+  })
+  log.info({ url: listener.url }, 'metrics listening')
+  return listener
+}
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** `settings`: what the names of the settings of the address begin with. */
+function toCommandError(error: unknown, { host, port }: Address, settings: string): unknown {
   if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE')
     return new CommandError(
       'address',
-      `${host}:${port} is in use by another program. Stop it, or set ADIT_EDGE_PORT to a free port.`,
+      `${host}:${port} is in use by another program. Stop it, or set ${settings}_PORT to a free port.`,
     )
   if (code !== undefined) return new CommandError('address', `Cannot listen on ${host}:${port}: ${message}.`)
   return error

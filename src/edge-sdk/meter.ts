@@ -17,6 +17,8 @@ const SPOOL_INTERVAL_MS = 1_000
 const STOP_TIMEOUT_MS = 5_000
 
 export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'refused' | 'transferred'> {
+  /** Size of the usage on disk that the control plane has not accepted yet. */
+  spoolBytes(): number
   /**
    * Spools and reports the rest. Usage that is not accepted within 5 seconds stays on disk for the next run.
    */
@@ -128,6 +130,7 @@ export async function startMeter(
     closed: counters.closed,
     refused: counters.refused,
     transferred: counters.transferred,
+    spoolBytes: spool.bytes,
     async stop() {
       isStopped = true
       clearInterval(spoolTimer)

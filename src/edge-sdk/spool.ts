@@ -28,6 +28,8 @@ export interface Spool {
   write(reports: Report[]): Promise<void>
   /** Files of earlier runs with this credential, oldest first. */
   earlierFiles(): AsyncGenerator<SpoolFile>
+  /** Size of the files; those of earlier runs as of the last time they were listed. */
+  bytes(): number
   /** Another process may open the folder. */
   close(): Promise<void>
 }
@@ -42,6 +44,7 @@ export interface SpoolOptions {
 export async function openSpool(folder: string, { epoch, owner, onNotice }: SpoolOptions): Promise<Spool> {
   const own = join(folder, `usage-${owner}-${epoch}.json`)
   let onDisk = '[]'
+  let earlierBytes = 0
   await createFolder(folder)
   const close = await lockFolder(folder)
   try {
@@ -91,6 +94,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
       const { mtimeMs, size } = await stat(path)
       files.push({ path, mtimeMs, size })
     }
+    earlierBytes = files.reduce((sum, { size }) => sum + size, 0)
     return files.sort((a, b) => b.mtimeMs - a.mtimeMs)
   }
 
@@ -107,6 +111,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
   return {
     write,
     close,
+    bytes: () => (onDisk === '[]' ? 0 : Buffer.byteLength(onDisk)) + earlierBytes,
     async *earlierFiles() {
       for (const { path } of (await listEarlier()).reverse()) {
         const quarantine = async (reason: string) => {

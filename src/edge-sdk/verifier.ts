@@ -16,6 +16,8 @@ export interface Verifier {
    * cannot be found out.
    */
   findHost(host: string): Promise<HostResult>
+  /** Whether revocations are received, so that keys are verified from the cache. */
+  isUpToDate(): boolean
   close(): void
 }
 
@@ -151,6 +153,7 @@ export function startVerifier(
       return result.valid && archived.has(result.workspace.slug) ? ARCHIVED : result
     },
     findHost: (host) => controlPlane.findHost(host),
+    isUpToDate: isFresh,
     close() {
       follower.stop()
       expiries.stop()

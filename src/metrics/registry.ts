@@ -52,6 +52,10 @@ export const histogram = (
   read: () => Array.from(read(), ([labels, durations]) => histogramSamples(name, labels, durations)).flat(),
 })
 
+/** A sample for each property. */
+export const byLabel = (label: string, counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts).map(([value, count]): [Labels, number] => [{ [label]: value }, count])
+
 function histogramSamples(name: string, labels: Labels, { counts, sumMs }: DurationHistogram): Sample[] {
   let count = 0
   const buckets = Array.from(counts, (inBucket, index) => {

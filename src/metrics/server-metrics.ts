@@ -1,6 +1,6 @@
 // The metrics of `adit serve`. Labels have few values, which no client chooses: docs/operations/metrics.md
 // lists them.
-import { counter, gauge, histogram, type Labels, type MetricDefinition } from './registry.ts'
+import { byLabel, counter, gauge, histogram, type Labels, type MetricDefinition } from './registry.ts'
 import type { ServerInstruments } from './server-instruments.ts'
 
 interface Verdicts {
@@ -119,9 +119,6 @@ const queueMetrics = ({ instruments, queueSizes }: ServerSources) => [
     async () => (await queueSizes())?.failingEndpoints ?? [],
   ),
 ]
-
-const byLabel = (label: string, counts: Readonly<Record<string, number>>) =>
-  Object.entries(counts).map(([value, count]): [Labels, number] => [{ [label]: value }, count])
 
 function* withLabel(label: string, value: string, samples: Iterable<readonly [Labels, number]>) {
   for (const [labels, count] of samples) yield [{ [label]: value, ...labels }, count] as const

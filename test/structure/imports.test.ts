@@ -38,7 +38,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   metrics: { ours: [], packages: ['prom-client'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
-  tunnels: { ours: ['credentials', 'edge-sdk', 'net', 'yamux'], packages: [] },
+  tunnels: { ours: ['credentials', 'edge-sdk', 'metrics', 'net', 'yamux'], packages: [] },
   'cli/admin': {
     ours: [
       'cli',
@@ -83,6 +83,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'edge-sdk',
       'client',
       'mcp',
+      'metrics',
       'tunnels',
     ],
     packages: [],

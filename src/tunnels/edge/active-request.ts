@@ -1,5 +1,6 @@
 // A request or connection in progress: the client that carries it, what it counts, and its event.
 import type { IncomingMessage } from 'node:http'
+import type { OperationDurations } from '../../metrics/request-durations.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 
@@ -8,6 +9,7 @@ const PATH_CHARS_MAX = 2_000
 
 export class ActiveRequest {
   readonly tunnel: Tunnel
+  readonly #durations: OperationDurations
   readonly #release: () => void
   readonly #startedAt = performance.now()
   #client: TunnelClient | undefined
@@ -15,8 +17,9 @@ export class ActiveRequest {
   #bytesOut = 0
   #isReported = false
 
-  constructor(tunnel: Tunnel, release: () => void) {
+  constructor(tunnel: Tunnel, durations: OperationDurations, release: () => void) {
     this.tunnel = tunnel
+    this.#durations = durations
     this.#release = release
   }
 
@@ -41,30 +44,31 @@ export class ActiveRequest {
     if (this.#client) this.tunnel.count(this.#client, { bytesOut })
   }
 
-  /** Sends the request event to the tunnel client, once. */
+  /** Sends the request event to the tunnel client and counts the response, once. */
   reportRequest({ method = '', url = '' }: IncomingMessage, status: number): void {
     if (this.#isReported) return
     this.#isReported = true
+    const ms = performance.now() - this.#startedAt
+    this.#durations.observe(status, ms)
     this.#client?.send({
       event: 'request',
       method,
       path: url.slice(0, PATH_CHARS_MAX),
       status,
-      ms: this.#ms(),
+      ms: rounded(ms),
     })
   }
 
   reportConnection(): void {
     const { bytesIn, bytesOut } = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut }
-    this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms: this.#ms() })
+    const ms = rounded(performance.now() - this.#startedAt)
+    this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms })
   }
 
   finish(): void {
     this.#client?.finish()
     this.#release()
   }
-
-  #ms(): number {
-    return Math.round((performance.now() - this.#startedAt) * 10) / 10
-  }
 }
+
+const rounded = (ms: number) => Math.round(ms * 10) / 10

@@ -10,6 +10,8 @@ import type {
   Verifier,
   VerifierOptions,
 } from '../../edge-sdk/index.ts'
+import { EdgeInstruments } from '../../metrics/edge-instruments.ts'
+import type { EdgeSources } from '../../metrics/edge-metrics.ts'
 import { OWN_PATHS } from '../protocol.ts'
 import { createAdmission } from './admission.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
@@ -65,35 +67,41 @@ export interface EdgeOptions
 export interface RunningEdge {
   /** The address of the listener. */
   readonly url: string
+  readonly metrics: Omit<EdgeSources, 'version'>
   stop(): Promise<void>
 }
 
 export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const { host, meter } = options
   let names: NameClaims | undefined
+  const instruments = new EdgeInstruments()
   const registry = new Registry({
     ...options,
+    transferred: instruments.transferred,
     onClosed(tunnel, client, reason) {
       names?.closed(tunnel, client, reason)
       options.onClosed(tunnel, client, reason)
     },
   })
   const reverify = createReverification(registry, (key) => verifier.verify(key))
-  const verifier: Verifier = options.startVerifier({
-    onRevoked(keyId, reason) {
-      registry.closeOfKey(keyId, reason)
-      names?.removeKeys((key) => key.keyId === keyId)
-    },
-    onArchived(workspace) {
-      registry.closeOfWorkspace(workspace, 'archived')
-      names?.removeKeys((key) => key.workspace.slug === workspace)
-    },
-    onReset() {
-      names?.removeClosed()
-      reverify()
-    },
-    onTunnelsChanged: () => names?.syncNow(),
-  })
+  const verifier: Verifier = countVerdicts(
+    instruments,
+    options.startVerifier({
+      onRevoked(keyId, reason) {
+        registry.closeOfKey(keyId, reason)
+        names?.removeKeys((key) => key.keyId === keyId)
+      },
+      onArchived(workspace) {
+        registry.closeOfWorkspace(workspace, 'archived')
+        names?.removeKeys((key) => key.workspace.slug === workspace)
+      },
+      onReset() {
+        names?.removeClosed()
+        reverify()
+      },
+      onTunnelsChanged: () => names?.syncNow(),
+    }),
+  )
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     keepAliveTimeout: IDLE_TIMEOUT_MS,
@@ -122,7 +130,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   names = startNameClaims(options, registry)
   const addresses = createClientAddresses(options)
   const { port: listeningPort } = server.address() as AddressInfo
-  const ingress = createIngress({ registry, addresses, scheme: options.publicEndpoint?.scheme ?? 'http' })
+  const scheme = options.publicEndpoint?.scheme ?? 'http'
+  const ingress = createIngress({ registry, addresses, scheme, instruments })
   const tcpPorts = options.tcpPorts && new TcpPorts(options.tcpHost || host, options.tcpPorts)
   const openTunnel = createAdmission({
     verifier,
@@ -145,6 +154,13 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
 
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,
+    metrics: {
+      instruments,
+      openTunnels: () => registry.tunnels(),
+      clients: () => registry.clients(),
+      isUpToDate: verifier.isUpToDate,
+      spoolBytes: meter && (() => meter.spoolBytes()),
+    },
     async stop() {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       server.close()
@@ -160,6 +176,20 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
   }
 }
+
+const countVerdicts = ({ verdicts }: EdgeInstruments, verifier: Verifier): Verifier => ({
+  ...verifier,
+  async verify(key) {
+    try {
+      const result = await verifier.verify(key)
+      verdicts[result.valid ? 'valid' : result.reason] += 1
+      return result
+    } catch (error) {
+      verdicts.unavailable += 1
+      throw error
+    }
+  },
+})
 
 const listen = (server: Server, port: number, host: string) =>
   new Promise<void>((resolve, reject) => {

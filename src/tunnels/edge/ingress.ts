@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { EdgeInstruments } from '../../metrics/edge-instruments.ts'
 import { connectStreams } from '../connect-streams.ts'
 import type { Denial } from './access/denial.ts'
 import { ActiveRequest } from './active-request.ts'
@@ -27,6 +28,7 @@ export interface IngressOptions {
   readonly registry: Registry
   readonly addresses: ClientAddresses
   readonly scheme: 'http' | 'https'
+  readonly instruments: EdgeInstruments
 }
 
 /** A request without a response. */
@@ -47,7 +49,7 @@ const PROXY_ERRORS = {
   504: 'Gateway timeout: the local server did not respond in time.',
 }
 
-export function createIngress({ registry, addresses, scheme }: IngressOptions): Ingress {
+export function createIngress({ registry, addresses, scheme, instruments }: IngressOptions): Ingress {
   /** Requests and connections in progress, by workspace. */
   const activeByWorkspace = new KeyedCounter()
 
@@ -63,7 +65,7 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
       const releaseAddress = tunnel.perAddress.acquire(address)
       if (releaseAddress) {
         activeByWorkspace.add(workspace, 1)
-        return new ActiveRequest(tunnel, () => {
+        return new ActiveRequest(tunnel, instruments.tunneled, () => {
           releaseAddress()
           activeByWorkspace.add(workspace, -1)
         })
@@ -123,10 +125,16 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
 
   return {
     onRequest(host, request, response) {
-      const send: SendError = (status, message) => sendError(response, status, message)
+      const send: SendError = (status, message) => {
+        instruments.countRejected(status)
+        sendError(response, status, message)
+      }
       const exchange: Exchange = {
         isPending: () => !response.headersSent && !response.destroyed,
-        deny: (denial) => sendDenial(response, request, denial),
+        deny(denial) {
+          instruments.countRejected(denial.status)
+          sendDenial(response, request, denial)
+        },
       }
       authorize(host, request, exchange, () => {
         const active = admitRequest(host, request, send)
@@ -139,10 +147,16 @@ export function createIngress({ registry, addresses, scheme }: IngressOptions): 
       })
     },
     onUpgrade(host, request, socket, head) {
-      const send: SendError = (status, message) => sendRawError(socket, status, message)
+      const send: SendError = (status, message) => {
+        instruments.countRejected(status)
+        sendRawError(socket, status, message)
+      }
       const exchange: Exchange = {
         isPending: () => socket.writable,
-        deny: (denial) => sendRawDenial(socket, request, denial),
+        deny(denial) {
+          instruments.countRejected(denial.status)
+          sendRawDenial(socket, request, denial)
+        },
       }
       authorize(host, request, exchange, () => {
         const active = admitRequest(host, request, send)

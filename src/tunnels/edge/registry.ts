@@ -6,7 +6,7 @@ import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
 import { BoundedMap } from './bounded-map.ts'
 import { KeyedCounter } from './keyed-counter.ts'
-import { Tunnel, type TunnelAddress } from './tunnel.ts'
+import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
 
 /** Clients of all tunnels, and of those of one workspace. */
@@ -17,6 +17,8 @@ const CLOSURES_MAX = 1_000
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
+  /** Totals of the edge. */
+  readonly transferred: TransferCounts['transferred']
   /** Address is undefined if it is not known. */
   onWrongPassword(host: string, address: string | undefined): void
   onOpened(tunnel: Tunnel, client: TunnelClient): void
@@ -52,6 +54,14 @@ export class Registry {
   /** The edge is stopping: new tunnels are rejected. */
   get isStopping(): boolean {
     return this.#isStopping
+  }
+
+  tunnels(): Iterable<Tunnel> {
+    return this.#tunnels.values()
+  }
+
+  clients(): Iterable<TunnelClient> {
+    return this.#clients.keys()
   }
 
   atHost(host: string): Tunnel | undefined {
@@ -108,7 +118,7 @@ export class Registry {
     // Those of an open tunnel are kept up to date.
     if (!existing) access.setNameRules(nameRules)
     const { resume, client: software } = request
-    const tunnel = existing ?? new Tunnel(address, key.workspace, access, meter)
+    const tunnel = existing ?? new Tunnel(address, key.workspace, access, this.#options)
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,

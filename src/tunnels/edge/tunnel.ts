@@ -16,24 +16,27 @@ export interface TunnelAddress extends Omit<Opened, 'access'> {
   readonly listener?: TcpListener | undefined
 }
 
+/** What the traffic of a tunnel adds to. */
+export interface TransferCounts {
+  /** By workspace. */
+  readonly meter: Pick<Meter, 'transferred'> | undefined
+  /** Of the edge. */
+  readonly transferred: Required<Transfer>
+}
+
 export class Tunnel {
   readonly address: TunnelAddress
   readonly workspace: string
   readonly access: AccessControl
   readonly clients = new Set<TunnelClient>()
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
-  readonly #meter: Pick<Meter, 'transferred'> | undefined
+  readonly #counts: TransferCounts
 
-  constructor(
-    address: TunnelAddress,
-    workspace: string,
-    access: AccessControl,
-    meter: Pick<Meter, 'transferred'> | undefined,
-  ) {
+  constructor(address: TunnelAddress, workspace: string, access: AccessControl, counts: TransferCounts) {
     this.address = address
     this.workspace = workspace
     this.access = access
-    this.#meter = meter
+    this.#counts = counts
   }
 
   get type(): TunnelType {
@@ -68,12 +71,17 @@ export class Tunnel {
     return picked
   }
 
-  /** Counts usage of the client that carries it and of the workspace. */
+  /** Counts usage of the client that carries it, of the workspace and of the edge. */
   count(client: TunnelClient, transfer: Transfer): void {
-    const { totals } = client
-    totals.requests += transfer.requests ?? 0
-    totals.bytesIn += transfer.bytesIn ?? 0
-    totals.bytesOut += transfer.bytesOut ?? 0
-    this.#meter?.transferred(this.workspace, transfer)
+    const { meter, transferred } = this.#counts
+    add(client.totals, transfer)
+    add(transferred, transfer)
+    meter?.transferred(this.workspace, transfer)
   }
+}
+
+function add(totals: Required<Transfer>, transfer: Transfer): void {
+  totals.requests += transfer.requests ?? 0
+  totals.bytesIn += transfer.bytesIn ?? 0
+  totals.bytesOut += transfer.bytesOut ?? 0
 }

@@ -1,0 +1,17 @@
+// What an edge counts.
+import { RequestDurations } from './request-durations.ts'
+
+export class EdgeInstruments {
+  readonly requests = new RequestDurations()
+  /** Requests through tunnels, until the head of the response. */
+  readonly tunneled = this.requests.of('tunnel', 'request')
+  readonly transferred = { requests: 0, bytesIn: 0, bytesOut: 0 }
+  /** Requests that reached no tunnel client, by status. */
+  readonly rejected: Record<number, number> = { 401: 0, 403: 0, 404: 0, 429: 0, 503: 0 }
+  readonly verdicts = { valid: 0, unknown: 0, revoked: 0, expired: 0, archived: 0, unavailable: 0 }
+
+  countRejected(status: number): void {
+    const count = this.rejected[status]
+    if (count !== undefined) this.rejected[status] = count + 1
+  }
+}

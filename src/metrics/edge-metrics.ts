@@ -1,0 +1,57 @@
+// The metrics of `adit edge`: docs/operations/metrics.md lists them.
+import type { EdgeInstruments } from './edge-instruments.ts'
+import { byLabel, counter, gauge, histogram, type Labels, type MetricDefinition } from './registry.ts'
+
+/** Read at each scrape. */
+export interface EdgeSources {
+  readonly version: string
+  readonly instruments: EdgeInstruments
+  openTunnels(): Iterable<{ readonly type: string }>
+  /** Connected tunnel clients, with their requests and connections in progress. */
+  clients(): Iterable<{ readonly active: number }>
+  /** Whether revocations are received. */
+  isUpToDate(): boolean
+  /** Undefined without a control plane. */
+  spoolBytes: (() => number) | undefined
+}
+
+export const edgeMetrics = ({ version, instruments, ...edge }: EdgeSources): MetricDefinition[] => [
+  gauge('adit_build_info', 'Version of Adit; the value is always 1.', () => [[{ version }, 1]]),
+  histogram(
+    'http_server_request_duration_seconds',
+    'Time from the head of a request through a tunnel to the head of its response.',
+    () => instruments.requests.read(),
+  ),
+  gauge('adit_edge_tunnels_open', 'Open tunnels.', () => {
+    const open: Record<string, number> = { http: 0, tcp: 0 }
+    for (const { type } of edge.openTunnels()) open[type] = (open[type] ?? 0) + 1
+    return byLabel('type', open)
+  }),
+  gauge('adit_edge_tunnel_clients', 'Connected tunnel clients.', () => [...edge.clients()].length),
+  gauge('adit_edge_streams_active', 'Requests and TCP connections through tunnels in progress.', () => {
+    let active = 0
+    for (const client of edge.clients()) active += client.active
+    return active
+  }),
+  counter('adit_edge_requests_total', 'Requests and TCP connections that tunnels carried.', () => [
+    [{}, instruments.transferred.requests],
+  ]),
+  counter(
+    'adit_edge_bytes_total',
+    'Bytes that tunnels carried, as usage counts them.',
+    (): [Labels, number][] => [
+      [{ direction: 'in' }, instruments.transferred.bytesIn],
+      [{ direction: 'out' }, instruments.transferred.bytesOut],
+    ],
+  ),
+  counter('adit_edge_rejected_total', 'Requests that reached no tunnel client, by status.', () =>
+    byLabel('status', instruments.rejected),
+  ),
+  counter('adit_edge_verifications_total', 'API keys verified, by verdict.', () =>
+    byLabel('verdict', instruments.verdicts),
+  ),
+  gauge('adit_edge_control_plane_up', 'Whether revocations are received: 1 or 0.', () =>
+    edge.isUpToDate() ? 1 : 0,
+  ),
+  gauge('adit_edge_spool_bytes', 'Usage on disk that is not reported yet.', () => edge.spoolBytes?.() ?? []),
+]
