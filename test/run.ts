@@ -85,6 +85,7 @@ const options = {
   timeout: TEST_TIMEOUT_MS,
   signal: interrupted.signal,
   globalSetupPath: join(root, 'support/global.ts'),
+  execArgv: [`--import=${join(root, 'support/without-async-hooks.ts')}`],
 }
 run(options)
   .on('test:fail', () => {
