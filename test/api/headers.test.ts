@@ -1,6 +1,7 @@
 // Headers of every response.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { traceIdOf } from '../../src/http/server/trace-context.ts'
 import { serve } from '../support/server.ts'
 
 const engine = 'sqlite'
@@ -47,7 +48,7 @@ test('a preflight allows the methods and headers of the API', async (t) => {
   assert.equal(status, 204)
   assert.equal(text, '')
   assert.match(headers.get('access-control-allow-methods') ?? '', /GET.*POST.*DELETE/)
-  for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key'])
+  for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key', 'Traceparent', 'Tracestate'])
     assert.ok(headers.get('access-control-allow-headers')?.includes(name), name)
 })
 
@@ -132,4 +133,29 @@ test('/healthz and /readyz are 200 on a healthy server', async (t) => {
   const server = await serve(t, { engine })
   assert.deepEqual(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' })
   assert.deepEqual(await (await fetch(`${server.url}/readyz`)).json(), { status: 'ready' })
+})
+
+test('a trace id is taken from a valid traceparent only', () => {
+  const traceId = '0af7651916cd43dd8448eb211c80319c'
+  const parent = 'b7ad6b7169203331'
+  for (const valid of [
+    `00-${traceId}-${parent}-01`,
+    `00-${traceId}-${parent}-00`,
+    `cc-${traceId}-${parent}-01-more`,
+  ])
+    assert.equal(traceIdOf(valid), traceId, valid)
+  for (const invalid of [
+    undefined,
+    '',
+    `ff-${traceId}-${parent}-01`,
+    `00-${'0'.repeat(32)}-${parent}-01`,
+    `00-${traceId}-${'0'.repeat(16)}-01`,
+    `00-${traceId}-${parent}-01-more`,
+    `00-${traceId.toUpperCase()}-${parent}-01`,
+    `00-${traceId}-${parent}-01, 00-${traceId}-${parent}-01`,
+    `00-${traceId}-${parent}`,
+    `00-${traceId}"}-${parent}-01`,
+    [`00-${traceId}-${parent}-01`],
+  ])
+    assert.equal(traceIdOf(invalid), undefined, String(invalid))
 })

@@ -129,7 +129,9 @@ test('with a rate limit, every request counts', async (t) => {
   assert.deepEqual(statuses, [200, 200, 200, 200, 429, 429])
 })
 
-test('hits and misses are logged alike, and a key sent as a request id is masked', async (t) => {
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
+
+test('hits and misses are logged alike, with the trace, and a key sent as a request id is masked', async (t) => {
   const { createDatabase } = await import('../support/databases.ts')
   const running = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
@@ -139,7 +141,11 @@ test('hits and misses are logged alike, and a key sent as a request id is masked
   const turns = [1, 2, 3, 4].map((turn) => `turn-${turn}`)
   for (const id of [...turns, running.token as string])
     await call('GET', '/workspace', {
-      headers: { 'x-request-id': id, 'x-forwarded-for': '203.0.113.7, "strange"' },
+      headers: {
+        'x-request-id': id,
+        'x-forwarded-for': '203.0.113.7, "strange"',
+        traceparent: `00-${TRACE_ID}-b7ad6b7169203331-01`,
+      },
     })
   await running.waitFor(/adit_\*\*\*/, 'stderr')
   running.child.kill('SIGTERM')
@@ -161,8 +167,8 @@ test('hits and misses are logged alike, and a key sent as a request id is masked
     [...turns, 'adit_***'],
   )
   assert.deepEqual(
-    [constant[0].method, constant[0].route, constant[0].status, constant[0].from],
-    ['GET', '/api/v1/workspace', 200, '127.0.0.1'],
+    [constant[0].method, constant[0].route, constant[0].status, constant[0].from, constant[0].traceId],
+    ['GET', '/api/v1/workspace', 200, '127.0.0.1', TRACE_ID],
   )
   assert.match(constant[0].by, /^tok_/)
 })

@@ -94,3 +94,14 @@ test('a client cannot replace the headers of the edge: not by Forwarded, nor by 
   )
   assert.deepEqual(replacing, ['x_other', 'x_other'])
 })
+
+test('the trace context of a request reaches the local server unchanged', async (t) => {
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'traced' })
+  const context = {
+    traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    tracestate: 'a=1,b=2',
+  }
+  const { body } = await fetchHost(edge, host, { headers: context })
+  const { traceparent, tracestate } = JSON.parse(body.toString()).headers
+  assert.deepEqual({ traceparent, tracestate }, context)
+})

@@ -97,7 +97,8 @@ function toMcpRequest({ headers, body }: FastifyRequest): Request {
 }
 
 /**
- * Calls the API of this server without the network. The access log has the id and address of the MCP request.
+ * Calls the API of this server without the network. The access log has the id, trace and address of the MCP
+ * request.
  */
 function createInternalFetch(
   server: FastifyInstance,
@@ -105,13 +106,18 @@ function createInternalFetch(
   yieldTurn: () => Promise<void>,
 ): typeof fetch {
   const { id, clientAddress } = outer
+  const { traceparent } = outer.headers
   return async (url, { method, headers, body, signal } = {}) => {
     const { pathname, search } = new URL(String(url))
     await yieldTurn()
     const response = await server.inject({
       method: method as 'GET',
       url: pathname + search,
-      headers: { ...(headers as Record<string, string>), 'x-request-id': id },
+      headers: {
+        ...(headers as Record<string, string>),
+        'x-request-id': id,
+        ...(traceparent && { traceparent }),
+      },
       ...(clientAddress && { remoteAddress: clientAddress }),
       ...(body && { payload: body as string }),
       ...(signal && { signal }),

@@ -88,7 +88,8 @@ function mountPreflight(server: FastifyInstance, operations: readonly Operation[
   const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
   const allowed = {
     'access-control-allow-methods': [...methods, 'OPTIONS'].join(', '),
-    'access-control-allow-headers': 'Authorization, Content-Type, Idempotency-Key, If-None-Match',
+    'access-control-allow-headers':
+      'Authorization, Content-Type, Idempotency-Key, If-None-Match, Traceparent, Tracestate',
     'access-control-max-age': '86400',
   }
   server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())

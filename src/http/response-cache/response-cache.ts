@@ -9,6 +9,7 @@ import type { OperationDurations } from '../../metrics/request-durations.ts'
 import { bearerToken } from '../auth/authenticator.ts'
 import { createAccessLog } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
+import { traceIdOf } from '../server/trace-context.ts'
 import type {
   CacheableOperation,
   RenderedResponse,
@@ -196,7 +197,16 @@ export class ResponseCache {
     const { method = '' } = request
     const ms = performance.now() - startedAt
     head.durations?.observe(200, ms)
-    this.#logAccess({ requestId, method, route: head.route, status: 200, ms, from: clientIp, by: callerId })
+    this.#logAccess({
+      requestId,
+      traceId: traceIdOf(request.headers.traceparent),
+      method,
+      route: head.route,
+      status: 200,
+      ms,
+      from: clientIp,
+      by: callerId,
+    })
   }
 }
 

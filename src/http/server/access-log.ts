@@ -9,6 +9,8 @@ const PLAIN = /^[\w.:%-]*$/
 
 export interface AccessLogEntry {
   requestId: string
+  /** Undefined if the client sent none. */
+  traceId: string | undefined
   method: string
   /** The pattern, not the path: a path may contain a secret by mistake. */
   route: string | undefined
@@ -25,15 +27,16 @@ export interface AccessLogEntry {
 export function createAccessLog(log: Logger): (entry: AccessLogEntry) => void {
   const stream = (log as unknown as Record<symbol, DestinationStream>)[streamSym] as DestinationStream
   const pid = `","pid":${process.pid},"requestId":"`
-  return ({ requestId, method, route, path, status, ms, from, by }) => {
+  return ({ requestId, traceId, method, route, path, status, ms, from, by }) => {
     if (!log.isLevelEnabled('info')) return
     const target = route === undefined ? `"path":${JSON.stringify(path)}` : `"route":"${route}"`
     const caller = by === undefined ? '' : `,"by":"${by}"`
+    const trace = traceId === undefined ? '' : `,"traceId":"${traceId}"`
     const client =
       from === undefined ? '' : `,"from":${PLAIN.test(from) ? `"${from}"` : JSON.stringify(from)}`
     const rounded = Math.round(ms * 10) / 10
     stream.write(
-      `{"level":"info","time":"${isoNow()}${pid}${requestId}","method":"${method}",${target},` +
+      `{"level":"info","time":"${isoNow()}${pid}${requestId}"${trace},"method":"${method}",${target},` +
         `"status":${status},"ms":${rounded}${client}${caller},"msg":"request completed"}\n`,
     )
   }

@@ -15,6 +15,7 @@ import { sendFault } from './errors.ts'
 import { acceptsPage, decodeAscii } from './paths.ts'
 import { requestIds } from './request-id.ts'
 import { attachDurations } from './request-metrics.ts'
+import { traceIdOf } from './trace-context.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const LOGGED_PATH_MAX = 100
@@ -127,6 +128,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     ;(route === undefined ? durations.unmatched : config.durations)?.observe(status, ms)
     logAccess({
       requestId: request.id,
+      traceId: traceIdOf(request.headers.traceparent),
       method: request.method,
       route,
       path: route ? undefined : decodeAscii(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
