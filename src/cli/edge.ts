@@ -139,7 +139,16 @@ async function useControlPlane(
     isReady = true
   }
   return {
-    startVerifier: (on) => startVerifier(controlPlane, { ...on, onNotice, onConnected }),
+    startVerifier: (on) =>
+      startVerifier(controlPlane, {
+        ...on,
+        onQuota(workspace, quota) {
+          meter.setQuota(workspace, quota)
+          on.onQuota(workspace, quota)
+        },
+        onNotice,
+        onConnected,
+      }),
     startReporter: (on) => startTunnelReporter(controlPlane, { ...on, version: `adit ${version}`, onNotice }),
     meter,
     verifiedBy: url,

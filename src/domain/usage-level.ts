@@ -19,7 +19,7 @@ export async function computeLevel(
   const quotas = quotasOf(services.defaultQuotas, workspace)
   const { from, until } = monthOf(services.clock())
   const level = hasUsageQuota(quotas)
-    ? levelOf(await readMonth(services.store, db, { workspaceId: workspace.id, from, until }), quotas)
+    ? levelOf(await readMonth(db, { workspaceId: workspace.id, from, until }), quotas)
     : null
   return { usage_level: level, usage_level_until: level === null ? null : until }
 }

@@ -2,6 +2,7 @@
 import { awaitPropagation, publishChange } from '../directory/propagation.ts'
 import { countActiveKeys } from '../store/keys.ts'
 import { countOpenTunnels, readMonth, updateQuotas } from '../store/quotas.ts'
+import { onShardOf } from '../store/usage-shards.ts'
 import { getWorkspace, lockWorkspace } from '../store/workspaces.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
@@ -25,7 +26,9 @@ export async function readQuotas({
   const row = await getWorkspace(store.db, workspaceId)
   const quotas = quotasOf(defaultQuotas, row)
   const { from, until } = monthOf(clock())
-  const usage = await readMonth(store, store.db, { workspaceId, from, until })
+  const usage = await onShardOf(store.usageShards, workspaceId, () =>
+    readMonth(store.db, { workspaceId, from, until }),
+  )
   const tunnels = (await countOpenTunnels(store.db, [workspaceId])).get(workspaceId) ?? 0
   // As many as the list can have: a lowered quota leaves more than it allows.
   const keys = await countActiveKeys(store.db, workspaceId, KEYS_MAX)

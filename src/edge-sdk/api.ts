@@ -7,6 +7,7 @@ import type { reportUsage } from '../contract/reports.ts'
 import type { claimTunnel, syncTunnels } from '../contract/tunnels.ts'
 
 export type VerifyResult = Static<(typeof verifyKey)['response']['schema']>
+export type UsageQuota = NonNullable<(VerifyResult & { valid: true })['workspace']['quota']>
 export type HostResult = Static<(typeof findHost)['response']['schema']>
 export type Report = Static<(typeof reportUsage)['body']>
 export type Receipt = Static<(typeof reportUsage)['response']['schema']>

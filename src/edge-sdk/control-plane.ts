@@ -7,12 +7,13 @@ import type {
   SyncResult,
   TunnelClaim,
   TunnelSync,
+  UsageQuota,
   VerifyResult,
 } from './api.ts'
 import { hashKey } from './key-hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
-export type { HostResult, Receipt, Report, VerifyResult }
+export type { HostResult, Receipt, Report, UsageQuota, VerifyResult }
 
 const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000

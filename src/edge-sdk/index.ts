@@ -6,6 +6,7 @@ export {
   ControlPlaneError,
   createControlPlane,
   type HostResult,
+  type UsageQuota,
   type VerifyResult,
 } from './control-plane.ts'
 export { type Meter, type MeterOptions, startMeter, type Transfer } from './meter.ts'

@@ -1,6 +1,6 @@
 // Follows the control plane's stream of revocations (server-sent events), and knows whether it is up to date.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ControlPlane } from './control-plane.ts'
+import type { ControlPlane, UsageQuota } from './control-plane.ts'
 import { startEventLoopClock } from './event-loop-clock.ts'
 import { createNoticeOnce } from './notice-once.ts'
 
@@ -24,6 +24,8 @@ export interface FollowerOptions {
   onExpiryChanged: (change: ExpiryChange) => void
   /** No key of the workspace is valid any longer; or, if it was restored, they are again. */
   onArchived: (workspace: string, isArchived: boolean) => void
+  /** The quota of a workspace, or what is used of it, has changed. */
+  onQuotaChanged: (workspace: string, quota: UsageQuota) => void
   /** The control plane asks for a sync of tunnels. */
   onTunnelsChanged: () => void
   /** Revocations may have been missed. */
@@ -71,6 +73,7 @@ export function followKeyChanges(
         else if (event === 'expiry-changed') options.onExpiryChanged(parseExpiryChange(data))
         else if (event === 'workspace-archived') options.onArchived(parseWorkspace(data), true)
         else if (event === 'workspace-restored') options.onArchived(parseWorkspace(data), false)
+        else if (event === 'quota-changed') options.onQuotaChanged(parseWorkspace(data), parseQuota(data))
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
         // Missed revocations come first, one by one; an id without an event ends them.
@@ -146,6 +149,13 @@ function parseWorkspace(data = ''): string {
   const { workspace } = JSON.parse(data) as { workspace?: unknown }
   if (typeof workspace !== 'string') throw new Error('the control plane sent an event without a workspace')
   return workspace
+}
+
+function parseQuota(data = ''): UsageQuota {
+  const { quota } = JSON.parse(data) as { quota?: Partial<UsageQuota> }
+  if (typeof quota?.revision !== 'number')
+    throw new Error('the control plane sent a quota without a revision')
+  return quota as UsageQuota
 }
 
 function parseExpiryChange(data = ''): ExpiryChange {

@@ -2,8 +2,15 @@
 // it every few seconds, or as rarely as the control plane asks. Totals are cumulative within an epoch, so a
 // report that is repeated, late or lost never counts twice.
 import { randomUUID } from 'node:crypto'
-import { type ControlPlane, ControlPlaneError, type Receipt, type Report } from './control-plane.ts'
-import { createNoticeOnce } from './notice-once.ts'
+import {
+  type ControlPlane,
+  ControlPlaneError,
+  type Receipt,
+  type Report,
+  type UsageQuota,
+} from './control-plane.ts'
+import { createNotices } from './meter-notices.ts'
+import { Quotas } from './quotas.ts'
 import { remainderOf } from './rejected-items.ts'
 import { reportDelayMs, USUAL_WAIT_S } from './report-delay.ts'
 import { safeCallback } from './safe-callback.ts'
@@ -15,10 +22,14 @@ export type { Transfer }
 
 const SPOOL_INTERVAL_MS = 1_000
 const STOP_TIMEOUT_MS = 5_000
+/** After a report near a quota has failed. */
+const URGENT_RETRY_MS = 5_000
 
 export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'refused' | 'transferred'> {
   /** Size of the usage on disk that the control plane has not accepted yet. */
   spoolBytes(): number
+  /** Usage of a workspace that is near its quota is reported more often. */
+  setQuota(workspace: string, quota: UsageQuota): void
   /**
    * Spools and reports the rest. Usage that is not accepted within 5 seconds stays on disk for the next run.
    */
@@ -50,6 +61,7 @@ export async function startMeter(
   const counters = createUsageCounters(run, clock, itemsMax)
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
+  const quotas = new Quotas(itemsMax)
   /** Seconds that the control plane asked to wait. */
   let waitS = USUAL_WAIT_S
 
@@ -107,16 +119,39 @@ export async function startMeter(
     notices.update({ sent, refused, failures, lost: counters.lost(), waits })
   }
 
+  /** The usage of workspaces near their quota, for which the next report would be too late. */
+  async function reportUrgent(): Promise<void> {
+    const batches = counters.unsentIf((workspace, unreported) =>
+      quotas.isUrgent(workspace, unreported, clock()),
+    )
+    for (const { report, acknowledge } of batches)
+      await controlPlane.report(report).then(acknowledge, () => {
+        urgentAfter = performance.now() + URGENT_RETRY_MS
+      })
+  }
+
   let reporting: Promise<void> | undefined
+  let urgent: Promise<void> | undefined
+  let urgentAfter = 0
   /** One report at a time: while one is in flight, others join it. */
   function reportOnce(): Promise<void> {
-    reporting ??= report().finally(() => {
+    reporting ??= (async () => {
+      await urgent
+      await report()
+    })().finally(() => {
       reporting = undefined
     })
     return reporting
   }
 
-  const spoolTimer = setInterval(spoolUnsent, SPOOL_INTERVAL_MS).unref()
+  async function tick(): Promise<void> {
+    await spoolUnsent()
+    if (isStopped || reporting || urgent || performance.now() < urgentAfter) return
+    urgent = reportUrgent().finally(() => {
+      urgent = undefined
+    })
+  }
+  const spoolTimer = setInterval(tick, SPOOL_INTERVAL_MS).unref()
   let reportTimer: NodeJS.Timeout | undefined
   let isStopped = false
   async function reportRepeatedly(): Promise<void> {
@@ -131,6 +166,7 @@ export async function startMeter(
     refused: counters.refused,
     transferred: counters.transferred,
     spoolBytes: spool.bytes,
+    setQuota: (workspace, quota) => quotas.set(workspace, quota),
     async stop() {
       isStopped = true
       clearInterval(spoolTimer)
@@ -161,44 +197,5 @@ async function sendFile(
   } catch (error) {
     if (!(error instanceof ControlPlaneError && error.status === 400)) throw error
     await quarantine(error.message)
-  }
-}
-
-interface ReportResult {
-  sent: number
-  refused: Receipt['refused']
-  failures: unknown[]
-  /** How many times usage was not counted, since the start. */
-  lost: number
-  /** Seconds that the responses asked to wait. */
-  waits: number[]
-}
-
-function createNotices(onNotice: (line: string) => void, folder: string) {
-  const disk = createNoticeOnce(onNotice, `Writing usage to ${folder} again.`)
-  const outage = createNoticeOnce(onNotice, 'Reporting usage again.')
-  const rejection = createNoticeOnce(onNotice, 'The control plane accepts all usage again.')
-  const limit = createNoticeOnce(onNotice, 'Counting all usage again.')
-  const slowed = createNoticeOnce(onNotice, 'The control plane accepts reports at the usual interval again.')
-  let lostBefore = 0
-  return {
-    disk,
-    update({ sent, refused, failures, lost, waits }: ReportResult) {
-      const [failure] = failures
-      if (failure === undefined) outage.end()
-      else outage.begin(`Failed to report usage, kept in ${folder}: ${(failure as Error).message}`)
-      const reasons = [...new Set(refused.map(({ reason }) => reason))].sort().join(', ')
-      if (reasons) rejection.begin(`The control plane rejected part of the usage: ${reasons}.`)
-      else if (sent > 0 && failure === undefined) rejection.end()
-      if (lost > lostBefore)
-        limit.begin('Too much unreported usage: usage of further workspaces is not counted.')
-      else limit.end()
-      lostBefore = lost
-      if (waits.some((seconds) => seconds >= 2 * USUAL_WAIT_S))
-        slowed.begin(
-          'The control plane is busy: usage is reported less often, and shown up to 5 minutes late.',
-        )
-      else if (waits.length > 0) slowed.end()
-    },
   }
 }

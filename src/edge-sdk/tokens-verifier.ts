@@ -70,6 +70,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
       return { found: false }
     },
     isUpToDate: () => true,
+    quotaReachedUntil: () => undefined,
     close: () => clearInterval(timer),
   }
 }

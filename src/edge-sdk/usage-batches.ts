@@ -16,6 +16,10 @@ export interface Counted<T> {
   readonly from: number
   changes: number
   acknowledged: number
+  /** What was acknowledged last. */
+  reported?: T
+  /** When, on the monotonic clock; before that, when it was added. */
+  reportedAt: number
 }
 
 /** A snapshot of unsent items, as one report. */
@@ -63,7 +67,12 @@ function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void):
     },
     acknowledge({ refused }) {
       const retried = new Set(refused.filter(isTemporary).map(({ list, index }) => lists[list][index]))
-      for (const one of pending) if (!retried.has(one)) one.counted.acknowledged = one.changes
+      for (const one of pending) {
+        if (retried.has(one)) continue
+        one.counted.acknowledged = one.changes
+        one.counted.reported = one.item
+        one.counted.reportedAt = performance.now()
+      }
       onAcknowledged()
     },
   }

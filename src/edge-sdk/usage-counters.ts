@@ -2,6 +2,7 @@
 // tunnels in each minute. Kept until the control plane acknowledges them, up to a limit.
 import { isDnsLabel } from '../net/hostname.ts'
 import { DAY_MS, MINUTE_MS } from '../time.ts'
+import type { Unreported } from './quotas.ts'
 import { type Batch, type Counted, type CounterItem, type MinuteItem, toBatches } from './usage-batches.ts'
 
 /** Limit of the control plane for one item. */
@@ -22,6 +23,8 @@ export interface UsageCounters {
   tick(): void
   /** Everything that is not acknowledged, split into reports within the limits of the control plane. */
   unsent(): Batch[]
+  /** Those of these workspaces, without tunnels. */
+  unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): Batch[]
   /** How many times usage was not counted because the limit was reached. */
   lost(): number
 }
@@ -54,7 +57,14 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       lost += 1
       return undefined
     }
-    const added: Counted<T> = { item: item(), epoch: epoch(), from, changes: 0, acknowledged: 0 }
+    const added: Counted<T> = {
+      item: item(),
+      epoch: epoch(),
+      from,
+      changes: 0,
+      acknowledged: 0,
+      reportedAt: performance.now(),
+    }
     counted.set(name, added)
     return added
   }
@@ -160,9 +170,26 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
         fullAt = undefined
       })
     },
+    unsentIf(isUrgent) {
+      const now = performance.now()
+      const urgent = counters.values().filter((counter) => {
+        if (counter.changes === counter.acknowledged) return false
+        const { item, reported = NOTHING_REPORTED } = counter
+        return isUrgent(item.workspace, {
+          bytes: item.bytesIn + item.bytesOut - reported.bytesIn - reported.bytesOut,
+          requests: item.requests - reported.requests,
+          sinceMs: now - counter.reportedAt,
+        })
+      })
+      return toBatches(urgent, [], () => {
+        fullAt = undefined
+      })
+    },
     lost: () => lost,
   }
 }
+
+const NOTHING_REPORTED = { bytesIn: 0, bytesOut: 0, requests: 0 }
 
 /** Saturates at the largest exact integer: the control plane would reject the whole report otherwise. */
 const sum = (total: number, more: number) => Math.min(total + more, Number.MAX_SAFE_INTEGER)

@@ -1,10 +1,17 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
-import type { ControlPlane, ControlPlaneError, HostResult, VerifyResult } from './control-plane.ts'
+import type {
+  ControlPlane,
+  ControlPlaneError,
+  HostResult,
+  UsageQuota,
+  VerifyResult,
+} from './control-plane.ts'
 import { Expiries } from './expiries.ts'
 import { type CacheEntry, KeyCache, RevokedKeys } from './key-cache.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { hashKey } from './key-hash.ts'
+import { Quotas } from './quotas.ts'
 import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier } from './remote-verifier.ts'
 import { safeCallback } from './safe-callback.ts'
 
@@ -18,6 +25,11 @@ export interface Verifier {
   findHost(host: string): Promise<HostResult>
   /** Whether revocations are received, so that keys are verified from the cache. */
   isUpToDate(): boolean
+  /**
+   * If a workspace has used up its quota for this month: the time, in milliseconds since 1970, until which
+   * new tunnels and traffic have to be rejected. Undefined otherwise.
+   */
+  quotaReachedUntil(workspace: string): number | undefined
   close(): void
 }
 
@@ -26,6 +38,11 @@ export interface VerifierOptions {
   onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
   /** A workspace was archived: close all its tunnels. Its keys are invalid until the operator restores it. */
   onArchived?: (workspace: string) => void
+  /**
+   * The quota of a workspace, or what is used of it, has changed: pass it on to `setQuota` of the meter. With
+   * the level `reached`, close connections in progress.
+   */
+  onQuota?: (workspace: string, quota: UsageQuota) => void
   /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
   onReset?: () => void
   /**
@@ -63,6 +80,7 @@ export function startVerifier(
   const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
   const onRevoked = safeCallback(options.onRevoked)
   const onArchived = safeCallback(options.onArchived)
+  const onQuota = safeCallback(options.onQuota)
   const onReset = safeCallback(options.onReset)
   const onConnected = safeCallback(options.onConnected)
   const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
@@ -70,6 +88,10 @@ export function startVerifier(
   const revoked = new RevokedKeys(keysMax)
   /** Slugs. Takes precedence over responses, because the node that verifies may lag behind the stream. */
   const archived = new Set<string>()
+  const quotas = new Quotas(keysMax)
+  const setQuota = (workspace: string, quota: UsageQuota) => {
+    if (quotas.set(workspace, quota)) onQuota(workspace, quota)
+  }
   const isFresh = () => follower.isFresh()
   const expiries = new Expiries({ max: keysMax, onExpired: (keyId) => onRevoked(keyId, 'expired') })
   const onExpiry = (keyId: string, deadline: number) => expiries.add(keyId, deadline)
@@ -117,9 +139,11 @@ export function startVerifier(
         onArchived(workspace)
       }
     },
+    onQuotaChanged: setQuota,
     onReset() {
-      // A restoration may have been missed.
+      // A restoration or a raised quota may have been missed.
       archived.clear()
+      quotas.clear()
       clearCache()
       onReset()
     },
@@ -150,8 +174,12 @@ export function startVerifier(
   return {
     async verify(key) {
       const result = await verify(key)
-      return result.valid && archived.has(result.workspace.slug) ? ARCHIVED : result
+      if (!result.valid) return result
+      const { slug, quota } = result.workspace
+      if (quota) setQuota(slug, quota)
+      return archived.has(slug) ? ARCHIVED : result
     },
+    quotaReachedUntil: (workspace) => quotas.reachedUntil(workspace, Date.now()),
     findHost: (host) => controlPlane.findHost(host),
     isUpToDate: isFresh,
     close() {

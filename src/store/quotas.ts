@@ -3,7 +3,7 @@ import { executeBulk, inWorkspaces } from './bulk.ts'
 import type { Db, Store, Tx } from './store.ts'
 import { openTunnels } from './tunnel-lists.ts'
 import { readDays } from './usage.ts'
-import { groupByShard, onShardOf, withCurrentShards } from './usage-shards.ts'
+import { groupByShard, withCurrentShards } from './usage-shards.ts'
 import { quotaColumns, type WorkspaceRow } from './workspaces.ts'
 
 export type QuotaRow = Pick<WorkspaceRow, 'id' | (typeof quotaColumns)[number]>
@@ -87,15 +87,11 @@ const sumDays = (db: Db, isDistributed: boolean, ranges: readonly UsageRange[]) 
 
 /** The exact sums of one workspace; at most 31 rows are read. */
 export async function readMonth(
-  store: Store,
   db: Db,
   { workspaceId, from, until }: UsageRange,
 ): Promise<{ bytes: bigint; requests: bigint }> {
-  const days = await onShardOf(store.usageShards, workspaceId, () =>
-    readDays(db, workspaceId, from, until - 1),
-  )
   const sums = { bytes: 0n, requests: 0n }
-  for (const { bytesIn, bytesOut, requests } of days) {
+  for (const { bytesIn, bytesOut, requests } of await readDays(db, workspaceId, from, until - 1)) {
     sums.bytes += bytesIn + bytesOut
     sums.requests += requests
   }

@@ -89,6 +89,10 @@ export class Session {
     return this.#streams.size
   }
 
+  openStreams(): YamuxStream[] {
+    return [...this.#streams.all()]
+  }
+
   /** The peer does not accept new streams. */
   get isGoingAway(): boolean {
     return this.#isGoAwayReceived

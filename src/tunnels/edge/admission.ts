@@ -27,6 +27,7 @@ import {
   nameTaken,
   notProvisioned,
   passwordForTcp,
+  quotaExceeded,
   type Rejection,
   rejection,
   STOPPING,
@@ -38,7 +39,7 @@ import {
 import type { TcpListener } from './tcp-ports.ts'
 
 export interface AdmissionOptions {
-  readonly verifier: Pick<Verifier, 'verify'>
+  readonly verifier: Pick<Verifier, 'verify' | 'quotaReachedUntil'>
   readonly registry: Registry
   readonly meter: Pick<Meter, 'refused'> | undefined
   /** Undefined without a control plane: then this edge decides alone. */
@@ -103,6 +104,9 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
   function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
     const { type = 'http', resume } = request
     if (!workspace.provisioned) return notProvisioned(workspace.slug)
+    const until = verifier.quotaReachedUntil(workspace.slug)
+    // A client that connects again keeps its tunnel.
+    if (until !== undefined && !registry.hasClient(host, resume)) return quotaExceeded(workspace.slug, until)
     if (type === 'tcp' && !listen) return TCP_DISABLED
     if (registry.isStopping) return STOPPING
     const closure = registry.closureOf(resume)

@@ -37,6 +37,8 @@ const IDLE_TIMEOUT_MS = 65_000
 const KEEP_ALIVE_MS = 15_000
 const SHUTDOWN_GRACE_MS = 5_000
 const DRAIN_POLL_MS = 20
+/** What is in progress when a quota is reached has so long to complete. */
+const ABORT_DELAY_MS = 1_000
 
 export interface EdgeOptions
   extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
@@ -55,7 +57,10 @@ export interface EdgeOptions
    * missed.
    */
   startVerifier(
-    callbacks: Pick<Required<VerifierOptions>, 'onRevoked' | 'onArchived' | 'onReset' | 'onTunnelsChanged'>,
+    callbacks: Pick<
+      Required<VerifierOptions>,
+      'onRevoked' | 'onArchived' | 'onQuota' | 'onReset' | 'onTunnelsChanged'
+    >,
   ): Verifier
   /** Undefined without a control plane, and so is the reporter. */
   readonly meter: Meter | undefined
@@ -83,6 +88,9 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       options.onClosed(tunnel, client, reason)
     },
   })
+  const abortIfReached = (workspace: string) => {
+    if (verifier.quotaReachedUntil(workspace) !== undefined) registry.abortRequestsOf(workspace)
+  }
   const reverify = createReverification(registry, (key) => verifier.verify(key))
   const verifier: Verifier = countVerdicts(
     instruments,
@@ -94,6 +102,9 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       onArchived(workspace) {
         registry.closeOfWorkspace(workspace, 'archived')
         names?.removeKeys((key) => key.workspace.slug === workspace)
+      },
+      onQuota(workspace, { level }) {
+        if (level === 'reached') setTimeout(abortIfReached, ABORT_DELAY_MS, workspace).unref()
       },
       onReset() {
         names?.removeClosed()
@@ -130,8 +141,13 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   names = startNameClaims(options, registry)
   const addresses = createClientAddresses(options)
   const { port: listeningPort } = server.address() as AddressInfo
-  const scheme = options.publicEndpoint?.scheme ?? 'http'
-  const ingress = createIngress({ registry, addresses, scheme, instruments })
+  const ingress = createIngress({
+    registry,
+    addresses,
+    scheme: options.publicEndpoint?.scheme ?? 'http',
+    instruments,
+    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
   const tcpPorts = options.tcpPorts && new TcpPorts(options.tcpHost || host, options.tcpPorts)
   const openTunnel = createAdmission({
     verifier,

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { EdgeInstruments } from '../../metrics/edge-instruments.ts'
 import { connectStreams } from '../connect-streams.ts'
-import type { Denial } from './access/denial.ts'
+import { type Denial, quotaExceeded } from './access/denial.ts'
 import { ActiveRequest } from './active-request.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
@@ -29,6 +29,8 @@ export interface IngressOptions {
   readonly addresses: ClientAddresses
   readonly scheme: 'http' | 'https'
   readonly instruments: EdgeInstruments
+  /** Until when the traffic of a workspace is rejected; undefined if it is not. */
+  quotaReachedUntil(workspace: string): number | undefined
 }
 
 /** A request without a response. */
@@ -49,7 +51,8 @@ const PROXY_ERRORS = {
   504: 'Gateway timeout: the local server did not respond in time.',
 }
 
-export function createIngress({ registry, addresses, scheme, instruments }: IngressOptions): Ingress {
+export function createIngress(options: IngressOptions): Ingress {
+  const { registry, addresses, scheme, instruments } = options
   /** Requests and connections in progress, by workspace. */
   const activeByWorkspace = new KeyedCounter()
 
@@ -79,7 +82,13 @@ export function createIngress({ registry, addresses, scheme, instruments }: Ingr
    * Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified.
    */
   function authorize(host: string, request: IncomingMessage, exchange: Exchange, proceed: () => void): void {
-    const access = registry.atHost(host)?.access
+    const tunnel = registry.atHost(host)
+    const access = tunnel?.access
+    const until = tunnel && options.quotaReachedUntil(tunnel.workspace)
+    if (until !== undefined) {
+      exchange.deny(quotaExceeded(until, Date.now()))
+      return
+    }
     const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
     if (result instanceof Promise)
       void result.then((denial) => {
@@ -170,8 +179,10 @@ export function createIngress({ registry, addresses, scheme, instruments }: Ingr
     },
     onTcpConnection(host, socket) {
       const address = addresses.ofPeer(socket)
-      const isAllowed = registry.atHost(host)?.access.allowsConnection(address)
+      const tunnel = registry.atHost(host)
+      const isAllowed = tunnel?.access.allowsConnection(address)
       if (isAllowed === false) return void socket.destroy()
+      if (tunnel && options.quotaReachedUntil(tunnel.workspace) !== undefined) return void socket.destroy()
       const active = admit(host, address, () => socket.destroy())
       const client = active?.pickClient()
       if (!active || !client) return

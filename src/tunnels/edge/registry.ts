@@ -192,6 +192,10 @@ export class Registry {
       if (client.key.workspace === workspace) this.close(client, reason)
   }
 
+  abortRequestsOf(workspace: string): void {
+    for (const client of this.#clients.keys()) if (client.key.workspace === workspace) client.abortRequests()
+  }
+
   /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */
   goAway(): void {
     this.#isStopping = true

@@ -57,6 +57,7 @@ export class TunnelClient {
   #active = 0
   readonly #onDrained: () => void
   readonly #session: Session
+  readonly #eventStream: YamuxStream
   readonly #events: EventWriter
   #connections: ConnectionPool | undefined
   readonly #drainListeners = new Set<() => void>()
@@ -84,7 +85,8 @@ export class TunnelClient {
       },
       onClose: () => onClosed(),
     })
-    this.#events = new EventWriter(this.#session.open())
+    this.#eventStream = this.#session.open()
+    this.#events = new EventWriter(this.#eventStream)
   }
 
   /** Requests and connections in progress. */
@@ -128,6 +130,11 @@ export class TunnelClient {
   get connections(): ConnectionPool {
     this.#connections ??= new ConnectionPool(() => this.openStream())
     return this.#connections
+  }
+
+  /** Ends the requests and connections in progress. The client stays connected. */
+  abortRequests(): void {
+    for (const stream of this.#session.openStreams()) if (stream !== this.#eventStream) stream.destroy()
   }
 
   /** Tells the client to connect elsewhere; requests in progress are completed. */

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 
 export interface Denial {
   readonly status: 401 | 403 | 429 | 503
-  readonly error: 'unauthorized' | 'forbidden' | 'rate_limited' | 'unavailable'
+  readonly error: 'unauthorized' | 'forbidden' | 'rate_limited' | 'quota_exceeded' | 'unavailable'
   readonly title: string
   readonly message: string
   readonly headers: Readonly<Record<string, string>>
@@ -39,6 +39,19 @@ export const tooManyAttempts = (retryAfterMs: number): Denial => ({
   error: 'rate_limited',
   title: 'Too many attempts to sign in',
   ...retryAfter(retryAfterMs),
+})
+
+/** The operator may raise the quota earlier, so clients should not wait for weeks. */
+const QUOTA_RETRY_MAX_S = 3_600
+
+export const quotaExceeded = (until: number, now: number): Denial => ({
+  status: 429,
+  error: 'quota_exceeded',
+  title: 'This site has used up its traffic for this month',
+  message:
+    'The workspace that this tunnel belongs to has reached its quota. ' +
+    `It renews on ${new Date(until).toISOString().slice(0, 10)} at 00:00 UTC.`,
+  headers: { 'retry-after': String(Math.min(Math.ceil((until - now) / 1_000), QUOTA_RETRY_MAX_S)) },
 })
 
 /** Because of other tunnels. */

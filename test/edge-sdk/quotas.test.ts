@@ -1,0 +1,132 @@
+// Quotas as edges enforce them with the SDK: when they stop, when they carry traffic again, and what they count.
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createEdge } from '../../src/domain/edges.ts'
+import { readQuotasOf, setQuotas } from '../../src/domain/workspace-quotas.ts'
+import { createControlPlane, startMeter, startVerifier } from '../../src/edge-sdk/index.ts'
+import { Quotas } from '../../src/edge-sdk/quotas.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { engines } from '../support/databases.ts'
+import { addNode, operator, serve, type TestServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+/** Of the guarantee: within so long of the limit no edge carries traffic, and of a raised one all do. */
+const REACTION_MS = 10_000
+const MEGABYTE = 1_000_000
+
+/** Carries a megabyte every few milliseconds while it may, like an edge at full speed. */
+async function startBusyEdge(t: Test, server: TestServer, url: string, name: string) {
+  const { token: credential } = await createEdge(server.services, operator, name)
+  const folder = await mkdtemp(join(tmpdir(), 'adit-quota-'))
+  atEnd(t, () => rm(folder, { recursive: true, force: true }))
+  const controlPlane = createControlPlane({ url, credential })
+  const meter = await startMeter(controlPlane, { folder })
+  const verifier = startVerifier(controlPlane, { onQuota: meter.setQuota })
+  const edge = { carried: 0, lastAt: 0, rejected: 0, isStopped: false, meter }
+  const result = await verifier.verify(server.key.token)
+  assert.equal(result.valid, true)
+  const carry = async () => {
+    while (!edge.isStopped) {
+      if (verifier.quotaReachedUntil('acme') === undefined) {
+        meter.transferred('acme', { requests: 1, bytesIn: MEGABYTE / 2, bytesOut: MEGABYTE / 2 })
+        edge.carried += MEGABYTE
+        edge.lastAt = performance.now()
+      } else edge.rejected += 1
+      await sleep(5)
+    }
+  }
+  const carrying = carry()
+  atEnd(t, async () => {
+    edge.isStopped = true
+    await carrying
+    verifier.close()
+    await meter.stop()
+  })
+  return edge
+}
+
+for (const engine of engines)
+  test(`${engine}: 3 edges at two nodes stop within 10 seconds of the limit, and the count is exact`, async (t) => {
+    const server = await serve(t, { engine })
+    const node = await addNode(t, server)
+    const limit = 500 * MEGABYTE
+    await setQuotas(server.services, operator, 'acme', { bytes: limit })
+    const urls = [server.url, node.url, node.url]
+    const edges = await Promise.all(urls.map((url, index) => startBusyEdge(t, server, url, `edge-${index}`)))
+    const carried = () => edges.reduce((sum, edge) => sum + edge.carried, 0)
+    await until('the limit', () => carried() >= limit)
+    const reachedAt = performance.now()
+    assert.ok(
+      edges.every(({ rejected }) => rejected === 0),
+      'nothing is rejected below the limit',
+    )
+    await until('all edges stop', () => edges.every(({ rejected }) => rejected > 0), REACTION_MS)
+    const stopped = carried()
+    const lastAt = Math.max(...edges.map((edge) => edge.lastAt))
+    t.diagnostic(`stopped ${Math.round(lastAt - reachedAt)} ms after the limit`)
+
+    const used = async () => (await readQuotasOf(server.services, 'acme')).quotas[0]?.used
+    await until('everything is counted', async () => (await used()) === BigInt(stopped))
+    assert.equal(carried(), stopped)
+    await setQuotas(server.services, operator, 'acme', { bytes: 100 * limit })
+    const openedAfter = await until(
+      'edges carry again',
+      () => edges.every(({ lastAt: at }) => at > lastAt),
+      REACTION_MS,
+    )
+    t.diagnostic(`open again ${Math.round(openedAfter)} ms after the quota was raised`)
+  })
+
+test('near a quota, or with a share of it unreported, usage is urgent, however long the server asks to wait', () => {
+  const quotas = new Quotas(2)
+  const now = Date.parse('2026-11-16T12:00:00.000Z')
+  const month = '2026-12-01T00:00:00.000Z'
+  const unreported = (bytes: number, sinceMs: number) => ({ bytes, requests: 1, sinceMs })
+  assert.equal(quotas.isUrgent('acme', unreported(1e9, 1e9), now), false, 'no quota')
+  quotas.set('acme', { revision: 1, reportBytes: 100 })
+  assert.equal(quotas.isUrgent('acme', unreported(99, 60_000), now), false)
+  assert.equal(quotas.isUrgent('acme', unreported(100, 4_000), now), false)
+  assert.equal(quotas.isUrgent('acme', unreported(100, 5_000), now), true)
+  quotas.set('acme', { revision: 2, reportBytes: 100, level: 'near', until: month })
+  assert.equal(quotas.isUrgent('acme', unreported(1, 1_000), now), false)
+  assert.equal(quotas.isUrgent('acme', unreported(1, 2_000), now), true)
+  assert.equal(quotas.isUrgent('acme', unreported(1, 2_000), Date.parse(month)), false)
+  assert.equal(quotas.reachedUntil('acme', now), undefined)
+  quotas.set('acme', { revision: 3, level: 'reached', until: month })
+  assert.equal(quotas.set('acme', { revision: 2 }), false, 'from a node that lags behind')
+  assert.equal(quotas.reachedUntil('acme', now), Date.parse(month))
+  assert.equal(quotas.reachedUntil('acme', Date.parse(month)), undefined)
+  quotas.set('b', { revision: 0 })
+  quotas.set('c', { revision: 0 })
+  assert.equal(quotas.reachedUntil('acme', now), undefined, 'the oldest is dropped')
+})
+
+test('while the server asks for long waits, only usage near a quota is reported early', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'adit-quota-'))
+  atEnd(t, () => rm(folder, { recursive: true, force: true }))
+  const reports: string[][] = []
+  const controlPlane = createControlPlane({ url: 'http://127.0.0.1:1', credential: 'adit_edge_x' })
+  const meter = await startMeter(
+    {
+      ...controlPlane,
+      report: async ({ counters = [] }) => {
+        reports.push(counters.map(({ workspace }) => workspace))
+        return { accepted: counters.length, refused: [], nextReportInS: 300 }
+      },
+    },
+    { folder },
+  )
+  atEnd(t, () => meter.stop())
+  meter.setQuota('near', { revision: 1, level: 'near', until: '2999-01-01T00:00:00.000Z' })
+  meter.transferred('near', { bytesIn: 1 })
+  meter.transferred('far', { bytesIn: 1 })
+  const both = (report: readonly string[]) => report.includes('near') && report.includes('far')
+  await until('the first report', () => reports.some(both) || reports.length > 0, 10_000)
+  meter.transferred('near', { bytesIn: 1 })
+  meter.transferred('far', { bytesIn: 1 })
+  await until('an early report', () => reports.at(-1)?.join() === 'near', REACTION_MS)
+})
