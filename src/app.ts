@@ -70,6 +70,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     log,
     isStopping: () => stopping,
     closing: closing.signal,
+    address,
   })
   const auth = createLazyAuth(config.sso, () => ({
     services: node.services,
@@ -191,10 +192,11 @@ interface ApiServerOptions {
   isStopping: () => boolean
   /** Aborted when change streams and waiting requests have to end. */
   closing: AbortSignal
+  address: () => string
 }
 
 /** The HTTP server with the APIs for keys and edges. */
-function createApiServer({ config, node, log, isStopping, closing }: ApiServerOptions) {
+function createApiServer({ config, node, log, isStopping, closing, address }: ApiServerOptions) {
   const { services, directory, follower } = node
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, services.clock) : undefined
@@ -230,7 +232,7 @@ function createApiServer({ config, node, log, isStopping, closing }: ApiServerOp
     describeWorkspace,
   })
   registerThirdPartyEdges(server, { clock: services.clock, directory, follower, closing, describeWorkspace })
-  registerMcp(server, { directory, rateLimit, variant, version })
+  registerMcp(server, { directory, rateLimit, variant, version, address })
   return { server, openStreams }
 }
 

@@ -11,5 +11,6 @@ export async function mcp({ baseUrl, apiKey }: { baseUrl: string; apiKey: string
   const client = createClient({ baseUrl, apiKey, retries: 1 })
   if (process.stdin.isTTY)
     io.info('This is an MCP server, to be started by an agent. Press Ctrl-D to stop it.')
-  await serveStdio(createMcpServer({ client, version, variant: createVariantFinder(client) }))
+  const variant = createVariantFinder(client)
+  await serveStdio(() => createMcpServer({ client, version, variant }))
 }

@@ -1,6 +1,6 @@
 // Batches of MCP messages in one HTTP request: limited in length, run sequentially, with a limit on all
 // results.
-import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js'
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { RunCall } from './server.ts'
 
 /** Protocol versions since 2025-06-18 have no batches at all. */
@@ -25,8 +25,8 @@ export function createBatchRunner(): RunCall {
   return (call) => {
     const queued = previous.then(async () => {
       if (bytes > RESULT_BYTES_MAX)
-        throw new McpError(
-          ErrorCode.InvalidRequest,
+        throw new ProtocolError(
+          ProtocolErrorCode.InvalidRequest,
           'The results of this batch are too large. This call was not made: send it in a separate request.',
         )
       const result = await call()

@@ -1,6 +1,11 @@
 // MCP over streamable HTTP, without sessions: any node can handle any request.
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
-import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  ProtocolErrorCode,
+  type Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import { createClient } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
 import { batchError, createBatchRunner } from './batch.ts'
@@ -17,15 +22,28 @@ export interface HttpOptions {
 export async function handleMcp(request: Request, options: HttpOptions): Promise<Response> {
   const { apiKey, fetch, variant, version } = options
   const error = batchError(parseJson(await request.clone().text()))
-  if (error) return Response.json(errorMessage(ErrorCode.InvalidRequest, error), { status: 400 })
+  if (error) return Response.json(errorMessage(ProtocolErrorCode.InvalidRequest, error), { status: 400 })
   // No retries: the agent can retry itself, and its connection times out soon.
   const client = createClient({ baseUrl: 'http://localhost', apiKey, fetch, retries: 0 })
-  const server = createMcpServer({
-    client,
-    version,
-    variant: async () => variant,
-    runCall: createBatchRunner(),
-  })
+  const createServer = () =>
+    createMcpServer({ client, version, variant: async () => variant, runCall: createBatchRunner() })
+  return (await isLegacyRequest(request))
+    ? handleLegacy(request, createServer())
+    : handle(request, createServer)
+}
+
+/** Revision 2026-07-28 and later. Nothing that a client could subscribe to ever changes. */
+async function handle(request: Request, createServer: () => Server): Promise<Response> {
+  const handler = createMcpHandler(createServer, { legacy: 'reject', maxSubscriptions: 0 })
+  try {
+    return await handler.fetch(request)
+  } finally {
+    await handler.close()
+  }
+}
+
+/** Earlier revisions, which begin with a handshake. The SDK's own handler responds with event streams. */
+async function handleLegacy(request: Request, server: Server): Promise<Response> {
   // Without sessions it could only cancel a request of its own batch, which would then never complete.
   server.removeNotificationHandler('notifications/cancelled')
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })

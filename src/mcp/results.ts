@@ -1,5 +1,5 @@
 // Tool results: structured content with a summary as text, and errors with a hint.
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import type { CallToolResult } from '@modelcontextprotocol/server'
 import { toSerializable } from '../client/exact-json.ts'
 import type { AditError } from '../client/index.ts'
 import { errorHint } from './error-hints.ts'

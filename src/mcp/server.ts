@@ -1,14 +1,7 @@
 // The MCP server: lists the tools of the variant that the server runs, and calls the API through the typed
 // client. The API behind the client authorizes and validates the calls.
-import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import {
-  CallToolRequestSchema,
-  type CallToolResult,
-  ErrorCode,
-  ListToolsRequestSchema,
-  McpError,
-} from '@modelcontextprotocol/sdk/types.js'
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
+import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import { AditError, type CallOptions, type Client } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
 import { validateArguments } from './arguments.ts'
@@ -49,20 +42,20 @@ export function createMcpServer(options: McpOptions): Server {
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator },
   )
 
-  server.setRequestHandler(ListToolsRequestSchema, async () => {
+  server.setRequestHandler('tools/list', async () => {
     try {
       return { tools: toolsByVariant[await variant()].map(({ listed }) => listed) }
     } catch (error) {
       if (!(error instanceof AditError)) throw error
-      throw new McpError(ErrorCode.InternalError, `Failed to list tools. ${error.message}`)
+      throw new ProtocolError(ProtocolErrorCode.InternalError, `Failed to list tools. ${error.message}`)
     }
   })
 
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
+  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const { name, arguments: args = {} } = params
     const known = allTools.get(name)
-    if (!known) throw new McpError(ErrorCode.InvalidParams, `Unknown tool "${name}".`)
-    return runCall(() => callTool(known, args, signal))
+    if (!known) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool "${name}".`)
+    return runCall(() => callTool(known, args, mcpReq.signal))
   })
 
   async function callTool(

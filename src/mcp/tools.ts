@@ -1,5 +1,5 @@
 // The operations of the contract as MCP tools, for each variant, with their input and output schemas.
-import type { Tool as ListedTool } from '@modelcontextprotocol/sdk/types.js'
+import type { Tool as ListedTool } from '@modelcontextprotocol/server'
 import type { TObject } from 'typebox'
 import type { Operation } from '../contract/operation.ts'
 import { type Variant, variants } from '../contract/variants.ts'

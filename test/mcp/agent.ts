@@ -1,10 +1,13 @@
 // An agent: the official MCP client, over either transport.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { Client } from '@modelcontextprotocol/sdk/client'
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import {
+  Client,
+  type ClientOptions,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { root } from '../support/process.ts'
 
@@ -39,9 +42,12 @@ const environment = (url: string, apiKey: string) => ({
   ADIT_API_KEY: apiKey,
 })
 
+/** A subclass: the client starts a second process for its discovery otherwise. */
+class StdioTransport extends StdioClientTransport {}
+
 const open: Record<TransportName, (access: Access) => Transport> = {
   stdio: ({ url, apiKey }) =>
-    new StdioClientTransport({
+    new StdioTransport({
       command: process.execPath,
       args: [launcher, 'mcp'],
       env: environment(url, apiKey),
@@ -53,8 +59,13 @@ const open: Record<TransportName, (access: Access) => Transport> = {
     }) as Transport,
 }
 
-export async function connectAgent(t: Test, transport: TransportName, access: Access): Promise<Agent> {
-  const client = new Client({ name: 'test', version: '1' })
+export async function connectAgent(
+  t: Test,
+  transport: TransportName,
+  access: Access,
+  options: ClientOptions = { versionNegotiation: { mode: 'auto' } },
+): Promise<Agent> {
+  const client = new Client({ name: 'test', version: '1' }, options)
   atEnd(t, () => client.close())
   await client.connect(open[transport](access))
   return {

@@ -17,6 +17,7 @@ for (const engine of engines)
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     const { id, token: revoked } = (await server.post('/tokens', {})).json
     await revoke(ctx, id)
+    const challenge = `Bearer resource_metadata="${server.url}/.well-known/oauth-protected-resource/mcp"`
     for (const credential of [`Bearer ${revoked}`, `Bearer ${edge.token}`, 'Bearer adit_x', 'Basic YTpi', ''])
       for (const body of [JSON.stringify(list), '{', 'x'.repeat(20_000)])
         for (const method of ['POST', 'GET', 'DELETE']) {
@@ -26,7 +27,7 @@ for (const engine of engines)
             ...(method === 'POST' && { body }),
           })
           assert.equal(response.status, 401)
-          assert.equal(response.headers.get('www-authenticate'), 'Bearer')
+          assert.equal(response.headers.get('www-authenticate'), challenge)
           const json = (await response.json()) as { error: string }
           assert.equal(json.error, 'unauthorized')
         }
@@ -90,7 +91,7 @@ test('malformed messages are rejected, never an internal error', async (t) => {
     [JSON.stringify(list), 406, { accept: 'application/json' }],
     [JSON.stringify(list), 400, { 'mcp-protocol-version': '1999-01-01' }],
     [JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }), 202],
-    ['[]', 202],
+    ['[]', 400],
   ]
   for (const [body, status, headers] of messages) {
     const response = await postMessage(access, body, headers)

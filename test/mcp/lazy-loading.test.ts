@@ -27,5 +27,5 @@ test('neither the server nor the CLI loads the MCP SDK at start', () => {
       [],
     )
   }
-  assert.ok(loadedWith(join(root, 'src/cli/mcp.ts')).has('@modelcontextprotocol/sdk/server/index.js'))
+  assert.ok(loadedWith(join(root, 'src/cli/mcp.ts')).has('@modelcontextprotocol/server'))
 })

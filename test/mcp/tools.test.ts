@@ -52,7 +52,10 @@ for (const engine of engines)
           assert.ok(ajv.validate(tool.inputSchema, input), `${name}: ${ajv.errorsText()}`)
           const { failed, text, data } = await agent.call(name, input)
           assert.equal(failed, false, text)
-          assert.ok(ajv.validate(tool.outputSchema, data), `${name}: ${ajv.errorsText()}`)
+          assert.ok(
+            ajv.validate<{ id: string }>(tool.outputSchema as object, data),
+            `${name}: ${ajv.errorsText()}`,
+          )
           const [summary = '', json = ''] = text.split('\n\n')
           assert.match(summary, /^[^{]+\.$/)
           assert.deepEqual(JSON.parse(json), data)

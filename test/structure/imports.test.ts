@@ -33,7 +33,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract'], packages: ['typebox'] },
-  mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/sdk', 'typebox'] },
+  mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/server', 'typebox'] },
   'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
   metrics: { ours: [], packages: ['prom-client'] },
   net: { ours: [], packages: [] },

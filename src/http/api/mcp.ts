@@ -8,8 +8,10 @@ import type { Directory } from '../../directory/directory.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
 import { McpSlots } from './mcp-slots.ts'
+import { challengeFor, registerOAuthMetadata } from './oauth-metadata.ts'
 
 const PATH = '/mcp'
+const PASSED_HEADER = /^(accept|content-type|mcp-.*)$/
 /** Calls take milliseconds. */
 const RETRY_AFTER_S = 1
 
@@ -23,12 +25,16 @@ export interface McpOptions {
   rateLimit: RateLimit | undefined
   variant: Variant
   version: string
+  /** The public URL of the server. */
+  address: () => string
 }
 
 export function registerMcp(server: FastifyInstance, options: McpOptions): void {
   const authenticateKey = createAuthenticator(options.directory.verifyKey, keyMessages)
   const handle = createHandler(server, options)
   const slots = new McpSlots()
+  const config = { challenge: () => challengeFor(options.address(), PATH) }
+  registerOAuthMetadata(server, { address: options.address, paths: [PATH] })
 
   server.register(async (scope) => {
     scope.addHook('onRequest', async (request, reply) => {
@@ -42,7 +48,7 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => done(null, bytes))
 
-    scope.post(PATH, async (request, reply) => {
+    scope.post(PATH, { config }, async (request, reply) => {
       const { actor, workspaceId } = request.caller as McpCaller
       const slot = slots.take({ keyId: actor.id, workspaceId })
       if ('error' in slot)
@@ -57,7 +63,7 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
     })
 
     // Without sessions there is no stream to open and no session to delete.
-    scope.route({ method: ['GET', 'DELETE'], url: PATH, handler: sendMethodNotAllowed })
+    scope.route({ method: ['GET', 'DELETE'], url: PATH, config, handler: sendMethodNotAllowed })
   })
 }
 
@@ -83,12 +89,11 @@ function createHandler(server: FastifyInstance, { variant, version }: McpOptions
 /** A JSON-RPC error that belongs to no message. */
 const errorMessage = (message: string) => ({ jsonrpc: '2.0', error: { code: -32000, message }, id: null })
 
-/** Only the headers that the protocol uses. */
+/** Only the headers that the protocol uses: version, method and tool, which it compares with the message. */
 function toMcpRequest({ headers, body }: FastifyRequest): Request {
-  const passed = ['accept', 'content-type', 'mcp-protocol-version'].flatMap((name) => {
-    const value = headers[name]
-    return typeof value === 'string' ? [[name, value] as [string, string]] : []
-  })
+  const passed = Object.entries(headers).filter(
+    (entry): entry is [string, string] => PASSED_HEADER.test(entry[0]) && typeof entry[1] === 'string',
+  )
   return new Request(`http://localhost${PATH}`, {
     method: 'POST',
     headers: passed,

@@ -25,6 +25,8 @@ declare module 'fastify' {
     operation?: Operation
     /** A route that is not an operation, and has a body. */
     takesBody?: true
+    /** WWW-Authenticate of its 401 responses, if it is not `Bearer`. */
+    challenge?: () => string
   }
   interface FastifyRequest {
     /** The result of `authenticate`; its type depends on the API. */

@@ -22,7 +22,8 @@ export function errorBody(fault: Fault): object {
 
 export function sendFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const fault = faultFor(error, request)
-  if (fault.code === 'unauthorized' && acceptsBearer(request)) reply.header('www-authenticate', 'Bearer')
+  if (fault.code === 'unauthorized' && acceptsBearer(request))
+    reply.header('www-authenticate', request.routeOptions.config.challenge?.() ?? 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
   // Of a file whose first chunk failed.
   reply.removeHeader('content-disposition')
