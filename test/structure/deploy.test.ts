@@ -90,7 +90,9 @@ test('the files that deploy/ uses exist and are in the build context of the imag
   }
   assert.ok(existsSync(join(root, 'deploy', /context: (\S+)/.exec(compose)?.[1] as string, 'package.json')))
   assert.ok(existsSync(join(root, /dockerfile: (\S+)/.exec(compose)?.[1] as string)))
-  assert.ok(existsSync(join(root, 'deploy', /"(\.\/\S+?):/.exec(compose)?.[1] as string)))
+  const mounted = [...compose.matchAll(/"(\.\/\S+?):/g)].map(([, path = '']) => path)
+  assert.ok(mounted.length > 1)
+  for (const path of mounted) assert.ok(existsSync(join(root, 'deploy', path)), path)
   for (const text of [unit, edgeUnit]) {
     const [, program = '', launcher = ''] =
       /^ExecStart=(\S+) (?:--\S+ )?(\S+) (?:serve|edge)$/m.exec(text) ?? []
