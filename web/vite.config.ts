@@ -21,6 +21,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     sourcemap: false,
+    // React and the components of Mantine are most of the first chunk.
     chunkSizeWarningLimit: 700,
   },
 })

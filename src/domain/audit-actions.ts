@@ -34,6 +34,7 @@ export const auditActions = {
   'key.revoked': { target: 'key' },
   'key.rotated': { target: 'key' },
   'device.approved': { target: 'device' },
+  'device.denied': { target: 'device' },
   'device.failed': { target: 'device' },
   'edge.created': { target: 'edge' },
   'edge.revoked': { target: 'edge' },

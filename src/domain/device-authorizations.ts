@@ -143,11 +143,15 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
       workspaceId,
       actor,
       action: 'device.approved',
-      target: { id: formatUserCode(row.user_code), name: row.device_name },
-      changes: changesBetween(null, { deviceAddress: row.address, keyExpiresAt: isoOrNull(keyExpiresAt) }),
+      ...deviceEntry(row, { keyExpiresAt: isoOrNull(keyExpiresAt) }),
     })
     return describeDevice({ ...row, ...approved })
   })
+
+const deviceEntry = (row: DeviceRow, more: { keyExpiresAt?: string | null } = {}) => ({
+  target: { id: formatUserCode(row.user_code), name: row.device_name },
+  changes: changesBetween(null, { deviceAddress: row.address, ...more }),
+})
 
 export const denyDevice = (services: Services, actor: UserActor, code: string) =>
   services.store.transaction(async (db) => {
@@ -155,6 +159,13 @@ export const denyDevice = (services: Services, actor: UserActor, code: string) =
     await requireSession(db, services, actor)
     const denied = { state: 'denied', user_id: actor.id } as const
     await updateDevice(db, row.hash, denied)
+    // Of no workspace: the request was for none yet.
+    await writeAudit(db, services, {
+      workspaceId: null,
+      actor,
+      action: 'device.denied',
+      ...deviceEntry(row),
+    })
     return describeDevice({ ...row, ...denied })
   })
 

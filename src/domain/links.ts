@@ -26,13 +26,19 @@ import { isoOf } from './timestamps.ts'
 const LINK_MS = DAY_MS
 const SECRET_BYTES = 32
 
+/** A user, with their name at that time, or the operator. */
+export interface Inviter {
+  kind: 'person' | 'operator'
+  name: string
+}
+
 export interface CreatedLink {
   id: string
   email: string | null
   role: Role | null
   /** Secret part of the link; only its hash is stored. */
   secret: string
-  invitedBy: string
+  invitedBy: Inviter
   createdAt: string
   expiresAt: string
 }
@@ -46,6 +52,12 @@ interface NewLink {
   /** Whether the link proves control of the address: it is mailed there, or the operator creates it. */
   provesEmail: boolean
 }
+
+/** Only a link of a user has the id of its creator; a user may be called "operator root". */
+export const inviterOf = ({ created_by, creator_id }: LinkRow): Inviter =>
+  creator_id === null
+    ? { kind: 'operator', name: created_by.replace(/^operator /, '') }
+    : { kind: 'person', name: created_by }
 
 /** The secret is in the fragment, so that it does not reach servers and logs. */
 export const linkUrl = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
@@ -75,7 +87,7 @@ export async function createLink(db: Tx, services: Services, input: NewLink): Pr
     email: row.email,
     role: row.role,
     secret,
-    invitedBy: row.created_by,
+    invitedBy: inviterOf(row),
     createdAt: isoOf(now),
     expiresAt: isoOf(row.expires_at),
   }

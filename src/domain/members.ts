@@ -19,7 +19,7 @@ import type { Context, Services, UserActor } from './context.ts'
 import { eventActor, memberInEvent, recordEvent, recordInvitation } from './events.ts'
 import { Fault } from './fault.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
-import { type CreatedLink, createLink } from './links.ts'
+import { type CreatedLink, createLink, inviterOf } from './links.ts'
 import { isoOf } from './timestamps.ts'
 import { requireTwoFactor } from './two-factor.ts'
 
@@ -66,7 +66,7 @@ export async function listMembersAndInvitations(ctx: MemberContext) {
               id: row.id,
               email: row.email,
               role: row.role as Role,
-              invitedBy: row.created_by,
+              invitedBy: inviterOf(row),
               createdAt: isoOf(row.created_at),
               expiresAt: isoOf(row.expires_at),
             },

@@ -108,6 +108,13 @@ for (const [index, engine] of engines.entries()) {
     const denied = await startDevice(server.url, 'never')
     assert.equal((await ann.post('/devices/deny', { code: denied.userCode })).json.state, 'denied')
     assert.equal((await approve(denied.userCode)).status, 409)
+    const entry = await server.services.store.db
+      .selectFrom('audit_log')
+      .select(['workspace_id', 'actor_id', 'subject_name'])
+      .where('action', '=', 'device.denied')
+      .where('subject_id', '=', denied.userCode)
+      .executeTakeFirst()
+    assert.deepEqual({ ...entry }, { workspace_id: null, actor_id: ann.id, subject_name: 'never' })
     assert.equal((await pollLater(denied.deviceCode)).json.error, 'access_denied')
     const expired = await startDevice(server.url, 'never')
     const tooLate = await startDevice(server.url, 'never')

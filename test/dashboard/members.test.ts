@@ -50,6 +50,22 @@ for (const engine of engines) {
     assert.equal((await invite('v@example.com')).status, 409)
   })
 
+  test(`${engine}: an invitation of a user called operator is not one of the operator`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    await ann.post('/account/name', { name: 'operator root' })
+    await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
+    await linkFor(server, 'cay@example.com', 'member')
+    const { invitations } = (await ann.get('/workspaces/acme/people')).json
+    assert.deepEqual(
+      invitations.map(({ email, invitedBy }: Record<string, unknown>) => [email, invitedBy]).sort(),
+      [
+        ['bob@example.com', { kind: 'person', name: 'operator root' }],
+        ['cay@example.com', { kind: 'operator', name: 'test' }],
+      ],
+    )
+  })
+
   test(`${engine}: an invitation works once, grants its role, and is then not listed`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
@@ -63,7 +79,7 @@ for (const engine of engines) {
     const { invitations } = (await ann.get('/workspaces/acme/people')).json
     assert.deepEqual(
       invitations.map(({ email, role, invitedBy }: Record<string, string>) => [email, role, invitedBy]),
-      [['bob@example.com', 'admin', 'Ann']],
+      [['bob@example.com', 'admin', { kind: 'person', name: 'Ann' }]],
     )
     const link = invited.json.link.split('#')[1]
     const bob = openBrowser(server.url)

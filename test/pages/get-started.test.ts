@@ -33,6 +33,8 @@ test('the steps to the first tunnel show working commands and are ticked as they
   // Under localhost the URL has the port of the edge, which only the edge knows.
   await page.getByText('Example: my-app.fresh.localhost', { exact: true }).waitFor()
   await page.getByText('available at the URL that it prints').waitFor()
+  await page.getByText('If the edge has another port than 8081').waitFor()
+  await page.getByRole('link', { name: 'Create key' }).waitFor()
   const commands = await page.locator('pre').allInnerTexts()
   assert.deepEqual(commands, [
     "alias adit='npx --no-install adit'",
@@ -44,6 +46,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
 
   const { token } = (await ann.post('/workspaces/fresh/keys', { label: 'laptop' })).json
   await waitForTick(page, 'Create an API key')
+  await page.getByRole('link', { name: 'Create key' }).waitFor({ state: 'detached' })
   await addEdge(server, 'fra-1')
   await waitForTick(page, 'Run an edge')
   await page.getByText('Edge fra-1 is registered').waitFor()

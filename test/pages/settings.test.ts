@@ -33,6 +33,10 @@ test('an owner renames a workspace, sets its policy, creates another one and arc
   await toast(page, 'Name saved.').waitFor()
   await button(page, 'Workspace: Acme Corporation').waitFor()
 
+  for (const invalid of ['0', '1.5', '3651', 'soon']) {
+    await field(page, 'Longest life of a new API key, in days').fill(invalid)
+    await page.getByText('Enter a whole number from 1 to 3650').waitFor()
+  }
   await field(page, 'Longest life of a new API key, in days').fill('30')
   await field(page, 'Owners only').check()
   await page.getByRole('checkbox', { name: 'API keys may create and revoke API keys' }).uncheck()

@@ -1,10 +1,9 @@
 // Routes of the dashboard.
 import { useQuery } from '@tanstack/react-query'
-import { useEffect } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { matchRoute, Redirect, Route, Switch, useLocation, useRouter } from 'wouter'
-import { AccountPage } from './account/account-page.tsx'
-import { AuditPage } from './audit/audit-page.tsx'
 import { NotFoundPage, NoWorkspacePage } from './components/not-found.tsx'
+import { SkeletonRows } from './components/query-states.tsx'
 import { DevicePage } from './device/device-page.tsx'
 import { KeysPage } from './keys/keys-page.tsx'
 import { MembersPage } from './members/members-page.tsx'
@@ -12,7 +11,6 @@ import { OverviewPage } from './overview/overview-page.tsx'
 import { clearReturnPath, lastWorkspace, returnPath } from './paths.ts'
 import { optionalSessionQuery, sessionQuery } from './queries.ts'
 import { firstUsable } from './session.tsx'
-import { SettingsPage } from './settings/settings-page.tsx'
 import { LoadingScreen } from './shell/connection-status.tsx'
 import { Shell } from './shell/shell.tsx'
 import { ForgotPasswordPage } from './sign-in/forgot-password-page.tsx'
@@ -21,6 +19,13 @@ import { PublicNotFoundPage } from './sign-in/public-not-found-page.tsx'
 import { SignInPage } from './sign-in/sign-in-page.tsx'
 import { TunnelsPage } from './tunnels/tunnels-page.tsx'
 import { UsagePage } from './usage/usage-page.tsx'
+
+// Opened rarely, so they have chunks of their own.
+const AccountPage = lazy(async () => ({ default: (await import('./account/account-page.tsx')).AccountPage }))
+const AuditPage = lazy(async () => ({ default: (await import('./audit/audit-page.tsx')).AuditPage }))
+const SettingsPage = lazy(async () => ({
+  default: (await import('./settings/settings-page.tsx')).SettingsPage,
+}))
 
 const privatePages = [
   { path: '/', page: Home },
@@ -52,14 +57,22 @@ function PrivatePages() {
   if (!privatePages.some(({ path }) => matchRoute(parser, path, location)[0])) return <UnknownPath />
   return (
     <Shell>
-      <Switch>
-        {privatePages.map(({ path, page }) => (
-          <Route key={path} path={path} component={page} />
-        ))}
-      </Switch>
+      <Suspense fallback={<Loading />}>
+        <Switch>
+          {privatePages.map(({ path, page }) => (
+            <Route key={path} path={path} component={page} />
+          ))}
+        </Switch>
+      </Suspense>
     </Shell>
   )
 }
+
+const Loading = () => (
+  <output aria-label="Loading">
+    <SkeletonRows />
+  </output>
+)
 
 function Home() {
   // Read from the cache: the shell re-renders with its session a moment after the user has left a workspace.

@@ -45,6 +45,7 @@ export const formatUtcSecond = (at: string): string => `${at.slice(0, 19).replac
 
 const relative = new Intl.RelativeTimeFormat(LOCALE, { numeric: 'auto' })
 const DAY_SECONDS = 86_400
+const NO_BREAK_SPACE = '\u00a0'
 const STEPS = [
   ['year', 31_557_600],
   ['month', 2_629_800],
@@ -58,7 +59,8 @@ export function formatRelativeTime(at: string, nowMs: number): string {
   const seconds = (Date.parse(at) - nowMs) / 1_000
   if (seconds >= DAY_SECONDS) {
     const days = Math.round(seconds / DAY_SECONDS)
-    return `in ${days} ${days === 1 ? 'day' : 'days'}, on ${fullDay.format(Date.parse(at) - 1)}`
+    const lastDay = `on ${fullDay.format(Date.parse(at) - 1)}`
+    return `in ${days} ${days === 1 ? 'day' : 'days'}, ${lastDay.replaceAll(' ', NO_BREAK_SPACE)}`
   }
   const step = STEPS.find(([, length]) => Math.abs(seconds) >= length)
   if (!step) return 'just now'
@@ -69,10 +71,6 @@ export function formatRelativeTime(at: string, nowMs: number): string {
 
 /** `name` is the operator's system account, or the command that acted. */
 export const operatorName = (name: string): string => `the operator (${name})`
-
-/** The creator of an invitation: "operator root" becomes "the operator (root)". */
-export const inviterName = (name: string): string =>
-  name.replace(/^operator (.+)$/, (_, operator: string) => operatorName(operator))
 
 export const tooManyCharacters = (count: number): string =>
   `${count} character${count === 1 ? '' : 's'} too many`

@@ -32,7 +32,13 @@ const Invitation = Type.Object(
     id: Id,
     email: Email,
     role: Role,
-    invitedBy: Type.String({ description: 'Name of the user who created the invitation.' }),
+    invitedBy: Type.Object(
+      {
+        kind: Type.Unsafe<'person' | 'operator'>({ type: 'string', enum: ['person', 'operator'] }),
+        name: Type.String(),
+      },
+      { description: 'The user who created the invitation, with the name at that time, or the operator.' },
+    ),
     createdAt: Instant,
     expiresAt: Instant,
   },
@@ -52,7 +58,7 @@ const invitation = {
   id: 'lnk_01k9x2m4q7r8s9t0v1w2x3y4z5',
   email: 'bob@example.com',
   role: 'member',
-  invitedBy: 'Ann Example',
+  invitedBy: { kind: 'person' as const, name: 'Ann Example' },
   createdAt: '2026-11-15T09:30:00.000Z',
   expiresAt: '2026-11-16T09:30:00.000Z',
 }

@@ -105,7 +105,7 @@ function EntryRow({ entry, onFilter }: { entry: Entry; onFilter: (filter: AuditF
           {suffix}{' '}
           {entry.address && (
             <Text span c="dimmed">
-              · {entry.address}
+              {entry.actor.kind === 'operator' ? 'on host' : 'from'} {entry.address}
             </Text>
           )}
           {changes && (

@@ -1,4 +1,5 @@
 // Text of what an entry has changed.
+import { formatBytes, formatCount, formatUtcMinute } from '../format.ts'
 import type { Entry } from './entry-text.ts'
 
 type Value = Entry['changes'][string][0]
@@ -11,19 +12,58 @@ export function describeChanges({ action, target, changes }: Entry): string {
   if (toldByText.test(action)) return ''
   return Object.entries(changes)
     .filter(([, [, after]]) => after === null || after !== target.name)
-    .map(([field, [before = null, after = null]]) => `${fieldName(field)}: ${valuesText(before, after)}`)
+    .map(([field, [before = null, after = null]]) => describeField(field, before, after))
     .join(' · ')
 }
 
-const valuesText = (before: Value, after: Value) =>
-  before === null ? valueText(after) : `${valueText(before)} → ${valueText(after)}`
+interface Field {
+  label: string
+  /** What it means that there is no value; then the value before the change is always shown. */
+  none?: string
+  format?: (value: NonNullable<Value>) => string
+}
 
-/** `expiresAt` becomes `expires at`. */
-const fieldName = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+const days = (value: NonNullable<Value>) => `${value} ${value === 1 ? 'day' : 'days'}`
+const creators: Record<string, string> = { admin: 'admins and owners', owner: 'owners only' }
+const quota = (label: string, format = formatCount): Field => ({
+  label,
+  format: (value) => (typeof value === 'number' ? format(value) : String(value)),
+})
 
-function valueText(value: Value): string {
-  if (value === null) return 'none'
+/** Fields of the log that are not words of their own. */
+const fields: Record<string, Field> = {
+  expiresAt: { label: 'expires' },
+  keyExpiresAt: { label: 'key expires' },
+  deviceAddress: { label: 'IP address of the device' },
+  keyDaysMax: { label: 'longest life of a new API key', none: 'no limit', format: days },
+  keysManageKeys: { label: 'API keys may create and revoke API keys' },
+  keyCreators: { label: 'who may create API keys', format: (role) => creators[String(role)] ?? String(role) },
+  twoFactorRequired: { label: 'two-factor authentication required' },
+  user: { label: 'user name' },
+  allowIp: { label: 'allowed IP addresses' },
+  bytes: quota('traffic', formatBytes),
+  requests: quota('requests'),
+  tunnels: quota('open tunnels'),
+  keys: quota('API keys'),
+}
+
+function describeField(name: string, before: Value, after: Value): string {
+  const field = fields[name] ?? { label: words(name) }
+  const text = (value: Value) => valueText(value, field)
+  const isNew = before === null && field.none === undefined
+  return `${field.label}: ${isNew ? text(after) : `${text(before)} → ${text(after)}`}`
+}
+
+/** Of a field of a newer version: `someField` becomes `some field`. */
+const words = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+
+const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
+
+function valueText(value: Value, { none = 'none', format }: Field): string {
+  if (value === null) return none
+  if (format) return format(value)
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'object') return value.length === 0 ? 'none' : value.join(', ')
+  if (typeof value === 'string' && TIMESTAMP.test(value)) return formatUtcMinute(value)
   return value === '' ? '(empty)' : String(value)
 }

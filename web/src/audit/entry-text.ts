@@ -45,6 +45,8 @@ export function describeEntry(entry: Entry): EntryText {
       return text('rotated API key', key)
     case 'device.approved':
       return text('approved the sign-in of device', name)
+    case 'device.denied':
+      return text('denied the sign-in of device', name)
     case 'device.failed':
       return text('could not sign in device', name)
     case 'tunnel.closed':

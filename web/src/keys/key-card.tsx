@@ -45,7 +45,7 @@ function Details({ apiKey, actions, children }: { apiKey: Key; actions: ReactNod
           {apiKey.lastUsedAt ? 'Last used ' : 'Never used'}
           {apiKey.lastUsedAt && <RelativeTime at={apiKey.lastUsedAt} />}
         </Text>
-        {actions}
+        {actions && <div className={styles.actions}>{actions}</div>}
       </Group>
     </Stack>
   )

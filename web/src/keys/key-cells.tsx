@@ -88,7 +88,7 @@ interface BadgedProps {
 function Badged({ color, name, prefix, at }: BadgedProps) {
   if (!at) return <Badge color={color}>{name}</Badge>
   return (
-    <Stack gap={2}>
+    <Stack gap={2} className={styles.status ?? ''}>
       <Badge color={color}>{name}</Badge>
       <Text size="xs" c="dimmed">
         {prefix}

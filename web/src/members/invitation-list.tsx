@@ -7,12 +7,15 @@ import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge } from '../components/role-badge.tsx'
 import rows from '../components/rows.module.css'
 import { useRemovalDialog } from '../components/use-dialog.ts'
-import { inviterName } from '../format.ts'
+import { operatorName } from '../format.ts'
 import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import classes from './members.module.css'
 
 type Invitation = Output<'members.list'>['invitations'][number]
+
+const inviterName = ({ kind, name }: Invitation['invitedBy']) =>
+  kind === 'operator' ? operatorName(name) : name
 
 export function InvitationList({ invitations }: { invitations: Invitation[] }) {
   const { slug, role: ownRole, canManage } = useWorkspace()

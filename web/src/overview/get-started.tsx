@@ -8,7 +8,15 @@ import { CheckIcon } from '../icons.tsx'
 import { docsUrl } from '../paths.ts'
 import { keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { aliasCommand, edgeCommands, LOCAL_PORT, loginCommand, tunnelCommand, tunnelUrl } from './commands.ts'
+import {
+  aliasCommand,
+  EDGE_PORT,
+  edgeCommands,
+  LOCAL_PORT,
+  loginCommand,
+  tunnelCommand,
+  tunnelUrl,
+} from './commands.ts'
 
 const REFRESH_MS = 5_000
 
@@ -31,7 +39,7 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
   const keys = keyPages?.pages.flatMap((page) => page.keys) ?? []
   const edgeName = workspace?.edgeName ?? null
   const steps: Step[] = [
-    { title: 'Create an API key', isDone: keys.length > 0, content: <KeyStep /> },
+    { title: 'Create an API key', isDone: keys.length > 0, content: <KeyStep isDone={keys.length > 0} /> },
     { title: 'Run an edge', isDone: edgeName !== null, content: <EdgeStep name={edgeName} /> },
     {
       title: 'Use the key',
@@ -99,8 +107,18 @@ const DoneBullet = () => (
   </ThemeIcon>
 )
 
-function KeyStep() {
+function KeyStep({ isDone }: { isDone: boolean }) {
   const { slug, canManage } = useWorkspace()
+  if (isDone)
+    return (
+      <Text size="sm">
+        A key gives access to this workspace. To create another one, see{' '}
+        <Anchor component={Link} href={`/w/${slug}/keys`} underline="always">
+          API keys
+        </Anchor>
+        .
+      </Text>
+    )
   if (!canManage)
     return <Text size="sm">A key gives access to this workspace. Ask an admin or owner to create one.</Text>
   return (
@@ -159,6 +177,12 @@ function TunnelStep({ exampleHost }: { exampleHost: string }) {
         seconds of the first request.
       </Text>
       <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
+      {!url && (
+        <Text size="sm" c="dimmed">
+          If the edge has another port than {EDGE_PORT} (<span className="mono">ADIT_EDGE_PORT</span>), add{' '}
+          <span className="mono">--edge http://127.0.0.1:&lt;port&gt;</span>.
+        </Text>
+      )}
     </>
   )
 }

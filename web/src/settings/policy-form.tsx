@@ -17,6 +17,8 @@ interface PolicyFormProps {
   isVariantA: boolean
 }
 
+const DAYS_MAX = 3_650
+
 const textOf = ({ keyDaysMax }: Policy) => String(keyDaysMax ?? '')
 
 function changesBetween(base: Policy, edited: Policy): Partial<Policy> {
@@ -47,9 +49,13 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
       return invalidateWorkspace(slug, 'details')
     },
   })
+  const isDays = days === '' || (/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= DAYS_MAX)
+  const daysError = isDays
+    ? undefined
+    : `Enter a whole number from 1 to ${DAYS_MAX}, or nothing for no limit.`
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    save.mutate()
+    if (isDays) save.mutate()
   }
   return (
     <Section
@@ -62,13 +68,11 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
             label="Longest life of a new API key, in days"
             description="Empty for no limit. A key that is created without an expiry gets the longest life. Existing keys keep theirs."
             placeholder="No limit"
-            type="number"
-            min={1}
-            max={3650}
-            step={1}
+            inputMode="numeric"
+            error={daysError}
             disabled={!isOwner}
             value={days}
-            onChange={(event) => setDays(event.currentTarget.value)}
+            onChange={(event) => setDays(event.currentTarget.value.trim())}
             inputWrapperOrder={['label', 'description', 'input', 'error']}
           />
           <Radio.Group

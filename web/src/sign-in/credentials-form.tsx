@@ -26,6 +26,7 @@ export function CredentialsForm({ link, passwordError, isPending, onSubmit }: Cr
       ...(link.email === null && { email: email.trim() }),
     })
   }
+  const isTooShort = password !== '' && !isPasswordLength(password)
   return (
     <form onSubmit={submit}>
       <Stack>
@@ -67,12 +68,12 @@ export function CredentialsForm({ link, passwordError, isPending, onSubmit }: Cr
         <Button
           type="submit"
           loading={isPending}
-          disabled={!isPasswordLength(password)}
-          aria-describedby={isPasswordLength(password) ? undefined : 'submit-note'}
+          disabled={isTooShort}
+          aria-describedby={isTooShort ? 'submit-note' : undefined}
         >
           {link.purpose === 'reset' ? 'Set password' : 'Create account'}
         </Button>
-        {!isPasswordLength(password) && (
+        {isTooShort && (
           <Text id="submit-note" size="xs" c="dimmed" ta="center">
             Enter a password of at least 8 characters to continue.
           </Text>
