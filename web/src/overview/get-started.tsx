@@ -180,7 +180,7 @@ function TunnelStep({ exampleHost }: { exampleHost: string }) {
       {!url && (
         <Text size="sm" c="dimmed">
           If the edge has another port than {EDGE_PORT} (<span className="mono">ADIT_EDGE_PORT</span>), add{' '}
-          <span className="mono">--edge http://127.0.0.1:&lt;port&gt;</span>.
+          <span className="mono nowrap">--edge http://127.0.0.1:&lt;port&gt;</span>.
         </Text>
       )}
     </>
