@@ -11,6 +11,7 @@ import { startChangeFollower } from './directory/change-follower.ts'
 import { createDirectory } from './directory/directory.ts'
 import { startLastUsedTracker } from './directory/last-used.ts'
 import type { Services } from './domain/context.ts'
+import { KeyRejections } from './domain/key-rejections.ts'
 import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
 import { queueSizeReader } from './domain/queue-sizes.ts'
@@ -154,7 +155,14 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
   const lastUsed = startLastUsedTracker(store, clock, (error) =>
     log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )
-  const directory = createDirectory({ store, follower, lastUsed, keysMax: config.keysInMemory })
+  const rejections = new KeyRejections()
+  const directory = createDirectory({
+    store,
+    follower,
+    lastUsed,
+    onRejected: (hash) => rejections.record(hash),
+    keysMax: config.keysInMemory,
+  })
   const maintenance = startMaintenance(services, {
     id: identity.id,
     settings: { auditDays: config.auditRetentionDays },
@@ -162,10 +170,14 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
       onDeleted: (rows) => log.info({ rows }, 'deleted rows past their retention'),
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'maintenance failed; will retry'),
       onRecovery: () => log.info('maintenance recovered'),
+      onSilentEdge: ({ id, name }) =>
+        log.warn({ edge: id, name }, 'edge has not reported its tunnels for 5 minutes'),
     },
+    rejections,
     mail: sendMail && {
       send: sendMail,
       address,
+      operator: config.operatorEmail,
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
   })

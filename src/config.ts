@@ -10,6 +10,7 @@ import {
   readQuantity,
   readSmtpUrl,
 } from './config/values.ts'
+import { isEmail } from './contract/fields.ts'
 import type { Variant } from './contract/variants.ts'
 import type { Target } from './store/store.ts'
 
@@ -36,6 +37,8 @@ export interface Config {
   /** OpenID Connect identity provider for single sign-on. */
   readonly sso: { issuer: string; clientId: string; clientSecret: string; linkByEmail: boolean } | undefined
   readonly mail: { url: string; from: string } | undefined
+  /** Who is told about edges that do not report. */
+  readonly operatorEmail: string | undefined
   /** How long to keep serving after a shutdown was requested. */
   readonly stopDelayS: number
   /** Undefined: the audit log is kept. */
@@ -129,6 +132,10 @@ export const settings = {
   ),
   ADIT_SMTP_URL: setting('mail server: smtp://user:password@host:port', '', readSmtpUrl),
   ADIT_MAIL_FROM: setting('sender of mail, e.g. Adit <adit@example.com>', '', (text) => text || undefined),
+  ADIT_OPERATOR_EMAIL: setting('address for alerts to the operator, e.g. ops@example.com', '', (text) => {
+    if (text !== '' && !isEmail(text)) throw new Error('must be an email address')
+    return text || undefined
+  }),
   ADIT_AUDIT_RETENTION_DAYS: setting(
     'days after which audit log entries are deleted; empty to keep them',
     '',
@@ -204,6 +211,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
+    operatorEmail: read('ADIT_OPERATOR_EMAIL', settings.ADIT_OPERATOR_EMAIL),
     auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS', settings.ADIT_AUDIT_RETENTION_DAYS),
     stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
     metrics: readMetricsAddress(read),

@@ -64,6 +64,7 @@ function servicesOn(store: Store, config: Config): Services {
     tunnelDomain,
     defaultQuotas,
     usersCreateWorkspaces,
+    hasMail: config.mail !== undefined,
     mergeUsage: createUsageLanes(store, (reports) =>
       usageMerge.time(mergeReports(store, reports, edgeDayMax)),
     ),

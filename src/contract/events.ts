@@ -49,6 +49,18 @@ const Tunnel = Type.Object(
   { title: 'EventTunnel' },
 )
 
+const Quota = Type.Object(
+  {
+    quota: Type.Unsafe<'bytes' | 'requests' | 'tunnels' | 'keys'>({
+      type: 'string',
+      enum: ['bytes', 'requests', 'tunnels', 'keys'],
+    }),
+    limit: Type.Integer(),
+    renewsAt: InstantOrNull('When the quota is renewed; null if it is not by month.'),
+  },
+  { title: 'EventQuota' },
+)
+
 interface EventDefinition {
   readonly summary: string
   readonly data: TObject
@@ -132,13 +144,40 @@ export const events = {
     data: Type.Object({ changes: Changes, actor: Actor }),
     example: { changes: { name: ['Acme', 'Acme Inc.'] }, actor },
   },
+  'key.expiring': {
+    summary: 'An API key expires within 7 days, or within a day',
+    data: Type.Object({ key: Key }),
+    example: { key: { ...key, expiresAt: at } },
+  },
+  'key.rejected': {
+    summary: 'A revoked or expired API key is used a lot',
+    data: Type.Object({
+      key: Type.Object({ id: TokenId, label: Label }),
+      attempts: Type.Integer({ description: 'Rejected uses in one hour so far.' }),
+    }),
+    example: { key: { id: key.id, label: key.label }, attempts: 100 },
+  },
+  'edge.silent': {
+    summary: 'An edge with tunnels of the workspace has not reported for 5 minutes',
+    data: Type.Object({
+      edge: Type.Object({ id: Type.String(), name: Type.String() }),
+      lastReportAt: Instant,
+      tunnels: Type.Integer({ description: 'Tunnels of the workspace that were open there.' }),
+    }),
+    example: {
+      edge: { id: 'edge_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'fra-1' },
+      lastReportAt: at,
+      tunnels: 3,
+    },
+  },
+  'quota.near': {
+    summary: 'The workspace has used 80 % of a quota',
+    data: Quota,
+    example: { quota: 'bytes', limit: 1_000_000_000, renewsAt: '2026-12-01T00:00:00.000Z' },
+  },
   'quota.reached': {
     summary: 'The workspace has reached a quota',
-    data: Type.Object({
-      quota: Type.String(),
-      limit: Type.Integer(),
-      renewsAt: InstantOrNull('When the quota is renewed; null if it is not by month.'),
-    }),
+    data: Quota,
     example: { quota: 'bytes', limit: 1_000_000_000, renewsAt: '2026-12-01T00:00:00.000Z' },
   },
   'tunnel.opened': {

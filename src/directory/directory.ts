@@ -99,11 +99,14 @@ export interface DirectoryOptions {
   store: Store
   follower: ChangeFollower
   lastUsed: LastUsedTracker
+  /** A revoked or expired key was used; called with its hash. */
+  onRejected?: (hash: string) => void
   /** Valid keys in the cache; edges, workspaces and invalid credentials get a tenth of it each. */
   keysMax: number
 }
 
-export function createDirectory({ store, follower, lastUsed, keysMax }: DirectoryOptions): Directory {
+export function createDirectory(options: DirectoryOptions): Directory {
+  const { store, follower, lastUsed, onRejected, keysMax } = options
   const othersMax = Math.ceil(keysMax / 10)
   const keys = createLruCache<ValidKey>(keysMax)
   const edges = createLruCache<ValidEdge>(othersMax)
@@ -220,7 +223,11 @@ export function createDirectory({ store, follower, lastUsed, keysMax }: Director
         const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
         return { valid: true, keyId: row.id, workspaceId, expiresAt: row.expires_at }
       }
-      return thenMaybe(count(keyVerdicts, cachedKey(hash) ?? verify(hash, keys, readKey)), recordUse)
+      return thenMaybe(count(keyVerdicts, cachedKey(hash) ?? verify(hash, keys, readKey)), (verdict) => {
+        if (!verdict.valid && (verdict.reason === 'revoked' || verdict.reason === 'expired'))
+          onRejected?.(hash)
+        return recordUse(verdict)
+      })
     },
     verifyEdge(secret) {
       if (!isSecret('edge', secret)) return rejectFormat(edgeVerdicts, isSecret('key', secret))

@@ -17,6 +17,8 @@ export interface Services extends PropagationServices {
   afterReport: (counters: Iterable<{ workspaceId: string }>) => void
   /** Of workspaces that have no quotas of their own. */
   defaultQuotas: Quotas
+  /** Whether a mail server is configured. */
+  hasMail: boolean
   /** Whether users may create workspaces in the dashboard, or only the operator. */
   usersCreateWorkspaces: boolean
   instruments: ServerInstruments

@@ -18,6 +18,7 @@ import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempot
 import { parseExpiry } from './key-expiry.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
 import { expiryByPolicy, overridesPolicy, requireMayCreateKey, requireMayRevokeKey } from './policy.ts'
+import { alertQuota, type QuotaUse } from './quota-alerts.ts'
 import { quotasOf } from './quotas.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
@@ -108,7 +109,7 @@ export async function addKey(
   const createdAt = Date.parse(created.createdAt)
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
   requireMayCreateKey(workspace, actor)
-  await requireBelowQuota(db, ctx, workspace)
+  const quotaUse = await requireBelowQuota(db, ctx, workspace)
   await insertKey(db, {
     id: created.id,
     workspace_id: workspaceId,
@@ -134,6 +135,7 @@ export async function addKey(
   })
   const { token: _, ...key } = created
   await recordEvent(db, ctx, { workspaceId, type: 'key.created', data: { key, actor: eventActor(actor) } })
+  await alertQuota(db, ctx, workspaceId, quotaUse)
   return created
 }
 
@@ -145,13 +147,15 @@ export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'ex
   expiresAt: isoOrNull(row.expires_at),
 })
 
+/** Returns what is used with one more. */
 async function requireBelowQuota(
   db: Tx,
   { workspaceId, defaultQuotas }: Context,
   workspace: WorkspaceRules,
-): Promise<void> {
+): Promise<QuotaUse> {
   const { keys } = quotasOf(defaultQuotas, workspace)
-  if ((await countActiveKeys(db, workspaceId, keys)) < keys) return
+  const active = await countActiveKeys(db, workspaceId, keys)
+  if (active < keys) return { kind: 'keys', used: active + 1, limit: keys }
   const message =
     `The workspace has ${keys} active API keys, which is the limit. Revoke keys that are no longer in use; ` +
     'the operator can raise the limit with `adit admin workspace quota`'

@@ -4,7 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { acquireLease, type MaintenanceState, readMaintenance, updateLease } from '../store/maintenance.ts'
 import type { Services } from './context.ts'
 import type { Run } from './deletion-batches.ts'
+import { alertSilentEdges } from './edge-alerts.ts'
 import { recordExpiredKeys } from './key-expired.ts'
+import type { KeyRejections } from './key-rejections.ts'
 import { type NoticeMailOptions, sendNoticeMails } from './notice-mails.ts'
 import { createNotices } from './notices.ts'
 import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
@@ -28,6 +30,8 @@ export interface MaintenanceEvents {
   /** The first failure of several in a row. */
   onFailure: (error: unknown) => void
   onRecovery: () => void
+  /** An edge has not reported for 5 minutes; once for each outage, on one node. */
+  onSilentEdge?: (edge: { id: string; name: string }) => void
 }
 
 export interface MaintenanceOptions {
@@ -37,6 +41,8 @@ export interface MaintenanceOptions {
   events: MaintenanceEvents
   /** Undefined if no mail server is configured: notices are then in the dashboard only. */
   mail: NoticeMailOptions | undefined
+  /** Counted by this node. */
+  rejections?: KeyRejections | undefined
   pollIntervalMs?: number
 }
 
@@ -46,7 +52,7 @@ export interface Maintenance {
 }
 
 export function startMaintenance(services: Services, options: MaintenanceOptions): Maintenance {
-  const { id, settings, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const { id, settings, events, mail, rejections, pollIntervalMs = POLL_INTERVAL_MS } = options
   const stopping = new AbortController()
   const { signal } = stopping
   let isFailing = false
@@ -54,6 +60,7 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   async function poll(): Promise<void> {
     const log = collectDeleted(events.onDeleted)
     try {
+      await runAlerts({ services, proceed: async () => !signal.aborted }, { mail, rejections, events })
       const afterwards = (run: Run) => runNotices(run, mail)
       await runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards })
       if (isFailing) events.onRecovery()
@@ -82,6 +89,23 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
       await Promise.race([ended, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
     },
   }
+}
+
+/** What is not left to the node with the lease: each alert and each email is created or sent once anyway. */
+export async function runAlerts(
+  run: Pick<Run, 'services' | 'proceed'>,
+  {
+    mail,
+    rejections,
+    events,
+  }: Pick<MaintenanceOptions, 'mail' | 'rejections'> & { events: Pick<MaintenanceEvents, 'onSilentEdge'> },
+): Promise<void> {
+  await rejections?.flush(run.services)
+  await alertSilentEdges(run.services, {
+    withMail: mail?.operator !== undefined,
+    onSilent: (edge) => events.onSilentEdge?.(edge),
+  })
+  if (mail) await sendNoticeMails(run, mail)
 }
 
 /** Returns false if the run was stopped before the end. */

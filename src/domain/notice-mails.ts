@@ -1,16 +1,21 @@
-// Sends the emails about notices, a few in each run of the maintenance job.
+// Sends the emails about notices and alerts. Any node may: each email is claimed in the database first.
 import { withoutLinks } from '../contract/text.ts'
+import { claimAlert, endAlert, listDueAlerts, type OperatorAlertRow } from '../store/alerts.ts'
 import {
   claimMail,
   endMail,
+  findDetail,
   findRecipient,
   listDueMails,
   listKeysOfDigest,
   type NoticeMailRow,
 } from '../store/notices.ts'
+import type { Tx } from '../store/store.ts'
 import { MINUTE_MS } from '../time.ts'
+import type { AlertDetail } from './alerts.ts'
 import type { Services } from './context.ts'
 import type { Run } from './deletion-batches.ts'
+import type { OperatorAlertDetail } from './edge-alerts.ts'
 import { isoOf } from './timestamps.ts'
 
 const MAILS_PER_RUN = 100
@@ -32,14 +37,27 @@ export interface NoticeMailOptions {
   send: (email: NoticeEmail) => Promise<void>
   /** The URL that links begin with. */
   address: () => string
+  /** The address of the operator; undefined if it gets no email. */
+  operator?: string | undefined
   onFailure: (error: unknown) => void
 }
 
 /** Returns false if the run was stopped before the end. */
-export async function sendNoticeMails(run: Run, options: NoticeMailOptions): Promise<boolean> {
+export async function sendNoticeMails(
+  run: Pick<Run, 'services' | 'proceed'>,
+  options: NoticeMailOptions,
+): Promise<boolean> {
   const { services } = run
+  const { operator } = options
+  const { db } = services.store
+  const alerts = operator === undefined ? [] : await listDueAlerts(db, MAILS_PER_RUN)
+  const mails = await listDueMails(db, MAILS_PER_RUN)
+  const due = [
+    ...alerts.map((alert) => operatorMail(alert, operator as string)),
+    ...mails.map((mail) => noticeMail(services, mail, options.address())),
+  ]
   let failures = 0
-  for (const mail of await listDueMails(services.store.db, MAILS_PER_RUN)) {
+  for (const mail of due) {
     if (failures === FAILURES_MAX) return true
     // Sending may take longer than the pause between two renewals of the lease.
     if (!(await run.proceed())) return false
@@ -48,24 +66,76 @@ export async function sendNoticeMails(run: Run, options: NoticeMailOptions): Pro
   return true
 }
 
+interface DueMail {
+  attempts: number
+  /** Postpones it; false if another node has. */
+  claim: (db: Tx, retryInMs: number) => Promise<boolean>
+  /** It was sent, or will not be. */
+  end: (db: Tx) => Promise<void>
+  /** Undefined if there is nothing to send any more. */
+  compose: () => Promise<NoticeEmail | undefined>
+}
+
 /** Returns false if the mail server did not accept it. */
 async function trySend(
-  services: Services,
-  mail: NoticeMailRow,
-  options: NoticeMailOptions,
+  { store }: Services,
+  { attempts, claim, end, compose }: DueMail,
+  { send, onFailure }: NoticeMailOptions,
 ): Promise<boolean> {
-  const { store } = services
-  const retryInMs = RETRY_MIN_MS * 2 ** mail.attempts
-  if (!(await store.transaction((db) => claimMail(db, mail, retryInMs)))) return true
-  const email = await emailOf(services, mail, options.address())
+  const retryInMs = RETRY_MIN_MS * 2 ** attempts
+  if (!(await store.transaction((db) => claim(db, retryInMs)))) return true
+  const email = await compose()
   let isSent = true
   if (email)
-    await options.send(email).catch((error) => {
+    await send(email).catch((error) => {
       isSent = false
-      options.onFailure(error)
+      onFailure(error)
     })
-  if (isSent || mail.attempts + 1 >= ATTEMPTS_MAX) await store.transaction((db) => endMail(db, mail))
+  if (isSent || attempts + 1 >= ATTEMPTS_MAX) await store.transaction(end)
   return isSent
+}
+
+const noticeMail = (services: Services, mail: NoticeMailRow, address: string): DueMail => ({
+  attempts: mail.attempts,
+  claim: (db, retryInMs) => claimMail(db, mail, retryInMs),
+  end: (db) => endMail(db, mail),
+  compose: () => emailOf(services, mail, address),
+})
+
+const operatorMail = (alert: OperatorAlertRow, to: string): DueMail => ({
+  attempts: alert.attempts,
+  claim: (db, retryInMs) => claimAlert(db, alert, retryInMs),
+  end: (db) => endAlert(db, alert),
+  async compose() {
+    const detail = JSON.parse(alert.detail) as OperatorAlertDetail
+    const id = `${alert.kind}.${alert.subject_id}.${alert.threshold}`
+    return { id, to, subject: detail.subject, text: `Hello,\n\n${detail.text}` }
+  },
+})
+
+function alertEmail(
+  { digest_id, user_id }: NoticeMailRow,
+  { email, name, slug }: { email: string; name: string; slug: string },
+  { title, text }: AlertDetail,
+  address: string,
+): NoticeEmail {
+  return {
+    id: `${digest_id}.${user_id}`,
+    to: email,
+    subject: `A workspace on Adit ${title}`,
+    text: `Hello,
+
+A workspace on Adit ${title}.
+
+Workspace: ${withoutLinks(name)}
+
+${withoutLinks(text)}
+
+${address}/w/${slug}
+
+You get this email because you are an owner or admin of the workspace.
+`,
+  }
 }
 
 /** Undefined if there is nothing left to say, or nobody to say it to. */
@@ -75,8 +145,11 @@ async function emailOf(
   address: string,
 ): Promise<NoticeEmail | undefined> {
   const recipient = await findRecipient(db, mail)
+  if (!recipient) return undefined
+  const detail = await findDetail(db, mail.digest_id)
+  if (detail !== undefined) return alertEmail(mail, recipient, JSON.parse(detail), address)
   const keys = await listKeysOfDigest(db, mail.digest_id, KEYS_LISTED_MAX + 1)
-  if (!recipient || keys.length === 0) return undefined
+  if (keys.length === 0) return undefined
   const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ id, label, lastFour, expiresAt }) => {
     const name = [withoutLinks(label), lastFour ? `adit_…${lastFour}` : id].filter(Boolean).join(', ')
     return `- ${name}: ${isoOf(expiresAt).slice(0, 16).replace('T', ' ')} UTC`

@@ -5,23 +5,19 @@
 // one that was claimed by a node that crashed is sent again after a while, with the same Message-ID: it may
 // arrive twice, but is not lost.
 
-import { listMembers } from '../store/members.ts'
 import {
-  countDigests,
   type ExpiringKey,
   type ExpiryCursor,
   insertMails,
   insertNotices,
   listExpiringKeys,
   listNoticed,
-  listNoticedKeys,
 } from '../store/notices.ts'
-import type { Tx } from '../store/store.ts'
-import { lockWorkspace } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
-import { isAtLeast } from './actors.ts'
-import type { Context, Services } from './context.ts'
+import type { Services } from './context.ts'
 import { pauseAfter, type Run } from './deletion-batches.ts'
+import { recordEvents } from './events.ts'
+import { recipientsOf } from './notice-recipients.ts'
 import { isoOf } from './timestamps.ts'
 
 const KIND = 'key-expiry'
@@ -32,16 +28,12 @@ const THRESHOLDS = [
 ] as const
 const WITHIN_MS = 7 * DAY_MS
 const SLICE_ROWS = 200
-const LISTED_MAX = 100
-/** Beyond this, notices are in the dashboard only. */
-const DIGESTS_PER_DAY = 10
-const RECIPIENTS_MAX = 100
 
 /**
  * Undefined if no notice is due. A key that was created for less than twice the time gets none: its creator
  * knows.
  */
-function thresholdOf({ createdAt, expiresAt }: Omit<ExpiringKey, 'id' | 'workspaceId'>, now: number) {
+function thresholdOf({ createdAt, expiresAt }: Pick<ExpiringKey, 'createdAt' | 'expiresAt'>, now: number) {
   const next = THRESHOLDS.find(({ ms }) => expiresAt - now <= ms)
   return next && expiresAt - createdAt >= 2 * next.ms ? next.threshold : undefined
 }
@@ -91,32 +83,24 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
       const notice = { ...common, kind: KIND, threshold, digest_id: digestId }
       const rows = ofWorkspace.map(({ id }) => ({ ...notice, subject_id: id }))
       const inserted = await insertNotices(db, rows)
-      if (inserted === 0 || digestId === null) return
-      const mail = { ...common, digest_id: digestId, attempts: 0, due_at: 0 }
-      await insertMails(
+      if (inserted === 0) return
+      const mail = { ...common, attempts: 0, due_at: 0 }
+      if (digestId !== null)
+        await insertMails(
+          db,
+          recipients.map((user_id) => ({ ...mail, digest_id: digestId, user_id })),
+        )
+      await recordEvents(
         db,
-        recipients.map((user_id) => ({ ...mail, user_id })),
+        services,
+        ofWorkspace.map((key) => ({ workspaceId, type: 'key.expiring', data: { key: keyInEvent(key) } })),
       )
     })
 }
 
-/** Owners and admins; none if the workspace was sent enough today. Locks it, so that the limit holds. */
-async function recipientsOf(db: Tx, { clock }: Services, workspaceId: string): Promise<string[]> {
-  await lockWorkspace(db, workspaceId)
-  if ((await countDigests(db, workspaceId, clock() - DAY_MS)) >= DIGESTS_PER_DAY) return []
-  return (await listMembers(db, workspaceId))
-    .filter(({ role, disabledAt }) => isAtLeast(role, 'admin') && disabledAt === null)
-    .slice(0, RECIPIENTS_MAX)
-    .map(({ id }) => id)
-}
-
-/** For the dashboard: keys that expire soon. One that was revoked, rotated or has expired needs no notice. */
-export async function listNotices({ store, workspaceId }: Context) {
-  const keys = await listNoticedKeys(store.db, workspaceId, LISTED_MAX)
-  return {
-    notices: keys.map(({ expiresAt, ...key }) => ({
-      kind: KIND as 'key-expiry',
-      key: { ...key, expiresAt: isoOf(expiresAt) },
-    })),
-  }
-}
+const keyInEvent = ({ id, label, createdAt, expiresAt }: ExpiringKey) => ({
+  id,
+  label,
+  createdAt: isoOf(createdAt),
+  expiresAt: isoOf(expiresAt),
+})

@@ -42,6 +42,8 @@ interface Watched {
   quotas: Quotas | undefined
   level: string | null
   levelUntil: number | null
+  /** By the last estimate. */
+  thresholds?: string
   /** Usage of this month before today. */
   base?: ApproximateUsage & { day: number; readAt: number }
 }
@@ -181,19 +183,21 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
   }
 }
 
-/** Whether the level has to be computed exactly. */
-function seemsChanged(
-  { quotas, level, levelUntil }: Watched,
-  usage: ApproximateUsage,
-  until: number,
-): boolean {
-  const used = Math.max(
+/** Whether the level has to be computed exactly, or there may be an alert about one of the quotas. */
+function seemsChanged(entry: Watched, usage: ApproximateUsage, until: number): boolean {
+  const { quotas, level, levelUntil } = entry
+  const shares = [
     quotas?.bytes ? usage.bytes / quotas.bytes : 0,
     quotas?.requests ? usage.requests / quotas.requests : 0,
-  )
+  ]
   const near = NEAR_PERCENT / 100
-  const isAround = (share: number) => Math.abs(used - share) <= TOLERANCE
-  const estimated = used >= 1 ? 'reached' : used >= near ? 'near' : null
+  const thresholds = shares.map((share) => (share >= 1 ? 'reached' : share >= near ? 'near' : null))
+  const estimated = thresholds.includes('reached') ? 'reached' : thresholds.includes('near') ? 'near' : null
   const current = levelUntil === until ? level : null
-  return estimated !== current || isAround(near) || isAround(1)
+  const isCrossed = thresholds.join() !== (entry.thresholds ?? NO_THRESHOLDS)
+  entry.thresholds = thresholds.join()
+  const isAround = (share: number) => shares.some((each) => Math.abs(each - share) <= TOLERANCE)
+  return estimated !== current || isCrossed || isAround(near) || isAround(1)
 }
+
+const NO_THRESHOLDS = ','

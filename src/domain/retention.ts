@@ -22,8 +22,8 @@ const CODES_KEPT_MS = HOUR_MS
 /** A device that still polls is told that its code has expired, and not that it is unknown. */
 const DEVICES_KEPT_MS = HOUR_MS
 
-/** Longer than the earliest notice precedes its event, so that no notice is created twice. */
-const NOTICES_KEPT_MS = 30 * DAY_MS
+/** Longer than a month and than the earliest notice precedes its event, so that none is created twice. */
+const NOTICES_KEPT_MS = 40 * DAY_MS
 
 /** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
 const ABANDONED_KEPT_MS = 10 * MINUTE_MS
@@ -50,6 +50,8 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['device_authorizations', now - DEVICES_KEPT_MS],
     ['notices', now - NOTICES_KEPT_MS],
     ['notice_mails', now - NOTICES_KEPT_MS],
+    ['operator_alerts', now - NOTICES_KEPT_MS],
+    ['key_rejections', now - DAY_MS],
     ['tunnel_names', now],
   ]
   if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])

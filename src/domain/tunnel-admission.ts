@@ -57,7 +57,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const refused: Admission['refused'] = new Map()
   const valid = await checkKeys(tx, services, request, refused)
   const withinLimit = await checkLimit(tx, request, valid, refused)
-  const candidates = await checkQuota(tx, withinLimit, refused)
+  const candidates = await checkQuota(tx, services, withinLimit, refused)
   const rules = await lockNames(tx, services, candidates)
   const { moved, others } = await findOthers(tx, services, request, candidates)
   const names = new Map<string, Admission['names'][number]>()

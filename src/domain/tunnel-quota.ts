@@ -3,6 +3,8 @@ import type { Refusal } from '../contract/tunnels.ts'
 import { countOpenTunnels } from '../store/quotas.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace } from '../store/workspaces.ts'
+import type { Services } from './context.ts'
+import { alertQuota } from './quota-alerts.ts'
 import type { ParsedTunnel } from './reported-tunnels.ts'
 
 export interface LimitedTunnel {
@@ -15,6 +17,7 @@ export interface LimitedTunnel {
 /** Locks the workspaces that have a quota, so that no other edge opens a tunnel at the same time. */
 export async function checkQuota<T extends LimitedTunnel>(
   tx: Tx,
+  services: Services,
   candidates: T[],
   refused: Map<string, { reason: Refusal; message: string }>,
 ): Promise<T[]> {
@@ -26,7 +29,7 @@ export async function checkQuota<T extends LimitedTunnel>(
     ids: limited.map(({ parsed }) => parsed.tunnel.id),
     resumeHashes: limited.flatMap(({ parsed }) => parsed.tunnel.resume ?? []),
   })
-  return candidates.filter(({ workspace_id, parsed, quota }) => {
+  const admitted = candidates.filter(({ workspace_id, parsed, quota }) => {
     const count = open.get(workspace_id) ?? 0
     if (quota === null || count < quota) {
       open.set(workspace_id, count + 1)
@@ -40,4 +43,12 @@ export async function checkQuota<T extends LimitedTunnel>(
     })
     return false
   })
+  const limits = new Map(limited.map(({ workspace_id, quota }) => [workspace_id, quota]))
+  for (const id of workspaceIds)
+    await alertQuota(tx, services, id, {
+      kind: 'tunnels',
+      used: open.get(id) ?? 0,
+      limit: limits.get(id) ?? null,
+    })
+  return admitted
 }

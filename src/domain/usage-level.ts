@@ -6,11 +6,12 @@ import { readMonth, updateQuotas } from '../store/quotas.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace, type WorkspaceRules } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
+import { alertQuota } from './quota-alerts.ts'
 import { hasUsageQuota, levelOf, monthOf, quotasOf } from './quotas.ts'
 
 type LevelColumns = Pick<WorkspaceRules, 'usage_level' | 'usage_level_until'>
 
-/** The level by what is stored now. The caller has locked the workspace. */
+/** The level by what is stored now, with alerts about it. The caller has locked the workspace. */
 export async function computeLevel(
   db: Tx,
   services: Services,
@@ -18,9 +19,11 @@ export async function computeLevel(
 ): Promise<LevelColumns> {
   const quotas = quotasOf(services.defaultQuotas, workspace)
   const { from, until } = monthOf(services.clock())
-  const level = hasUsageQuota(quotas)
-    ? levelOf(await readMonth(db, { workspaceId: workspace.id, from, until }), quotas)
-    : null
+  if (!hasUsageQuota(quotas)) return { usage_level: null, usage_level_until: null }
+  const usage = await readMonth(db, { workspaceId: workspace.id, from, until })
+  for (const kind of ['bytes', 'requests'] as const)
+    await alertQuota(db, services, workspace.id, { kind, used: usage[kind], limit: quotas[kind] })
+  const level = levelOf(usage, quotas)
   return { usage_level: level, usage_level_until: level === null ? null : until }
 }
 

@@ -32,6 +32,8 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   links: 'local',
   notices: 'local',
   notice_mails: 'local',
+  operator_alerts: 'local',
+  key_rejections: 'local',
   webhook_endpoints: 'local',
   webhook_deliveries: 'local',
   device_authorizations: 'local',

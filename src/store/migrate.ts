@@ -22,6 +22,7 @@ import { archive } from './migrations/0017-archive.ts'
 import { notices } from './migrations/0018-notices.ts'
 import { webhooks } from './migrations/0019-webhooks.ts'
 import { quotas } from './migrations/0020-quotas.ts'
+import { alerts } from './migrations/0021-alerts.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Db, Store, Tx } from './store.ts'
@@ -49,6 +50,7 @@ const migrations: readonly Migration[] = [
   notices,
   webhooks,
   quotas,
+  alerts,
 ]
 
 /**

@@ -17,6 +17,7 @@ const hasSuccessor = (db: Db) => sql<boolean>`exists (select 1 from api_keys as 
 
 export interface ExpiringKey {
   id: string
+  label: string
   workspaceId: string
   createdAt: number
   expiresAt: number
@@ -35,7 +36,7 @@ export const listExpiringKeys = (
 ): Promise<ExpiringKey[]> =>
   db
     .selectFrom('api_keys')
-    .select(['id', 'workspace_id as workspaceId', 'created_at as createdAt'])
+    .select(['id', 'label', 'workspace_id as workspaceId', 'created_at as createdAt'])
     .select(sql<number>`expires_at`.as('expiresAt'))
     .where('revoked_at', 'is', null)
     .where('expires_at', '>=', after.expiresAt)
@@ -79,7 +80,10 @@ export const listExpiredKeys = (
     .execute()
 
 /** Returns how many of the notices did not exist. */
-export async function insertNotices(db: Tx, rows: readonly NoticeRow[]): Promise<number> {
+export async function insertNotices(
+  db: Tx,
+  rows: readonly (Omit<NoticeRow, 'detail'> & Partial<Pick<NoticeRow, 'detail'>>)[],
+): Promise<number> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('notices')
     .values(rows)
@@ -181,6 +185,48 @@ export const listKeysOfDigest = (db: Db, digestId: string, limit: number) =>
     .where('notices.digest_id', '=', digestId)
     .orderBy('expiresAt')
     .orderBy('api_keys.id')
+    .limit(limit)
+    .execute()
+
+/** What the alert of a digest says; undefined if it is about keys that expire. */
+export async function findDetail(db: Db, digestId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('notices')
+    .select('detail')
+    .where('digest_id', '=', digestId)
+    .where('detail', 'is not', null)
+    .limit(1)
+    .executeTakeFirst()
+  return row?.detail ?? undefined
+}
+
+/** Edges that have not reported since the alert about them. */
+export const listSilent = (db: Db, workspaceId: string, limit: number) =>
+  db
+    .selectFrom('notices')
+    .innerJoin('edges', 'edges.id', 'notices.subject_id')
+    .innerJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
+    .select(['edges.id', 'edges.name', sql<number>`session.last_sync_at`.as('lastSyncAt')])
+    .where('notices.workspace_id', '=', workspaceId)
+    .where('notices.kind', '=', 'edge-silent')
+    .where('edges.revoked_at', 'is', null)
+    .where(
+      sql<boolean>`notices.threshold = cast(session.last_sync_at as text) || ' ' || notices.workspace_id`,
+    )
+    .orderBy('edges.name')
+    .limit(limit)
+    .execute()
+
+/** Keys that were used a lot although they are not active. */
+export const listRejected = (db: Db, workspaceId: string, since: number, limit: number) =>
+  db
+    .selectFrom('notices')
+    .innerJoin('api_keys', 'api_keys.id', 'notices.subject_id')
+    .select(['api_keys.id', 'api_keys.label', 'api_keys.last_four as lastFour'])
+    .where('notices.workspace_id', '=', workspaceId)
+    .where('notices.kind', '=', 'key-rejected')
+    .where('notices.created_at', '>=', since)
+    .orderBy('notices.created_at', 'desc')
     .limit(limit)
     .execute()
 

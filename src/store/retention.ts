@@ -22,6 +22,8 @@ const expiring = {
   idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
   notices: { by: 'created_at', ties: ['kind', 'subject_id', 'threshold'], time: 'created_at' },
   notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'], time: 'created_at' },
+  operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'threshold'], time: 'created_at' },
+  key_rejections: { by: 'hour', ties: ['key_id'], time: 'hour' },
   device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
   tunnel_names: {
     by: 'expires_at',

@@ -329,6 +329,24 @@ export interface Tables {
     created_at: number
     /** Of the emails about it; null if there are none. */
     digest_id: string | null
+    /** What it says, as JSON; null for keys that expire. */
+    detail: string | null
+  }
+  /** Like notices, for the operator, with the state of the one email. */
+  operator_alerts: {
+    kind: string
+    subject_id: string
+    threshold: string
+    created_at: number
+    detail: string
+    attempts: number
+    due_at: number | null
+  }
+  /** Uses of an inactive key that were rejected in an hour. */
+  key_rejections: {
+    key_id: string
+    hour: number
+    attempts: number
   }
   notice_mails: {
     digest_id: string

@@ -81,6 +81,7 @@ const forUsers: Record<string, Operation['access']> = {
   'keys.revoke': 'admin',
   'keys.rotate': 'admin',
   'notices.list': 'admin',
+  'quotas.read': 'member',
   'devices.read': 'user',
   'devices.approve': 'admin',
   'devices.deny': 'user',

@@ -33,6 +33,7 @@ export const routes = {
   'keys.revoke': 'DELETE /workspaces/{workspace}/keys/{id}',
   'keys.rotate': 'POST /workspaces/{workspace}/keys/{id}/rotate',
   'notices.list': 'GET /workspaces/{workspace}/notices',
+  'quotas.read': 'GET /workspaces/{workspace}/quotas',
   'devices.read': 'POST /devices/read',
   'devices.approve': 'POST /workspaces/{workspace}/devices',
   'devices.deny': 'POST /devices/deny',

@@ -147,6 +147,13 @@ export const noticesQuery = (workspace: string) =>
     queryFn: () => call('notices.list', { workspace }),
   })
 
+export const quotasQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'keys', 'quotas'],
+    queryFn: () => call('quotas.read', { workspace }),
+    refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
+  })
+
 export type Series = Output<'usage.read'>['series']
 
 export const usageQuery = (workspace: string, days: number) =>

@@ -1,8 +1,16 @@
-// Notices to the owners and admins of a workspace in the dashboard.
+// Notices to the owners and admins of a workspace, and its quotas, in the dashboard.
 import Type from 'typebox'
-import { Instant, Label, TokenId } from '../fields.ts'
+import { Count, Instant, InstantOrNull, Label, TokenId } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
+
+const kinds = ['quota', 'edge-silent', 'key-rejected', 'key-expiry'] as const
+
+const QuotaKind = Type.Unsafe<'bytes' | 'requests' | 'tunnels' | 'keys'>({
+  type: 'string',
+  enum: ['bytes', 'requests', 'tunnels', 'keys'],
+  description: 'Bytes and requests are per UTC calendar month; tunnels and keys at a time.',
+})
 
 const listNotices = operation({
   id: 'notices.list',
@@ -11,8 +19,9 @@ const listNotices = operation({
   access: 'admin',
   summary: 'List notices',
   description:
-    'Lists what needs attention: API keys that expire within 7 days, unless they have an active successor. ' +
-    'At most 100, the next to expire first.',
+    'Lists what needs attention, at most 100: quotas of which 80 % or all is used, edges with tunnels of the ' +
+    'workspace that have not reported for 5 minutes, revoked or expired keys that were used a lot in the last ' +
+    '7 days, and API keys that expire within 7 days, unless they have an active successor.',
   params: Type.Object(InWorkspace),
   response: {
     status: 200,
@@ -22,13 +31,26 @@ const listNotices = operation({
         notices: Type.Array(
           Type.Object(
             {
-              kind: Type.Literal('key-expiry'),
-              key: Type.Object({
-                id: TokenId,
-                label: Label,
-                lastFour: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
-                expiresAt: Instant,
-              }),
+              kind: Type.Unsafe<(typeof kinds)[number]>({ type: 'string', enum: [...kinds] }),
+              key: Type.Optional(
+                Type.Object({
+                  id: TokenId,
+                  label: Label,
+                  lastFour: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+                  expiresAt: InstantOrNull('Of a key that expires.'),
+                }),
+              ),
+              quota: Type.Optional(
+                Type.Object({
+                  kind: QuotaKind,
+                  percent: Type.Integer({ description: '80 or 100.' }),
+                  limit: Type.Integer(),
+                  renewsAt: Instant,
+                }),
+              ),
+              edge: Type.Optional(
+                Type.Object({ id: Type.String(), name: Type.String(), lastReportAt: Instant }),
+              ),
             },
             { title: 'Notice' },
           ),
@@ -53,4 +75,42 @@ const listNotices = operation({
   faults: [],
 })
 
-export const noticeOperations = [listNotices] as const
+const readQuotas = operation({
+  id: 'quotas.read',
+  method: 'GET',
+  path: '/workspaces/{workspace}/quotas',
+  access: 'member',
+  summary: 'Read quotas',
+  description: 'Returns the quotas of the workspace, and what is used of each.',
+  params: Type.Object(InWorkspace),
+  response: {
+    status: 200,
+    description: 'The quotas.',
+    schema: Type.Object(
+      {
+        renewsAt: { ...Instant, description: 'When quotas per month renew.' },
+        quotas: Type.Array(
+          Type.Object(
+            {
+              kind: QuotaKind,
+              limit: Type.Unsafe<number | null>({
+                type: ['integer', 'null'],
+                description: 'Null: no limit.',
+              }),
+              used: Count('What is used.'),
+            },
+            { title: 'Quota' },
+          ),
+        ),
+      },
+      { title: 'Quotas' },
+    ),
+    example: {
+      renewsAt: '2026-12-01T00:00:00.000Z',
+      quotas: [{ kind: 'bytes', limit: 500_000_000_000, used: 94_400 }],
+    },
+  },
+  faults: [],
+})
+
+export const noticeOperations = [listNotices, readQuotas] as const

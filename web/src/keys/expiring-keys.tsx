@@ -15,7 +15,7 @@ const SHOWN_MAX = 3
 export function ExpiringKeys({ isLinked }: { isLinked: boolean }) {
   const { slug, canManage } = useWorkspace()
   const { data } = useQuery({ ...noticesQuery(slug), enabled: canManage })
-  const keys = data?.notices.map(({ key }) => key) ?? []
+  const keys = data?.notices.flatMap(({ kind, key }) => (kind === 'key-expiry' && key ? key : [])) ?? []
   if (!canManage || keys.length === 0) return null
   const isOne = keys.length === 1
   return (
@@ -28,7 +28,8 @@ export function ExpiringKeys({ isLinked }: { isLinked: boolean }) {
         {keys.slice(0, SHOWN_MAX).map(({ id, label, lastFour, expiresAt }) => (
           <List.Item key={id} style={{ overflowWrap: 'anywhere' }}>
             {label && `${label}, `}
-            <span className="mono">{shortKey(lastFour) || id}</span>: <RelativeTime at={expiresAt} />
+            <span className="mono">{shortKey(lastFour) || id}</span>:{' '}
+            {expiresAt && <RelativeTime at={expiresAt} />}
           </List.Item>
         ))}
       </List>

@@ -15,8 +15,10 @@ import { useWorkspace } from '../session.tsx'
 import { TrafficChart } from '../usage/charts.tsx'
 import { provisionCommand, tunnelUrl } from './commands.ts'
 import { GetStarted } from './get-started.tsx'
+import { Notices } from './notices.tsx'
 import { OpenTunnelsPanel } from './open-tunnels-panel.tsx'
 import classes from './overview.module.css'
+import { Quotas } from './quotas.tsx'
 import { Totals } from './totals.tsx'
 
 type Workspace = Output<'workspace.read'>
@@ -31,11 +33,13 @@ export function OverviewPage() {
   const showsSteps = useShowsSteps(slug, usage.data)
   return (
     <Page title={name} context="Overview">
+      <Notices />
       <ExpiringKeys isLinked />
       <OpenTunnelsPanel showsSteps={usage.isPending ? undefined : showsSteps} />
       <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
         {(details) => <Details workspace={details} lastSeen={usage.data?.lastSeen} />}
       </QueryResult>
+      <Quotas />
       <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={110} />}>
         {(data) => (
           <>

@@ -6,9 +6,10 @@ import { findActiveEdgeName } from '../../../domain/edges.ts'
 import { listForMembers } from '../../../domain/key-list.ts'
 import { rotate } from '../../../domain/key-rotation.ts'
 import * as keys from '../../../domain/keys.ts'
-import { listNotices } from '../../../domain/notices.ts'
+import { listNotices } from '../../../domain/notice-list.ts'
 import * as settings from '../../../domain/settings.ts'
 import { readUsage } from '../../../domain/usage.ts'
+import { readQuotas } from '../../../domain/workspace-quotas.ts'
 import { readWorkspace } from '../../../domain/workspaces.ts'
 import { LongLists } from '../../operations/long-lists.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
@@ -19,7 +20,7 @@ export const workspaceHandlers = ({
   services,
   variant,
 }: Dependencies): HandlerGroup<
-  'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'audit'
+  'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'quotas' | 'audit'
 > => ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
@@ -33,6 +34,7 @@ export const workspaceHandlers = ({
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
   'notices.list': (ctx) => listNotices(ctx),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
+  'quotas.read': (ctx) => readQuotas(ctx),
   'workspaces.create': ({ actor }, given) => settings.createAsUser(services, actor, given),
   'settings.rename': (ctx, { name }) => settings.rename(ctx, name),
   'settings.policy': (ctx, { workspace: _, ...changes }) => settings.changePolicy(ctx, changes),

@@ -1,0 +1,37 @@
+// The notices of a workspace in the dashboard: what needs attention now.
+import { listNoticedKeys, listRejected, listSilent } from '../store/notices.ts'
+import { DAY_MS } from '../time.ts'
+import type { Context } from './context.ts'
+import { thresholdOf } from './quotas.ts'
+import { isoOf } from './timestamps.ts'
+import { readQuotas } from './workspace-quotas.ts'
+
+const LISTED_MAX = 100
+/** Nothing ends the reason for such a notice, so it is shown for some time. */
+const REJECTED_SHOWN_MS = 7 * DAY_MS
+
+export async function listNotices(ctx: Context) {
+  const { store, workspaceId, clock } = ctx
+  const expiring = await listNoticedKeys(store.db, workspaceId, LISTED_MAX)
+  const rejected = await listRejected(store.db, workspaceId, clock() - REJECTED_SHOWN_MS, LISTED_MAX)
+  const silent = await listSilent(store.db, workspaceId, LISTED_MAX)
+  const { quotas, renewsAt } = await readQuotas(ctx)
+  const used = quotas.flatMap(({ kind, used, limit }) => {
+    const percent = thresholdOf(used, limit)
+    return percent === 0 || limit === null ? [] : { kind, percent, limit, renewsAt }
+  })
+  return {
+    notices: [
+      ...used.map((quota) => ({ kind: 'quota' as const, quota })),
+      ...silent.map(({ id, name, lastSyncAt }) => ({
+        kind: 'edge-silent' as const,
+        edge: { id, name, lastReportAt: isoOf(lastSyncAt) },
+      })),
+      ...rejected.map((key) => ({ kind: 'key-rejected' as const, key: { ...key, expiresAt: null } })),
+      ...expiring.map(({ expiresAt, ...key }) => ({
+        kind: 'key-expiry' as const,
+        key: { ...key, expiresAt: isoOf(expiresAt) },
+      })),
+    ].slice(0, LISTED_MAX),
+  }
+}

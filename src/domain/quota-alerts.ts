@@ -1,0 +1,58 @@
+// Alerts at 80 % and 100 % of a quota, once for each limit and month.
+import type { Tx } from '../store/store.ts'
+import { createAlert } from './alerts.ts'
+import type { Services } from './context.ts'
+import { monthOf, type QuotaKind, thresholdOf } from './quotas.ts'
+import { isoOf } from './timestamps.ts'
+
+const titles: Record<QuotaKind, string> = {
+  bytes: 'bytes per month',
+  requests: 'requests per month',
+  tunnels: 'open tunnels',
+  keys: 'active API keys',
+}
+
+const effects: Record<QuotaKind, string> = {
+  bytes: 'Edges reject its traffic and new tunnels with 429.',
+  requests: 'Edges reject its traffic and new tunnels with 429.',
+  tunnels: 'Further tunnels are rejected until others are closed.',
+  keys: 'No further keys can be created until others are revoked.',
+}
+
+export interface QuotaUse {
+  kind: QuotaKind
+  used: bigint | number
+  limit: number | null
+}
+
+/** The caller has locked the workspace. */
+export async function alertQuota(
+  db: Tx,
+  services: Services,
+  workspaceId: string,
+  { kind, used, limit }: QuotaUse,
+): Promise<void> {
+  const percent = thresholdOf(used, limit)
+  if (percent === 0 || limit === null) return
+  const { from, until } = monthOf(services.clock())
+  const month = isoOf(from).slice(0, 7)
+  const renewsAt = kind === 'bytes' || kind === 'requests' ? isoOf(until) : null
+  const quota = `its quota of ${limit.toLocaleString('en-US')} ${titles[kind]}`
+  const renewal = renewsAt === null ? '' : ` It renews on ${renewsAt.slice(0, 10)} at 00:00 UTC.`
+  await createAlert(db, services, {
+    kind: 'quota',
+    workspaceId,
+    subjectId: workspaceId,
+    threshold: `${month} ${kind} ${percent} ${limit}`,
+    title: percent === 100 ? 'has reached a quota' : 'has used 80 % of a quota',
+    text:
+      percent === 100
+        ? `It has reached ${quota}. ${effects[kind]}${renewal} The operator can raise it.`
+        : `It has used 80 % of ${quota}.${renewal}`,
+    event: {
+      workspaceId,
+      type: percent === 100 ? 'quota.reached' : 'quota.near',
+      data: { quota: kind, limit, renewsAt },
+    },
+  })
+}

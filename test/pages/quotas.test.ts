@@ -1,0 +1,44 @@
+// Quotas and notices on the overview.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createKey } from '../../src/domain/keys.ts'
+import { setQuotas } from '../../src/domain/workspace-quotas.ts'
+import { openBrowser } from '../support/browser.ts'
+import { addEdge, operator, serve } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
+import { checkEveryView, DESKTOP, NO_BROWSER, openPage, signInAs } from './harness.ts'
+
+test('the overview shows what is left of each quota, and what needs attention', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const now = Date.now()
+  const day = new Date(now).toISOString().slice(0, 10)
+  const counter = { workspace: 'acme', day, requests: 850, bytesIn: 3_000, bytesOut: 2 ** 30, events: 0 }
+  await edge.report({ epoch: 'e-1', counters: [counter] })
+  await setQuotas(server.services, operator, 'acme', {
+    bytes: 2 ** 30,
+    requests: 1_000,
+    tunnels: 20,
+    keys: 10,
+  })
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  await createKey(ctx, { label: 'second' })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const context = await browser.newContext({ viewport: DESKTOP })
+  await signInAs(context, server.url, ann)
+  const { page, errors } = await openPage(context)
+  await page.goto(`${server.url}/w/acme`)
+
+  const quotas = page.getByRole('region', { name: 'Quotas' })
+  await quotas.getByText('1.0 GiB of 1.0 GiB · none left').waitFor()
+  await quotas.getByText('850 of 1,000 · 150 left').waitFor()
+  await quotas.getByText('0 of 20 · 20 left').waitFor()
+  await quotas.getByText('2 of 10 · 8 left').waitFor()
+  assert.equal(await quotas.getByRole('progressbar', { name: 'Requests this month: 85 % used' }).count(), 1)
+  await page.getByText('The quota of traffic is used').waitFor()
+  await page.getByText('80 % of the quota of requests is used').waitFor()
+  await checkEveryView(page, 'quotas')
+  assert.deepEqual(errors, [])
+})

@@ -1,0 +1,78 @@
+// Tells owners and admins what needs attention: quotas, edges that do not report, rejected keys.
+import { Alert, Anchor } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
+import type { Output } from '../api.ts'
+import { RelativeTime } from '../components/relative-time.tsx'
+import { formatDay } from '../format.ts'
+import { WarningIcon } from '../icons.tsx'
+import { shortKey } from '../keys/key-cells.tsx'
+import { noticesQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { formatQuota } from './quotas.tsx'
+
+type Notice = Output<'notices.list'>['notices'][number]
+
+/** Keys that expire have a list of their own. */
+export function Notices() {
+  const { slug, canManage } = useWorkspace()
+  const { data } = useQuery({ ...noticesQuery(slug), enabled: canManage })
+  if (!canManage) return null
+  return data?.notices.map(({ kind, quota, edge, key }) => {
+    if (quota) return <QuotaNotice key={quota.kind} {...quota} />
+    if (edge)
+      return (
+        <Warning key={edge.id} title={`The edge ${edge.name} does not report`}>
+          Its last report was <RelativeTime at={edge.lastReportAt} />. Tunnels of this workspace were open
+          there. Their clients connect again when they reach it.
+        </Warning>
+      )
+    if (kind === 'key-rejected' && key)
+      return (
+        <Warning key={key.id} title="A revoked or expired API key is used a lot">
+          {key.label && `${key.label}, `}
+          <span className="mono">{shortKey(key.lastFour) || key.id}</span>: find the program that still uses
+          it, and give it a{' '}
+          <Anchor component={Link} href={`/w/${slug}/keys`} inherit underline="always">
+            new key
+          </Anchor>
+          . If you do not know of any, somebody else may have the key.
+        </Warning>
+      )
+    return null
+  })
+}
+
+function QuotaNotice({ kind, percent, limit, renewsAt }: NonNullable<Notice['quota']>) {
+  const isReached = percent === 100
+  const isMonthly = kind === 'bytes' || kind === 'requests'
+  const effects = {
+    bytes: 'Edges reject the traffic of this workspace, and new tunnels.',
+    requests: 'Edges reject the traffic of this workspace, and new tunnels.',
+    tunnels: 'Further tunnels are rejected until others are closed.',
+    keys: 'No further keys can be created until others are revoked.',
+  }
+  const names = { bytes: 'traffic', requests: 'requests', tunnels: 'open tunnels', keys: 'active API keys' }
+  return (
+    <Warning
+      color={isReached ? 'red' : 'amber'}
+      title={`${isReached ? 'The quota' : '80 % of the quota'} of ${names[kind]} is used`}
+    >
+      {isReached && effects[kind]} The limit is {formatQuota(kind, limit)}
+      {isMonthly && `, and renews on ${formatDay(renewsAt)} at 00:00 UTC`}.
+    </Warning>
+  )
+}
+
+interface WarningProps {
+  title: string
+  color?: string
+  children: ReactNode
+}
+
+const Warning = ({ title, color = 'amber', children }: WarningProps) => (
+  <Alert color={color} icon={<WarningIcon />} title={title} style={{ overflowWrap: 'anywhere' }}>
+    {children}
+  </Alert>
+)

@@ -1,0 +1,79 @@
+// The quotas of the workspace: what is used, what is left, and when they renew.
+import { Group, Paper, Progress, Skeleton, Stack, Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import type { Output } from '../api.ts'
+import { QueryResult } from '../components/query-states.tsx'
+import { formatBytes, formatBytesExact, formatCount, formatDay } from '../format.ts'
+import { quotasQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+
+type Quota = Output<'quotas.read'>['quotas'][number]
+type QuotaKind = Quota['kind']
+
+const NEAR_PERCENT = 80
+
+export const quotaTitles: Record<QuotaKind, string> = {
+  bytes: 'Traffic this month',
+  requests: 'Requests this month',
+  tunnels: 'Open tunnels',
+  keys: 'Active API keys',
+}
+
+export const formatQuota = (kind: QuotaKind, amount: number | bigint): string =>
+  kind === 'bytes' ? formatBytes(amount) : formatCount(amount)
+
+/** Only those with a limit; keys always have one. */
+export function Quotas() {
+  const { slug } = useWorkspace()
+  const quotas = useQuery(quotasQuery(slug))
+  return (
+    <QueryResult query={quotas} skeleton={<Skeleton h={120} />}>
+      {({ quotas, renewsAt }) => (
+        <Paper p="lg" component="section" aria-labelledby="quotas">
+          <Stack gap="md">
+            <div>
+              <Title order={2} size="h4" id="quotas">
+                Quotas
+              </Title>
+              <Text size="xs" c="dimmed">
+                Monthly quotas renew on {formatDay(renewsAt)} at 00:00 UTC. The operator of this server sets
+                them.
+              </Text>
+            </div>
+            {quotas.map(
+              (quota) => quota.limit !== null && <Bar key={quota.kind} {...quota} limit={quota.limit} />,
+            )}
+          </Stack>
+        </Paper>
+      )}
+    </QueryResult>
+  )
+}
+
+function Bar({ kind, used, limit }: Quota & { limit: number }) {
+  const percent = Math.min((Number(used) / limit) * 100, 100)
+  const left = Math.max(limit - Number(used), 0)
+  const exact = (amount: number | bigint) =>
+    kind === 'bytes' ? formatBytesExact(amount) : formatCount(amount)
+  return (
+    <div>
+      <Group justify="space-between" gap="xs" mb={4}>
+        <Text size="sm" fw={600}>
+          {quotaTitles[kind]}
+        </Text>
+        <Text size="sm" className="tabular" title={`${exact(used)} of ${exact(limit)}`}>
+          {formatQuota(kind, used)} of {formatQuota(kind, limit)}
+          <Text span size="sm" c="dimmed">
+            {' '}
+            · {left === 0 ? 'none' : formatQuota(kind, left)} left
+          </Text>
+        </Text>
+      </Group>
+      <Progress
+        value={percent}
+        color={percent >= 100 ? 'red' : percent >= NEAR_PERCENT ? 'amber' : 'green'}
+        aria-label={`${quotaTitles[kind]}: ${Math.floor(percent)} % used`}
+      />
+    </div>
+  )
+}
