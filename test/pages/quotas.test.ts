@@ -32,7 +32,7 @@ test('the overview shows what is left of each quota, and what needs attention', 
   await page.goto(`${server.url}/w/acme`)
 
   const quotas = page.getByRole('region', { name: 'Quotas' })
-  await quotas.getByText('1.0 GiB of 1.0 GiB · none left').waitFor()
+  await quotas.getByText('1 GiB of 1 GiB · none left').waitFor()
   await quotas.getByText('850 of 1,000 · 150 left').waitFor()
   await quotas.getByText('0 of 20 · 20 left').waitFor()
   await quotas.getByText('2 of 10 · 8 left').waitFor()
