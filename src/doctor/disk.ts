@@ -4,8 +4,9 @@ import { access, stat, statfs } from 'node:fs/promises'
 import { type Finding, ok, problem, skipped, warning } from './check.ts'
 
 const MIB = 1024 * 1024
+const GIB = 1024 * MIB
 const FREE_PROBLEM_BYTES = 100 * MIB
-const FREE_WARNING_BYTES = 1024 * MIB
+const FREE_WARNING_BYTES = GIB
 const INODES_MIN = 1_000
 /** NFS, CIFS, SMB2 and 9P: magic numbers of statfs on Linux. */
 const NETWORK_TYPES = new Set([0x6969, 0xff534d42, 0xfe534d42, 0x01021997])
@@ -37,7 +38,8 @@ async function checkDisk({ path, use, isDatabase }: Folder): Promise<Finding[]> 
   const findings: Finding[] = []
   const { bavail, bsize, files, ffree, type } = await statfs(path)
   const free = bavail * bsize
-  const message = `${path} (${use}) has ${Math.floor(free / MIB)} MiB of free disk space.`
+  const size = free < GIB ? `${Math.floor(free / MIB)} MiB` : `${(free / GIB).toFixed(1)} GiB`
+  const message = `${path} (${use}) has ${size} of free disk space.`
   const remedy = 'Free up or add disk space. What grows: docs/operations/retention.md.'
   if (free < FREE_PROBLEM_BYTES) findings.push(problem(message, remedy))
   else if (free < FREE_WARNING_BYTES) findings.push(warning(message, remedy))

@@ -89,7 +89,7 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
       posted(
         () => '/mcp',
         mcpMessage,
-        (random) => mcpHeaders(bearer(credentials.key)(random)),
+        (random) => mcpHeaders(random, bearer(credentials.key)(random)),
       ),
     ),
     onPlane(
@@ -161,24 +161,39 @@ const typed = (random: Random, type = 'application/json'): [string, string][] =>
   ['Content-Type', random.chance(0.9) ? type : random.pick(['text/plain', ';', 'application/json;', 'a/b'])],
 ]
 
-const mcpHeaders = (headers: [string, string][]): [string, string][] => [
+const MCP_VERSION = '2026-07-28'
+const mcpMethods = [
+  'initialize',
+  'tools/list',
+  'tools/call',
+  'ping',
+  'server/discover',
+  'subscriptions/listen',
+]
+
+/** Those of the latest revision repeat the version and the method of the message; of earlier ones there are none. */
+const mcpHeaders = (random: Random, headers: [string, string][]): [string, string][] => [
   ...headers,
   ['Accept', 'application/json, text/event-stream'],
+  ...(random.chance(0.5)
+    ? ([
+        ['MCP-Protocol-Version', MCP_VERSION],
+        ['Mcp-Method', random.pick(mcpMethods)],
+      ] as [string, string][])
+    : []),
 ]
 
 function mcpMessage(random: Random): unknown {
-  const method = random.pick([
-    'initialize',
-    'tools/list',
-    'tools/call',
-    'ping',
-    'resources/read',
-    text(random),
-  ])
+  const method = random.pick([...mcpMethods, text(random)])
   const params = random.chance(0.5)
     ? { name: random.pick(['list_api_keys', 'get_usage', text(random)]), arguments: json(random) }
     : json(random)
-  return { jsonrpc: '2.0', id: random.pick([1, 'x', null]), method, params }
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': random.chance(0.9) ? MCP_VERSION : json(random),
+    'io.modelcontextprotocol/clientCapabilities': random.chance(0.9) ? {} : json(random),
+  }
+  const message = { jsonrpc: '2.0', id: random.pick([1, 'x', null]), method }
+  return random.chance(0.5) ? { ...message, params } : { ...message, params: { ...Object(params), _meta } }
 }
 
 const frpMessage =

@@ -88,6 +88,26 @@ test('http: requests of the latest revision are checked, and get JSON without a 
   assert.equal(incomplete.status, 400)
 })
 
+test('http: malformed requests of the latest revision are rejected, never an internal error', async (t) => {
+  const access = accessOf(await serve(t, { engine: 'sqlite' }))
+  const { body, headers } = modern({ method: 'tools/list' })
+  const messages: [body: unknown, status: number, code: number, headers?: Record<string, string>][] = [
+    [[body], 400, -32600],
+    [{ ...body, id: null }, 400, -32600],
+    [{ ...body, params: { _meta: 5 } }, 400, -32600],
+    [{ ...body, params: { _meta: {} } }, 400, -32602],
+    [{ ...body, method: 'tools/call' }, 400, -32020],
+    [body, 400, -32020, { 'mcp-protocol-version': '2025-11-25' }],
+    [body, 415, -32000, { 'content-type': 'text/plain' }],
+    [{ ...body, method: 'initialize' }, 404, -32601, { 'mcp-method': 'initialize' }],
+  ]
+  for (const [message, status, code, changed] of messages) {
+    const response = await postMessage(access, message, { ...headers, ...changed })
+    const { error } = (await response.json()) as Response
+    assert.deepEqual([response.status, error?.code], [status, code], JSON.stringify(message))
+  }
+})
+
 test('http: a subscription is rejected, so that no request stays open', async (t) => {
   const access = accessOf(await serve(t, { engine: 'sqlite' }))
   const listen = modern({
