@@ -5,7 +5,8 @@ import { findKeyByHash, findKeyById, type KeyRow } from '../store/keys.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
 import { findSuccessor } from './key-rotation.ts'
-import { describeLifecycle, describeWorkspaceOf } from './keys.ts'
+import { describeLifecycle } from './keys.ts'
+import { describeWorkspaceOf } from './operator-keys.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 
 export type FoundSecret =

@@ -4,13 +4,13 @@ import { KEY_DAYS_MAX } from '../contract/dashboard/settings.ts'
 import { type Overlap, overlapHours } from '../credentials/rotation.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../directory/propagation.ts'
 import { stateOf } from '../store/key-state.ts'
-import { findKeyById, type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../store/keys.ts'
+import { type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts'
 import { reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
-import type { Actor, Context, Services } from './context.ts'
+import type { Context } from './context.ts'
 import { eventActor, recordEvent } from './events.ts'
 import { Fault } from './fault.ts'
 import { addKey, keyInEvent, newKey, noActiveKey, noSuchKey, revokeActive } from './keys.ts'
@@ -51,13 +51,6 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
   if (!rotated) throw await noActiveKey(ctx, id)
   await awaitPropagation(ctx, position)
   return rotated
-}
-
-/** For the operator, who gives the key's id without its workspace. */
-export async function rotateAsOperator(services: Services, actor: Actor, id: string, overlap: Overlap) {
-  const key = await findKeyById(services.store.db, id)
-  if (!key) throw noSuchKey(id)
-  return rotate({ ...services, actor, workspaceId: key.workspace_id }, id, overlap)
 }
 
 /** The list shows the active keys of a lineage together. */

@@ -6,12 +6,12 @@ import { deleteResponsesBefore, storeResponse } from '../store/idempotency.ts'
 import { stateOf } from '../store/key-state.ts'
 import { countActiveKeys, findKeyById, insertKey, type KeyRow, listKeys, revokeKey } from '../store/keys.ts'
 import type { Db, Tx } from '../store/store.ts'
-import type { WorkspaceRow, WorkspaceRules } from '../store/workspaces.ts'
+import type { WorkspaceRules } from '../store/workspaces.ts'
 import { DAY_MS } from '../time.ts'
 import { type AuthorizedWorkspace, reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
-import type { Actor, Context, Services } from './context.ts'
+import type { Context } from './context.ts'
 import { eventActor, recordEvent } from './events.ts'
 import { Fault } from './fault.ts'
 import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
@@ -22,7 +22,6 @@ import { alertQuota, type QuotaUse } from './quota-alerts.ts'
 import { quotasOf } from './quotas.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
-import { getBySlug, workspaceSlices } from './workspaces.ts'
 
 export interface CreatedKey {
   id: string
@@ -196,7 +195,7 @@ async function* tokensAfter(ctx: Context, id: string) {
     yield { tokens: rows.map(describeKey) }
 }
 
-const keySlices = (db: Db, workspaceId: string, after?: string) =>
+export const keySlices = (db: Db, workspaceId: string, after?: string) =>
   slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
 
 const describeKey = (row: KeyRow) => ({
@@ -249,27 +248,4 @@ export async function noActiveKey({ store, workspaceId }: Context, id: string): 
   const { state, revokedAt } = describeLifecycle(row)
   const message = `API key ${id} ${state === 'expired' ? 'expired' : 'was revoked'} at ${revokedAt}.`
   return new Fault('not_found', { message })
-}
-
-/** Keys of an archived workspace are rejected, whatever their state. */
-export const describeWorkspaceOf = ({ slug, archived_at }: WorkspaceRow) => ({
-  workspace: slug,
-  workspaceArchivedAt: isoOrNull(archived_at),
-})
-
-/** For the operator: the keys of one workspace, or of all, in slices. */
-export async function* listAllKeys(services: Services, slug?: string) {
-  const { db } = services.store
-  const workspaces = slug === undefined ? workspaceSlices(db) : [[await getBySlug(services, slug)]]
-  for await (const slice of workspaces)
-    for (const workspace of slice)
-      for await (const rows of keySlices(db, workspace.id))
-        yield rows.map((row) => ({ ...describeLifecycle(row), ...describeWorkspaceOf(workspace) }))
-}
-
-/** For the operator, who gives the key's id without its workspace. */
-export async function revokeAsOperator(services: Services, actor: Actor, id: string) {
-  const key = await findKeyById(services.store.db, id)
-  if (!key) throw noSuchKey(id)
-  return revoke({ ...services, actor, workspaceId: key.workspace_id }, id)
 }
