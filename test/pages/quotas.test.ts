@@ -37,7 +37,7 @@ test('the overview shows what is left of each quota, and what needs attention', 
   await quotas.getByText('0 of 20 · 20 left').waitFor()
   await quotas.getByText('2 of 10 · 8 left').waitFor()
   assert.equal(await quotas.getByRole('progressbar', { name: 'Requests this month: 85 % used' }).count(), 1)
-  await page.getByText('The quota of traffic is used').waitFor()
+  await page.getByText('The quota of traffic is used up').waitFor()
   await page.getByText('80 % of the quota of requests is used').waitFor()
   await checkEveryView(page, 'quotas')
   assert.deepEqual(errors, [])

@@ -87,12 +87,14 @@ async function fill({ store, clock }: Services) {
   ] as const)
     await insert('device_authorizations', { ...device, hash, user_code: hash, expires_at })
   for (const [id, created_at] of [
-    ['gone', now - 31 * DAY_MS],
-    ['kept', now - 29 * DAY_MS],
+    ['gone', now - 41 * DAY_MS],
+    ['kept', now - 39 * DAY_MS],
   ] as const) {
     await insert('notices', { kind: 'x', subject_id: id, threshold: '1d', workspace_id: 'ws_1', created_at })
     const mail = { user_id: 'usr_1', workspace_id: 'ws_1', attempts: 1 }
     await insert('notice_mails', { ...mail, digest_id: id, created_at })
+    const alert = { kind: 'x', threshold: '1', detail: '{}', attempts: 0 }
+    await insert('operator_alerts', { ...alert, subject_id: id, created_at })
   }
   for (const [edge_id, lease_until] of [
     ['gone', now - HOUR],
@@ -187,6 +189,7 @@ for (const engine of engines) {
       device_authorizations: 1,
       notices: 1,
       notice_mails: 1,
+      operator_alerts: 1,
       open_tunnels: 1,
       tunnel_names: 1,
       key_feed: 5,
@@ -204,6 +207,7 @@ for (const engine of engines) {
     assert.deepEqual(await column(services, 'device_authorizations', 'hash'), ['kept'])
     assert.deepEqual(await column(services, 'notices', 'subject_id'), ['kept'])
     assert.deepEqual(await column(services, 'notice_mails', 'digest_id'), ['kept'])
+    assert.deepEqual(await column(services, 'operator_alerts', 'subject_id'), ['kept'])
     assert.deepEqual(await column(services, 'key_feed', 'number'), [6])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)

@@ -57,7 +57,9 @@ function QuotaNotice({ kind, percent, limit, renewsAt }: NonNullable<Notice['quo
   return (
     <Warning
       color={isReached ? 'red' : 'amber'}
-      title={`${isReached ? 'The quota' : '80 % of the quota'} of ${names[kind]} is used`}
+      title={
+        isReached ? `The quota of ${names[kind]} is used up` : `80 % of the quota of ${names[kind]} is used`
+      }
     >
       {isReached && effects[kind]} The limit is {formatQuota(kind, limit)}
       {isMonthly && `, and renews on ${formatDay(renewsAt)} at 00:00 UTC`}.

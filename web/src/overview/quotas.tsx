@@ -22,6 +22,9 @@ export const quotaTitles: Record<QuotaKind, string> = {
 export const formatQuota = (kind: QuotaKind, amount: number | bigint): string =>
   kind === 'bytes' ? formatBytes(amount) : formatCount(amount)
 
+const isMonthly = ({ kind, limit }: Quota): boolean =>
+  limit !== null && (kind === 'bytes' || kind === 'requests')
+
 /** Only those with a limit; keys always have one. */
 export function Quotas() {
   const { slug } = useWorkspace()
@@ -36,8 +39,8 @@ export function Quotas() {
                 Quotas
               </Title>
               <Text size="xs" c="dimmed">
-                Monthly quotas renew on {formatDay(renewsAt)} at 00:00 UTC. The operator of this server sets
-                them.
+                {quotas.some(isMonthly) && `Monthly quotas renew on ${formatDay(renewsAt)} at 00:00 UTC. `}
+                The operator of this server sets them.
               </Text>
             </div>
             {quotas.map(
