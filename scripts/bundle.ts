@@ -11,18 +11,17 @@ import { bundleFile, isBundleCurrent } from './bundled.js'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
 const BUNDLED_PACKAGES = [
-  ...[
-    'typebox',
-    'kysely',
-    'better-auth',
-    'jose',
-    'fastify',
-    '@fastify',
-    'fast-json-stringify',
-    'pino',
-    'pg$',
-  ],
-  ...['@modelcontextprotocol', 'prom-client'],
+  'typebox',
+  'kysely',
+  'better-auth',
+  'jose',
+  'fastify',
+  '@fastify',
+  'fast-json-stringify',
+  'pino',
+  'pg$',
+  '@modelcontextprotocol',
+  'prom-client',
 ]
 const BUNDLED = new RegExp(`^(\\.|/|${BUNDLED_PACKAGES.join('|')})`)
 const WEEK_MS = 7 * 86_400_000

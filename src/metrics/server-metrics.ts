@@ -105,7 +105,7 @@ const queueMetrics = ({ instruments, queueSizes }: ServerSources) => [
   ),
   gauge(
     'adit_mail_queue',
-    'Emails about notices that wait to be sent, of all nodes.',
+    'Emails about notices and alerts that wait to be sent, of all nodes.',
     async () => (await queueSizes())?.mails ?? [],
   ),
   gauge(

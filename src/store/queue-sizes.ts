@@ -10,12 +10,17 @@ export interface QueueSizes {
 }
 
 export async function readQueueSizes(db: Db): Promise<QueueSizes> {
-  const [mails, endpoints] = await Promise.all([
-    db
-      .selectFrom('notice_mails')
+  const countDue = async (table: 'notice_mails' | 'operator_alerts') => {
+    const { count } = await db
+      .selectFrom(table)
       .select((mail) => mail.fn.countAll().as('count'))
       .where('due_at', 'is not', null)
-      .executeTakeFirstOrThrow(),
+      .executeTakeFirstOrThrow()
+    return Number(count)
+  }
+  const [notices, alerts, endpoints] = await Promise.all([
+    countDue('notice_mails'),
+    countDue('operator_alerts'),
     db
       .selectFrom('webhook_endpoints')
       .select(sql<number>`cast(coalesce(sum(last_position - next_position + 1), 0) as bigint)`.as('events'))
@@ -24,7 +29,7 @@ export async function readQueueSizes(db: Db): Promise<QueueSizes> {
       .executeTakeFirstOrThrow(),
   ])
   return {
-    mails: Number(mails.count),
+    mails: notices + alerts,
     webhookEvents: Number(endpoints.events),
     failingEndpoints: Number(endpoints.failing),
   }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
+import { insertOperatorAlert } from '../../src/store/alerts.ts'
+import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { assertDocumented, promtool, scrape, withoutPromtool } from '../support/metrics.ts'
 import { sendRaw } from '../support/raw.ts'
@@ -138,14 +140,38 @@ for (const engine of engines)
     assert.equal(values.get('adit_usage_items_total{result="unknown_workspace"}'), 1)
     assert.equal(values.get('adit_usage_merge_duration_seconds_count'), 1)
     assert.equal(values.get('adit_change_streams_open'), 1)
-    assert.equal(values.get('adit_mail_queue'), 0)
-    assert.equal(values.get('adit_webhook_queue'), 0)
     assert.equal(values.get('adit_database_connections_max'), engine === 'postgres' ? 10 : undefined)
     leaving.abort()
     await until(
       'the stream is closed',
       async () => (await scrape(server.metricsUrl)).get('adit_change_streams_open') === 0,
     )
+  })
+
+for (const engine of engines)
+  test(`${engine}: emails and webhook events that wait are counted`, async (t) => {
+    const { services, workspace, metricsUrl } = await serve(t, { engine, env: enabled })
+    const later = Date.now() + DAY_MS
+    await services.store.transaction(async (db) => {
+      const alert = { kind: 'edge-silent', subject_id: 'edge_1', threshold: '', created_at: 0, detail: '{}' }
+      await insertOperatorAlert(db, { ...alert, attempts: 0, due_at: later })
+      const endpoint = {
+        id: 'wh_1',
+        workspace_id: workspace.id,
+        url: 'https://x',
+        description: '',
+        secret: 'x',
+      }
+      const queue = { created_at: 0, last_position: 3, next_position: 1, due_at: later, failing_since: 1 }
+      await db
+        .insertInto('webhook_endpoints')
+        .values({ ...endpoint, ...queue })
+        .execute()
+    })
+    const values = await scrape(metricsUrl)
+    assert.equal(values.get('adit_mail_queue'), 1)
+    assert.equal(values.get('adit_webhook_queue'), 3)
+    assert.equal(values.get('adit_webhook_endpoints_failing'), 1)
   })
 
 test('promtool accepts the metrics', { skip: withoutPromtool }, async () => {
