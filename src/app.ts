@@ -16,6 +16,8 @@ import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
 import { queueSizeReader } from './domain/queue-sizes.ts'
 import { startQuotaWatch } from './domain/quota-watch.ts'
+import { createWebhookSecrets } from './domain/webhook-secrets.ts'
+import type { WebhookRules } from './domain/webhooks.ts'
 import { workspaceDescriber } from './domain/workspaces.ts'
 import { registerDashboardApi } from './http/api/dashboard/index.ts'
 import { registerDeviceApi } from './http/api/device.ts'
@@ -39,6 +41,8 @@ import { type MetricsListener, startMetricsListener } from './metrics/listener.t
 import { serverMetrics } from './metrics/server-metrics.ts'
 import { sessionSecret } from './session-secret.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
+import { startWebhookDelivery } from './webhooks/delivery.ts'
+import { createTargets } from './webhooks/targets.ts'
 
 const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 
@@ -61,7 +65,16 @@ export async function startServer(config: Config, opened: Services, log: Logger)
   let url = ''
   const address = () => config.baseUrl ?? url
   const sendMail = config.mail && countMails(createMail(config.mail), opened.instruments.mails)
+  const secrets = createWebhookSecrets(secret, opened.random)
+  const targets = createTargets({ privateNetworks: config.webhookPrivateNetworks })
   const node = await startNode(config, opened, log, { sendMail, address })
+  const deliveries = startWebhookDelivery(node.services, {
+    secrets,
+    targets,
+    userAgent: `Adit/${version}`,
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'webhook delivery failed; will retry'),
+    onRecovery: () => log.info('webhook delivery recovered'),
+  })
   let stopping = false
   const closing = new AbortController()
   let metrics: MetricsListener | undefined
@@ -79,7 +92,16 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     baseUrl: address(),
     onProblem: logAuth(log),
   }))
-  await registerDashboardPages({ server, config, services: node.services, secret, address, auth, sendMail })
+  await registerDashboardPages({
+    server,
+    config,
+    services: node.services,
+    secret,
+    address,
+    auth,
+    sendMail,
+    webhooks: { secrets, allowsHttp: targets.allowsHttp },
+  })
 
   const announceStop = () => {
     stopping = true
@@ -88,7 +110,7 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     announceStop()
     // Ends the change streams and waiting requests, which the drain would otherwise wait for.
     closing.abort()
-    const idle = node.maintenance.stop()
+    const idle = Promise.all([node.maintenance.stop(), deliveries.stop()])
     await drain(server)
     await idle
     await node.quotaWatch.stop()
@@ -270,11 +292,12 @@ interface DashboardPagesOptions extends Mail {
   services: Services
   secret: string
   auth: LazyAuth
+  webhooks: WebhookRules
 }
 
 /** The dashboard, its API, sign-in from a terminal and the API reference. */
 async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
-  const { server, config, services, secret, address, auth, sendMail } = options
+  const { server, config, services, secret, address, auth, sendMail, webhooks } = options
   const { variant, baseUrl } = config
   registerDashboardApi(server, {
     services,
@@ -285,6 +308,7 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     sso: auth.sso,
     knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
     sendMail,
+    webhooks,
   })
   registerDeviceApi(server, { services, baseUrl })
   await registerApiDocs(server, PAGE_FOLDER, baseUrl)

@@ -36,6 +36,8 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   /** OpenID Connect identity provider for single sign-on. */
   readonly sso: { issuer: string; clientId: string; clientSecret: string; linkByEmail: boolean } | undefined
+  /** Networks that webhooks may be sent to, besides public addresses. */
+  readonly webhookPrivateNetworks: readonly string[]
   readonly mail: { url: string; from: string } | undefined
   /** Who is told about edges that do not report. */
   readonly operatorEmail: string | undefined
@@ -136,6 +138,11 @@ export const settings = {
     if (text !== '' && !isEmail(text)) throw new Error('must be an email address')
     return text || undefined
   }),
+  ADIT_WEBHOOK_PRIVATE_NETWORKS: setting(
+    'comma-separated private networks that webhooks may be sent to, besides public addresses',
+    '',
+    readNetworks,
+  ),
   ADIT_AUDIT_RETENTION_DAYS: setting(
     'days after which audit log entries are deleted; empty to keep them',
     '',
@@ -209,6 +216,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     usersCreateWorkspaces: read('ADIT_WORKSPACE_CREATION', settings.ADIT_WORKSPACE_CREATION) === 'users',
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
+    webhookPrivateNetworks: read('ADIT_WEBHOOK_PRIVATE_NETWORKS', settings.ADIT_WEBHOOK_PRIVATE_NETWORKS),
     sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     operatorEmail: read('ADIT_OPERATOR_EMAIL', settings.ADIT_OPERATOR_EMAIL),

@@ -1,5 +1,6 @@
 // Generates an OpenAPI 3.1 document from operations. Schemas with a title become named components.
 import type { TObject, TSchema } from 'typebox'
+import { type EventType, eventBody, events, eventTypes } from './events.ts'
 import { type FaultCode, faults } from './faults.ts'
 import { type Access, FORM_TYPE, faultsOf, type Operation } from './operation.ts'
 
@@ -22,6 +23,8 @@ export interface Api extends ApiInfo {
   /** Prefix of the operations' paths, e.g. `https://api.example.com/api/v1`. */
   serverUrl: string
   operations: readonly Operation[]
+  /** Whether the document has the requests that webhooks send. */
+  hasWebhooks?: true
 }
 
 const headers = {
@@ -167,6 +170,14 @@ export function describe(api: Api): Json {
     })
   }
 
+  const describeWebhook = (type: EventType) => {
+    const { summary, example } = events[type]
+    const body = { type, timestamp: '2026-11-15T10:02:11.000Z', workspace: 'acme', data: example }
+    return { post: webhookRequest(type, summary, content(eventBody(type), body)) }
+  }
+  const webhooks =
+    api.hasWebhooks && Object.fromEntries(eventTypes.map((type) => [type, describeWebhook(type)]))
+
   const responses: Json = {
     not_modified: {
       description: 'Nothing has changed since the response with that ETag.',
@@ -194,6 +205,7 @@ export function describe(api: Api): Json {
     ...(api.credential && { security: [{ credential: [] }] }),
     tags: Object.entries(api.groups).map(([name, description]) => ({ name, description })),
     paths,
+    ...(webhooks && { webhooks }),
     components: {
       ...(api.credential && {
         securitySchemes: {
@@ -211,6 +223,38 @@ export function describe(api: Api): Json {
     },
   }
 }
+
+const text = { type: 'string' }
+
+const webhookRequest = (type: EventType, summary: string, content: Json): Json => ({
+  operationId: `event.${type}`,
+  summary,
+  description: 'Sent to the webhook endpoints of the workspace, by Standard Webhooks.',
+  tags: ['webhooks'],
+  security: [],
+  parameters: [
+    { name: 'webhook-id', in: 'header', required: true, description: 'Id of the event.', schema: text },
+    {
+      name: 'webhook-timestamp',
+      in: 'header',
+      required: true,
+      description: 'When it was sent, in seconds since 1970.',
+      schema: text,
+    },
+    {
+      name: 'webhook-signature',
+      in: 'header',
+      required: true,
+      description: 'Signatures `v1,<base64>`, separated by spaces: two during the rotation of the secret.',
+      schema: text,
+    },
+  ],
+  requestBody: { required: true, content },
+  responses: {
+    '2XX': { description: 'The event has arrived.' },
+    default: { description: 'It is sent again later. 410 disables the endpoint.' },
+  },
+})
 
 /** OpenAPI 3.1 cannot describe events, so the stream is described as text. */
 const streamContent = (example: unknown) => ({ 'text/event-stream': { schema: { type: 'string' }, example } })

@@ -7,7 +7,7 @@ import type { Services } from './context.ts'
 import { recordEvent, type WorkspaceEvent } from './events.ts'
 import { recipientsOf } from './notice-recipients.ts'
 
-export type AlertKind = 'quota' | 'edge-silent' | 'key-rejected'
+export type AlertKind = 'quota' | 'edge-silent' | 'key-rejected' | 'webhook-disabled'
 
 export interface Alert {
   kind: AlertKind
@@ -18,7 +18,7 @@ export interface Alert {
   /** For the email. */
   title: string
   text: string
-  event: WorkspaceEvent
+  event?: WorkspaceEvent
 }
 
 /** What is stored of it. */
@@ -40,6 +40,6 @@ export async function createAlert(db: Tx, services: Services, alert: Alert): Pro
       db,
       recipients.map((user_id) => ({ ...common, digest_id, user_id, attempts: 0, due_at: 0 })),
     )
-  await recordEvent(db, services, event)
+  if (event) await recordEvent(db, services, event)
   return true
 }

@@ -12,6 +12,7 @@ export type TargetKind =
   | 'invitation'
   | 'audit'
   | 'database'
+  | 'webhook'
 
 interface ActionInfo {
   /** The kind of what it acts on. */
@@ -60,6 +61,14 @@ export const auditActions = {
   'database.backed-up': { target: 'database' },
   'database.cleaned-up': { target: 'database' },
   'database.distributed': { target: 'database' },
+  'webhook.created': { target: 'webhook' },
+  'webhook.changed': { target: 'webhook' },
+  'webhook.enabled': { target: 'webhook' },
+  'webhook.disabled': { target: 'webhook' },
+  'webhook.deleted': { target: 'webhook' },
+  'webhook.secret-rotated': { target: 'webhook' },
+  'webhook.tested': { target: 'webhook' },
+  'webhook.resent': { target: 'webhook' },
   'person.signed-in': onAccount,
   'person.sign-in-failed': onAccount,
   'person.confirmation-failed': onAccount,

@@ -33,6 +33,8 @@ export type Actor =
   /** With the IP address of the request. */
   | { kind: 'key'; id: string; address?: string | undefined }
   | OperatorActor
+  /** What no user asked for. */
+  | { kind: 'server'; id: 'adit'; address?: string }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'visitor'; id: string }
   | UserActor

@@ -1,5 +1,5 @@
-// The events of keys that have expired, once each: a part of the maintenance job, because nobody writes when
-// a key expires.
+// The events of keys that have expired, once each. A part of the maintenance job, because nothing is written
+// when a key expires.
 import { insertNotices, listExpiredKeys } from '../store/notices.ts'
 import { DAY_MS } from '../time.ts'
 import type { Run } from './deletion-batches.ts'

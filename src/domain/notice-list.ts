@@ -1,5 +1,6 @@
 // The notices of a workspace in the dashboard: what needs attention now.
 import { listNoticedKeys, listRejected, listSilent } from '../store/notices.ts'
+import { listDisabledByServer } from '../store/webhook-endpoints.ts'
 import { DAY_MS } from '../time.ts'
 import type { Context } from './context.ts'
 import { thresholdOf } from './quotas.ts'
@@ -15,6 +16,7 @@ export async function listNotices(ctx: Context) {
   const expiring = await listNoticedKeys(store.db, workspaceId, LISTED_MAX)
   const rejected = await listRejected(store.db, workspaceId, clock() - REJECTED_SHOWN_MS, LISTED_MAX)
   const silent = await listSilent(store.db, workspaceId, LISTED_MAX)
+  const webhooks = await listDisabledByServer(store.db, workspaceId)
   const { quotas, renewsAt } = await readQuotas(ctx)
   const used = quotas.flatMap(({ kind, used, limit }) => {
     const percent = thresholdOf(used, limit)
@@ -26,6 +28,10 @@ export async function listNotices(ctx: Context) {
       ...silent.map(({ id, name, lastSyncAt }) => ({
         kind: 'edge-silent' as const,
         edge: { id, name, lastReportAt: isoOf(lastSyncAt) },
+      })),
+      ...webhooks.map(({ id, url, disabledAt }) => ({
+        kind: 'webhook-disabled' as const,
+        webhook: { id, url, disabledAt: isoOf(disabledAt) },
       })),
       ...rejected.map((key) => ({ kind: 'key-rejected' as const, key: { ...key, expiresAt: null } })),
       ...expiring.map(({ expiresAt, ...key }) => ({

@@ -25,6 +25,9 @@ const DEVICES_KEPT_MS = HOUR_MS
 /** Longer than a month and than the earliest notice precedes its event, so that none is created twice. */
 const NOTICES_KEPT_MS = 40 * DAY_MS
 
+/** Longer than deliveries are repeated, so these were sent, or their endpoint is disabled or deleted. */
+const DELIVERIES_KEPT_MS = 30 * DAY_MS
+
 /** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
 const ABANDONED_KEPT_MS = 10 * MINUTE_MS
 
@@ -52,6 +55,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['notice_mails', now - NOTICES_KEPT_MS],
     ['operator_alerts', now - NOTICES_KEPT_MS],
     ['key_rejections', now - DAY_MS],
+    ['webhook_deliveries', now - DELIVERIES_KEPT_MS],
     ['tunnel_names', now],
   ]
   if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])

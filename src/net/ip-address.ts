@@ -25,11 +25,17 @@ export function normalizeAddress(text: string): string | undefined {
  */
 export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
   if (!isIPv6(address)) return address
+  return `${groupsOf(address)
+    .slice(0, bits / 16)
+    .join(':')}::/${bits}`
+}
+
+/** The eight groups of a canonical IPv6 address. */
+export function groupsOf(address: string): string[] {
   const [head = '', tail = ''] = address.split('::')
   const groups = (text: string) => (text === '' ? [] : text.split(':'))
   const missing = address.includes('::') ? 8 - groups(head).length - groups(tail).length : 0
-  const all = [...groups(head), ...Array<string>(missing).fill('0'), ...groups(tail)]
-  return `${all.slice(0, bits / 16).join(':')}::/${bits}`
+  return [...groups(head), ...Array<string>(missing).fill('0'), ...groups(tail)]
 }
 
 /**

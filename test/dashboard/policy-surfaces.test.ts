@@ -26,7 +26,7 @@ const createNoKey: Record<string, string> = {
     'two-factor.confirm two-factor.disable workspaces.create settings.rename settings.policy ' +
     'settings.archive devices.read devices.deny keys.revoke tunnels.close names.reserve names.release ' +
     'names.set-access invitations.create invitations.revoke members.set-role members.remove members.leave ' +
-    'audit.export',
+    'audit.export webhooks.create webhooks.update webhooks.delete webhooks.rotate webhooks.test webhooks.resend',
   'device API': 'device.authorize',
   'edge API': 'keys.verify tunnels.claim tunnels.sync usage.report hosts.find',
   // `serve` creates a key for the first workspace, which has no policy yet.

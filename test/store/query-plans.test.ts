@@ -27,7 +27,9 @@ import * as tunnels from '../../src/store/tunnels.ts'
 import * as usage from '../../src/store/usage.ts'
 import { convertMinutes } from '../../src/store/usage-conversion.ts'
 import * as usageReset from '../../src/store/usage-reset.ts'
+import * as webhookEndpoints from '../../src/store/webhook-endpoints.ts'
 import * as webhookEvents from '../../src/store/webhook-events.ts'
+import * as webhookQueue from '../../src/store/webhook-queue.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { type Recorded, recordQueries } from '../support/recorded-queries.ts'
@@ -369,6 +371,18 @@ const delivery = {
   body: '{}',
   created_at: NOW,
 }
+const claimed = { id: 'whk_7', claim: 'x' }
+const attempt = { url: '', status: 500, error: null, response: null, duration_ms: 1 }
+const endpoint = {
+  id: 'whk_new',
+  workspace_id: ws,
+  url: 'https://hooks.example.com',
+  description: '',
+  events: null,
+  secret: 'x',
+  created_at: NOW,
+  created_by: null,
+}
 const usageBatch = { workspaceIds: ['w1', 'w2', 'w3'], before: 3 * DAY }
 
 /** A call of every function that runs a query. */
@@ -609,6 +623,7 @@ const calls: [module: object, calls: Calls][] = [
       listDueMails: (db) => notices.listDueMails(db, 10),
       claimMail: (db) => notices.claimMail(db, noticeMail, 1_000),
       endMail: (db) => notices.endMail(db, noticeMail),
+      findDigestKind: (db) => notices.findDigestKind(db, 'd7'),
       listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
       findDetail: (db) => notices.findDetail(db, 'd7'),
       listSilent: (db) => notices.listSilent(db, ws, 10),
@@ -627,6 +642,36 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    webhookQueue,
+    {
+      findNextDelivery: (db) => webhookQueue.findNextDelivery(db, 'whk_7', 71),
+      recordDelivered: (db) =>
+        webhookQueue.recordDelivered(db, claimed, { position: 71, attempt, claimMs: 1_000 }),
+      recordFailed: (db) =>
+        webhookQueue.recordFailed(db, claimed, { position: 72, attempt, retryInMs: 1_000 }),
+      releaseClaim: (db) => webhookQueue.releaseClaim(db, claimed, 73),
+      disableUnchanged: (db) =>
+        webhookQueue.disableUnchanged(db, 'whk_8', { failing_since: 1 }, { at: NOW, reason: 'failing' }),
+      trimDeliveries: (db) => webhookQueue.trimDeliveries(db, 'whk_6', 65),
+    },
+  ],
+  [
+    webhookEndpoints,
+    {
+      listEndpoints: (db) => webhookEndpoints.listEndpoints(db, ws),
+      listDisabledByServer: (db) => webhookEndpoints.listDisabledByServer(db, ws),
+      findEndpoint: (db) => webhookEndpoints.findEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
+      lockEndpoint: (db) => webhookEndpoints.lockEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
+      insertEndpoint: (db) => webhookEndpoints.insertEndpoint(db, endpoint),
+      updateEndpoint: (db) => webhookEndpoints.updateEndpoint(db, 'whk_1', { url: 'https://x.example' }),
+      restartQueue: (db) => webhookEndpoints.restartQueue(db, 'whk_1'),
+      deleteEndpoint: (db) => webhookEndpoints.deleteEndpoint(db, 'whk_2'),
+      reservePosition: (db) => webhookEndpoints.reservePosition(db, 'whk_1'),
+      listDeliveries: (db) => webhookEndpoints.listDeliveries(db, 'whk_7', { before: 75, limit: 10 }),
+      findDelivery: (db) => webhookEndpoints.findDelivery(db, 'whk_7', 71),
+    },
+  ],
+  [
     retention,
     {
       deleteExpired: async (db) => {
@@ -638,6 +683,7 @@ const calls: [module: object, calls: Calls][] = [
           'device_authorizations',
           'notices',
           'notice_mails',
+          'webhook_deliveries',
           'idempotent_answers',
           'tunnel_names',
         ] as const)
@@ -684,7 +730,9 @@ const report = {
   tunnels: ['w1', 'w2', 'w3'].map((workspaceId) => ({ workspaceId, minute: 2 * DAY, open: 2 })),
 }
 
-async function useUsage(store: Store): Promise<void> {
+/** What has transactions of its own. */
+async function useStore(store: Store): Promise<void> {
+  await webhookQueue.claimDue(store, { claim: 'x', limit: 10, claimMs: 1_000 })
   await mergeReport(store, report)
   await convertMinutes(store, 10)
   await usage.readDays(store.db, ws, 0, NOW)
@@ -719,8 +767,11 @@ const names = (module: object) =>
     .filter(([, value]) => typeof value === 'function')
     .map(([name]) => name)
 
-/** Exported functions without a query; `renewSession` has the one of `renewLockedSession`. */
-const PURE = ['follows', 'isSamePosition', 'keyOf', 'renewSession']
+/**
+ * Exported functions without a query; `renewSession` has the one of `renewLockedSession`, and `useStore` calls
+ * `claimDue`.
+ */
+const PURE = ['claimDue', 'follows', 'isSamePosition', 'keyOf', 'renewSession']
 
 test('every function of these modules is called by the test below', () => {
   for (const [module, called] of calls)
@@ -740,7 +791,7 @@ for (const engine of engines) {
     atEnd(t, () => store.close())
     await fill(store)
     recorded.length = 0
-    await useUsage(store)
+    await useStore(store)
     await useAdapter(store)
     for (const [, functions] of calls)
       for (const call of Object.values(functions)) await store.transaction(async (db) => call(db, store))

@@ -95,6 +95,8 @@ async function fill({ store, clock }: Services) {
     await insert('notice_mails', { ...mail, digest_id: id, created_at })
     const alert = { kind: 'x', threshold: '1', detail: '{}', attempts: 0 }
     await insert('operator_alerts', { ...alert, subject_id: id, created_at })
+    const delivery = { endpoint_id: 'x', position: created_at, type: 'x', body: '{}', attempts: 0 }
+    await insert('webhook_deliveries', { ...delivery, event_id: id, created_at: created_at + 10 * DAY_MS })
   }
   for (const [edge_id, lease_until] of [
     ['gone', now - HOUR],
@@ -190,6 +192,7 @@ for (const engine of engines) {
       notices: 1,
       notice_mails: 1,
       operator_alerts: 1,
+      webhook_deliveries: 1,
       open_tunnels: 1,
       tunnel_names: 1,
       key_feed: 5,
@@ -208,6 +211,7 @@ for (const engine of engines) {
     assert.deepEqual(await column(services, 'notices', 'subject_id'), ['kept'])
     assert.deepEqual(await column(services, 'notice_mails', 'digest_id'), ['kept'])
     assert.deepEqual(await column(services, 'operator_alerts', 'subject_id'), ['kept'])
+    assert.deepEqual(await column(services, 'webhook_deliveries', 'event_id'), ['kept'])
     assert.deepEqual(await column(services, 'key_feed', 'number'), [6])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)

@@ -39,6 +39,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
   tunnels: { ours: ['credentials', 'edge-sdk', 'metrics', 'net', 'yamux'], packages: [] },
+  webhooks: { ours: ['domain', 'net'], packages: ['standardwebhooks'] },
   'cli/admin': {
     ours: [
       'cli',
@@ -114,6 +115,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'mail',
       'metrics',
       'session-secret',
+      'webhooks',
     ],
     packages: ['fastify', 'pino'],
   },
@@ -153,12 +155,12 @@ test('every import follows the dependency rules', () => {
   assert.ok(seen > 100, 'found too few imports')
 })
 
-test('only the configuration reads the environment, and only http/, metrics/ and tunnels/ import node:http', () => {
+test('only the configuration reads the environment, and only http/, metrics/, tunnels/ and webhooks/ import node:http', () => {
   const source = join(root, 'src')
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     if (file.split('/')[0]?.replace(/\.ts$/, '') !== 'config') assert.doesNotMatch(text, /process\.env/, file)
-    if (!/^(http|metrics|tunnels)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
+    if (!/^(http|metrics|tunnels|webhooks)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
   }
 })
 

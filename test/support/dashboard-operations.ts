@@ -22,6 +22,8 @@ const bodies: Record<string, object> = {
   'members.set-role': { role: 'member' },
   'names.reserve': { name: 'my-app' },
   'names.set-access': { allowIp: ['192.0.2.0/24'] },
+  'webhooks.create': { url: 'https://hooks.example.com/' },
+  'webhooks.rotate': { overlap: 'none' },
   'workspaces.create': { slug: 'another', name: 'Another' },
   'settings.rename': { name: 'Acme' },
   // Another slug: a confirmation that matches would archive the workspace.
@@ -39,7 +41,11 @@ export const allOperations: readonly Operation[] = dashboardOperations
 export const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
 
 export const pathOf = ({ path }: Operation, workspace = 'acme'): string =>
-  path.replace('{workspace}', workspace).replace('{id}', 'usr_none').replace('{name}', 'my-app')
+  path
+    .replace('{workspace}', workspace)
+    .replace('{id}', 'usr_none')
+    .replace('{name}', 'my-app')
+    .replace('{position}', '1')
 
 export const callOperation = (browser: TestBrowser, operation: Operation, workspace = 'acme') =>
   browser.call(

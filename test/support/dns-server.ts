@@ -2,14 +2,16 @@
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
+import { isIPv4, isIPv6 } from 'node:net'
 import { atEnd, type Test } from './cleanup.ts'
 
 const HEADER_BYTES = 12
 const TYPE_A = 1
+const TYPE_AAAA = 28
 const CODES = { found: 0, failed: 2, unknown: 3 }
 
 /**
- * `addresses` returns the IPv4 addresses of a name: undefined if there is no such name, `failed` if the server
+ * `addresses` returns the addresses of a name, IPv6 without abbreviation: undefined if there is no such name, `failed` if the server
  * cannot say. Returns a resolver that asks this server.
  */
 export async function startDnsServer(
@@ -20,15 +22,17 @@ export async function startDnsServer(
   socket.on('message', (query: Buffer, { port, address }: RemoteInfo) => {
     const { name, type, end } = readQuestion(query)
     const found = addresses(name)
-    const records = type === TYPE_A && Array.isArray(found) ? found : []
+    const isOfType = type === TYPE_A ? isIPv4 : type === TYPE_AAAA ? isIPv6 : () => false
+    const records = Array.isArray(found) ? found.filter(isOfType) : []
     const code = found === undefined ? CODES.unknown : found === 'failed' ? CODES.failed : CODES.found
     const header = Buffer.from(query.subarray(0, HEADER_BYTES))
     header.writeUInt16BE(0x8180 | code, 2)
     header.writeUInt16BE(records.length, 6)
     header.writeUInt32BE(0, 8)
-    const answers = records.map((ip) =>
-      Buffer.from([0xc0, HEADER_BYTES, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...octets(ip)]),
-    )
+    const answers = records.map((ip) => {
+      const bytes = octets(ip)
+      return Buffer.from([0xc0, HEADER_BYTES, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length, ...bytes])
+    })
     socket.send(Buffer.concat([header, query.subarray(HEADER_BYTES, end), ...answers]), port, address)
   })
   socket.bind(0, '127.0.0.1')
@@ -39,7 +43,10 @@ export async function startDnsServer(
   return resolver
 }
 
-const octets = (ip: string) => ip.split('.').map(Number)
+const octets = (ip: string) =>
+  isIPv4(ip)
+    ? ip.split('.').map(Number)
+    : ip.split(':').flatMap((group) => [...Buffer.from(group.padStart(4, '0'), 'hex')])
 
 function readQuestion(query: Buffer) {
   const labels: string[] = []

@@ -1,6 +1,13 @@
 // Webhook endpoints and their queues, in the database.
+import { randomBytes } from 'node:crypto'
 import type { Services } from '../../src/domain/context.ts'
+import { recordEvent } from '../../src/domain/events.ts'
+import { createWebhookSecrets } from '../../src/domain/webhook-secrets.ts'
 import type { Tables } from '../../src/store/tables.ts'
+import { type DeliveryOptions, startWebhookDelivery } from '../../src/webhooks/delivery.ts'
+import { createTargets } from '../../src/webhooks/targets.ts'
+import { atEnd, type Test } from './cleanup.ts'
+import { SECRET } from './databases.ts'
 
 /** Adds an endpoint that wants all events; returns its id. */
 export async function addEndpoint(
@@ -15,7 +22,7 @@ export async function addEndpoint(
     url: 'https://hooks.example.com/',
     description: '',
     events: null,
-    secret: '',
+    secret: encryptedSecret(),
     created_at: services.clock(),
     last_position: 0,
     next_position: 1,
@@ -40,3 +47,44 @@ export async function deliveriesOf({ store }: Services, endpointId: string) {
     .execute()
   return rows.map((row) => ({ ...row, body: JSON.parse(row.body) }))
 }
+
+/** As if the time until the next attempt had passed; `withClaims`: also of claims, as if their node was killed. */
+export const makeDue = ({ store }: Services, { withClaims = false } = {}) =>
+  store.transaction(async (tx) => {
+    const query = tx.updateTable('webhook_endpoints').set({ due_at: 0 }).where('due_at', 'is not', null)
+    await (withClaims ? query : query.where('claim', 'is', null)).execute()
+  })
+
+const secrets = createWebhookSecrets(SECRET, randomBytes)
+export const TEST_SECRET = secrets.create()
+export const encryptedSecret = () => secrets.encrypt(TEST_SECRET)
+
+/** Delivery of a node, to loopback addresses too. */
+export function startDelivery(t: Test, services: Services, options: Partial<DeliveryOptions> = {}) {
+  const delivery = startWebhookDelivery(services, {
+    secrets,
+    targets: createTargets({ privateNetworks: ['127.0.0.0/8'] }),
+    userAgent: 'test',
+    onFailure: () => {},
+    onRecovery: () => {},
+    pollIntervalMs: 10,
+    ...options,
+  })
+  atEnd(t, delivery.stop)
+  return delivery
+}
+
+/** Adds events that are told apart by their number. */
+export async function recordNumbered(services: Services, workspaceId: string, from: number, count: number) {
+  for (let number = from; number < from + count; number++)
+    await services.store.transaction((tx) =>
+      recordEvent(tx, services, {
+        workspaceId,
+        type: 'workspace.updated',
+        data: { changes: { number: [null, number] }, actor: { kind: 'operator', id: 'test', name: null } },
+      }),
+    )
+}
+
+export const numberOf = ({ body }: { body: { data: { changes: { number: [null, number] } } } }) =>
+  body.data.changes.number[1]

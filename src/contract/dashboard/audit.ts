@@ -45,7 +45,8 @@ const listAudit = operation({
               at: Instant,
               actor: Type.Object({
                 kind: Type.String({
-                  description: '`person` (a user), `key`, `operator`, or `visitor` for a failed sign-in.',
+                  description:
+                    '`person` (a user), `key`, `operator`, `server`, or `visitor` for a failed sign-in.',
                 }),
                 id: Id,
                 name: Type.Unsafe<string | null>({

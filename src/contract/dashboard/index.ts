@@ -9,6 +9,7 @@ import { noticeOperations } from './notices.ts'
 import { settingsOperations } from './settings.ts'
 import { signInOperations } from './sign-in.ts'
 import { tunnelOperations } from './tunnels.ts'
+import { webhookOperations } from './webhooks.ts'
 import { workspaceOperations } from './workspace.ts'
 
 export const DASHBOARD_PREFIX = '/dashboard/api'
@@ -22,6 +23,7 @@ export const dashboardOperations = [
   ...keyOperations,
   ...noticeOperations,
   ...tunnelOperations,
+  ...webhookOperations,
   ...memberOperations,
   ...auditOperations,
   readDescription,

@@ -1,10 +1,10 @@
 // Notices to the owners and admins of a workspace, and its quotas, in the dashboard.
 import Type from 'typebox'
-import { Count, Instant, InstantOrNull, Label, TokenId } from '../fields.ts'
+import { Count, Id, Instant, InstantOrNull, Label, TokenId } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
-const kinds = ['quota', 'edge-silent', 'key-rejected', 'key-expiry'] as const
+const kinds = ['quota', 'edge-silent', 'key-rejected', 'key-expiry', 'webhook-disabled'] as const
 
 const QuotaKind = Type.Unsafe<'bytes' | 'requests' | 'tunnels' | 'keys'>({
   type: 'string',
@@ -48,6 +48,7 @@ const listNotices = operation({
                   renewsAt: Instant,
                 }),
               ),
+              webhook: Type.Optional(Type.Object({ id: Id, url: Type.String(), disabledAt: Instant })),
               edge: Type.Optional(
                 Type.Object({ id: Type.String(), name: Type.String(), lastReportAt: Instant }),
               ),

@@ -21,6 +21,19 @@ export const actionLabels: { group: string; items: Record<string, string> }[] = 
     },
   },
   {
+    group: 'Webhooks',
+    items: {
+      'webhook.created': 'Webhook added',
+      'webhook.changed': 'Webhook changed',
+      'webhook.enabled': 'Webhook enabled',
+      'webhook.disabled': 'Webhook disabled',
+      'webhook.deleted': 'Webhook deleted',
+      'webhook.secret-rotated': 'Webhook secret rotated',
+      'webhook.tested': 'Test event sent',
+      'webhook.resent': 'Event sent again',
+    },
+  },
+  {
     group: 'Members',
     items: {
       'person.invited': 'Invitation created',

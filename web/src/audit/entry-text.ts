@@ -57,6 +57,22 @@ export function describeEntry(entry: Entry): EntryText {
       return text('released tunnel name', name)
     case 'name.rules-changed':
       return text('changed the access rules of tunnel name', name)
+    case 'webhook.created':
+      return text('added webhook', name)
+    case 'webhook.changed':
+      return text('changed webhook', name)
+    case 'webhook.enabled':
+      return text('enabled webhook', name)
+    case 'webhook.disabled':
+      return text('disabled webhook', name)
+    case 'webhook.deleted':
+      return text('deleted webhook', name)
+    case 'webhook.secret-rotated':
+      return text('rotated the secret of webhook', name)
+    case 'webhook.tested':
+      return text('sent a test event to webhook', name)
+    case 'webhook.resent':
+      return text('sent an event again to webhook', name)
     case 'usage.reset':
       return text('reset the usage of', name)
     case 'usage.demo-added':
@@ -170,6 +186,7 @@ function withInvitedRole(text: EntryText, invitedAs: unknown): EntryText {
 }
 
 export function actorName({ kind, id, name }: Entry['actor']): string {
+  if (kind === 'server') return 'The server'
   if (kind === 'operator') return operatorName(name || id).replace(/^t/, 'T')
   if (kind === 'key') return `API key ${name ? `“${name}”` : id}`
   return name || id

@@ -5,6 +5,7 @@ import type { Sso } from '../../../auth/sso.ts'
 import type { dashboardOperations } from '../../../contract/dashboard/index.ts'
 import type { Variant } from '../../../contract/variants.ts'
 import type { Services } from '../../../domain/context.ts'
+import type { WebhookRules } from '../../../domain/webhooks.ts'
 import type { SendMail } from '../../../mail.ts'
 import type { KnownBrowsers } from '../../auth/known-browser.ts'
 import type { LoginThrottle } from '../../auth/login-throttle.ts'
@@ -25,6 +26,7 @@ export interface DashboardOptions {
   sso: { host: string; open: () => Promise<Sso> } | undefined
   knownBrowsers: KnownBrowsers
   sendMail: SendMail | undefined
+  webhooks: WebhookRules
 }
 
 export type DashboardHandlers = Handlers<Callers, (typeof dashboardOperations)[number]>

@@ -19,6 +19,7 @@ import { memberHandlers } from './members.ts'
 import { signInHandlers } from './sign-in.ts'
 import { tunnelHandlers } from './tunnels.ts'
 import { twoFactorHandlers } from './two-factor.ts'
+import { webhookHandlers } from './webhooks.ts'
 import { workspaceHandlers } from './workspace.ts'
 
 export function registerDashboardApi(server: FastifyInstance, options: DashboardOptions): void {
@@ -30,7 +31,12 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
   const deps = { ...options, throttle, enqueue, signInLimits, findUser, log: server.log }
   const confirmed = { ...deps, ...confirmations(deps) }
   const serverUrl = (baseUrl ?? '') + DASHBOARD_PREFIX
-  const document = describe({ ...dashboardInfo, serverUrl, operations: dashboardOperations })
+  const document = describe({
+    ...dashboardInfo,
+    serverUrl,
+    operations: dashboardOperations,
+    hasWebhooks: true,
+  })
   const handlers: DashboardHandlers = {
     ...signInHandlers(deps),
     ...linkHandlers(deps),
@@ -40,6 +46,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     ...deviceHandlers(deps),
     ...memberHandlers(deps),
     ...tunnelHandlers(deps),
+    ...webhookHandlers(deps),
     'description.read': () => document,
   }
   registerOperations<Callers, typeof dashboardOperations>(server, dashboardOperations, handlers, {

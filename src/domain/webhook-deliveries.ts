@@ -1,0 +1,111 @@
+// The log of deliveries to a webhook endpoint, and what owners add to its queue: test events, and deliveries
+// that are sent again.
+import type { Tx } from '../store/store.ts'
+import {
+  findDelivery,
+  findEndpoint,
+  listDeliveries as listRows,
+  reservePosition,
+  restartQueue,
+} from '../store/webhook-endpoints.ts'
+import { type DeliveryRow, insertDeliveries } from '../store/webhook-events.ts'
+import type { EndpointRow } from '../store/webhook-queue.ts'
+import { getWorkspace } from '../store/workspaces.ts'
+import { eventActor } from './events.ts'
+import { Fault } from './fault.ts'
+import type { MemberContext } from './members.ts'
+import { isoOf, isoOrNull } from './timestamps.ts'
+import { audit, withEndpoint } from './webhooks.ts'
+
+/** Owners cannot add to a longer queue. */
+const PENDING_FOR_OWNERS_MAX = 100
+
+export async function listDeliveries(
+  ctx: MemberContext,
+  id: string,
+  { limit = 20, before }: { limit?: number | undefined; before?: number | undefined },
+) {
+  const endpoint = await requireEndpoint(ctx, id)
+  const rows = await listRows(ctx.store.db, id, { before, limit: limit + 1 })
+  const page = rows.slice(0, limit)
+  return {
+    deliveries: page.map((row) => describe(row, endpoint)),
+    next: rows.length > limit ? (page.at(-1)?.position ?? null) : null,
+  }
+}
+
+export async function readDelivery(ctx: MemberContext, id: string, position: number) {
+  const endpoint = await requireEndpoint(ctx, id)
+  const row = await findDelivery(ctx.store.db, id, position)
+  if (!row) throw new Fault('not_found')
+  const { url, body, response } = row
+  return { ...describe(row, endpoint), url, body, response }
+}
+
+async function requireEndpoint({ store, workspaceId }: MemberContext, id: string): Promise<EndpointRow> {
+  const endpoint = await findEndpoint(store.db, { workspaceId, id })
+  if (!endpoint) throw new Fault('not_found')
+  return endpoint
+}
+
+const describe = (row: DeliveryRow, { next_position }: EndpointRow) => ({
+  position: row.position,
+  eventId: row.event_id,
+  type: row.type,
+  createdAt: isoOf(row.created_at),
+  state:
+    row.delivered_at !== null
+      ? ('delivered' as const)
+      : row.position === next_position && row.attempts > 0
+        ? ('failing' as const)
+        : ('pending' as const),
+  attempts: row.attempts,
+  attemptedAt: isoOrNull(row.attempted_at),
+  status: row.status,
+  durationMs: row.duration_ms,
+  error: row.error,
+})
+
+export const sendTestEvent = (ctx: MemberContext, id: string) =>
+  withEndpoint(ctx, id, async (tx, endpoint) => {
+    const { slug } = await getWorkspace(tx, ctx.workspaceId)
+    const type = 'webhook.test'
+    const data = { actor: eventActor(ctx.actor) }
+    const body = JSON.stringify({ type, timestamp: isoOf(ctx.clock()), workspace: slug, data })
+    await audit(tx, ctx, 'webhook.tested', endpoint)
+    return enqueue(tx, ctx, endpoint, { event_id: ctx.ids('evt'), type, body })
+  })
+
+export const resend = (ctx: MemberContext, id: string, position: number) =>
+  withEndpoint(ctx, id, async (tx, endpoint) => {
+    const row = await findDelivery(tx, id, position)
+    if (!row) throw new Fault('not_found')
+    await audit(tx, ctx, 'webhook.resent', endpoint, { event: [null, row.event_id] })
+    if (row.delivered_at !== null) return enqueue(tx, ctx, endpoint, row)
+    requireEnabled(endpoint)
+    // It is in the queue. If it is being sent now, there is nothing to do.
+    if (endpoint.claim === null) await restartQueue(tx, id)
+    return { position }
+  })
+
+function requireEnabled({ disabled_at }: EndpointRow): void {
+  if (disabled_at === null) return
+  throw new Fault('conflict', { message: 'This webhook endpoint is disabled. Enable it first.' })
+}
+
+async function enqueue(
+  tx: Tx,
+  ctx: MemberContext,
+  endpoint: EndpointRow,
+  { event_id, type, body }: Pick<DeliveryRow, 'event_id' | 'type' | 'body'>,
+) {
+  requireEnabled(endpoint)
+  const { id, last_position, next_position } = endpoint
+  if (last_position - next_position >= PENDING_FOR_OWNERS_MAX)
+    throw new Fault('conflict', {
+      message: `${PENDING_FOR_OWNERS_MAX} deliveries to this endpoint are waiting. Try again when they are sent.`,
+    })
+  const position = await reservePosition(tx, id)
+  await insertDeliveries(tx, [{ endpoint_id: id, position, event_id, type, body, created_at: ctx.clock() }])
+  return { position }
+}

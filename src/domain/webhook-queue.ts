@@ -1,0 +1,155 @@
+// The rules of webhook queues: one node at a time sends to an endpoint, in the order of positions. A delivery
+// that fails is repeated for a day and holds up those behind it; then the endpoint is disabled.
+
+import type { DeliveryRow } from '../store/webhook-events.ts'
+import {
+  type Attempt,
+  type ClaimedEndpoint,
+  claimDue,
+  disableUnchanged,
+  type Failure,
+  findNextDelivery,
+  recordDelivered,
+  recordFailed,
+  releaseClaim,
+  trimDeliveries,
+} from '../store/webhook-queue.ts'
+import { lockWorkspace } from '../store/workspaces.ts'
+import { DAY_MS, HOUR_MS } from '../time.ts'
+import { createAlert } from './alerts.ts'
+import { writeAudit } from './audit.ts'
+import type { Actor, Services } from './context.ts'
+
+export type { Attempt, ClaimedEndpoint, DeliveryRow }
+
+/** Longer than an attempt may take; renewed with each delivery. */
+export const CLAIM_MS = 20_000
+
+const RETRY_FIRST_MS = 5_000
+const RETRY_MAX_MS = HOUR_MS
+/** Then the endpoint is disabled. */
+const RETRIES_MS = DAY_MS
+/** The same if so many deliveries are waiting. */
+export const PENDING_MAX = 10_000
+/** Deliveries that the log of an endpoint keeps. */
+export const LOGGED_MAX = 1_000
+/** How many are deleted at once. */
+const TRIM_ROWS = 100
+
+const GONE = 410
+
+export type DisabledReason = 'failing' | 'gone' | 'backlog'
+
+/** For the email. */
+const explanations: Record<DisabledReason, string> = {
+  failing: 'Deliveries to it failed for 24 hours.',
+  gone: 'It responded with status 410, Gone.',
+  backlog: `It was too slow: ${PENDING_MAX} deliveries were waiting.`,
+}
+
+const server: Actor = { kind: 'server', id: 'adit' }
+
+/** Doubles with each failure, and is random, so that endpoints that failed together do not retry together. */
+export const retryInMs = (failures: number, random: number): number =>
+  Math.round(Math.min(RETRY_FIRST_MS * 2 ** Math.min(failures, 30), RETRY_MAX_MS) * (0.5 + random / 2))
+
+export const claimEndpoints = (services: Services, limit: number): Promise<ClaimedEndpoint[]> =>
+  claimDue(services.store, { claim: services.ids('whk'), limit, claimMs: CLAIM_MS })
+
+export const nextDelivery = (
+  { store }: Services,
+  { id }: ClaimedEndpoint,
+  position: number,
+): Promise<DeliveryRow | undefined> => findNextDelivery(store.db, id, position)
+
+export const isDelivered = ({ status }: Pick<Attempt, 'status'>): boolean =>
+  status !== null && status >= 200 && status < 300
+
+export interface AttemptOutcome {
+  delivery: DeliveryRow
+  attempt: Attempt
+}
+
+/** Returns true if the node still has the claim, and may send the next delivery. */
+export async function recordAttempt(
+  services: Services,
+  endpoint: ClaimedEndpoint,
+  { delivery, attempt }: AttemptOutcome,
+): Promise<boolean> {
+  const { position } = delivery
+  const { store } = services
+  if (isDelivered(attempt))
+    return store.transaction(async (tx) => {
+      if (!(await recordDelivered(tx, endpoint, { position, attempt, claimMs: CLAIM_MS }))) return false
+      if (position % TRIM_ROWS === 0) await trimDeliveries(tx, endpoint.id, position - LOGGED_MAX)
+      return true
+    })
+  const retry = retryInMs(delivery.attempts, Math.random())
+  const failure = await store.transaction((tx) =>
+    recordFailed(tx, endpoint, { position, attempt, retryInMs: retry }),
+  )
+  const reason = failure && reasonToDisable(attempt, failure)
+  if (reason)
+    await disable(services, endpoint, { reason, known: { failing_since: failure.failingSince } })
+  return false
+}
+
+function reasonToDisable({ status }: Attempt, { failingSince, now }: Failure) {
+  if (status === GONE) return 'gone'
+  return now - failingSince >= RETRIES_MS ? 'failing' : undefined
+}
+
+/** Disables a claimed endpoint that is too slow for its events. Returns true if it was. */
+export async function disableOverloaded(
+  services: Services,
+  endpoint: ClaimedEndpoint,
+): Promise<boolean> {
+  const { claim, last_position, next_position } = endpoint
+  if (last_position - next_position < PENDING_MAX) return false
+  await disable(services, endpoint, { reason: 'backlog', known: { claim } })
+  return true
+}
+
+interface Disabling {
+  reason: DisabledReason
+  /** What tells that no owner has changed the endpoint meanwhile. */
+  known: Parameters<typeof disableUnchanged>[2]
+}
+
+const disable = (
+  services: Services,
+  { id, workspace_id: workspaceId, url }: ClaimedEndpoint,
+  { reason, known }: Disabling,
+): Promise<void> =>
+  services.store.transaction(async (tx) => {
+    // Before the endpoint, like in other transactions.
+    await lockWorkspace(tx, workspaceId)
+    const at = services.clock()
+    if (!(await disableUnchanged(tx, id, known, { at, reason }))) return
+    await writeAudit(tx, services, {
+      workspaceId,
+      actor: server,
+      action: 'webhook.disabled',
+      target: { id, name: url },
+      changes: { reason: [null, reason] },
+    })
+    await createAlert(tx, services, {
+      kind: 'webhook-disabled',
+      workspaceId,
+      subjectId: id,
+      threshold: String(at),
+      title: 'has a webhook that was disabled',
+      text: `${explanations[reason]} Its address is at ${new URL(url).host}. Events are not recorded for it until an owner enables it again, under Webhooks.`,
+    })
+  })
+
+/** Ends the claim. `position` is of the next delivery; undefined if there is none. */
+export async function release(
+  { store }: Services,
+  endpoint: ClaimedEndpoint,
+  position: number | undefined,
+): Promise<void> {
+  // Those before were committed when the endpoint was claimed. If they are gone, they were deleted by age.
+  const next = position ?? Math.max(endpoint.next_position, endpoint.last_position + 1)
+  await store.transaction((tx) => releaseClaim(tx, endpoint, next))
+}

@@ -1,0 +1,20 @@
+// The secrets of webhook endpoints. They sign every delivery, so they cannot be hashed; they are encrypted
+// with a key that is not in the database.
+import type { Services } from './context.ts'
+import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
+
+const SECRET_BYTES = 32
+
+export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>
+
+/** `serverSecret` is ADIT_SECRET. */
+export function createWebhookSecrets(serverSecret: string, random: Services['random']) {
+  const key = deriveEncryptionKey('webhook secrets', serverSecret)
+  return {
+    /** In the form of Standard Webhooks. */
+    create: () => `whsec_${Buffer.from(random(SECRET_BYTES)).toString('base64')}`,
+    encrypt: (secret: string): string => encryptResponse(key, secret, random),
+    /** Throws if ADIT_SECRET is another one than when it was encrypted. */
+    decrypt: (encrypted: string): string => decryptResponse<string>(key, encrypted),
+  }
+}

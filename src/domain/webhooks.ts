@@ -1,0 +1,180 @@
+// Webhook endpoints of a workspace, which its owners manage.
+import { ENDPOINTS_MAX } from '../contract/dashboard/webhooks.ts'
+import type { EventType } from '../contract/events.ts'
+import { type Overlap, overlapHours } from '../credentials/rotation.ts'
+import type { Tx } from '../store/store.ts'
+import {
+  deleteEndpoint,
+  type EndpointChange,
+  insertEndpoint,
+  listEndpoints,
+  lockEndpoint,
+  restartQueue,
+  updateEndpoint,
+} from '../store/webhook-endpoints.ts'
+import type { EndpointRow } from '../store/webhook-queue.ts'
+import { HOUR_MS } from '../time.ts'
+import { reauthorize } from './actors.ts'
+import { writeAudit } from './audit.ts'
+import type { AuditAction } from './audit-actions.ts'
+import { type Changes, changesBetween } from './audit-changes.ts'
+import { Fault, invalid } from './fault.ts'
+import type { MemberContext } from './members.ts'
+import { isoOf, isoOrNull } from './timestamps.ts'
+import type { WebhookSecrets } from './webhook-secrets.ts'
+
+export interface WebhookRules {
+  secrets: WebhookSecrets
+  /** Whether private networks are configured, which http is for. */
+  allowsHttp: boolean
+}
+
+export async function listWebhooks({ store, workspaceId }: MemberContext) {
+  return (await listEndpoints(store.db, workspaceId)).map(describeEndpoint)
+}
+
+const describeEndpoint = (row: EndpointRow) => ({
+  id: row.id,
+  url: row.url,
+  description: row.description,
+  events: parseEvents(row.events),
+  createdAt: isoOf(row.created_at),
+  disabledAt: isoOrNull(row.disabled_at),
+  disabledReason: row.disabled_reason,
+  pending: row.last_position - row.next_position + 1,
+  failingSince: isoOrNull(row.failing_since),
+  previousSecretUntil: isoOrNull(row.previous_secret_until),
+})
+
+const parseEvents = (text: string | null) => (text ?? '').split(',').filter(Boolean) as EventType[]
+
+const serializeEvents = (events: readonly EventType[]): string | null =>
+  events.length === 0 ? null : `,${events.join(',')},`
+
+export interface NewWebhook {
+  url: string
+  description?: string | undefined
+  events?: EventType[] | undefined
+}
+
+export async function createWebhook(
+  ctx: MemberContext,
+  { secrets, allowsHttp }: WebhookRules,
+  { url, description = '', events = [] }: NewWebhook,
+) {
+  const { workspaceId, actor } = ctx
+  requireUrl(url, allowsHttp)
+  const secret = secrets.create()
+  const row = {
+    id: ctx.ids('whk'),
+    workspace_id: workspaceId,
+    url,
+    description,
+    events: serializeEvents(events),
+    secret: secrets.encrypt(secret),
+    created_at: ctx.clock(),
+    created_by: actor.name,
+  }
+  return ctx.store.transaction(async (tx) => {
+    await reauthorize(tx, ctx)
+    if ((await listEndpoints(tx, workspaceId)).length >= ENDPOINTS_MAX)
+      throw new Fault('conflict', {
+        message: `The workspace has ${ENDPOINTS_MAX} webhook endpoints, which is the limit. Delete one first.`,
+      })
+    await insertEndpoint(tx, row)
+    await audit(tx, ctx, 'webhook.created', row, changesBetween(null, { url, description, events }))
+    const created = (await lockEndpoint(tx, { workspaceId, id: row.id })) as EndpointRow
+    return { ...describeEndpoint(created), secret }
+  })
+}
+
+/** http is for private networks, whose addresses are checked when a request is sent. */
+function requireUrl(text: string, allowsHttp: boolean): void {
+  const url = URL.parse(text)
+  if (!url || url.username || url.password || url.hash)
+    throw invalid('/body/url', 'must be a URL without user, password or fragment')
+  if (url.protocol === 'https:' || (url.protocol === 'http:' && allowsHttp)) return
+  throw invalid('/body/url', 'must begin with https://')
+}
+
+export interface WebhookChange extends Partial<NewWebhook> {
+  enabled?: boolean | undefined
+}
+
+export async function updateWebhook(
+  ctx: MemberContext,
+  { allowsHttp }: WebhookRules,
+  id: string,
+  { enabled, ...given }: WebhookChange,
+) {
+  if (given.url !== undefined) requireUrl(given.url, allowsHttp)
+  return withEndpoint(ctx, id, async (tx, before) => {
+    const { url, description, disabled_at } = before
+    const old = { url, description, events: parseEvents(before.events) }
+    const now = {
+      ...old,
+      ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+    }
+    const changes = changesBetween(old, now)
+    const isEnabled = disabled_at === null
+    const change: EndpointChange = { ...now, events: serializeEvents(now.events) }
+    if (enabled !== undefined && enabled !== isEnabled) {
+      change.disabled_at = enabled ? null : ctx.clock()
+      change.disabled_reason = enabled ? null : 'owner'
+      await audit(tx, ctx, enabled ? 'webhook.enabled' : 'webhook.disabled', before)
+    }
+    if (Object.keys(changes).length > 0) await audit(tx, ctx, 'webhook.changed', before, changes)
+    await updateEndpoint(tx, id, change)
+    if (now.url !== url || 'disabled_at' in change) await restartQueue(tx, id)
+    return describeEndpoint((await lockEndpoint(tx, { workspaceId: ctx.workspaceId, id })) as EndpointRow)
+  })
+}
+
+export const deleteWebhook = (ctx: MemberContext, id: string) =>
+  withEndpoint(ctx, id, async (tx, endpoint) => {
+    await deleteEndpoint(tx, id)
+    await audit(tx, ctx, 'webhook.deleted', endpoint)
+    return { id, deleted: true as const }
+  })
+
+export const rotateSecret = (ctx: MemberContext, { secrets }: WebhookRules, id: string, overlap: Overlap) =>
+  withEndpoint(ctx, id, async (tx, endpoint) => {
+    const secret = secrets.create()
+    const until = overlap === 'none' ? null : ctx.clock() + overlapHours[overlap] * HOUR_MS
+    await updateEndpoint(tx, id, {
+      secret: secrets.encrypt(secret),
+      previous_secret: until === null ? null : endpoint.secret,
+      previous_secret_until: until,
+    })
+    const previousSecretUntil = isoOrNull(until)
+    await audit(tx, ctx, 'webhook.secret-rotated', endpoint, changesBetween(null, { previousSecretUntil }))
+    return { secret, previousSecretUntil }
+  })
+
+/** Authorizes the user, and locks the endpoint. One of another workspace does not exist. */
+export const withEndpoint = <T>(
+  ctx: MemberContext,
+  id: string,
+  act: (tx: Tx, endpoint: EndpointRow) => Promise<T>,
+): Promise<T> =>
+  ctx.store.transaction(async (tx) => {
+    await reauthorize(tx, ctx)
+    const endpoint = await lockEndpoint(tx, { workspaceId: ctx.workspaceId, id })
+    if (!endpoint) throw new Fault('not_found')
+    return act(tx, endpoint)
+  })
+
+export const audit = (
+  tx: Tx,
+  ctx: MemberContext,
+  action: AuditAction,
+  { id, url }: Pick<EndpointRow, 'id' | 'url'>,
+  changes: Changes = {},
+): Promise<void> =>
+  writeAudit(tx, ctx, {
+    workspaceId: ctx.workspaceId,
+    actor: ctx.actor,
+    action,
+    target: { id, name: url },
+    changes,
+  })

@@ -1,0 +1,133 @@
+// SQL of webhook endpoints as their owners see them, and of the log of deliveries.
+import { sql } from 'kysely'
+import { isPostgres } from './bulk.ts'
+import { nowIn } from './database-clock.ts'
+import type { Db, Tx } from './store.ts'
+import type { DeliveryRow } from './webhook-events.ts'
+import type { EndpointRow } from './webhook-queue.ts'
+
+interface EndpointName {
+  workspaceId: string
+  id: string
+}
+
+const selectEndpoints = (db: Db, workspaceId: string) =>
+  db.selectFrom('webhook_endpoints').selectAll().where('workspace_id', '=', workspaceId)
+
+export const listEndpoints = (db: Db, workspaceId: string): Promise<EndpointRow[]> =>
+  selectEndpoints(db, workspaceId).orderBy('id').execute()
+
+/** Not by an owner. */
+export const listDisabledByServer = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('webhook_endpoints')
+    .select(['id', 'url', sql<number>`disabled_at`.as('disabledAt')])
+    .where('workspace_id', '=', workspaceId)
+    .where('disabled_at', 'is not', null)
+    .where('disabled_reason', '<>', 'owner')
+    .orderBy('id')
+    .execute()
+
+export const findEndpoint = (db: Db, { workspaceId, id }: EndpointName): Promise<EndpointRow | undefined> =>
+  selectEndpoints(db, workspaceId).where('id', '=', id).executeTakeFirst()
+
+export function lockEndpoint(tx: Tx, { workspaceId, id }: EndpointName): Promise<EndpointRow | undefined> {
+  const query = tx
+    .selectFrom('webhook_endpoints')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+  return (isPostgres(tx) ? query.forUpdate() : query).executeTakeFirst()
+}
+
+export type NewEndpoint = Pick<
+  EndpointRow,
+  'id' | 'workspace_id' | 'url' | 'description' | 'events' | 'secret' | 'created_at' | 'created_by'
+>
+
+export async function insertEndpoint(tx: Tx, row: NewEndpoint): Promise<void> {
+  await tx
+    .insertInto('webhook_endpoints')
+    .values({ ...row, last_position: 0, next_position: 1 })
+    .execute()
+}
+
+export type EndpointChange = Partial<
+  Pick<
+    EndpointRow,
+    | 'url'
+    | 'description'
+    | 'events'
+    | 'disabled_at'
+    | 'disabled_reason'
+    | 'secret'
+    | 'previous_secret'
+    | 'previous_secret_until'
+  >
+>
+
+export async function updateEndpoint(tx: Tx, id: string, change: EndpointChange): Promise<void> {
+  await tx.updateTable('webhook_endpoints').set(change).where('id', '=', id).execute()
+}
+
+/**
+ * After a change that matters to what is being sent: ends the claim and the series of failures. What is in
+ * the queue is due now, unless the endpoint is disabled.
+ */
+export async function restartQueue(tx: Tx, id: string): Promise<void> {
+  await tx
+    .updateTable('webhook_endpoints')
+    .set((row) => ({
+      claim: null,
+      failing_since: null,
+      due_at: sql<number | null>`case when ${row.ref('disabled_at')} is null
+        and ${row.ref('last_position')} >= ${row.ref('next_position')} then ${nowIn(tx)} end`,
+    }))
+    .where('id', '=', id)
+    .execute()
+}
+
+export async function deleteEndpoint(tx: Tx, id: string): Promise<void> {
+  await tx.deleteFrom('webhook_endpoints').where('id', '=', id).execute()
+}
+
+/** Reserves a position in the queue of a locked endpoint. */
+export async function reservePosition(tx: Tx, id: string): Promise<number> {
+  const { last_position } = await tx
+    .updateTable('webhook_endpoints')
+    .set((row) => ({
+      last_position: sql<number>`${row.ref('last_position')} + 1`,
+      due_at: sql<number>`coalesce(${row.ref('due_at')}, ${nowIn(tx)})`,
+    }))
+    .where('id', '=', id)
+    .returning('last_position')
+    .executeTakeFirstOrThrow()
+  return last_position
+}
+
+/** Newest first. */
+export function listDeliveries(
+  db: Db,
+  endpointId: string,
+  { before, limit }: { before: number | undefined; limit: number },
+): Promise<DeliveryRow[]> {
+  const query = db
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .orderBy('position', 'desc')
+    .limit(limit)
+  return (before === undefined ? query : query.where('position', '<', before)).execute()
+}
+
+export const findDelivery = (
+  db: Db,
+  endpointId: string,
+  position: number,
+): Promise<DeliveryRow | undefined> =>
+  db
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .where('position', '=', position)
+    .executeTakeFirst()

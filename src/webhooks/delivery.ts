@@ -1,0 +1,148 @@
+// Sends what is in the queues of webhook endpoints. Each node polls for endpoints with something to send,
+// claims them, and sends to many at the same time, so that one that is slow delays no other.
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Services } from '../domain/context.ts'
+import {
+  type Attempt,
+  type ClaimedEndpoint,
+  claimEndpoints,
+  type DeliveryRow,
+  disableOverloaded,
+  nextDelivery,
+  recordAttempt,
+  release,
+} from '../domain/webhook-queue.ts'
+import type { WebhookSecrets } from '../domain/webhook-secrets.ts'
+import { type SendResult, sendWebhook } from './send.ts'
+import { signedHeaders } from './signature.ts'
+import type { Targets } from './targets.ts'
+
+const POLL_INTERVAL_MS = 1_000
+/** Endpoints that a node sends to at the same time. A workspace has at most 10. */
+const ENDPOINTS_MAX = 256
+/** Then an endpoint is released, so that others that are due get their turn. */
+const DELIVERIES_PER_CLAIM = 100
+const STOP_TIMEOUT_MS = 1_000
+
+export interface DeliveryOptions {
+  secrets: WebhookSecrets
+  targets: Targets
+  userAgent: string
+  /** The first failure of several in a row. */
+  onFailure: (error: unknown) => void
+  onRecovery: () => void
+  pollIntervalMs?: number
+  sendTimeoutMs?: number
+}
+
+export interface WebhookDelivery {
+  /** Aborts requests, and releases the endpoints so that another node continues. */
+  stop(): Promise<void>
+}
+
+export function startWebhookDelivery(services: Services, options: DeliveryOptions): WebhookDelivery {
+  const { onFailure, onRecovery, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const active = new Set<Promise<void>>()
+  let isFailing = false
+
+  const guard = (work: Promise<void>) =>
+    work.catch((error) => {
+      if (!isFailing && !signal.aborted) onFailure(error)
+      isFailing = true
+    })
+
+  async function poll(): Promise<void> {
+    const free = ENDPOINTS_MAX - active.size
+    if (free <= 0) return
+    for (const endpoint of await claimEndpoints(services, free)) {
+      const sending = guard(sendQueue(services, endpoint, { ...options, signal }))
+      active.add(sending)
+      sending.finally(() => active.delete(sending))
+    }
+    if (isFailing) onRecovery()
+    isFailing = false
+  }
+
+  async function pollUntilStopped(): Promise<void> {
+    while (!signal.aborted) {
+      await guard(poll())
+      // Random, so that nodes that were started together do not all poll at the same moment.
+      await delay(pollIntervalMs * (0.5 + Math.random() / 2), undefined, { signal, ref: false }).catch(
+        () => {},
+      )
+    }
+  }
+
+  const ended = pollUntilStopped()
+  return {
+    async stop() {
+      stopping.abort()
+      const all = ended.then(() => Promise.all(active))
+      // A database that does not respond must not delay the shutdown.
+      await Promise.race([all, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
+    },
+  }
+}
+
+type SendOptions = DeliveryOptions & { signal: AbortSignal }
+
+/** Sends deliveries to a claimed endpoint until one fails, or none is left. */
+async function sendQueue(services: Services, endpoint: ClaimedEndpoint, options: SendOptions): Promise<void> {
+  const { signal } = options
+  if (await disableOverloaded(services, endpoint)) return
+  let position = endpoint.next_position
+  for (let count = 0; count < DELIVERIES_PER_CLAIM && !signal.aborted; count++) {
+    const delivery = await nextDelivery(services, endpoint, position)
+    if (!delivery) return release(services, endpoint, count === 0 ? undefined : position)
+    const attempt = await send(endpoint, delivery, services.clock(), options)
+    // It may have arrived; another node sends it again.
+    if (signal.aborted && attempt.status === null) break
+    if (!(await recordAttempt(services, endpoint, { delivery, attempt }))) return
+    position = delivery.position + 1
+  }
+  await release(services, endpoint, position)
+}
+
+async function send(
+  endpoint: ClaimedEndpoint,
+  { event_id: id, body }: DeliveryRow,
+  sentAt: number,
+  { secrets, targets, userAgent, signal, sendTimeoutMs }: SendOptions,
+): Promise<Attempt> {
+  const { url } = endpoint
+  const startedAt = performance.now()
+  const attemptOf = (result: SendResult) => ({
+    ...result,
+    url,
+    duration_ms: Math.round(performance.now() - startedAt),
+  })
+  const keys = secretsOf(endpoint, secrets)
+  if (!keys) return attemptOf({ status: null, response: null, error: UNREADABLE_SECRET })
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': userAgent,
+    ...signedHeaders({ id, sentAt, body }, keys),
+  }
+  const webhook = { url, headers, body }
+  return attemptOf(
+    await sendWebhook(webhook, { targets, signal, ...(sendTimeoutMs && { timeoutMs: sendTimeoutMs }) }),
+  )
+}
+
+const UNREADABLE_SECRET =
+  'The secret cannot be decrypted: ADIT_SECRET of the server has changed. Rotate the secret of this endpoint.'
+
+/** The current one first; undefined if one cannot be decrypted. */
+function secretsOf(
+  { secret, previous_secret, previous_secret_until, now }: ClaimedEndpoint,
+  { decrypt }: WebhookSecrets,
+): string[] | undefined {
+  const isOverlap = previous_secret !== null && (previous_secret_until ?? 0) > now
+  try {
+    return [secret, ...(isOverlap ? [previous_secret] : [])].map(decrypt)
+  } catch {
+    return undefined
+  }
+}

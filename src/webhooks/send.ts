@@ -1,0 +1,143 @@
+// Sends one request of a webhook, with limits on time and on the size of the response. Redirects are not
+// followed: their target would have to be checked too, and Standard Webhooks counts them as failures.
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { lookupOf, TargetError, type Targets } from './targets.ts'
+
+/** From DNS to the end of the response. */
+export const SEND_TIMEOUT_MS = 10_000
+/** A longer response is cut off. */
+const RESPONSE_BYTES_MAX = 16 * 1_024
+const HEADER_BYTES_MAX = 16 * 1_024
+/** Of the response, for the log of deliveries. */
+const LOGGED_CHARS_MAX = 1_000
+
+export interface WebhookRequest {
+  url: string
+  headers: Record<string, string>
+  body: string
+}
+
+export interface SendResult {
+  /** Null without a response. */
+  status: number | null
+  /** Begins the body of the response. */
+  response: string | null
+  /** Why there is no response. */
+  error: string | null
+}
+
+export interface SendOptions {
+  targets: Targets
+  /** Aborted at shutdown. */
+  signal: AbortSignal
+  timeoutMs?: number
+}
+
+/** Never rejects. */
+export async function sendWebhook(
+  webhook: WebhookRequest,
+  { targets, signal, timeoutMs = SEND_TIMEOUT_MS }: SendOptions,
+): Promise<SendResult> {
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const aborted = AbortSignal.any([signal, timeout])
+  try {
+    const url = new URL(webhook.url)
+    const addresses = await withAbort(targets.resolve(url), aborted)
+    const { status, body } = await exchange(url, webhook, addresses, aborted)
+    return { status, response: printable(body), error: null }
+  } catch (error) {
+    const isTimeout = timeout.aborted && !signal.aborted
+    return {
+      status: null,
+      response: null,
+      error: isTimeout ? `No response within ${timeoutMs / 1_000} seconds.` : messageOf(error),
+    }
+  }
+}
+
+const withAbort = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+
+interface Exchanged {
+  status: number
+  body: Buffer
+}
+
+function exchange(
+  url: URL,
+  { headers, body }: WebhookRequest,
+  addresses: readonly string[],
+  signal: AbortSignal,
+): Promise<Exchanged> {
+  return new Promise((resolve, reject) => {
+    const send = url.protocol === 'https:' ? requestHttps : requestHttp
+    const request = send(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+      // A connection of its own, so that none is used that was made to an address checked earlier.
+      agent: false,
+      lookup: lookupOf(addresses),
+      maxHeaderSize: HEADER_BYTES_MAX,
+      signal,
+    })
+    request.on('error', reject)
+    request.on('response', (response) => {
+      // A response that is aborted is not a failure: see below.
+      request.off('error', reject).on('error', () => {})
+      collect(response, resolve)
+    })
+    request.end(body)
+  })
+}
+
+/** The status decides, so a body that is too long, slow or aborted is not a failure. */
+function collect(response: IncomingMessage, resolve: (exchanged: Exchanged) => void): void {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const finish = () => {
+    response.destroy()
+    const body = Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX)
+    resolve({ status: response.statusCode ?? 0, body })
+  }
+  response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes >= RESPONSE_BYTES_MAX) finish()
+  })
+  response.on('end', finish)
+  response.on('error', finish)
+  response.on('close', finish)
+}
+
+/** PostgreSQL rejects U+0000 in text, and nobody wants control characters in a page. */
+const printable = (body: Buffer): string =>
+  body
+    .toString('utf8')
+    .replace(/[^\P{Cc}\n\t]/gu, '\u{fffd}')
+    .slice(0, LOGGED_CHARS_MAX)
+    .toWellFormed()
+
+const messages: Record<string, string> = {
+  ECONNREFUSED: 'The connection was refused.',
+  ECONNRESET: 'The connection was reset.',
+  EPIPE: 'The connection was reset.',
+  ETIMEDOUT: 'The connection timed out.',
+  EHOSTUNREACH: 'The host cannot be reached.',
+  ENETUNREACH: 'The host cannot be reached.',
+  HPE_HEADER_OVERFLOW: 'The headers of the response are too large.',
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof TargetError) return error.message
+  const { code = '', message = '' } = error as NodeJS.ErrnoException
+  if (messages[code]) return messages[code]
+  if (code.startsWith('HPE_')) return 'The response is not valid HTTP.'
+  if (/CERT|TLS|SSL|SELF_SIGNED|ALTNAME/.test(code)) return `TLS failed: ${code}.`
+  return code ? `The request failed: ${code}.` : `The request failed: ${message.slice(0, 200)}.`
+}

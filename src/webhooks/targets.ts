@@ -1,0 +1,70 @@
+// Which addresses requests may be sent to: public ones, and those of the configured private networks. A host
+// name is resolved once for each request, and the connection is made to an address that was checked, so an
+// answer of DNS that changes afterwards (DNS rebinding) has no effect.
+import { Resolver } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
+import { normalizeAddress } from '../net/ip-address.ts'
+import { createNetworkMatcher } from '../net/ip-network.ts'
+import { isPublicAddress } from '../net/public-address.ts'
+
+const DNS_TIMEOUT_MS = 2_000
+const DNS_TRIES = 2
+const LOOPBACK = ['127.0.0.1', '::1']
+
+/** The message is shown to owners of a workspace. It does not say what internal names resolve to. */
+export class TargetError extends Error {
+  override name = 'TargetError'
+}
+
+export interface TargetOptions {
+  /** In the form of `parseNetwork`. */
+  privateNetworks: readonly string[]
+  /** Instead of those of the system. */
+  dnsServers?: readonly string[]
+}
+
+export type Targets = ReturnType<typeof createTargets>
+
+export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
+  const isAllowedPrivate = createNetworkMatcher(privateNetworks)
+
+  /** The addresses of the host, all of which are allowed. */
+  async function resolve({ protocol, hostname }: URL): Promise<string[]> {
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const found = isIP(host) ? [host] : isLocalhost(host) ? LOOPBACK : await query(host)
+    const addresses = found.map((text) => normalizeAddress(text) ?? text)
+    const isPrivate = addresses.map(isAllowedPrivate)
+    if (
+      addresses.length === 0 ||
+      !addresses.every((each, index) => isPrivate[index] || isPublicAddress(each))
+    )
+      throw new TargetError(
+        'The host has no address, or one that is not public. Requests are sent to public addresses only.',
+      )
+    if (protocol !== 'https:' && !isPrivate.every(Boolean))
+      throw new TargetError('Requests to public addresses need https.')
+    return addresses
+  }
+
+  /** Not by the system's resolver: that takes a thread of the pool for as long as a DNS server likes. */
+  async function query(host: string): Promise<string[]> {
+    const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })
+    if (dnsServers) resolver.setServers(dnsServers)
+    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  }
+
+  return { resolve, allowsHttp: privateNetworks.length > 0 }
+}
+
+const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
+
+/** For `net.connect`: returns the addresses that were checked, whatever the host name. */
+export function lookupOf(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (_hostname, { all: isList }, callback) => {
+    const [first] = all
+    if (isList) callback(null, all)
+    else callback(null, first?.address ?? '', first?.family)
+  }
+}

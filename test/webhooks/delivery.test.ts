@@ -1,0 +1,200 @@
+// Deliveries arrive at least once and in order, whatever endpoints and nodes do.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { PENDING_MAX, retryInMs } from '../../src/domain/webhook-queue.ts'
+import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { DAY_MS, HOUR_MS } from '../../src/time.ts'
+import { engines } from '../support/databases.ts'
+import { createRandom } from '../support/random.ts'
+import { openTestServices, operator, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+import { addMember } from '../support/users.ts'
+import { responses, startReceiver } from '../support/webhook-receiver.ts'
+import {
+  addEndpoint,
+  deliveriesOf,
+  makeDue,
+  numberOf,
+  recordNumbered,
+  startDelivery,
+  TEST_SECRET,
+} from '../support/webhooks.ts'
+
+const COUNT = 12
+const numbers = Array.from({ length: COUNT }, (_, index) => index)
+
+for (const engine of engines) {
+  // Without a server, which would send too.
+  const opening = openTestServices({ after }, engine)
+  let workspaces = 0
+  const newWorkspace = async () => {
+    const { services } = await opening
+    return (await createWorkspace(services, operator, { slug: `ws-${++workspaces}` })).id
+  }
+
+  test(`${engine}: every event arrives in order, once by its id, from two nodes at endpoints that fail, reset or hang`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const random = createRandom(`${engine} ${process.env.WEBHOOKS_SEED ?? 1}`)
+    const receivers = await Promise.all(
+      [0, 1, 2].map(async () => {
+        const receiver = await startReceiver(t, (response) =>
+          random.pick([responses.ok, responses.ok, responses.failure, responses.reset, responses.hang])(
+            response,
+          ),
+        )
+        receiver.secret = TEST_SECRET
+        await addEndpoint(services, workspaceId, { url: receiver.url })
+        return receiver
+      }),
+    )
+    for (let node = 0; node < 2; node++) startDelivery(t, services, { sendTimeoutMs: 100 })
+    const recording = recordNumbered(services, workspaceId, 0, COUNT)
+    await until('all have arrived', async () => {
+      await makeDue(services)
+      return receivers.every((receiver) => receiver.unique().length === COUNT)
+    })
+    await recording
+    for (const receiver of receivers) {
+      assert.deepEqual(receiver.unique().map(numberOf), numbers)
+      assert.equal(receiver.rejected, 0)
+    }
+  })
+
+  test(`${engine}: an endpoint that hangs delays neither another one nor the shutdown`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const hanging = await startReceiver(t, responses.hang)
+    const other = await startReceiver(t)
+    const id = await addEndpoint(services, workspaceId, { url: hanging.url })
+    await addEndpoint(services, workspaceId, { url: other.url })
+    const delivery = startDelivery(t, services)
+    await recordNumbered(services, workspaceId, 0, 3)
+    await until('the other one has all', () => other.received.length === 3)
+    await until('a request hangs', () => hanging.received.length === 1)
+    const began = performance.now()
+    await delivery.stop()
+    assert.ok(performance.now() - began < 3_000)
+    hanging.respond = responses.ok
+    // Released, so another node need not wait until the claim expires.
+    startDelivery(t, services)
+    await until('it has all', () => hanging.unique().length === 3)
+    assert.deepEqual(hanging.unique().map(numberOf), [0, 1, 2])
+    assert.equal((await deliveriesOf(services, id))[0]?.attempts, 1)
+  })
+
+  test(`${engine}: a node that lost its claim records nothing`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const open: (() => void)[] = []
+    const receiver = await startReceiver(t, (response) => open.push(() => responses.ok(response)))
+    const id = await addEndpoint(services, workspaceId, { url: receiver.url })
+    await recordNumbered(services, workspaceId, 0, 2)
+    // Both nodes send the first one: the second after the claim of the first has expired.
+    startDelivery(t, services)
+    await until('it is sent', () => open.length === 1)
+    await makeDue(services, { withClaims: true })
+    startDelivery(t, services)
+    await until('it is sent again', () => open.length === 2)
+    receiver.respond = responses.ok
+    for (const respond of open) respond()
+    await until('all have arrived', async () =>
+      (await deliveriesOf(services, id)).every(({ delivered_at }) => delivered_at !== null),
+    )
+    assert.deepEqual(receiver.unique().map(numberOf), [0, 1])
+    const [first] = await deliveriesOf(services, id)
+    assert.equal(first?.attempts, 1)
+  })
+
+  test(`${engine}: an endpoint that fails for a day is disabled, and owners and admins are told`, async (t) => {
+    const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+    const server = await serve(t, { engine, env })
+    const { services, workspace } = server
+    const ann = await addMember(server, 'Ann', 'owner')
+    const receiver = await startReceiver(t, responses.failure)
+    const id = await addEndpoint(services, workspace.id, { url: receiver.url })
+    await recordNumbered(services, workspace.id, 0, 2)
+    await until('it fails', async () => (await deliveriesOf(services, id))[0]?.attempts === 1)
+    const endpoint = async () => (await ann.get(`/workspaces/acme/webhooks`)).json.endpoints[0]
+    assert.equal((await endpoint()).disabledAt, null)
+    await services.store.transaction((tx) =>
+      tx
+        .updateTable('webhook_endpoints')
+        .set({ failing_since: Date.now() - DAY_MS, due_at: 0 })
+        .where('id', '=', id)
+        .execute(),
+    )
+    await until('it is disabled', async () => (await endpoint()).disabledAt !== null)
+    const { disabledReason, pending } = await endpoint()
+    assert.deepEqual([disabledReason, pending], ['failing', 2])
+    const { notices } = (await ann.get(`/workspaces/acme/notices`)).json
+    assert.deepEqual(
+      notices.map(({ kind, webhook }: { kind: string; webhook: { id: string } }) => [kind, webhook.id]),
+      [['webhook-disabled', id]],
+    )
+    const { entries } = (await ann.get(`/workspaces/acme/audit?action=webhook.disabled`)).json
+    assert.deepEqual(entries[0]?.actor.kind, 'server')
+    // No event is recorded while it is disabled. Those that waited are sent when it is enabled.
+    await recordNumbered(services, workspace.id, 9, 1)
+    receiver.respond = responses.ok
+    assert.equal((await ann.post(`/workspaces/acme/webhooks/${id}`, { enabled: true })).status, 200)
+    await until('both arrive', async () => (await endpoint()).pending === 0)
+    assert.deepEqual(receiver.unique().map(numberOf), [0, 1])
+    assert.deepEqual((await ann.get(`/workspaces/acme/notices`)).json.notices, [])
+  })
+
+  test(`${engine}: an endpoint that is gone or too slow for its events is disabled at once`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const gone = await startReceiver(t, (response) => response.writeHead(410).end())
+    const ids = [
+      await addEndpoint(services, workspaceId, { url: gone.url }),
+      await addEndpoint(services, workspaceId, { url: gone.url, next_position: 1 - PENDING_MAX }),
+    ]
+    await recordNumbered(services, workspaceId, 0, 1)
+    startDelivery(t, services)
+    await until('both are disabled', async () => {
+      const rows = await services.store.db
+        .selectFrom('webhook_endpoints')
+        .select(['disabled_reason'])
+        .where('id', 'in', ids)
+        .orderBy('id')
+        .execute()
+      return rows.map((row) => row.disabled_reason).join() === 'gone,backlog'
+    })
+    assert.equal(gone.received.length, 1)
+  })
+
+  test(`${engine}: deliveries that were deleted by age are skipped`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const receiver = await startReceiver(t)
+    const id = await addEndpoint(services, workspaceId, { url: receiver.url })
+    const remove = () =>
+      services.store.transaction((tx) =>
+        tx.deleteFrom('webhook_deliveries').where('endpoint_id', '=', id).execute(),
+      )
+    await recordNumbered(services, workspaceId, 0, 2)
+    await remove()
+    startDelivery(t, services)
+    const queue = () =>
+      services.store.db
+        .selectFrom('webhook_endpoints')
+        .select(['next_position', 'due_at'])
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow()
+    await until('nothing is due', async () => (await queue()).due_at === null)
+    await recordNumbered(services, workspaceId, 2, 1)
+    await until('the next one arrives', () => receiver.received.length === 1)
+    assert.deepEqual(receiver.unique().map(numberOf), [2])
+  })
+}
+
+test('the time between attempts doubles from seconds to an hour', () => {
+  assert.deepEqual(
+    [0, 1, 2].map((failures) => retryInMs(failures, 1)),
+    [5_000, 10_000, 20_000],
+  )
+  assert.equal(retryInMs(0, 0), 2_500)
+  assert.equal(retryInMs(1_000, 1), HOUR_MS)
+})

@@ -1,0 +1,172 @@
+// Requests go to public addresses and configured networks only, however a target is written or resolved.
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { after, test } from 'node:test'
+import { isPublicAddress } from '../../src/net/public-address.ts'
+import { sendWebhook } from '../../src/webhooks/send.ts'
+import { createTargets } from '../../src/webhooks/targets.ts'
+import { startDnsServer } from '../support/dns-server.ts'
+import { responses, startReceiver } from '../support/webhook-receiver.ts'
+
+const { signal } = new AbortController()
+const publicOnly = createTargets({ privateNetworks: [] })
+const webhook = (url: string) => ({ url, headers: { 'webhook-id': 'evt_1' }, body: '{}' })
+const send = (url: string, targets = publicOnly, timeoutMs?: number) =>
+  sendWebhook(webhook(url), { targets, signal, ...(timeoutMs && { timeoutMs }) })
+
+/** Written in every form that reaches an address which is not public. */
+const FORBIDDEN = [
+  '127.0.0.1',
+  '127.1',
+  '2130706433',
+  '0x7f000001',
+  '0x7f.0.0.1',
+  '0177.0.0.1',
+  '017700000001',
+  '127.0.0.1.',
+  '１２７.0.0.1',
+  '0.0.0.0',
+  '0',
+  '10.1.2.3',
+  '100.64.0.1',
+  '100.100.100.200',
+  '169.254.169.254',
+  '0xa9fea9fe',
+  '2852039166',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.0.0.192',
+  '192.168.1.1',
+  '198.18.0.1',
+  '168.63.129.16',
+  '224.0.0.1',
+  '255.255.255.255',
+  '[::]',
+  '[::1]',
+  '[::127.0.0.1]',
+  '[::ffff:127.0.0.1]',
+  '[::ffff:7f00:1]',
+  '[0:0:0:0:0:ffff:a9fe:a9fe]',
+  '[64:ff9b::7f00:1]',
+  '[64:ff9b::10.0.0.1]',
+  '[64:ff9b::1]',
+  '[64:ff9b:1::1]',
+  '[2002:7f00:1::]',
+  '[2001::1]',
+  '[2001:db8::1]',
+  '[fe80::1]',
+  '[fc00::1]',
+  '[fd00:ec2::254]',
+  '[ff02::1]',
+  '[100::1]',
+  'localhost',
+  'LOCALHOST',
+  'localhost.',
+  'a.localhost',
+]
+
+test('targets that are not public are rejected in every form of their address', async () => {
+  for (const host of FORBIDDEN)
+    for (const scheme of ['https', 'http']) {
+      const { status, error } = await send(`${scheme}://${host}/`)
+      assert.equal(status, null, host)
+      assert.match(error ?? '', /not public/, host)
+    }
+})
+
+test('public addresses are allowed, also through NAT64', () => {
+  for (const address of [
+    '1.1.1.1',
+    '172.32.0.1',
+    '8.8.8.8',
+    '2606:4700::1111',
+    '64:ff9b::808:808',
+    '::ffff:8.8.8.8',
+  ])
+    assert.ok(isPublicAddress(address), address)
+  assert.equal(isPublicAddress('example.com'), false)
+})
+
+test('http is for configured networks only', async () => {
+  const { error } = await send('http://8.8.8.8/')
+  assert.match(error ?? '', /https/)
+})
+
+test('a name is rejected if one of its addresses is not public, and the message does not say which it has', async (t) => {
+  const answers: Record<string, string[]> = {
+    'internal.example': ['10.0.0.5'],
+    'mixed.example': ['8.8.8.8', '127.0.0.1'],
+    'mapped.example': ['0:0:0:0:0:ffff:a00:1'],
+    'metadata.example': ['fd00:ec2:0:0:0:0:0:254'],
+    'missing.example': [],
+  }
+  const dns = await startDnsServer(t, (name) => answers[name])
+  const targets = createTargets({ privateNetworks: [], dnsServers: dns.getServers() })
+  const errors = new Set<string>()
+  for (const name of Object.keys(answers)) errors.add((await send(`https://${name}/`, targets)).error ?? '')
+  assert.equal(errors.size, 1)
+  assert.match([...errors][0] ?? '', /not public/)
+})
+
+test('the connection is made to the address that was checked, though DNS then has another one', async (t) => {
+  const allowed = await startReceiver(t, responses.ok, '127.0.0.2')
+  const forbidden = createServer((_, response) => response.end())
+  let connections = 0
+  forbidden.on('connection', () => {
+    connections += 1
+  })
+  await new Promise<void>((resolve) => forbidden.listen(allowed.port, '127.0.0.1', resolve))
+  after(() => forbidden.close())
+  let queries = 0
+  // The first request asks for IPv4 and for IPv6.
+  const dns = await startDnsServer(t, () => [queries++ < 2 ? '127.0.0.2' : '127.0.0.1'])
+  const targets = createTargets({ privateNetworks: ['127.0.0.2/32'], dnsServers: dns.getServers() })
+  const url = `http://rebound.example:${allowed.port}/hook`
+  assert.equal((await send(url, targets)).status, 204)
+  assert.match((await send(url, targets)).error ?? '', /not public/)
+  assert.equal(allowed.received.length, 1)
+  assert.equal(connections, 0)
+})
+
+const loopback = createTargets({ privateNetworks: ['127.0.0.1/32'] })
+
+test('redirects are not followed', async (t) => {
+  const target = await startReceiver(t)
+  const receiver = await startReceiver(t, (response) =>
+    response.writeHead(307, { location: target.url }).end(),
+  )
+  assert.equal((await send(receiver.url, loopback)).status, 307)
+  assert.equal(target.received.length, 0)
+})
+
+test('a response is cut off at a size and a time, and its status counts', async (t) => {
+  const endless = await startReceiver(t, (response) => {
+    response.writeHead(200)
+    const write = () => {
+      while (response.write('x'.repeat(65_536)));
+    }
+    response.on('drain', write)
+    write()
+  })
+  const { status, response } = await send(endless.url, loopback)
+  assert.deepEqual([status, response?.length], [200, 1_000])
+  const unfinished = await startReceiver(t, (each) => each.writeHead(200).write('part'))
+  assert.equal((await send(unfinished.url, loopback, 200)).status, 200)
+})
+
+test('a request without a response, with an invalid one or with headers that are too large has failed', async (t) => {
+  const hanging = await startReceiver(t, responses.hang)
+  assert.match((await send(hanging.url, loopback, 100)).error ?? '', /No response within 0.1 seconds/)
+  const invalid = await startReceiver(t, (response) => response.socket?.end('SSH-2.0\r\n\r\n'))
+  assert.match((await send(invalid.url, loopback)).error ?? '', /not valid HTTP/)
+  const large = await startReceiver(t, (response) => response.writeHead(200, { x: 'x'.repeat(20_000) }).end())
+  assert.match((await send(large.url, loopback)).error ?? '', /too large/)
+  await hanging.close()
+  assert.match((await send(hanging.url, loopback)).error ?? '', /refused/)
+})
+
+test('text of a response that PostgreSQL or a page could not show is replaced', async (t) => {
+  const receiver = await startReceiver(t, responses.failure)
+  const { status, response } = await send(receiver.url, loopback)
+  assert.deepEqual([status, response], [500, 'broken\u{fffd}'])
+})
