@@ -89,8 +89,7 @@ export async function recordAttempt(
     recordFailed(tx, endpoint, { position, attempt, retryInMs: retry }),
   )
   const reason = failure && reasonToDisable(attempt, failure)
-  if (reason)
-    await disable(services, endpoint, { reason, known: { failing_since: failure.failingSince } })
+  if (reason) await disable(services, endpoint, { reason, known: { failing_since: failure.failingSince } })
   return false
 }
 
@@ -100,10 +99,7 @@ function reasonToDisable({ status }: Attempt, { failingSince, now }: Failure) {
 }
 
 /** Disables a claimed endpoint that is too slow for its events. Returns true if it was. */
-export async function disableOverloaded(
-  services: Services,
-  endpoint: ClaimedEndpoint,
-): Promise<boolean> {
+export async function disableOverloaded(services: Services, endpoint: ClaimedEndpoint): Promise<boolean> {
   const { claim, last_position, next_position } = endpoint
   if (last_position - next_position < PENDING_MAX) return false
   await disable(services, endpoint, { reason: 'backlog', known: { claim } })

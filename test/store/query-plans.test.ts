@@ -623,7 +623,6 @@ const calls: [module: object, calls: Calls][] = [
       listDueMails: (db) => notices.listDueMails(db, 10),
       claimMail: (db) => notices.claimMail(db, noticeMail, 1_000),
       endMail: (db) => notices.endMail(db, noticeMail),
-      findDigestKind: (db) => notices.findDigestKind(db, 'd7'),
       listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
       findDetail: (db) => notices.findDetail(db, 'd7'),
       listSilent: (db) => notices.listSilent(db, ws, 10),

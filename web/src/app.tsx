@@ -27,6 +27,13 @@ const SettingsPage = lazy(async () => ({
   default: (await import('./settings/settings-page.tsx')).SettingsPage,
 }))
 
+const WebhooksPage = lazy(async () => ({
+  default: (await import('./webhooks/webhooks-page.tsx')).WebhooksPage,
+}))
+const EndpointPage = lazy(async () => ({
+  default: (await import('./webhooks/endpoint-page.tsx')).EndpointPage,
+}))
+
 const privatePages = [
   { path: '/', page: Home },
   { path: '/w/:workspace', page: OverviewPage },
@@ -34,6 +41,8 @@ const privatePages = [
   { path: '/w/:workspace/keys', page: KeysPage },
   { path: '/w/:workspace/usage', page: UsagePage },
   { path: '/w/:workspace/members', page: MembersPage },
+  { path: '/w/:workspace/webhooks', page: WebhooksPage },
+  { path: '/w/:workspace/webhooks/:id', page: EndpointPage },
   { path: '/w/:workspace/audit', page: AuditPage },
   { path: '/w/:workspace/settings', page: SettingsPage },
   { path: '/account', page: AccountPage },

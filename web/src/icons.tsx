@@ -70,6 +70,14 @@ export const UsersIcon = strokeIcon(
   </>,
 )
 export const LogIcon = strokeIcon(<path d="M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01" />)
+export const WebhookIcon = strokeIcon(
+  <>
+    <circle cx="12" cy="7" r="3" />
+    <circle cx="6" cy="17" r="3" />
+    <circle cx="18" cy="17" r="3" />
+    <path d="m10.5 9.6-3 5M13.5 9.6l3 5M9 17h6" />
+  </>,
+)
 export const UserIcon = strokeIcon(
   <>
     <circle cx="12" cy="8" r="4" />

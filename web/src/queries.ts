@@ -194,6 +194,34 @@ export const namesQuery = (workspace: string) =>
     ...live,
   })
 
+export type WebhookEndpoint = Output<'webhooks.list'>['endpoints'][number]
+
+export const webhooksQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'webhooks', 'list'],
+    queryFn: () => call('webhooks.list', { workspace }),
+    ...live,
+  })
+
+export type WebhookDelivery = Output<'webhooks.deliveries'>['deliveries'][number]
+
+export const deliveriesQuery = (workspace: string, id: string) =>
+  infiniteQueryOptions({
+    queryKey: ['workspace', workspace, 'webhooks', id, 'deliveries'],
+    queryFn: ({ pageParam }) =>
+      call('webhooks.deliveries', { workspace, id, ...(pageParam && { before: pageParam }) }),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.next,
+    ...live,
+  })
+
+/** Loaded again after another attempt. */
+export const deliveryQuery = (workspace: string, id: string, position: number, attempts: number) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'webhooks', id, 'delivery', position, attempts],
+    queryFn: () => call('webhooks.delivery', { workspace, id, position: String(position) }),
+  })
+
 export const membersQuery = (workspace: string) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'members'],
@@ -217,7 +245,7 @@ export const sessionsQuery = queryOptions({
 /** After a change in a workspace; every change is in the audit log, too. */
 export const invalidateWorkspace = (
   workspace: string,
-  ...resources: ('details' | 'keys' | 'members' | 'names' | 'tunnels')[]
+  ...resources: ('details' | 'keys' | 'members' | 'names' | 'tunnels' | 'webhooks')[]
 ): Promise<unknown> =>
   Promise.all(
     [...resources, 'audit'].map((resource) =>

@@ -16,16 +16,30 @@ type Notice = Output<'notices.list'>['notices'][number]
 
 /** Keys that expire have a list of their own. */
 export function Notices() {
-  const { slug, canManage } = useWorkspace()
+  const { slug, role, canManage } = useWorkspace()
   const { data } = useQuery({ ...noticesQuery(slug), enabled: canManage })
   if (!canManage) return null
-  return data?.notices.map(({ kind, quota, edge, key }) => {
+  return data?.notices.map(({ kind, quota, edge, webhook, key }) => {
     if (quota) return <QuotaNotice key={quota.kind} {...quota} />
     if (edge)
       return (
         <Warning key={edge.id} title={`The edge ${edge.name} does not report`}>
           Its last report was <RelativeTime at={edge.lastReportAt} />. Tunnels of this workspace were open
           there. Their clients connect again when they reach it.
+        </Warning>
+      )
+    if (webhook)
+      return (
+        <Warning key={webhook.id} title="A webhook was disabled">
+          {role === 'owner' ? (
+            <Anchor component={Link} href={`/w/${slug}/webhooks/${webhook.id}`} inherit underline="always">
+              {webhook.url}
+            </Anchor>
+          ) : (
+            webhook.url
+          )}
+          : <RelativeTime at={webhook.disabledAt} />. Events are not recorded for it until an owner enables it
+          again.
         </Warning>
       )
     if (kind === 'key-rejected' && key)

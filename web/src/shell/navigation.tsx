@@ -10,16 +10,18 @@ import {
   UsageIcon,
   UserIcon,
   UsersIcon,
+  WebhookIcon,
 } from '../icons.tsx'
 import type { Membership } from '../session.tsx'
 import classes from './shell.module.css'
 
-const pages = [
+const pages: { name: string; path: string; icon: ReactNode; role?: Membership['role'] }[] = [
   { name: 'Overview', path: '', icon: <OverviewIcon /> },
   { name: 'Tunnels', path: '/tunnels', icon: <TunnelIcon /> },
   { name: 'API keys', path: '/keys', icon: <KeyIcon /> },
   { name: 'Usage', path: '/usage', icon: <UsageIcon /> },
   { name: 'Members', path: '/members', icon: <UsersIcon /> },
+  { name: 'Webhooks', path: '/webhooks', icon: <WebhookIcon />, role: 'owner' },
   { name: 'Audit log', path: '/audit', icon: <LogIcon /> },
   { name: 'Settings', path: '/settings', icon: <SettingsIcon /> },
 ]
@@ -28,9 +30,11 @@ export function Navigation({ workspace }: { workspace: Membership | null }) {
   return (
     <Stack gap={4}>
       {workspace &&
-        pages.map(({ name, path, icon }) => (
-          <PageLink key={name} name={name} to={`/w/${workspace.slug}${path}`} icon={icon} />
-        ))}
+        pages
+          .filter(({ role }) => role === undefined || role === workspace.role)
+          .map(({ name, path, icon }) => (
+            <PageLink key={name} name={name} to={`/w/${workspace.slug}${path}`} icon={icon} />
+          ))}
       {workspace && <Divider my="xs" color="var(--adit-border)" />}
       <PageLink name="Account" to="/account" icon={<UserIcon />} />
     </Stack>

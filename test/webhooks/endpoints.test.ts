@@ -1,0 +1,137 @@
+// Owners manage webhook endpoints; secrets are shown once and rotated with an overlap.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { ENDPOINTS_MAX } from '../../src/contract/dashboard/webhooks.ts'
+import { createKey } from '../../src/domain/keys.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { createFolder, engines } from '../support/databases.ts'
+import { freePort } from '../support/ports.ts'
+import { root } from '../support/process.ts'
+import { operator, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
+import { addMember } from '../support/users.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+
+const WEBHOOKS = '/workspaces/acme/webhooks'
+const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+
+for (const engine of engines) {
+  const serving = serve({ after }, { engine, env })
+  const owner = serving.then((server) => addMember(server, 'Ann', 'owner'))
+  const createKeyIn = async () => {
+    const { services, workspace } = await serving
+    return createKey({ ...services, actor: operator, workspaceId: workspace.id }, { label: 'ci' })
+  }
+
+  test(`${engine}: a delivery is signed with the new and the previous secret during the overlap`, async (t) => {
+    const { services } = await serving
+    const ann = await owner
+    const receiver = await startReceiver(t)
+    const created = await ann.post(WEBHOOKS, { url: receiver.url, events: ['key.created'] })
+    assert.equal(created.status, 201)
+    assert.equal(created.headers.get('cache-control'), 'no-store')
+    const { id, secret } = created.json
+    receiver.secret = secret
+    const received = async () => {
+      const before = receiver.received.length
+      await createKeyIn()
+      await until('it arrives', () => receiver.received.length > before)
+      return receiver.received.at(-1)
+    }
+    assert.equal((await received())?.body.data.key.label, 'ci')
+    const rotated = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: '24h' })).json
+    // The receiver still has the old secret.
+    const both = await received()
+    const signatures = String(both?.headers['webhook-signature']).split(' ')
+    assert.equal(signatures.length, 2)
+    new Webhook(rotated.secret).verify(JSON.stringify(both?.body), both?.headers as Record<string, string>)
+    receiver.secret = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: 'none' })).json.secret
+    assert.equal(String((await received())?.headers['webhook-signature']).split(' ').length, 1)
+    // Neither the list nor the database has a secret.
+    const [row] = await services.store.db.selectFrom('webhook_endpoints').selectAll().execute()
+    const listed = JSON.stringify([row, (await ann.get(WEBHOOKS)).json])
+    for (const each of [secret, rotated.secret, receiver.secret])
+      assert.ok(!listed.includes(each.slice('whsec_'.length)))
+    await ann.remove(`${WEBHOOKS}/${id}`)
+  })
+
+  test(`${engine}: only owners manage webhooks, and those of another workspace do not exist`, async () => {
+    const server = await serving
+    const ann = await owner
+    const bob = await addMember(server, 'Bob', 'admin')
+    assert.equal((await bob.get(WEBHOOKS)).status, 403)
+    assert.equal((await bob.post(WEBHOOKS, { url: 'https://hooks.example.com' })).status, 403)
+    for (const path of ['', '/secret', '/test', '/deliveries/1/resend']) {
+      const body = path === '/secret' ? { overlap: 'none' } : {}
+      assert.equal((await ann.post(`${WEBHOOKS}/whk_unknown${path}`, body)).status, 404, path)
+    }
+    assert.equal((await ann.get(`${WEBHOOKS}/whk_unknown/deliveries`)).status, 404)
+  })
+
+  test(`${engine}: URLs, events and the number of endpoints are checked, and everything is audited`, async () => {
+    const ann = await owner
+    const rejected = [
+      { url: 'ftp://hooks.example.com' },
+      { url: 'https://user:password@hooks.example.com' },
+      { url: 'https://hooks.example.com/#fragment' },
+      { url: 'https://' },
+      { url: `https://hooks.example.com/${'x'.repeat(1_000)}` },
+      { url: 'https://hooks.example.com', events: ['key.unknown'] },
+      { url: 'https://hooks.example.com', events: ['webhook.test'] },
+      { url: 'https://hooks.example.com', description: 'a\u0000b' },
+    ]
+    for (const body of rejected)
+      assert.equal((await ann.post(WEBHOOKS, body)).status, 400, JSON.stringify(body))
+    const url = 'https://hooks.example.com'
+    const ids: string[] = []
+    for (let count = 0; count < ENDPOINTS_MAX; count++) ids.push((await ann.post(WEBHOOKS, { url })).json.id)
+    const full = await ann.post(WEBHOOKS, { url })
+    assert.equal(full.status, 409)
+    assert.match(full.json.message, /10 webhook endpoints/)
+    const [id = ''] = ids
+    await ann.post(`${WEBHOOKS}/${id}`, { url: `${url}/other`, events: ['key.created'], enabled: false })
+    assert.equal((await ann.post(`${WEBHOOKS}/${id}/test`)).status, 409)
+    for (const each of ids) await ann.remove(`${WEBHOOKS}/${each}`)
+    const { entries } = (await ann.get('/workspaces/acme/audit?limit=100')).json
+    const actions = entries
+      .filter(({ target }: { target: { id: string } }) => target.id === id)
+      .map(({ action }: { action: string }) => action)
+    assert.deepEqual(actions, ['webhook.deleted', 'webhook.changed', 'webhook.disabled', 'webhook.created'])
+  })
+}
+
+test('the example of a receiver in the documentation accepts deliveries', async (t) => {
+  const [, example] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')) ?? []
+  const folder = createFolder(t)
+  const file = join(folder, 'receiver.mjs')
+  writeFileSync(
+    file,
+    (example ?? '').replace("'standardwebhooks'", `'${import.meta.resolve('standardwebhooks')}'`),
+  )
+  const server = await serve(t, { engine: 'sqlite', env })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const port = await freePort()
+  const { id, secret } = (await ann.post(WEBHOOKS, { url: `http://127.0.0.1:${port}/` })).json
+  const receiver = spawn(process.execPath, [file], {
+    env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  atEnd(t, () => receiver.kill())
+  let output = ''
+  receiver.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  await until('it listens', () =>
+    fetch(`http://127.0.0.1:${port}`, { method: 'POST' }).then(
+      ({ status }) => status === 401,
+      () => false,
+    ),
+  )
+  await ann.post(`${WEBHOOKS}/${id}/test`)
+  await until('it is delivered', async () => (await ann.get(WEBHOOKS)).json.endpoints[0].pending === 0)
+  assert.match(output, /^webhook\.test/)
+})

@@ -1,0 +1,23 @@
+// The types of events, as options of a form.
+import type { Input } from '../api.ts'
+
+export type EventType = NonNullable<Input<'webhooks.create'>['events']>[number]
+
+export const eventLabels: Record<Exclude<EventType, 'webhook.test'>, string> = {
+  'key.created': 'API key created',
+  'key.rotated': 'API key rotated',
+  'key.revoked': 'API key revoked',
+  'key.expired': 'API key expired',
+  'key.expiring': 'API key expires soon',
+  'key.rejected': 'Inactive API key used a lot',
+  'member.invited': 'Member invited',
+  'member.joined': 'Member joined',
+  'member.updated': 'Role changed',
+  'member.removed': 'Member removed or left',
+  'workspace.updated': 'Workspace settings changed',
+  'quota.near': '80 % of a quota used',
+  'quota.reached': 'Quota reached',
+  'edge.silent': 'Edge does not report',
+  'tunnel.opened': 'Tunnel opened',
+  'tunnel.closed': 'Tunnel closed',
+}

@@ -1,0 +1,15 @@
+import { Page } from '../components/page.tsx'
+import { EmptyState } from '../components/query-states.tsx'
+import { WebhookIcon } from '../icons.tsx'
+import { useWorkspace } from '../session.tsx'
+
+export function OwnersOnly() {
+  const { name } = useWorkspace()
+  return (
+    <Page title="Webhooks" context={name}>
+      <EmptyState icon={<WebhookIcon size={36} />} title="Only owners manage webhooks">
+        Ask an owner of this workspace.
+      </EmptyState>
+    </Page>
+  )
+}

@@ -1,0 +1,77 @@
+// Dialog that rotates the secret of a webhook endpoint, then shows the new one once.
+import { Button, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { Overlap } from '../../../src/credentials/rotation.ts'
+import { call } from '../api.ts'
+import { restoreFocus } from '../components/focus.ts'
+import { ErrorAlert } from '../components/query-states.tsx'
+import { invalidateWorkspace } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
+import { SecretDialog } from './secret-dialog.tsx'
+
+const overlapLabels: Record<Overlap, string> = {
+  none: 'None: sign with the new secret only',
+  '1h': '1 hour',
+  '24h': '24 hours',
+  '7d': '7 days',
+}
+const choices = Object.entries(overlapLabels).map(([value, label]) => ({ value: value as Overlap, label }))
+
+interface RotateSecretDialogProps {
+  id: string
+  opened: boolean
+  onClose: () => void
+}
+
+export function RotateSecretDialog({ id, opened, onClose }: RotateSecretDialogProps) {
+  const { slug } = useWorkspace()
+  const [overlap, setOverlap] = useState<Overlap>('24h')
+  const [secret, setSecret] = useState<string | null>(null)
+  const rotate = useMutation({
+    mutationFn: async () =>
+      setSecret((await call('webhooks.rotate', { workspace: slug, id, overlap })).secret),
+    onSuccess: () => {
+      onClose()
+      invalidateWorkspace(slug, 'webhooks')
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    rotate.mutate()
+  }
+  return (
+    <>
+      <Modal opened={opened && secret === null} onClose={onClose} title="Rotate secret">
+        <form onSubmit={submit}>
+          <Stack>
+            <Text size="sm">A new secret replaces the current one.</Text>
+            <NativeSelect
+              label="Sign with both secrets for"
+              description="Time to replace the secret at the receiver."
+              data={choices}
+              value={overlap}
+              onChange={(event) => setOverlap(event.currentTarget.value as Overlap)}
+              inputWrapperOrder={['label', 'description', 'input', 'error']}
+            />
+            <ErrorAlert error={rotate.error} />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={rotate.isPending}>
+                Rotate secret
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      </Modal>
+      <SecretDialog
+        title="Secret rotated"
+        secret={secret}
+        onClose={() => setSecret(null)}
+        onClosed={() => restoreFocus()}
+      />
+    </>
+  )
+}
