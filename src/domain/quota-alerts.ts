@@ -2,15 +2,8 @@
 import type { Tx } from '../store/store.ts'
 import { createAlert } from './alerts.ts'
 import type { Services } from './context.ts'
-import { monthOf, type QuotaKind, thresholdOf } from './quotas.ts'
+import { monthOf, type QuotaKind, quotaTitles, thresholdOf } from './quotas.ts'
 import { isoOf } from './timestamps.ts'
-
-const titles: Record<QuotaKind, string> = {
-  bytes: 'bytes per month',
-  requests: 'requests per month',
-  tunnels: 'open tunnels',
-  keys: 'active API keys',
-}
 
 const effects: Record<QuotaKind, string> = {
   bytes: 'Edges reject its traffic and new tunnels with 429.',
@@ -37,7 +30,7 @@ export async function alertQuota(
   const { from, until } = monthOf(services.clock())
   const month = isoOf(from).slice(0, 7)
   const renewsAt = kind === 'bytes' || kind === 'requests' ? isoOf(until) : null
-  const quota = `its quota of ${limit.toLocaleString('en-US')} ${titles[kind]}`
+  const quota = `its quota of ${limit.toLocaleString('en-US')} ${quotaTitles[kind]}`
   const renewal = renewsAt === null ? '' : ` It renews on ${renewsAt.slice(0, 10)} at 00:00 UTC.`
   await createAlert(db, services, {
     kind: 'quota',

@@ -7,6 +7,13 @@ import { startOfMonth } from '../time.ts'
 export const quotaKinds = ['bytes', 'requests', 'tunnels', 'keys'] as const
 export type QuotaKind = (typeof quotaKinds)[number]
 
+export const quotaTitles: Record<QuotaKind, string> = {
+  bytes: 'bytes per month',
+  requests: 'requests per month',
+  tunnels: 'open tunnels',
+  keys: 'active API keys',
+}
+
 /** Null: no limit. */
 export type Quotas = Record<Exclude<QuotaKind, 'keys'>, number | null> & { keys: number }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely, KyselyPlugin } from 'kysely'
-import { createSecret } from '../../src/credentials/secret.ts'
+import { createSecret, hashSecret } from '../../src/credentials/secret.ts'
 import { startChangeFollower } from '../../src/directory/change-follower.ts'
 import { createDirectory } from '../../src/directory/directory.ts'
 import { startLastUsedTracker } from '../../src/directory/last-used.ts'
@@ -45,7 +45,13 @@ async function startNode(
   atEnd(t, () => follower.deregister())
   const lastUsed = startLastUsedTracker(store, services.clock, () => {})
   atEnd(t, () => lastUsed.stop())
-  return { follower, directory: createDirectory({ store, follower, lastUsed, keysMax: 100 }) }
+  const rejected: string[] = []
+  const onRejected = (hash: string) => rejected.push(hash)
+  return {
+    follower,
+    rejected,
+    directory: createDirectory({ store, follower, lastUsed, onRejected, keysMax: 100 }),
+  }
 }
 
 async function openNode(t: Test, engine: Engine) {
@@ -57,6 +63,16 @@ async function openNode(t: Test, engine: Engine) {
 }
 
 for (const engine of engines) {
+  test(`${engine}: each use of a revoked key is counted, also from the cache; that of an unknown one is not`, async (t) => {
+    const { ctx, directory, rejected } = await openNode(t, engine)
+    const { id, token } = await createKey(ctx)
+    await directory.verifyKey(token)
+    await revoke(ctx, id)
+    for (let attempt = 0; attempt < 3; attempt++) await directory.verifyKey(token)
+    await directory.verifyKey(createSecret('key', ctx.random))
+    assert.deepEqual(rejected, Array(3).fill(hashSecret(token)))
+  })
+
   test(`${engine}: cached keys, edges and workspaces are served without the database`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)

@@ -16,9 +16,10 @@ import { until } from '../support/until.ts'
 
 /** Of the guarantee: within so long of the limit no edge carries traffic, and of a raised one all do. */
 const REACTION_MS = 10_000
-const MEGABYTE = 1_000_000
+/** Bytes at a time; not a divisor of the limit. */
+const STEP = 3_999_999
 
-/** Carries a megabyte every few milliseconds while it may, like an edge at full speed. */
+/** Carries as much as it may, like an edge at full speed. */
 async function startBusyEdge(t: Test, server: TestServer, url: string, name: string) {
   const { token: credential } = await createEdge(server.services, operator, name)
   const folder = await mkdtemp(join(tmpdir(), 'adit-quota-'))
@@ -32,11 +33,11 @@ async function startBusyEdge(t: Test, server: TestServer, url: string, name: str
   const carry = async () => {
     while (!edge.isStopped) {
       if (verifier.quotaReachedUntil('acme') === undefined) {
-        meter.transferred('acme', { requests: 1, bytesIn: MEGABYTE / 2, bytesOut: MEGABYTE / 2 })
-        edge.carried += MEGABYTE
+        meter.transferred('acme', { requests: 1, bytesIn: STEP - 1, bytesOut: 1 })
+        edge.carried += STEP
         edge.lastAt = performance.now()
       } else edge.rejected += 1
-      await sleep(5)
+      await sleep(20)
     }
   }
   const carrying = carry()
@@ -53,7 +54,7 @@ for (const engine of engines)
   test(`${engine}: 3 edges at two nodes stop within 10 seconds of the limit, and the count is exact`, async (t) => {
     const server = await serve(t, { engine })
     const node = await addNode(t, server)
-    const limit = 500 * MEGABYTE
+    const limit = 500_000_000
     await setQuotas(server.services, operator, 'acme', { bytes: limit })
     const urls = [server.url, node.url, node.url]
     const edges = await Promise.all(urls.map((url, index) => startBusyEdge(t, server, url, `edge-${index}`)))

@@ -1,5 +1,5 @@
 import { readQuantity } from '../../config/values.ts'
-import { type QuotaKind, quotaKinds } from '../../domain/quotas.ts'
+import { type QuotaKind, quotaKinds, quotaTitles } from '../../domain/quotas.ts'
 import {
   type QuotaSetting,
   type QuotaSettings,
@@ -12,13 +12,6 @@ import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'
 
 const wholeNumber = new Intl.NumberFormat('en-US')
-
-const titles: Record<QuotaKind, string> = {
-  bytes: 'bytes per month',
-  requests: 'requests per month',
-  tunnels: 'open tunnels',
-  keys: 'active API keys',
-}
 
 export async function quota(
   { slug, ...given }: { slug: string } & Record<QuotaKind, string | undefined>,
@@ -41,7 +34,7 @@ export async function quota(
   }))
   await io.list([rows], {
     columns: {
-      QUOTA: (one) => titles[one.kind],
+      QUOTA: (one) => quotaTitles[one.kind],
       LIMIT: ({ kind, limit }) => (limit === null ? 'none' : amount(kind, limit)),
       USED: ({ kind, used }) => amount(kind, used),
       LEFT: ({ kind, left }) => (left === null ? '' : amount(kind, left)),
