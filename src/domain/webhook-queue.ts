@@ -77,7 +77,8 @@ export async function recordAttempt(
   { delivery, attempt }: AttemptOutcome,
 ): Promise<boolean> {
   const { position } = delivery
-  const { store } = services
+  const { store, instruments } = services
+  instruments.webhookAttempts[isDelivered(attempt) ? 'delivered' : 'failed'] += 1
   if (isDelivered(attempt))
     return store.transaction(async (tx) => {
       if (!(await recordDelivered(tx, endpoint, { position, attempt, claimMs: CLAIM_MS }))) return false

@@ -19,4 +19,5 @@ export class ServerInstruments {
     too_many_epochs: 0,
   }
   readonly mails = { sent: 0, failed: 0 }
+  readonly webhookAttempts = { delivered: 0, failed: 0 }
 }

@@ -108,6 +108,9 @@ const queueMetrics = ({ instruments, queueSizes }: ServerSources) => [
     'Emails about notices and alerts that wait to be sent, of all nodes.',
     async () => (await queueSizes())?.mails ?? [],
   ),
+  counter('adit_webhook_attempts_total', 'Attempts to deliver a webhook event, by result.', () =>
+    byLabel('result', instruments.webhookAttempts),
+  ),
   gauge(
     'adit_webhook_queue',
     'Webhook events that wait to be delivered, of all nodes.',

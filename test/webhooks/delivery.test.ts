@@ -5,6 +5,7 @@ import { PENDING_MAX, retryInMs } from '../../src/domain/webhook-queue.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
+import { scrape } from '../support/metrics.ts'
 import { createRandom } from '../support/random.ts'
 import { openTestServices, operator, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -107,7 +108,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an endpoint that fails for a day is disabled, and owners and admins are told`, async (t) => {
-    const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+    const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8', ADIT_METRICS_PORT: '0' }
     const server = await serve(t, { engine, env })
     const { services, workspace } = server
     const ann = await addMember(server, 'Ann', 'owner')
@@ -127,6 +128,8 @@ for (const engine of engines) {
     await until('it is disabled', async () => (await endpoint()).disabledAt !== null)
     const { disabledReason, pending } = await endpoint()
     assert.deepEqual([disabledReason, pending], ['failing', 2])
+    const metrics = await scrape(server.metricsUrl)
+    assert.ok((metrics.get('adit_webhook_attempts_total{result="failed"}') ?? 0) >= 2)
     const { notices } = (await ann.get(`/workspaces/acme/notices`)).json
     assert.deepEqual(
       notices.map(({ kind, webhook }: { kind: string; webhook: { id: string } }) => [kind, webhook.id]),
