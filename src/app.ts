@@ -38,11 +38,13 @@ import { createServer } from './http/server/server.ts'
 import { lazily } from './lazily.ts'
 import { createMail, type SendMail } from './mail.ts'
 import { type MetricsListener, startMetricsListener } from './metrics/listener.ts'
+import { createRegistry } from './metrics/registry.ts'
 import { serverMetrics } from './metrics/server-metrics.ts'
 import { sessionSecret } from './session-secret.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 import { startWebhookDelivery } from './webhooks/delivery.ts'
 import { createTargets } from './webhooks/targets.ts'
+import type { Primary } from './workers/worker.ts'
 
 const PAGE_FOLDER = fileURLToPath(new URL('../web/dist', import.meta.url))
 
@@ -58,7 +60,12 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export async function startServer(config: Config, opened: Services, log: Logger): Promise<Running> {
+export async function startServer(
+  config: Config,
+  opened: Services,
+  log: Logger,
+  primary?: Primary,
+): Promise<Running> {
   const { store } = opened
   const secret = await secretOrClose(config, store)
   // Stored because a server that is closing no longer has an address.
@@ -120,25 +127,26 @@ export async function startServer(config: Config, opened: Services, log: Logger)
     await store.close()
     await metrics?.stop()
   }
-  /** `settings`: what the names of the settings of the address begin with. */
   async function orStop<T>(address: ListenAddress, settings: string, listen: () => Promise<T>): Promise<T> {
     try {
       return await listen()
     } catch (error) {
       await stop()
-      throw new StartupError('address', explain(address, settings, error as NodeJS.ErrnoException), error)
+      throw listenError(address, settings, error)
     }
   }
 
   const { metrics: metricsAddress } = config
   await orStop(config, 'ADIT', () => server.listen({ host: config.host, port: config.port }))
-  url = urlOf(config, server)
-  if (metricsAddress)
-    metrics = await orStop(metricsAddress, 'ADIT_METRICS', () =>
-      startMetricsListener(metricsAddress, metricsOf(node, openStreams), (error) =>
-        log.error({ err: error }, 'failed to collect metrics'),
-      ),
-    )
+  url = listenUrl(config.host, server.server.address() as AddressInfo)
+  if (metricsAddress) {
+    const registry = await createRegistry(metricsOf(node, openStreams))
+    if (primary) primary.offerMetrics(() => registry.getMetricsAsJSON())
+    else
+      metrics = await orStop(metricsAddress, 'ADIT_METRICS', () =>
+        startMetricsListener(metricsAddress, registry, logMetricsFailure(log)),
+      )
+  }
   const loadSignIn = async () => {
     if (stopping) return
     await auth.open()
@@ -343,15 +351,21 @@ const logAuth = (log: Logger) => (level: string, message: string) => {
   else if (level === 'warn') log.warn({ from: 'better-auth' }, message)
 }
 
-function urlOf(config: Config, server: FastifyInstance): string {
-  const { port } = server.server.address() as AddressInfo
-  return `http://${urlHost(config.host)}:${port}`
-}
+export const logMetricsFailure = (log: Logger) => (error: unknown) =>
+  log.error({ err: error }, 'failed to collect metrics')
+
+/** The host as configured: the one of the address may be a wildcard. */
+export const listenUrl = (host: string, { port }: { port: number }): string =>
+  `http://${urlHost(host)}:${port}`
 
 interface ListenAddress {
   host: string
   port: number
 }
+
+/** `settings`: what the names of the settings of the address begin with. */
+export const listenError = (address: ListenAddress, settings: string, error: unknown): StartupError =>
+  new StartupError('address', explain(address, settings, error as NodeJS.ErrnoException), error)
 
 function explain(
   { host, port }: ListenAddress,

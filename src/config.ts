@@ -1,5 +1,6 @@
 // The settings of the server, parsed from the environment once and frozen. Only this file and config/ read
 // the environment.
+import { availableParallelism } from 'node:os'
 import { createReader, type Parsed, requireValid, setting } from './config/setting.ts'
 import {
   readBaseUrl,
@@ -47,12 +48,15 @@ export interface Config {
   readonly auditRetentionDays: number | undefined
   /** Where metrics are served; undefined: nowhere. */
   readonly metrics: { host: string; port: number } | undefined
+  /** Processes that serve requests. */
+  readonly workers: number
   readonly logLevel: string
 }
 
 /** The same as in package.json, which a test checks. */
 export const version = '0.1.0'
 
+const WORKERS_MAX = 64
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
 
 export const settings = {
@@ -159,6 +163,9 @@ export const settings = {
     (text) => (text === '' ? undefined : readInteger(text, 0, 65_535)),
   ),
   ADIT_METRICS_HOST: setting('address of the metrics listener', '127.0.0.1', (text) => text),
+  ADIT_WORKERS: setting('processes that serve requests; auto: one for each CPU', '1', (text) =>
+    text === 'auto' ? Math.min(availableParallelism(), WORKERS_MAX) : readInteger(text, 1, WORKERS_MAX),
+  ),
   ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
     if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
     return text
@@ -223,6 +230,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS', settings.ADIT_AUDIT_RETENTION_DAYS),
     stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
     metrics: readMetricsAddress(read),
+    workers: read('ADIT_WORKERS', settings.ADIT_WORKERS),
     logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
   }
   return { config, errors }

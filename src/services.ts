@@ -13,6 +13,7 @@ import { ServerInstruments } from './metrics/server-instruments.ts'
 import { operatorActor } from './operator.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 import { migrate, SchemaTooNew } from './store/migrate.ts'
+import type { Siblings } from './store/siblings.ts'
 import { StorageFault } from './store/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/store.ts'
 import { mergeReports } from './store/usage.ts'
@@ -23,14 +24,22 @@ const WARN_INTERVAL_MS = 5_000
 /**
  * Opens the database and migrates its schema. Retries until the timeout while the database is unreachable.
  */
-export async function openServices(config: Config, log: Logger, timeoutMs: number): Promise<Services> {
+export async function openServices(
+  config: Config,
+  log: Logger,
+  timeoutMs: number,
+  siblings?: Siblings,
+): Promise<Services> {
   let store: Store | undefined
   try {
-    store = openStore(config.database, {
-      onLostConnection: (error) => log.warn({ reason: errorMessage(error) }, 'database connection lost'),
-      onStorageFault: (fault) => log.error({ reason: fault.message }, 'database storage fault: not ready'),
+    const events = {
+      onLostConnection: (error: Error) =>
+        log.warn({ reason: errorMessage(error) }, 'database connection lost'),
+      onStorageFault: (fault: StorageFault) =>
+        log.error({ reason: fault.message }, 'database storage fault: not ready'),
       onStorageRecovered: () => log.info('database storage recovered: ready'),
-    })
+    }
+    store = openStore(config.database, events, siblings)
     const services = servicesOn(store, config)
     const newer = await migrate(store, {
       timeoutMs,

@@ -15,6 +15,7 @@ import {
 import { createLog, flushLog } from '../log.ts'
 import { type EdgeSources, edgeMetrics } from '../metrics/edge-metrics.ts'
 import { startMetricsListener } from '../metrics/listener.ts'
+import { createRegistry } from '../metrics/registry.ts'
 import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
 import type { Tunnel } from '../tunnels/edge/tunnel.ts'
 import type { TunnelClient } from '../tunnels/edge/tunnel-client.ts'
@@ -200,7 +201,7 @@ function asUsageError<T>(create: () => T): T {
 }
 
 async function startMetrics(address: Address, sources: EdgeSources, log: ReturnType<typeof createLog>) {
-  const listener = await startMetricsListener(address, edgeMetrics(sources), (error) =>
+  const listener = await startMetricsListener(address, await createRegistry(edgeMetrics(sources)), (error) =>
     log.error({ err: error }, 'failed to collect metrics'),
   ).catch((error) => {
     throw toCommandError(error, address, 'ADIT_METRICS')

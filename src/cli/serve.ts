@@ -1,21 +1,17 @@
-// `adit serve`: runs the control plane and prints its URLs; on an empty SQLite database also a first API key.
+// `adit serve`: runs the control plane, in this process or in several workers.
+import type { Logger } from 'pino'
 import { type Running, startServer } from '../app.ts'
-import { commandName, unknownSettings } from '../config/environment.ts'
-import { type Config, readConfig, settings, version } from '../config.ts'
-import { hasAnyUser } from '../domain/accounts.ts'
-import type { Services } from '../domain/context.ts'
-import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
-import { linkUrl } from '../domain/links.ts'
-import { listAll } from '../domain/workspaces.ts'
+import { unknownSettings } from '../config/environment.ts'
+import { type Config, readConfig } from '../config.ts'
 import { createLog, flushLog } from '../log.ts'
 import { openServices } from '../services.ts'
 import { requireSecret } from '../session-secret.ts'
+import { connectToPrimary, type Primary } from '../workers/worker.ts'
 import type { Io } from './io.ts'
-import { awaitShutdown } from './shutdown.ts'
-import { bold, joinLines, type Text } from './style.ts'
+import { announce } from './serve-announcement.ts'
+import { DATABASE_TIMEOUT_MS, serveByWorkers } from './serve-workers.ts'
+import { awaitShutdown, type Shutdown } from './shutdown.ts'
 
-/** How long to wait for a database that starts at the same time. */
-const DATABASE_TIMEOUT_MS = 60_000
 const EXIT_TIMEOUT_MS = 500
 /** After the start and the requests that wait for it, because loading blocks the event loop. */
 const LOAD_SIGN_IN_DELAY_MS = 3_000
@@ -24,135 +20,66 @@ export async function serve(io: Io): Promise<void> {
   const config = readConfig()
   requireSecret(config)
   const log = createLog(config.logLevel)
+  const primary = connectToPrimary()
+  if (primary) return serveAsWorker(config, log, primary)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
+  if (config.workers > 1) return serveByWorkers(io, config, log)
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
+  const shutdown = awaitShutdown(config.stopDelayS)
+  const running = await startServer(config, services, log)
+  const { metricsUrl } = running
+  if (metricsUrl) log.info({ url: metricsUrl }, 'metrics listening')
+  await runUntil(shutdown, { config, log, running }, () =>
+    announce(io, config, services, { url: config.baseUrl ?? running.url, metricsUrl }),
+  )
+}
+
+/** The primary prints what all workers have in common. */
+async function serveAsWorker(config: Config, log: Logger, primary: Primary): Promise<void> {
+  try {
+    const services = await openServices(config, log, DATABASE_TIMEOUT_MS, primary)
+    const shutdown = awaitShutdown(config.stopDelayS, ['SIGTERM'])
+    const running = await startServer(config, services, log, primary)
+    await runUntil(shutdown, { config, log, running })
+  } finally {
+    primary.release()
+  }
+}
+
+interface Serving {
+  config: Config
+  log: Logger
+  running: Running
+}
+
+async function runUntil(
+  shutdown: Shutdown,
+  { config, log, running }: Serving,
+  onStarted = async () => {},
+): Promise<void> {
   const { stopDelayS } = config
-  const shutdown = awaitShutdown(stopDelayS)
-  const { url, metricsUrl, loadSignIn, announceStop, stop } = await startServer(config, services, log)
   const loading = setTimeout(() => {
     const start = performance.now()
-    loadSignIn().then(
+    running.loadSignIn().then(
       () => log.debug({ ms: Math.round(performance.now() - start) }, 'sign-in loaded'),
       (error) => log.error({ err: error }, 'failed to load sign-in'),
     )
   }, LOAD_SIGN_IN_DELAY_MS).unref()
   try {
-    if (metricsUrl) log.info({ url: metricsUrl }, 'metrics listening')
-    announce(io, config, { url: config.baseUrl ?? url, metricsUrl }, await findAccess(services))
+    await onStarted()
     const reason = await shutdown.requested
-    announceStop()
+    running.announceStop()
     if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'draining: /readyz now returns 503')
     await shutdown.due
     log.info({ reason }, 'stopping: completing open requests')
   } finally {
     clearTimeout(loading)
-    await stop()
+    await running.stop()
     log.info('stopped')
     // A blocked log pipe would delay the exit, which waits for the last lines. Nothing else is left to do.
     if (!(await flushLog(log))) process.kill(process.pid, 'SIGKILL')
   }
   // Do not wait for handles that are still open, such as a connection to a database that does not respond.
   setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref()
-}
-
-/** Determines the instructions to print. */
-type Access =
-  | { kind: 'first run'; first: FirstRun }
-  | { kind: 'empty' }
-  | { kind: 'no users' | 'has users'; workspace: string }
-
-async function findAccess(services: Services): Promise<Access> {
-  // Nodes share a PostgreSQL database: there the operator creates the first workspace.
-  if (services.store.engine === 'postgres' && (await isEmpty(services))) return { kind: 'empty' }
-  const first = await prepareFirstRun(services)
-  if (first) return { kind: 'first run', first }
-  const kind = (await hasAnyUser(services)) ? 'has users' : 'no users'
-  for await (const [workspace] of listAll(services)) if (workspace) return { kind, workspace: workspace.slug }
-  return { kind: 'empty' }
-}
-
-function announce(
-  io: Io,
-  config: Config,
-  { url, metricsUrl }: Pick<Running, 'url' | 'metricsUrl'>,
-  access: Access,
-): void {
-  const facts = {
-    url,
-    api: `${url}/api/v1`,
-    docs: `${url}/docs`,
-    ...(metricsUrl && { metrics: metricsUrl }),
-    variant: config.variant,
-    pid: process.pid,
-  }
-  const lines: Text[] = [
-    '',
-    [bold('Adit'), ` ${version} listening on ${url}`],
-    '',
-    `  Dashboard      ${url}`,
-    `  API            ${facts.api}`,
-    `  Documentation  ${facts.docs}`,
-    ...(metricsUrl ? [`  Metrics        ${metricsUrl}`] : []),
-    ...nextSteps(config, url, access),
-    '',
-  ]
-  const first = access.kind === 'first run' && {
-    workspace: access.first.workspace.slug,
-    token: access.first.key.token,
-    setupLink: linkUrl(url, access.first.link.secret),
-  }
-  io.data({ ...facts, ...first }, joinLines(lines))
-}
-
-function nextSteps(config: Config, url: string, access: Access): string[] {
-  const adit = commandName()
-  const createKey = (slug: string) => `  ${adit} admin key create --workspace ${slug}`
-  const createOwner = (slug: string) =>
-    `  ${adit} admin user create you@example.com --workspace ${slug} --role owner`
-  switch (access.kind) {
-    case 'has users':
-      return ['', 'To create an API key:', '', createKey(access.workspace), ...databaseHint(config)]
-    case 'no users':
-      return [
-        '',
-        'There are no users yet. To create a link for the first owner, and an API key:',
-        '',
-        createOwner(access.workspace),
-        createKey(access.workspace),
-        ...databaseHint(config),
-      ]
-    case 'empty':
-      return [
-        '',
-        'The database is empty. To create a workspace, an API key and a link for its owner:',
-        '',
-        `  ${adit} admin workspace create default --provisioned`,
-        createKey('default'),
-        createOwner('default'),
-        ...databaseHint(config),
-      ]
-    case 'first run': {
-      const { workspace, key, link } = access.first
-      return [
-        `  API key        ${key.token}`,
-        '',
-        `The key belongs to the new workspace "${workspace.slug}". It is not shown again. Try it:`,
-        '',
-        `  curl -H "Authorization: Bearer ${key.token}" ${url}/api/v1/workspace`,
-        '',
-        'To sign in to the dashboard, create the owner account (the link works once, for 24 hours):',
-        '',
-        `  ${linkUrl(url, link.secret)}`,
-      ]
-    }
-  }
-}
-
-/** Admin commands need the same database, which another shell does not know unless it is the default. */
-function databaseHint({ database }: Config): string[] {
-  const fallback = settings.ADIT_DATABASE_URL.read(settings.ADIT_DATABASE_URL.fallback)
-  const isDefault =
-    database.engine === 'sqlite' && fallback.engine === 'sqlite' && database.path === fallback.path
-  return isDefault ? [] : ['', 'Run them with the same ADIT_DATABASE_URL as this server.']
 }

@@ -4,6 +4,8 @@ import { isStartedByNpm } from '../config/environment.ts'
 const REPEATED_SIGNAL_MS = 1_000
 const PARENT_POLL_MS = 250
 
+export const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
+
 export interface Shutdown {
   /** Resolves with the reason. */
   requested: Promise<string>
@@ -16,7 +18,7 @@ export interface Shutdown {
  * kills the process. On a terminal, npm forwards the same Ctrl-C again, so a signal shortly after another is
  * ignored.
  */
-export function awaitShutdown(delayS: number): Shutdown {
+export function awaitShutdown(delayS: number, signals: readonly NodeJS.Signals[] = STOP_SIGNALS): Shutdown {
   const requested = Promise.withResolvers<string>()
   const due = Promise.withResolvers<void>()
   let state: 'running' | 'delayed' | 'stopping' = 'running'
@@ -36,21 +38,22 @@ export function awaitShutdown(delayS: number): Shutdown {
     }
     requested.resolve(reason)
   }
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, request)
-  if (isStartedByNpm())
-    watchParent(() => {
-      // After a signal, npm ends because of it: that is not a second request.
-      if (state === 'running') request('npm is gone')
-    })
+  for (const name of signals) process.on(name, request)
+  onNpmGone(() => {
+    // After a signal, npm ends because of it: that is not a second request.
+    if (state === 'running') request('npm is gone')
+  })
   return { requested: requested.promise, due: due.promise }
 }
 
-function watchParent(onGone: () => void): void {
+/** Does nothing if npm has not started this process. */
+export function onNpmGone(callback: () => void): void {
+  if (!isStartedByNpm()) return
   const parent = process.ppid
   const timer = setInterval(() => {
     if (process.ppid === parent) return
     clearInterval(timer)
-    onGone()
+    callback()
   }, PARENT_POLL_MS)
   timer.unref()
 }

@@ -1,7 +1,6 @@
 // The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createRegistry, type MetricDefinition } from './registry.ts'
 
 const http = process.getBuiltinModule('node:http')
 
@@ -15,6 +14,12 @@ export interface MetricsAddress {
   readonly port: number
 }
 
+/** What is served: a registry of prom-client, or several of them combined. */
+export interface MetricsSource {
+  readonly contentType: string
+  metrics(): Promise<string>
+}
+
 export interface MetricsListener {
   readonly url: string
   stop(): Promise<void>
@@ -22,14 +27,13 @@ export interface MetricsListener {
 
 export async function startMetricsListener(
   { host, port }: MetricsAddress,
-  definitions: readonly MetricDefinition[],
+  source: MetricsSource,
   onFailure: (error: unknown) => void,
 ): Promise<MetricsListener> {
-  const registry = await createRegistry(definitions)
   let scrape: Promise<string> | undefined
   /** Scrapes at the same time share one. */
   const render = () => {
-    scrape ??= registry.metrics().finally(() => {
+    scrape ??= source.metrics().finally(() => {
       scrape = undefined
     })
     return scrape
@@ -39,7 +43,7 @@ export async function startMetricsListener(
     if (!isKnown) return void response.writeHead(404).end()
     const body = await render()
     response.writeHead(200, {
-      'content-type': registry.contentType,
+      'content-type': source.contentType,
       'content-length': Buffer.byteLength(body),
     })
     response.end(method === 'HEAD' ? undefined : body)

@@ -18,8 +18,12 @@ export interface MetricDefinition {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
+  /** How the values of several workers are combined. */
+  readonly aggregator: Aggregator
   read(): MaybePromise<Sample[]>
 }
+
+type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
 const samplesOf = (values: Values): Sample[] =>
   typeof values === 'number'
@@ -28,10 +32,16 @@ const samplesOf = (values: Values): Sample[] =>
 
 const plain =
   (type: 'counter' | 'gauge') =>
-  (name: string, help: string, read: () => MaybePromise<Values>): MetricDefinition => ({
+  (
+    name: string,
+    help: string,
+    read: () => MaybePromise<Values>,
+    aggregator: Aggregator = 'sum',
+  ): MetricDefinition => ({
     name,
     help,
     type,
+    aggregator,
     read() {
       const values = read()
       return values instanceof Promise ? values.then(samplesOf) : samplesOf(values)
@@ -49,6 +59,7 @@ export const histogram = (
   name,
   help,
   type: 'histogram',
+  aggregator: 'sum',
   read: () => Array.from(read(), ([labels, durations]) => histogramSamples(name, labels, durations)).flat(),
 })
 
@@ -86,7 +97,7 @@ export async function createRegistry(definitions: readonly MetricDefinition[]): 
 }
 
 /** What a registry calls of a metric. prom-client's own look up the labels of each value that they count. */
-function toMetric({ name, help, type, read }: MetricDefinition): Metric {
-  const get = async () => ({ name, help, type, values: await read(), aggregator: 'sum' })
+function toMetric({ name, help, type, aggregator, read }: MetricDefinition): Metric {
+  const get = async () => ({ name, help, type, values: await read(), aggregator })
   return { name, get } satisfies Pick<MetricObject, 'name'> & { get(): unknown } as unknown as Metric
 }

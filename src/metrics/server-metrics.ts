@@ -33,9 +33,12 @@ export interface ServerSources {
 }
 
 export const serverMetrics = (sources: ServerSources): MetricDefinition[] => [
-  gauge('adit_build_info', 'Version of Adit; the value is always 1.', () => [
-    [{ version: sources.version }, 1],
-  ]),
+  gauge(
+    'adit_build_info',
+    'Version of Adit; the value is always 1.',
+    () => [[{ version: sources.version }, 1]],
+    'first',
+  ),
   histogram(
     'http_server_request_duration_seconds',
     'Time from the head of a request to the end of its response, without streams of events.',
@@ -53,23 +56,29 @@ const directoryMetrics = ({ instruments, keyVerdicts, edgeVerdicts, follower }: 
     ...withLabel('kind', 'key', keyVerdicts.read()),
     ...withLabel('kind', 'edge', edgeVerdicts.read()),
   ]),
-  gauge('adit_lease_valid', 'Whether the node may use its cache: 1 or 0.', () =>
-    follower.isUpToDate() ? 1 : 0,
+  gauge(
+    'adit_lease_valid',
+    'Whether the node may use its cache: 1 or 0.',
+    () => (follower.isUpToDate() ? 1 : 0),
+    'min',
   ),
   gauge(
     'adit_lease_age_seconds',
     'Time since the lease was renewed; it is valid for 2 seconds.',
     () => follower.leaseAgeMs() / 1_000,
+    'max',
   ),
   gauge(
     'adit_change_log_lag_seconds',
     'Time since the change log was read to its end: the node may lack changes that are newer.',
     () => follower.ageMs() / 1_000,
+    'max',
   ),
   gauge(
     'adit_change_log_sequence',
     'Sequence of the last change that the node has applied.',
     () => follower.position().sequence,
+    'min',
   ),
   histogram('adit_propagation_wait_seconds', 'Time until a change was effective on every node.', () => [
     [{}, instruments.propagationWait],
@@ -107,6 +116,7 @@ const queueMetrics = ({ instruments, queueSizes }: ServerSources) => [
     'adit_mail_queue',
     'Emails about notices and alerts that wait to be sent, of all nodes.',
     async () => (await queueSizes())?.mails ?? [],
+    'max',
   ),
   counter('adit_webhook_attempts_total', 'Attempts to deliver a webhook event, by result.', () =>
     byLabel('result', instruments.webhookAttempts),
@@ -115,11 +125,13 @@ const queueMetrics = ({ instruments, queueSizes }: ServerSources) => [
     'adit_webhook_queue',
     'Webhook events that wait to be delivered, of all nodes.',
     async () => (await queueSizes())?.webhookEvents ?? [],
+    'max',
   ),
   gauge(
     'adit_webhook_endpoints_failing',
     'Webhook endpoints whose last delivery failed, of all nodes.',
     async () => (await queueSizes())?.failingEndpoints ?? [],
+    'max',
   ),
 ]
 

@@ -6,6 +6,7 @@ import { isConflict, isUnsupported } from './db-errors.ts'
 import type { Dialects } from './engine.ts'
 import { openPostgres } from './postgres.ts'
 import type { PoolUse } from './replaceable-pool.ts'
+import type { Siblings } from './siblings.ts'
 import { openSqlite } from './sqlite.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
@@ -49,7 +50,7 @@ export interface Store extends Connection {
   readonly usageShards: UsageShards
   /** On SQLite. */
   readonly counterCache: CounterCache | undefined
-  /** Sends up to 8,000 bytes to the processes that listen with `onNotify`. A no-op on SQLite. */
+  /** Sends up to 8,000 bytes to the processes that listen with `onNotify`; on SQLite to the other workers. */
   notify(payload: string): Promise<void>
   /** Returns a function that removes the listener. */
   onNotify(listener: (payload: string) => void): () => void
@@ -78,7 +79,12 @@ export interface StoreEvents extends StorageEvents {
   onLostConnection: (error: Error) => void
 }
 
-export function openStore(target: Target, { onLostConnection, ...storage }: StoreEvents): Store {
+/** `siblings`: if this process is one of several workers. */
+export function openStore(
+  target: Target,
+  { onLostConnection, ...storage }: StoreEvents,
+  siblings?: Siblings,
+): Store {
   const health = new StorageHealth(storage)
   const listeners = new Set<(payload: string) => void>()
   const onNotify = (payload: string) => {
@@ -88,6 +94,7 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     target.engine === 'sqlite'
       ? openSqlite(target.path, health)
       : openPostgres(target.url, { onLostConnection, onNotify }, health)
+  if (target.engine === 'sqlite') siblings?.onBroadcast(onNotify)
   const databases = new Map<Dialect, Kysely<Tables>>()
   const databaseOn = (dialect: Dialect): Kysely<Tables> => {
     const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guardConnections(dialect) })
@@ -108,7 +115,8 @@ export function openStore(target: Target, { onLostConnection, ...storage }: Stor
     usageShards: target.engine === 'sqlite' ? undistributed : createUsageShards(main.db),
     counterCache: engine.counterCache,
     async notify(payload) {
-      await engine.notifyStatement?.(payload).execute(main.db)
+      if (engine.notifyStatement) await engine.notifyStatement(payload).execute(main.db)
+      else siblings?.broadcast(payload)
     },
     onNotify(listener) {
       listeners.add(listener)

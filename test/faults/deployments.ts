@@ -57,11 +57,14 @@ export async function deployOnPostgres(t: Test, count: number, env = {}): Promis
   return { ...seeded, nodes, database, schedules }
 }
 
-export async function deployOnSqlite(t: Test, count: number): Promise<Deployment> {
+/** Two servers on one file, one of them with two workers. */
+export async function deployOnSqlite(t: Test): Promise<Deployment> {
   const database = await createDatabase(t, 'sqlite')
   const seeded = await seed(database)
   const nodes = await Promise.all(
-    names(count).map((name) => startNode(t, name, { ADIT_DATABASE_URL: database })),
+    names(2).map((name, index) =>
+      startNode(t, name, { ADIT_DATABASE_URL: database, ADIT_WORKERS: String(index + 1) }),
+    ),
   )
   return { ...seeded, nodes, database, schedules: [nodeFaults(nodes)] }
 }

@@ -10,6 +10,6 @@ test('three nodes on PostgreSQL keep every guarantee while nodes, links and data
   await assertNoViolations(t, await deployOnPostgres(t, 3), { seconds: SECONDS })
 })
 
-test('two processes on one SQLite file keep every guarantee while they are killed and paused', async (t) => {
-  await assertNoViolations(t, await deployOnSqlite(t, 2), { seconds: SECONDS })
+test('three processes on one SQLite file, two of them workers, keep every guarantee while they are killed and paused', async (t) => {
+  await assertNoViolations(t, await deployOnSqlite(t), { seconds: SECONDS })
 })

@@ -47,6 +47,7 @@ export function nodeFaults(nodes: readonly Node[]): FaultSchedule {
       await sleep(random.between(0, 600))
       await node.start()
     }),
+    toOne('worker killed', (node) => node.killWorker()),
     toOne('pause', async (node, random) => {
       node.pause()
       await sleep(random.between(...BEYOND_LEASE))

@@ -20,8 +20,13 @@ test('long run on PostgreSQL without violations', async (t) => {
   await assertNoViolations(t, await deployOnPostgres(t, 3), { seconds: SECONDS, onProgress: printProgress })
 })
 
+test('long run on PostgreSQL with two workers per node without violations', async (t) => {
+  const deployment = await deployOnPostgres(t, 2, { ADIT_WORKERS: '2' })
+  await assertNoViolations(t, deployment, { seconds: SECONDS, onProgress: printProgress })
+})
+
 test('long run on SQLite without violations', async (t) => {
-  await assertNoViolations(t, await deployOnSqlite(t, 2), { seconds: SECONDS, onProgress: printProgress })
+  await assertNoViolations(t, await deployOnSqlite(t), { seconds: SECONDS, onProgress: printProgress })
 })
 
 test('long run with a hundred followers without violations', (t) =>

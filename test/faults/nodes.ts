@@ -1,6 +1,8 @@
 // Server processes that can be killed and paused.
 import type { Test } from '../support/cleanup.ts'
 import { startServing } from '../support/process.ts'
+import { until } from '../support/until.ts'
+import { workersOf } from '../support/workers.ts'
 
 const STARTS_MAX = 5
 
@@ -13,6 +15,8 @@ export interface Node {
   start(): Promise<void>
   /** SIGKILL, as in a power failure. */
   kill(): Promise<void>
+  /** SIGKILL to one of its workers, if it has any. Resolves when another one is started. */
+  killWorker(): Promise<void>
   /** SIGSTOP: connections stay open and nothing responds. */
   pause(): void
   resume(): void
@@ -35,6 +39,10 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
     return started
   }
   let running = await start()
+  const signalAll = (name: NodeJS.Signals) => {
+    const primary = running.child.pid as number
+    for (const pid of [primary, ...workersOf(primary)]) signal(pid, name)
+  }
   return {
     name,
     get url() {
@@ -57,8 +65,28 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
       running.child.kill('SIGKILL')
       await running.ended
     },
-    pause: () => running.child.kill('SIGSTOP'),
-    resume: () => running.child.kill('SIGCONT'),
-    jumpClock: () => running.child.kill('SIGUSR2'),
+    async killWorker() {
+      const primary = running.child.pid as number
+      const before = workersOf(primary)
+      const killed = before.at(-1)
+      if (!killed) return
+      signal(killed, 'SIGKILL')
+      await until('another worker is started', () => {
+        const workers = workersOf(primary)
+        return workers.length === before.length && !workers.includes(killed)
+      })
+    },
+    pause: () => signalAll('SIGSTOP'),
+    resume: () => signalAll('SIGCONT'),
+    jumpClock: () => signalAll('SIGUSR2'),
+  }
+}
+
+/** A worker may have just ended. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -86,9 +86,11 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'mcp',
       'metrics',
       'tunnels',
+      'workers',
     ],
-    packages: [],
+    packages: ['pino'],
   },
+  workers: { ours: ['metrics', 'store'], packages: ['pino'] },
   config: { ours: ['contract', 'net', 'store'], packages: [] },
   csv: { ours: [], packages: [] },
   operator: { ours: [], packages: [] },
@@ -105,6 +107,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   'session-secret': { ours: ['startup-error', 'config'], packages: [] },
   app: {
     ours: [
+      'workers',
       'auth',
       'startup-error',
       'config',

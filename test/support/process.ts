@@ -67,6 +67,7 @@ export function startProcess(
 export interface ServeFacts {
   url: string
   api: string
+  metrics?: string
   token?: string
 }
 

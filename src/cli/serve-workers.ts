@@ -1,0 +1,61 @@
+// `adit serve` with several workers: this process starts them, prints what they have in common, and passes
+// signals on.
+import { closeSync, openSync } from 'node:fs'
+import type { Logger } from 'pino'
+import { listenError, listenUrl, logMetricsFailure } from '../app.ts'
+import type { Config } from '../config.ts'
+import { flushLog } from '../log.ts'
+import { type MetricsAddress, startMetricsListener } from '../metrics/listener.ts'
+import { openServices } from '../services.ts'
+import { combinedMetrics } from '../workers/combined-metrics.ts'
+import { startWorkers, type Workers } from '../workers/primary.ts'
+import { CommandError } from './errors.ts'
+import type { Io } from './io.ts'
+import { announce } from './serve-announcement.ts'
+import { onNpmGone, STOP_SIGNALS } from './shutdown.ts'
+
+/** How long to wait for a database that starts at the same time. */
+export const DATABASE_TIMEOUT_MS = 60_000
+
+export async function serveByWorkers(io: Io, config: Config, log: Logger): Promise<void> {
+  const hasTerminal = isTerminalOpen()
+  // Migrates the database before the workers open it.
+  const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
+  try {
+    const workers = await startWorkers(config.workers, log).catch(() => {
+      throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
+    })
+    const stop = () => workers.stop('SIGTERM')
+    for (const name of STOP_SIGNALS) process.on(name, stop)
+    // A terminal that is closed sends it too.
+    process.on('SIGHUP', () => (hasTerminal && !isTerminalOpen() ? stop() : workers.restart()))
+    onNpmGone(stop)
+    const metrics = config.metrics && (await startMetrics(config.metrics, workers, log))
+    const url = config.baseUrl ?? listenUrl(config.host, workers.address)
+    await announce(io, config, services, { url, metricsUrl: metrics?.url })
+    await workers.ended
+    await metrics?.stop()
+  } finally {
+    await services.store.close()
+    await flushLog(log)
+  }
+}
+
+async function startMetrics(address: MetricsAddress, { list, stop }: Workers, log: Logger) {
+  try {
+    return await startMetricsListener(address, await combinedMetrics(list), logMetricsFailure(log))
+  } catch (error) {
+    stop('SIGTERM')
+    throw listenError(address, 'ADIT_METRICS', error)
+  }
+}
+
+/** Whether this process has a terminal that is still open. */
+function isTerminalOpen(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
+}

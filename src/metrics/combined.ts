@@ -1,0 +1,34 @@
+// The metrics of several workers as those of one process.
+import type { MetricObject } from 'prom-client'
+import type { MetricsSource } from './listener.ts'
+
+type Metrics = readonly MetricObject[]
+
+interface CombinedMetrics<W> extends MetricsSource {
+  /** What a worker has sent, as `getMetricsAsJSON` returns it. */
+  receive(worker: W, metrics: unknown[]): void
+  /** The worker has ended. Its counts are kept, because counters must not decrease. */
+  remove(worker: W): void
+}
+
+/** `request` resolves when the workers have sent theirs; of one that has not, the previous ones are used. */
+export async function createCombinedMetrics<W>(request: () => Promise<void>): Promise<CombinedMetrics<W>> {
+  const { AggregatorRegistry } = await import('prom-client')
+  const latest = new Map<W, Metrics>()
+  let ended: Metrics = []
+  return {
+    contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
+    async metrics() {
+      await request()
+      return AggregatorRegistry.aggregate([...latest.values(), ended]).metrics()
+    },
+    receive(worker, metrics) {
+      latest.set(worker, metrics as Metrics)
+    },
+    remove(worker) {
+      const counts = (latest.get(worker) ?? []).filter(({ type }) => String(type) !== 'gauge')
+      latest.delete(worker)
+      ended = AggregatorRegistry.aggregate([ended, counts]).getMetricsAsArray()
+    },
+  }
+}

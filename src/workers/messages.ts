@@ -1,0 +1,17 @@
+// What the primary and its workers send each other.
+import type { Worker } from 'node:cluster'
+
+export type Message =
+  /** To all other workers. */
+  | { kind: 'adit:broadcast'; payload: string }
+  | { kind: 'adit:metrics-wanted' }
+  /** As prom-client's registry returns them. */
+  | { kind: 'adit:metrics'; metrics: unknown[] }
+
+export const isMessage = (value: unknown): value is Message =>
+  typeof (value as Message | null)?.kind === 'string' && (value as Message).kind.startsWith('adit:')
+
+/** Without effect if the worker has just ended. */
+export function sendTo(worker: Worker, message: Message): void {
+  if (worker.isConnected()) worker.process.send?.(message, undefined, {}, () => {})
+}

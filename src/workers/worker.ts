@@ -1,0 +1,45 @@
+// A worker's connection to its primary.
+import cluster from 'node:cluster'
+import type { Siblings } from '../store/siblings.ts'
+import { isMessage, type Message } from './messages.ts'
+
+export interface Primary extends Siblings {
+  /** The metrics that the primary combines with those of the other workers. */
+  offerMetrics(read: () => Promise<unknown[]>): void
+  /** The connection no longer keeps this process running. */
+  release(): void
+}
+
+/** Undefined if this process is not a worker. */
+export function connectToPrimary(): Primary | undefined {
+  if (!cluster.isWorker) return undefined
+  // The primary may have ended; then this process ends too.
+  const send = (message: Message) => process.send?.(message, undefined, {}, () => {})
+  let onBroadcast: (payload: string) => void = () => {}
+  let readMetrics = async (): Promise<unknown[]> => []
+
+  async function receive(message: Message): Promise<void> {
+    switch (message.kind) {
+      case 'adit:broadcast':
+        return onBroadcast(message.payload)
+      case 'adit:metrics-wanted':
+        send({ kind: 'adit:metrics', metrics: await readMetrics() })
+    }
+  }
+  process.on('message', (message) => {
+    // Metrics that cannot be read are missing at this scrape.
+    if (isMessage(message)) receive(message).catch(() => {})
+  })
+  // A terminal sends them to every process. The primary decides, and sends SIGTERM.
+  for (const name of ['SIGHUP', 'SIGINT'] as const) process.on(name, () => {})
+  return {
+    broadcast: (payload) => send({ kind: 'adit:broadcast', payload }),
+    onBroadcast(listener) {
+      onBroadcast = listener
+    },
+    offerMetrics(read) {
+      readMetrics = read
+    },
+    release: () => process.channel?.unref(),
+  }
+}
