@@ -59,10 +59,14 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
 
   async function poll(): Promise<void> {
     const log = collectDeleted(events.onDeleted)
+    const afterwards = (run: Run) => runNotices(run, mail)
     try {
-      await runAlerts({ services, proceed: async () => !signal.aborted }, { mail, rejections, events })
-      const afterwards = (run: Run) => runNotices(run, mail)
-      await runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards })
+      // One after the other, and the second even if the first fails.
+      try {
+        await runAlerts({ services, proceed: async () => !signal.aborted }, { mail, rejections, events })
+      } finally {
+        await runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards })
+      }
       if (isFailing) events.onRecovery()
       isFailing = false
     } catch (error) {
