@@ -1,9 +1,11 @@
 // The same scenarios for minutes instead of seconds (npm run test:faults). FAULTS_SECONDS sets the length of
 // each.
 import { test } from 'node:test'
+import { engines } from '../support/databases.ts'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
 import type { Attempt, InjectedFault } from './history.ts'
 import { assertFollowers, assertNoViolations } from './run.ts'
+import { assertDeliveries } from './webhooks.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
 
@@ -31,3 +33,10 @@ test('long run on SQLite without violations', async (t) => {
 
 test('long run with a hundred followers without violations', (t) =>
   assertFollowers(t, { followers: 100, seconds: SECONDS }))
+
+for (const engine of engines)
+  test(`long run of webhooks on ${engine}`, async (t) => {
+    const kills = Math.ceil(SECONDS / 40)
+    const { events, requests } = await assertDeliveries(t, { engine, kills, keysPerKill: 40, isLong: true })
+    process.stdout.write(`${events} events, ${requests.join(', ')} requests, ${kills} nodes killed\n`)
+  })
