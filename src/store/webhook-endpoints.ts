@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import type { Db, Tx } from './store.ts'
-import type { DeliveryRow } from './webhook-events.ts'
+import { type DeliveryRow, selectDeliveries } from './webhook-events.ts'
 import type { EndpointRow } from './webhook-queue.ts'
 
 interface EndpointName {
@@ -111,12 +111,7 @@ export function listDeliveries(
   endpointId: string,
   { before, limit }: { before: number | undefined; limit: number },
 ): Promise<DeliveryRow[]> {
-  const query = db
-    .selectFrom('webhook_deliveries')
-    .selectAll()
-    .where('endpoint_id', '=', endpointId)
-    .orderBy('position', 'desc')
-    .limit(limit)
+  const query = selectDeliveries(db, endpointId).orderBy('position', 'desc').limit(limit)
   return (before === undefined ? query : query.where('position', '<', before)).execute()
 }
 
@@ -125,9 +120,4 @@ export const findDelivery = (
   endpointId: string,
   position: number,
 ): Promise<DeliveryRow | undefined> =>
-  db
-    .selectFrom('webhook_deliveries')
-    .selectAll()
-    .where('endpoint_id', '=', endpointId)
-    .where('position', '=', position)
-    .executeTakeFirst()
+  selectDeliveries(db, endpointId).where('position', '=', position).executeTakeFirst()

@@ -3,7 +3,7 @@ import { type Selectable, sql } from 'kysely'
 import { executeBulk, insertBulk } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import { type Placeholders, statement } from './statement.ts'
-import type { Tx } from './store.ts'
+import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type DeliveryRow = Selectable<Tables['webhook_deliveries']>
@@ -11,6 +11,9 @@ export type NewDelivery = Pick<
   DeliveryRow,
   'endpoint_id' | 'position' | 'event_id' | 'type' | 'body' | 'created_at'
 >
+
+export const selectDeliveries = (db: Db, endpointId: string) =>
+  db.selectFrom('webhook_deliveries').selectAll().where('endpoint_id', '=', endpointId)
 
 /** Those of the workspaces that have an enabled endpoint. */
 export async function findWithEndpoints(tx: Tx, workspaceIds: readonly string[]): Promise<Set<string>> {

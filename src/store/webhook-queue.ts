@@ -6,7 +6,7 @@ import { isPostgres } from './bulk.ts'
 import { nowIn, statementTimeIn } from './database-clock.ts'
 import type { Db, Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
-import type { DeliveryRow } from './webhook-events.ts'
+import { type DeliveryRow, selectDeliveries } from './webhook-events.ts'
 
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>
 
@@ -55,10 +55,7 @@ export const findNextDelivery = (
   endpointId: string,
   position: number,
 ): Promise<DeliveryRow | undefined> =>
-  db
-    .selectFrom('webhook_deliveries')
-    .selectAll()
-    .where('endpoint_id', '=', endpointId)
+  selectDeliveries(db, endpointId)
     .where('position', '>=', position)
     .orderBy('position')
     .limit(1)

@@ -770,7 +770,7 @@ const names = (module: object) =>
  * Exported functions without a query; `renewSession` has the one of `renewLockedSession`, and `useStore` calls
  * `claimDue`.
  */
-const PURE = ['claimDue', 'follows', 'isSamePosition', 'keyOf', 'renewSession']
+const PURE = ['claimDue', 'follows', 'isSamePosition', 'keyOf', 'renewSession', 'selectDeliveries']
 
 test('every function of these modules is called by the test below', () => {
   for (const [module, called] of calls)

@@ -1,7 +1,8 @@
-// Shows a new API key once. Only its button closes the dialog: a stray click or Escape must not lose it.
-import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core'
+// Shows a new API key once.
+import { Alert, Code, Group, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
 import { CopyBlock, CopyTextButton } from '../components/copy.tsx'
+import { OnceDialog } from '../components/once-dialog.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
@@ -13,7 +14,6 @@ type CreatedKey = Output<'keys.create'> & Partial<Pick<Output<'keys.rotate'>, 'p
 interface CreatedKeyDialogProps {
   created: CreatedKey | null
   onClose: () => void
-  /** Moves the focus: the element that had it is gone with the previous dialog. */
   onClosed: () => void
 }
 
@@ -28,21 +28,9 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
     showToast(`${titleOf(created)}.`)
   }
   return (
-    <Modal
-      opened={created !== null}
-      onClose={close}
-      title={titleOf(created)}
-      size="lg"
-      closeOnClickOutside={false}
-      closeOnEscape={false}
-      withCloseButton={false}
-      // No transition: the key must not stay in the document while the dialog fades out.
-      transitionProps={{ duration: 0 }}
-      returnFocus={false}
-      onExitTransitionEnd={onClosed}
-    >
+    <OnceDialog opened={created !== null} title={titleOf(created)} onClose={close} onClosed={onClosed}>
       {created && (
-        <Stack>
+        <>
           <Alert color="amber" icon={<WarningIcon />}>
             Store it in your secret manager. It is not shown again.
             {created.expiresAt && (
@@ -72,12 +60,9 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
             </Text>
             <CopyBlock text={curlCommand(created.token)} name="Copy curl command" />
           </div>
-          <Group justify="flex-end">
-            <Button onClick={close}>Done</Button>
-          </Group>
-        </Stack>
+        </>
       )}
-    </Modal>
+    </OnceDialog>
   )
 }
 

@@ -1,25 +1,15 @@
 // Dialog that rotates an API key, then shows the successor once.
-import { Button, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core'
+import { Button, Group, Modal, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { Overlap } from '../../../src/credentials/rotation.ts'
 import { call, type Output } from '../api.ts'
 import { restoreFocus } from '../components/focus.ts'
+import { DEFAULT_OVERLAP, OverlapSelect } from '../components/overlap-select.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { invalidateWorkspace, type Key } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
 import { shortKey } from './key-cells.tsx'
-
-const overlapLabels: Record<Overlap, string> = {
-  none: 'None: revoke it now',
-  '1h': '1 hour',
-  '24h': '24 hours',
-  '7d': '7 days',
-}
-const choices = Object.entries(overlapLabels).map(([value, label]) => ({ value: value as Overlap, label }))
-
-const DEFAULT_OVERLAP: Overlap = '24h'
 
 interface RotateKeyDialogProps {
   apiKey: Key | null
@@ -66,13 +56,12 @@ export function RotateKeyDialog({ apiKey, opened, onClose }: RotateKeyDialogProp
             <Text size="sm">
               A new key with the same label{apiKey?.expiresAt && ' and lifetime'} replaces this one.
             </Text>
-            <NativeSelect
+            <OverlapSelect
               label="Keep the old key valid for"
               description="Time to replace it where it is used. Then it is rejected, and its tunnels are closed."
-              data={choices}
+              none="revoke it now"
               value={overlap}
-              onChange={(event) => setOverlap(event.currentTarget.value as Overlap)}
-              inputWrapperOrder={['label', 'description', 'input', 'error']}
+              onChange={setOverlap}
             />
             <ErrorAlert error={rotate.error} />
             <Group justify="flex-end">

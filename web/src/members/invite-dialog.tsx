@@ -4,6 +4,7 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
+import { OnceDialog } from '../components/once-dialog.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { roleDescriptions, roleNames } from '../components/role-badge.tsx'
 import { showToast } from '../components/toast.tsx'
@@ -98,20 +99,14 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
     showToast(`${created?.email} invited.`)
   }
   return (
-    <Modal
+    <OnceDialog
       opened={created !== null}
-      onClose={close}
       title={created?.link ? 'Invitation created' : 'Invitation sent'}
-      size="lg"
-      closeOnClickOutside={false}
-      closeOnEscape={false}
-      withCloseButton={false}
-      transitionProps={{ duration: 0 }}
-      returnFocus={false}
-      onExitTransitionEnd={onClosed}
+      onClose={close}
+      onClosed={onClosed}
     >
       {created && (
-        <Stack>
+        <>
           {created.link ? (
             <>
               <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
@@ -128,11 +123,8 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
               We sent an email to {created.email}. The link in it works once and expires in 24 hours.
             </Text>
           )}
-          <Group justify="flex-end">
-            <Button onClick={close}>Done</Button>
-          </Group>
-        </Stack>
+        </>
       )}
-    </Modal>
+    </OnceDialog>
   )
 }

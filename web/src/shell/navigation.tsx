@@ -43,6 +43,8 @@ export function Navigation({ workspace }: { workspace: Membership | null }) {
 
 function PageLink({ name, to, icon }: { name: string; to: string; icon: ReactNode }) {
   const [path] = useLocation()
+  // Also below it, except for the overview, which all pages of the workspace are below.
+  const isCurrent = path === to || (to.split('/').length > 3 && path.startsWith(`${to}/`))
   return (
     <NavLink
       component={Link}
@@ -50,7 +52,7 @@ function PageLink({ name, to, icon }: { name: string; to: string; icon: ReactNod
       label={name}
       leftSection={icon}
       className={classes.navLink ?? ''}
-      aria-current={path === to ? 'page' : undefined}
+      aria-current={isCurrent ? 'page' : undefined}
     />
   )
 }

@@ -31,8 +31,8 @@ export function EndpointProblem({ disabledAt, disabledReason, failingSince, pend
   return (
     <Alert color="red" icon={<WarningIcon />} title="Deliveries fail">
       <Text size="sm">
-        Since <RelativeTime at={failingSince} />. They are repeated for 24 hours; then the webhook is
-        disabled. <Waiting count={pending} />
+        The first attempt failed <RelativeTime at={failingSince} />. It is repeated for 24 hours; then the
+        webhook is disabled. <Waiting count={pending} />
       </Text>
     </Alert>
   )

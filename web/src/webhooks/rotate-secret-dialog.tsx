@@ -1,22 +1,14 @@
 // Dialog that rotates the secret of a webhook endpoint, then shows the new one once.
-import { Button, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core'
+import { Button, Group, Modal, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { Overlap } from '../../../src/credentials/rotation.ts'
 import { call } from '../api.ts'
 import { restoreFocus } from '../components/focus.ts'
+import { DEFAULT_OVERLAP, OverlapSelect } from '../components/overlap-select.tsx'
 import { ErrorAlert } from '../components/query-states.tsx'
 import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { SecretDialog } from './secret-dialog.tsx'
-
-const overlapLabels: Record<Overlap, string> = {
-  none: 'None: sign with the new secret only',
-  '1h': '1 hour',
-  '24h': '24 hours',
-  '7d': '7 days',
-}
-const choices = Object.entries(overlapLabels).map(([value, label]) => ({ value: value as Overlap, label }))
 
 interface RotateSecretDialogProps {
   id: string
@@ -26,7 +18,7 @@ interface RotateSecretDialogProps {
 
 export function RotateSecretDialog({ id, opened, onClose }: RotateSecretDialogProps) {
   const { slug } = useWorkspace()
-  const [overlap, setOverlap] = useState<Overlap>('24h')
+  const [overlap, setOverlap] = useState(DEFAULT_OVERLAP)
   const [secret, setSecret] = useState<string | null>(null)
   const rotate = useMutation({
     mutationFn: async () =>
@@ -46,13 +38,12 @@ export function RotateSecretDialog({ id, opened, onClose }: RotateSecretDialogPr
         <form onSubmit={submit}>
           <Stack>
             <Text size="sm">A new secret replaces the current one.</Text>
-            <NativeSelect
+            <OverlapSelect
               label="Sign with both secrets for"
               description="Time to replace the secret at the receiver."
-              data={choices}
+              none="sign with the new secret only"
               value={overlap}
-              onChange={(event) => setOverlap(event.currentTarget.value as Overlap)}
-              inputWrapperOrder={['label', 'description', 'input', 'error']}
+              onChange={setOverlap}
             />
             <ErrorAlert error={rotate.error} />
             <Group justify="flex-end">
