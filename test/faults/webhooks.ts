@@ -10,7 +10,7 @@ import { startServing } from '../support/process.ts'
 import { createRandom } from '../support/random.ts'
 import { openTestServices, operator } from '../support/server.ts'
 import { until } from '../support/until.ts'
-import { responses, startReceiver } from '../support/webhook-receiver.ts'
+import { type Respond, responses, startReceiver } from '../support/webhook-receiver.ts'
 import { addEndpoint, deliveriesOf, makeDue, TEST_SECRET } from '../support/webhooks.ts'
 
 const NODES = 2
@@ -31,11 +31,12 @@ export async function assertDeliveries(t: Test, { engine, kills, keysPerKill, is
   const random = createRandom(process.env.FAULTS_SEED ?? `${engine} webhooks`)
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme', provisioned: true })
   const { token } = await createKey({ ...services, actor: operator, workspaceId }, { label: 'writer' })
-  const slow = (response: Parameters<typeof responses.ok>[0]) =>
-    delay(random.between(0, 200)).then(() => responses.ok(response))
-  const ways = [responses.ok, responses.ok, responses.ok, responses.failure, responses.reset, slow]
-  const respond = (response: Parameters<typeof responses.ok>[0]) =>
-    isLong && random.chance(0.02) ? responses.hang() : random.pick(ways)(response)
+  const slow: Respond = (response) => delay(random.between(0, 200)).then(() => responses.ok(response))
+  const failures: Respond[] = [responses.failure, responses.reset, ...(isLong ? [responses.hang] : [])]
+  // Fewer in the long form, where each holds up its endpoint for seconds.
+  const failureRate = isLong ? 0.06 : 0.3
+  const respond: Respond = (response, received) =>
+    random.pick(random.chance(failureRate) ? failures : [responses.ok, slow])(response, received)
   const endpoints = await Promise.all(
     Array.from({ length: 3 }, async () => {
       const receiver = await startReceiver(t, respond)

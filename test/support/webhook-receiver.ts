@@ -14,7 +14,7 @@ export interface Received {
   body: any
 }
 
-type Respond = (response: ServerResponse, received: Received) => unknown
+export type Respond = (response: ServerResponse, received: Received) => unknown
 
 /** Ways to respond. */
 export const responses = {

@@ -21,7 +21,8 @@ const listNotices = operation({
   description:
     'Lists what needs attention, at most 100: quotas of which 80 % or all is used, edges with tunnels of the ' +
     'workspace that have not reported for 5 minutes, revoked or expired keys that were used a lot in the last ' +
-    '7 days, and API keys that expire within 7 days, unless they have an active successor.',
+    '7 days, webhook endpoints that the server has disabled, and API keys that expire within 7 days, unless ' +
+    'they have an active successor.',
   params: Type.Object(InWorkspace),
   response: {
     status: 200,
