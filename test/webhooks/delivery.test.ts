@@ -21,7 +21,7 @@ import {
   TEST_SECRET,
 } from '../support/webhooks.ts'
 
-const COUNT = 12
+const COUNT = 8
 const numbers = Array.from({ length: COUNT }, (_, index) => index)
 
 for (const engine of engines) {

@@ -105,26 +105,22 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
       onClose={close}
       onClosed={onClosed}
     >
-      {created && (
-        <>
-          {created.link ? (
-            <>
-              <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-                This server does not send email. Send this link to {created.email} yourself:
-              </Text>
-              <CopyBlock text={created.link} name="Copy link" testId="invitation-link" />
-              <Alert color="amber" icon={<WarningIcon />}>
-                The link is not shown again. It works once and expires in 24 hours. Anyone who has it can
-                join.
-              </Alert>
-            </>
-          ) : (
+      {created &&
+        (created.link ? (
+          <>
             <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-              We sent an email to {created.email}. The link in it works once and expires in 24 hours.
+              This server does not send email. Send this link to {created.email} yourself:
             </Text>
-          )}
-        </>
-      )}
+            <CopyBlock text={created.link} name="Copy link" testId="invitation-link" />
+            <Alert color="amber" icon={<WarningIcon />}>
+              The link is not shown again. It works once and expires in 24 hours. Anyone who has it can join.
+            </Alert>
+          </>
+        ) : (
+          <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+            We sent an email to {created.email}. The link in it works once and expires in 24 hours.
+          </Text>
+        ))}
     </OnceDialog>
   )
 }
