@@ -2,7 +2,7 @@
 // followed: their target would have to be checked too, and Standard Webhooks counts them as failures.
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { lookupOf, TargetError, type Targets } from './targets.ts'
+import { pinnedLookup, TargetError, type Targets } from './targets.ts'
 
 /** From DNS to the end of the response. */
 export const SEND_TIMEOUT_MS = 10_000
@@ -21,7 +21,7 @@ export interface WebhookRequest {
 export interface SendResult {
   /** Null without a response. */
   status: number | null
-  /** Begins the body of the response. */
+  /** First 1,000 characters of the response body. */
   response: string | null
   /** Why there is no response. */
   error: string | null
@@ -44,7 +44,7 @@ export async function sendWebhook(
   try {
     const url = new URL(webhook.url)
     const addresses = await withAbort(targets.resolve(url), aborted)
-    const { status, body } = await exchange(url, webhook, addresses, aborted)
+    const { status, body } = await post(url, webhook, addresses, aborted)
     return { status, response: printable(body), error: null }
   } catch (error) {
     const isTimeout = timeout.aborted && !signal.aborted
@@ -64,17 +64,17 @@ const withAbort = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
   })
 
-interface Exchanged {
+interface Received {
   status: number
   body: Buffer
 }
 
-function exchange(
+function post(
   url: URL,
   { headers, body }: WebhookRequest,
   addresses: readonly string[],
   signal: AbortSignal,
-): Promise<Exchanged> {
+): Promise<Received> {
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? requestHttps : requestHttp
     const request = send(url, {
@@ -82,14 +82,22 @@ function exchange(
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
       // A connection of its own, so that none is used that was made to an address checked earlier.
       agent: false,
-      lookup: lookupOf(addresses),
+      lookup: pinnedLookup(addresses),
       maxHeaderSize: HEADER_BYTES_MAX,
       signal,
     })
+    // Every request ends with one of these four, so none can wait forever.
+    const close = () => reject(new Error('the connection was closed without a response'))
     request.on('error', reject)
+    request.on('close', close)
+    request.on('upgrade', ({ statusCode = 0 }, socket) => {
+      socket.destroy()
+      resolve({ status: statusCode, body: Buffer.alloc(0) })
+    })
     request.on('response', (response) => {
       // A response that is aborted is not a failure: see below.
-      request.off('error', reject).on('error', () => {})
+      request.off('close', close).off('error', reject)
+      request.on('error', () => {})
       collect(response, resolve)
     })
     request.end(body)
@@ -97,7 +105,7 @@ function exchange(
 }
 
 /** The status decides, so a body that is too long, slow or aborted is not a failure. */
-function collect(response: IncomingMessage, resolve: (exchanged: Exchanged) => void): void {
+function collect(response: IncomingMessage, resolve: (received: Received) => void): void {
   const chunks: Buffer[] = []
   let bytes = 0
   const finish = () => {
@@ -138,6 +146,7 @@ function messageOf(error: unknown): string {
   const { code = '', message = '' } = error as NodeJS.ErrnoException
   if (messages[code]) return messages[code]
   if (code.startsWith('HPE_')) return 'The response is not valid HTTP.'
-  if (/CERT|TLS|SSL|SELF_SIGNED|ALTNAME/.test(code)) return `TLS failed: ${code}.`
+  if (/CERT|TLS|SSL|ALTNAME|EPROTO|VERIFY|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH/.test(code))
+    return `TLS failed: ${code}.`
   return code ? `The request failed: ${code}.` : `The request failed: ${message.slice(0, 200)}.`
 }

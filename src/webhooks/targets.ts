@@ -46,7 +46,7 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
     return addresses
   }
 
-  /** Not by the system's resolver: that takes a thread of the pool for as long as a DNS server likes. */
+  /** Not by the system's resolver: getaddrinfo blocks a libuv thread until DNS responds. */
   async function query(host: string): Promise<string[]> {
     const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })
     if (dnsServers) resolver.setServers(dnsServers)
@@ -60,7 +60,7 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
 const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
 
 /** For `net.connect`: returns the addresses that were checked, whatever the host name. */
-export function lookupOf(addresses: readonly string[]): LookupFunction {
+export function pinnedLookup(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_hostname, { all: isList }, callback) => {
     const [first] = all

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { isPublicAddress } from '../../src/net/public-address.ts'
 import { sendWebhook } from '../../src/webhooks/send.ts'
 import { createTargets } from '../../src/webhooks/targets.ts'
@@ -163,6 +164,13 @@ test('a request without a response, with an invalid one or with headers that are
   assert.match((await send(large.url, loopback)).error ?? '', /too large/)
   await hanging.close()
   assert.match((await send(hanging.url, loopback)).error ?? '', /refused/)
+})
+
+test('a response that switches protocols has failed, also if the connection then stays open', async (t) => {
+  const head = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'
+  const receiver = await startReceiver(t, (response) => response.socket?.write(head))
+  const settled = await Promise.race([send(receiver.url, loopback, 200), delay(5_000, 'pending')])
+  assert.deepEqual(settled, { status: 101, response: '', error: null })
 })
 
 test('text of a response that PostgreSQL or a page could not show is replaced', async (t) => {
