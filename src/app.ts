@@ -175,7 +175,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
   const services: Services = {
     ...opened,
     afterChange: follower.receive,
-    afterReport: (counters) => quotaWatch.reported(counters),
+    afterReport: (counters) => quotaWatch.noteReport(counters),
   }
   const quotaWatch = startQuotaWatch(services, {
     follower,

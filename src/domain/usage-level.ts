@@ -6,32 +6,40 @@ import { readMonth, updateQuotas } from '../store/quotas.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace, type WorkspaceRules } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
-import { alertQuota } from './quota-alerts.ts'
+import { alertQuota, type QuotaUse } from './quota-alerts.ts'
 import { hasUsageQuota, levelOf, monthOf, quotasOf } from './quotas.ts'
 
 type LevelColumns = Pick<WorkspaceRules, 'usage_level' | 'usage_level_until'>
 
-/** The level by what is stored now, with alerts about it. The caller has locked the workspace. */
+interface ComputedLevel {
+  columns: LevelColumns
+  /** How much of each quota is used. */
+  uses: QuotaUse[]
+}
+
+/** The level by what is stored now. The caller has locked the workspace. */
 export async function computeLevel(
   db: Tx,
   services: Services,
   workspace: Omit<WorkspaceRules, 'usage_level'>,
-): Promise<LevelColumns> {
+): Promise<ComputedLevel> {
   const quotas = quotasOf(services.defaultQuotas, workspace)
   const { from, until } = monthOf(services.clock())
-  if (!hasUsageQuota(quotas)) return { usage_level: null, usage_level_until: null }
+  if (!hasUsageQuota(quotas)) return { columns: { usage_level: null, usage_level_until: null }, uses: [] }
   const usage = await readMonth(db, { workspaceId: workspace.id, from, until })
-  for (const kind of ['bytes', 'requests'] as const)
-    await alertQuota(db, services, workspace.id, { kind, used: usage[kind], limit: quotas[kind] })
   const level = levelOf(usage, quotas)
-  return { usage_level: level, usage_level_until: level === null ? null : until }
+  return {
+    columns: { usage_level: level, usage_level_until: level === null ? null : until },
+    uses: (['bytes', 'requests'] as const).map((kind) => ({ kind, used: usage[kind], limit: quotas[kind] })),
+  }
 }
 
-/** Stores the level and publishes it, if it has changed. */
+/** Stores the level and publishes it, if it has changed, and creates the alerts about it. */
 export async function updateLevel(services: Services, workspaceId: string): Promise<void> {
   const change = await services.store.transaction(async (db) => {
     const before = await lockWorkspace(db, workspaceId)
-    const after = await computeLevel(db, services, before)
+    const { columns: after, uses } = await computeLevel(db, services, before)
+    for (const use of uses) await alertQuota(db, services, workspaceId, use)
     const isSame =
       before.usage_level === after.usage_level && before.usage_level_until === after.usage_level_until
     if (isSame) return undefined

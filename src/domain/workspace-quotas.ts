@@ -87,7 +87,8 @@ export async function setQuotas(
     await updateQuotas(db, {
       id,
       ...Object.fromEntries(given.map((kind) => [`quota_${kind}`, after[`quota_${kind}`]])),
-      ...(await computeLevel(db, services, after)),
+      // Nodes check it again when they apply the change (quota-watch.ts).
+      ...(await computeLevel(db, services, after)).columns,
       quota_revision: before.quota_revision + 1,
     })
     await writeAudit(db, services, {

@@ -21,13 +21,18 @@ export const listQuotas = (db: Db, workspaceIds: readonly string[]): Promise<Quo
      from input join workspaces on workspaces.id = input.id`,
   )
 
-/** Workspaces that have used up a quota of a month that has not ended. */
-export async function listExhausted(db: Db, now: number, limit: number): Promise<string[]> {
+/** Workspaces that have reached a quota of a month that has not ended, in the order of their ids. */
+export async function listReached(
+  db: Db,
+  { now, after, limit }: { now: number; after: string; limit: number },
+): Promise<string[]> {
   const rows = await db
     .selectFrom('workspaces')
     .select('id')
     .where('usage_level', '=', 'reached')
     .where('usage_level_until', '>', now)
+    .where('id', '>', after)
+    .orderBy('id')
     .limit(limit)
     .execute()
   return rows.map(({ id }) => id)
