@@ -5,7 +5,7 @@ import type { Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import type { ClosedTunnel } from '../store/tunnels.ts'
 import {
-  findWithEndpoints,
+  filterWithEndpoints,
   insertDeliveries,
   type NewDelivery,
   reservePositions,
@@ -37,7 +37,7 @@ export async function recordEvents(
 ): Promise<void> {
   if (events.length === 0) return
   const byWorkspace = Map.groupBy(events, ({ workspaceId }) => workspaceId)
-  const found = await findWithEndpoints(tx, [...byWorkspace.keys()])
+  const found = await filterWithEndpoints(tx, [...byWorkspace.keys()])
   for (const workspaceId of [...found].sort())
     for (const ofType of Map.groupBy(byWorkspace.get(workspaceId) ?? [], ({ type }) => type).values())
       await recordOfType(tx, services, ofType)

@@ -1,12 +1,12 @@
 // The rules of webhook queues: one node at a time sends to an endpoint, in the order of positions. A delivery
-// that fails is repeated for a day and holds up those behind it; then the endpoint is disabled.
+// that fails is repeated for a day and blocks later deliveries; then the endpoint is disabled.
 
-import type { DeliveryRow } from '../store/webhook-events.ts'
+import { type DeliveryRow, PENDING_FAILING_MAX, PENDING_MAX } from '../store/webhook-events.ts'
 import {
   type Attempt,
   type ClaimedEndpoint,
   claimDue,
-  disableUnchanged,
+  disableIf,
   type Failure,
   findNextDelivery,
   recordDelivered,
@@ -27,10 +27,8 @@ export const CLAIM_MS = 20_000
 
 const RETRY_FIRST_MS = 5_000
 const RETRY_MAX_MS = HOUR_MS
-/** Then the endpoint is disabled. */
+/** Disable after failing this long. */
 const RETRIES_MS = DAY_MS
-/** The same if so many deliveries are waiting. */
-export const PENDING_MAX = 10_000
 /** Deliveries that the log of an endpoint keeps. */
 export const LOGGED_MAX = 1_000
 /** How many are deleted at once. */
@@ -44,7 +42,7 @@ export type DisabledReason = 'failing' | 'gone' | 'backlog'
 const explanations: Record<DisabledReason, string> = {
   failing: 'Deliveries to it failed for 24 hours.',
   gone: 'It responded with status 410, Gone.',
-  backlog: `It was too slow: ${PENDING_MAX} deliveries were waiting.`,
+  backlog: `${PENDING_MAX} deliveries were waiting, or ${PENDING_FAILING_MAX} while it failed for an hour.`,
 }
 
 const server: Actor = { kind: 'server', id: 'adit' }
@@ -90,7 +88,12 @@ export async function recordAttempt(
     recordFailed(tx, endpoint, { position, attempt, retryInMs: retry }),
   )
   const reason = failure && reasonToDisable(attempt, failure)
-  if (reason) await disable(services, endpoint, { reason, known: { failing_since: failure.failingSince } })
+  if (reason)
+    await disable(services, endpoint, {
+      reason,
+      at: services.clock(),
+      expected: { failing_since: failure.failingSince, disabled_at: null },
+    })
   return false
 }
 
@@ -99,30 +102,26 @@ function reasonToDisable({ status }: Attempt, { failingSince, now }: Failure) {
   return now - failingSince >= RETRIES_MS ? 'failing' : undefined
 }
 
-/** Disables a claimed endpoint that is too slow for its events. Returns true if it was. */
-export async function disableOverloaded(services: Services, endpoint: ClaimedEndpoint): Promise<boolean> {
-  const { claim, last_position, next_position } = endpoint
-  if (last_position - next_position < PENDING_MAX) return false
-  await disable(services, endpoint, { reason: 'backlog', known: { claim } })
-  return true
-}
+/** For an endpoint that was disabled because its queue was full: writes the audit log, and alerts. */
+export const announceBacklog = (services: Services, endpoint: ClaimedEndpoint, at: number): Promise<void> =>
+  disable(services, endpoint, { reason: 'backlog', at, expected: { claim: endpoint.claim } })
 
 interface Disabling {
   reason: DisabledReason
-  /** What tells that no owner has changed the endpoint meanwhile. */
-  known: Parameters<typeof disableUnchanged>[2]
+  at: number
+  /** What an owner would have changed meanwhile. */
+  expected: Parameters<typeof disableIf>[2]
 }
 
 const disable = (
   services: Services,
   { id, workspace_id: workspaceId, url }: ClaimedEndpoint,
-  { reason, known }: Disabling,
+  { reason, at, expected }: Disabling,
 ): Promise<void> =>
   services.store.transaction(async (tx) => {
     // Before the endpoint, like in other transactions.
     await lockWorkspace(tx, workspaceId)
-    const at = services.clock()
-    if (!(await disableUnchanged(tx, id, known, { at, reason }))) return
+    if (!(await disableIf(tx, id, expected, { at, reason }))) return
     await writeAudit(tx, services, {
       workspaceId,
       actor: server,

@@ -1,5 +1,6 @@
 // SQL that adds events to the queues of webhook endpoints.
 import { type Selectable, sql } from 'kysely'
+import { HOUR_MS } from '../time.ts'
 import { executeBulk, insertBulk } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import { type Placeholders, statement } from './statement.ts'
@@ -15,8 +16,8 @@ export type NewDelivery = Pick<
 export const selectDeliveries = (db: Db, endpointId: string) =>
   db.selectFrom('webhook_deliveries').selectAll().where('endpoint_id', '=', endpointId)
 
-/** Those of the workspaces that have an enabled endpoint. */
-export async function findWithEndpoints(tx: Tx, workspaceIds: readonly string[]): Promise<Set<string>> {
+/** Returns those that have an enabled endpoint. */
+export async function filterWithEndpoints(tx: Tx, workspaceIds: readonly string[]): Promise<Set<string>> {
   const rows = await executeBulk<{ workspace_id: string }>(
     tx,
     { workspace_id: 'text' },
@@ -27,6 +28,12 @@ export async function findWithEndpoints(tx: Tx, workspaceIds: readonly string[])
   )
   return new Set(rows.map((row) => row.workspace_id))
 }
+
+/** An endpoint is disabled when more deliveries than this wait. */
+export const PENDING_MAX = 100_000
+/** The same for one that has been failing for an hour. */
+export const PENDING_FAILING_MAX = 10_000
+const FAILING_MS = HOUR_MS
 
 interface Reservation {
   workspaceId: string
@@ -44,33 +51,47 @@ export interface Reserved {
 /**
  * Reserves positions in the queue of each endpoint that wants the type. Its row stays locked until the
  * transaction ends, so positions are in the order of commits, and no delivery can be committed before an
- * earlier one.
+ * earlier one. An endpoint whose queue is full is disabled instead; it stays due, so that the node that
+ * claims it notifies the owners.
  */
-export const reservePositions = (tx: Tx, { workspaceId, type, count }: Reservation): Promise<Reserved[]> =>
-  reserve(tx, { workspaceId, count, pattern: `%,${type},%` })
+export async function reservePositions(
+  tx: Tx,
+  { workspaceId, type, count }: Reservation,
+): Promise<Reserved[]> {
+  const rows = await reserve(tx, { workspaceId, count, pattern: `%,${type},%` })
+  return rows.filter(({ disabled_at }) => disabled_at === null)
+}
 
 const reserve = statement(
   (
     db: Tx,
     { workspaceId, count, pattern }: Placeholders<{ workspaceId: string; count: number; pattern: string }>,
-  ) =>
-    db
+  ) => {
+    const now = nowIn(db)
+    const isFull = sql<boolean>`last_position - next_position + 1 + ${count} > case
+      when failing_since <= ${now} - ${sql.lit(FAILING_MS)} then ${sql.lit(PENDING_FAILING_MAX)}
+      else ${sql.lit(PENDING_MAX)} end`
+    return db
       .updateTable('webhook_endpoints')
-      .set((row) => ({
-        last_position: sql<number>`${row.ref('last_position')} + ${count}`,
-        due_at: sql<number>`coalesce(${row.ref('due_at')}, ${nowIn(db)})`,
-      }))
+      .set({
+        last_position: sql<number>`case when ${isFull} then last_position else last_position + ${count} end`,
+        due_at: sql<number>`case when ${isFull} then ${now} else coalesce(due_at, ${now}) end`,
+        disabled_at: sql<number | null>`case when ${isFull} then ${now} end`,
+        disabled_reason: sql<string | null>`case when ${isFull} then 'backlog' end`,
+        claim: sql<string | null>`case when ${isFull} then null else claim end`,
+      })
       .where('workspace_id', '=', workspaceId)
       .where('disabled_at', 'is', null)
       .where(({ eb, or }) => or([eb('events', 'is', null), sql<boolean>`events like ${pattern}`]))
-      .returning(['id', 'last_position as last'])
+      .returning(['id', 'last_position as last', 'disabled_at'])
       .returning(({ selectFrom }) =>
         selectFrom('workspaces')
           .select('slug')
           .whereRef('workspaces.id', '=', 'webhook_endpoints.workspace_id')
           .as('slug'),
       )
-      .$narrowType<{ slug: string }>(),
+      .$narrowType<{ slug: string }>()
+  },
 )
 
 const columns = {

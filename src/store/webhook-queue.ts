@@ -144,22 +144,18 @@ export const releaseClaim = (tx: Tx, endpoint: Claim, nextPosition: number) =>
     }))
     .execute()
 
-/**
- * What is in the queue stays. Returns false if the endpoint was changed since it was claimed, or since it
- * fails.
- */
-export async function disableUnchanged(
+/** What is in the queue stays. Returns false if the endpoint has changed. */
+export async function disableIf(
   tx: Tx,
   id: string,
-  known: Pick<EndpointRow, 'claim'> | Pick<EndpointRow, 'failing_since'>,
+  expected: Partial<Pick<EndpointRow, 'claim' | 'failing_since' | 'disabled_at'>>,
   { at, reason }: { at: number; reason: string },
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('webhook_endpoints')
     .set({ disabled_at: at, disabled_reason: reason, due_at: null, claim: null })
     .where('id', '=', id)
-    .where(({ and }) => and(known))
-    .where('disabled_at', 'is', null)
+    .where(({ and }) => and(expected))
     .executeTakeFirst()
   return numUpdatedRows === 1n
 }

@@ -4,10 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Services } from '../domain/context.ts'
 import {
   type Attempt,
+  announceBacklog,
   type ClaimedEndpoint,
   claimEndpoints,
   type DeliveryRow,
-  disableOverloaded,
   nextDelivery,
   recordAttempt,
   release,
@@ -91,7 +91,7 @@ type SendOptions = DeliveryOptions & { signal: AbortSignal }
 /** Sends deliveries to a claimed endpoint until one fails, or none is left. */
 async function sendQueue(services: Services, endpoint: ClaimedEndpoint, options: SendOptions): Promise<void> {
   const { signal } = options
-  if (await disableOverloaded(services, endpoint)) return
+  if (endpoint.disabled_at !== null) return announceBacklog(services, endpoint, endpoint.disabled_at)
   let position = endpoint.next_position
   for (let count = 0; count < DELIVERIES_PER_CLAIM && !signal.aborted; count++) {
     const delivery = await nextDelivery(services, endpoint, position)

@@ -634,7 +634,7 @@ const calls: [module: object, calls: Calls][] = [
   [
     webhookEvents,
     {
-      findWithEndpoints: (db) => webhookEvents.findWithEndpoints(db, ['w1', 'w2']),
+      filterWithEndpoints: (db) => webhookEvents.filterWithEndpoints(db, ['w1', 'w2']),
       reservePositions: (db) =>
         webhookEvents.reservePositions(db, { workspaceId: ws, type: 'key.created', count: 1 }),
       insertDeliveries: (db) => webhookEvents.insertDeliveries(db, [delivery]),
@@ -649,8 +649,8 @@ const calls: [module: object, calls: Calls][] = [
       recordFailed: (db) =>
         webhookQueue.recordFailed(db, claimed, { position: 72, attempt, retryInMs: 1_000 }),
       releaseClaim: (db) => webhookQueue.releaseClaim(db, claimed, 73),
-      disableUnchanged: (db) =>
-        webhookQueue.disableUnchanged(db, 'whk_8', { failing_since: 1 }, { at: NOW, reason: 'failing' }),
+      disableIf: (db) =>
+        webhookQueue.disableIf(db, 'whk_8', { failing_since: 1 }, { at: NOW, reason: 'failing' }),
       trimDeliveries: (db) => webhookQueue.trimDeliveries(db, 'whk_6', 65),
     },
   ],

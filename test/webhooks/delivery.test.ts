@@ -1,8 +1,9 @@
 // Deliveries arrive at least once and in order, whatever endpoints and nodes do.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { PENDING_MAX, retryInMs } from '../../src/domain/webhook-queue.ts'
+import { retryInMs } from '../../src/domain/webhook-queue.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { PENDING_FAILING_MAX, PENDING_MAX } from '../../src/store/webhook-events.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { scrape } from '../support/metrics.ts'
@@ -146,26 +147,63 @@ for (const engine of engines) {
     assert.deepEqual((await ann.get(`/workspaces/acme/notices`)).json.notices, [])
   })
 
-  test(`${engine}: an endpoint that is gone or too slow for its events is disabled at once`, async (t) => {
+  test(`${engine}: an endpoint is disabled at once if it is gone, or when an event does not fit into its queue`, async (t) => {
     const { services } = await opening
     const workspaceId = await newWorkspace()
     const gone = await startReceiver(t, (response) => response.writeHead(410).end())
+    const failing_since = Date.now() - 2 * HOUR_MS
     const ids = [
       await addEndpoint(services, workspaceId, { url: gone.url }),
       await addEndpoint(services, workspaceId, { url: gone.url, next_position: 1 - PENDING_MAX }),
+      await addEndpoint(services, workspaceId, { next_position: 1 - PENDING_FAILING_MAX, failing_since }),
     ]
     await recordNumbered(services, workspaceId, 0, 1)
     startDelivery(t, services)
-    await until('both are disabled', async () => {
+    await until('all are disabled and nothing is due', async () => {
       const rows = await services.store.db
         .selectFrom('webhook_endpoints')
-        .select(['disabled_reason'])
+        .select(['disabled_reason', 'due_at', 'last_position'])
         .where('id', 'in', ids)
         .orderBy('id')
         .execute()
-      return rows.map((row) => row.disabled_reason).join() === 'gone,backlog'
+      return (
+        rows.map((row) => [row.disabled_reason, row.due_at, row.last_position].join()).join(' ') ===
+        'gone,,1 backlog,,0 backlog,,0'
+      )
     })
     assert.equal(gone.received.length, 1)
+    const alerts = await services.store.db
+      .selectFrom('notices')
+      .select('subject_id')
+      .where('workspace_id', '=', workspaceId)
+      .orderBy('subject_id')
+      .execute()
+    assert.deepEqual(
+      alerts.map(({ subject_id }) => subject_id),
+      ids,
+    )
+  })
+
+  test(`${engine}: a long queue is sent after a burst of events, and after the endpoint is enabled again`, async (t) => {
+    const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+    const server = await serve(t, { engine, env })
+    const { services, workspace } = server
+    const ann = await addMember(server, 'Ann', 'owner')
+    const receiver = await startReceiver(t)
+    // There are no rows of those that wait, as if they were deleted by age.
+    const waiting = { url: receiver.url, next_position: 1 - PENDING_FAILING_MAX }
+    await addEndpoint(services, workspace.id, waiting)
+    const failing_since = Date.now() - 2 * HOUR_MS
+    const disabled = { disabled_at: Date.now(), disabled_reason: 'backlog', failing_since }
+    const id = await addEndpoint(services, workspace.id, { ...waiting, ...disabled })
+    assert.equal((await ann.post(`/workspaces/acme/webhooks/${id}`, { enabled: true })).status, 200)
+    await recordNumbered(services, workspace.id, 0, 1)
+    await until('it arrives at both', () => receiver.received.length === 2)
+    const { endpoints } = (await ann.get('/workspaces/acme/webhooks')).json
+    assert.deepEqual(
+      endpoints.map(({ disabledAt }: { disabledAt: string | null }) => disabledAt),
+      [null, null],
+    )
   })
 
   test(`${engine}: deliveries that were deleted by age are skipped`, async (t) => {

@@ -14,7 +14,7 @@ export function EndpointBadge({ disabledAt, failingSince }: WebhookEndpoint) {
 const reasons: Record<string, string> = {
   failing: 'Deliveries failed for 24 hours.',
   gone: 'It responded with status 410, Gone.',
-  backlog: 'It was too slow: 10,000 deliveries were waiting.',
+  backlog: 'Too many deliveries were waiting.',
 }
 
 export function EndpointProblem({ disabledAt, disabledReason, failingSince, pending }: WebhookEndpoint) {
