@@ -87,6 +87,7 @@ ${errors.join('\n')}
 
 const edgeApi = () => `/** Whether a key is valid, and to which workspace it belongs. */
 export type VerifyResult = ${typeOf(verifyKey.response.schema as Schema, 'number')}
+export type UsageQuota = NonNullable<(VerifyResult & { valid: true })['workspace']['quota']>
 export type HostResult = ${typeOf(findHost.response.schema as Schema, 'number')}
 export type Report = ${typeOf(reportUsage.body as Schema, 'number')}
 export type Receipt = ${typeOf(reportUsage.response.schema as Schema, 'number')}

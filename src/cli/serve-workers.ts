@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { listenError, listenUrl, logMetricsFailure } from '../app.ts'
 import type { Config } from '../config.ts'
 import { flushLog } from '../log.ts'
-import { type MetricsAddress, startMetricsListener } from '../metrics/listener.ts'
+import { startMetricsListener } from '../metrics/listener.ts'
 import { openServices } from '../services.ts'
 import { combinedMetrics } from '../workers/combined-metrics.ts'
 import { startWorkers, type Workers } from '../workers/primary.ts'
@@ -17,12 +17,12 @@ import { onNpmGone, STOP_SIGNALS } from './shutdown.ts'
 /** How long to wait for a database that starts at the same time. */
 export const DATABASE_TIMEOUT_MS = 60_000
 
-export async function serveByWorkers(io: Io, config: Config, log: Logger): Promise<void> {
+export async function serveWithWorkers(io: Io, config: Config, log: Logger): Promise<void> {
   const hasTerminal = isTerminalOpen()
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   try {
-    const workers = await startWorkers(config.workers, log).catch(() => {
+    const workers = await startWorkers(config, log).catch(() => {
       throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
     })
     const stop = () => workers.stop('SIGTERM')
@@ -30,22 +30,30 @@ export async function serveByWorkers(io: Io, config: Config, log: Logger): Promi
     // A terminal that is closed sends it too.
     process.on('SIGHUP', () => (hasTerminal && !isTerminalOpen() ? stop() : workers.restart()))
     onNpmGone(stop)
-    const metrics = config.metrics && (await startMetrics(config.metrics, workers, log))
-    const url = config.baseUrl ?? listenUrl(config.host, workers.address)
-    await announce(io, config, services, { url, metricsUrl: metrics?.url })
-    await workers.ended
-    await metrics?.stop()
+    const metrics = await startMetrics(config, workers, log)
+    try {
+      const url = config.baseUrl ?? listenUrl(config.host, workers.address)
+      await announce(io, config, services, { url, metricsUrl: metrics?.url })
+    } catch (error) {
+      stop()
+      throw error
+    } finally {
+      await workers.ended
+      await metrics?.stop()
+    }
   } finally {
     await services.store.close()
     await flushLog(log)
   }
 }
 
-async function startMetrics(address: MetricsAddress, { list, stop }: Workers, log: Logger) {
+async function startMetrics({ metrics: address }: Config, workers: Workers, log: Logger) {
+  if (!address) return undefined
   try {
-    return await startMetricsListener(address, await combinedMetrics(list), logMetricsFailure(log))
+    return await startMetricsListener(address, await combinedMetrics(workers.list), logMetricsFailure(log))
   } catch (error) {
-    stop('SIGTERM')
+    workers.stop('SIGTERM')
+    await workers.ended
     throw listenError(address, 'ADIT_METRICS', error)
   }
 }

@@ -9,7 +9,7 @@ import { requireSecret } from '../session-secret.ts'
 import { connectToPrimary, type Primary } from '../workers/worker.ts'
 import type { Io } from './io.ts'
 import { announce } from './serve-announcement.ts'
-import { DATABASE_TIMEOUT_MS, serveByWorkers } from './serve-workers.ts'
+import { DATABASE_TIMEOUT_MS, serveWithWorkers } from './serve-workers.ts'
 import { awaitShutdown, type Shutdown } from './shutdown.ts'
 
 const EXIT_TIMEOUT_MS = 500
@@ -24,7 +24,7 @@ export async function serve(io: Io): Promise<void> {
   if (primary) return serveAsWorker(config, log, primary)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
-  if (config.workers > 1) return serveByWorkers(io, config, log)
+  if (config.workers > 1) return serveWithWorkers(io, config, log)
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   const shutdown = awaitShutdown(config.stopDelayS)
   const running = await startServer(config, services, log)

@@ -1,11 +1,12 @@
 // Checks the database: whether it can be used, its version and settings, its schema, and what nodes.ts reads
 // from it. Opens it without migrating or creating it.
 import { existsSync } from 'node:fs'
+import type { Config } from '../config.ts'
 import { lazily } from '../lazily.ts'
 import { explainDatabaseError } from '../services.ts'
 import { readDatabaseClock, readPostgresFacts, readSqliteVersion } from '../store/diagnostics.ts'
 import { readSchemaState } from '../store/migrate.ts'
-import { openStore, type Store, type Target } from '../store/store.ts'
+import { openStore, type Store } from '../store/store.ts'
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts'
 import { checkClock, checkNodes } from './nodes.ts'
 import { postgresFindings } from './postgres-settings.ts'
@@ -15,8 +16,11 @@ export interface DatabaseChecks {
   close(): Promise<void>
 }
 
-/** `target` is undefined if the setting is invalid. */
-export function databaseChecks(target: Target | undefined, clock: () => number): DatabaseChecks {
+/** A setting that is invalid is undefined. */
+export function databaseChecks(
+  { database: target, workers = 1 }: Partial<Pick<Config, 'database' | 'workers'>>,
+  clock: () => number,
+): DatabaseChecks {
   let store: Store | undefined
   const open = lazily(async () => {
     if (!target) return { failure: skipped('ADIT_DATABASE_URL is invalid.') }
@@ -47,7 +51,9 @@ export function databaseChecks(target: Target | undefined, clock: () => number):
     async run() {
       const opened = await open()
       if (opened.failure) return opened.failure
-      return opened.store.engine === 'sqlite' ? checkSqlite(opened.store) : checkPostgres(opened.store)
+      return opened.store.engine === 'sqlite'
+        ? checkSqlite(opened.store)
+        : checkPostgres(opened.store, workers)
     },
   }
   return {
@@ -71,9 +77,9 @@ const noFile = (path: string) =>
 /** Its settings are those of each connection, and `openStore` has asserted them. */
 const checkSqlite = async (store: Store) => ok(`SQLite ${await readSqliteVersion(store)}`)
 
-async function checkPostgres(store: Store): Promise<Finding[]> {
+async function checkPostgres(store: Store, workers: number): Promise<Finding[]> {
   const facts = await readPostgresFacts(store)
-  const findings = postgresFindings(facts)
+  const findings = postgresFindings(facts, workers)
   return findings.length > 0 ? findings : [ok(`PostgreSQL ${facts.version}`)]
 }
 

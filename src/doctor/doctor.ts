@@ -36,7 +36,7 @@ export async function examine({
   const edge = parseEdgeConfig(environment)
   const { config } = server
   const edgeFolder = edge.config.folder
-  const database = databaseChecks(config.database, clock)
+  const database = databaseChecks(config, clock)
   const label = `adit-doctor-${Buffer.from(random(LABEL_BYTES)).toString('hex')}`
   try {
     return await runChecks(

@@ -5,7 +5,7 @@ import { type Finding, problem, warning } from './check.ts'
 /** The oldest that the tests run on. */
 const POSTGRES_MIN = 15
 
-export function postgresFindings(facts: PostgresFacts): Finding[] {
+export function postgresFindings(facts: PostgresFacts, workers: number): Finding[] {
   const findings: Finding[] = []
   const add = (isWrong: boolean, finding: Finding) => isWrong && findings.push(finding)
   add(
@@ -50,10 +50,11 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
   )
   const { maxConnections: max, reservedConnections: reserved } = facts
   const free = max === null ? Number.POSITIVE_INFINITY : max - (reserved ?? 0) - facts.usedConnections
+  const needed = CONNECTIONS_PER_NODE * workers
   add(
-    free < CONNECTIONS_PER_NODE,
+    free < needed,
     warning(
-      `${free} of ${max} connections are free, and a node uses up to ${CONNECTIONS_PER_NODE}.`,
+      `${free} of ${max} connections are free, and this configuration uses up to ${needed}.`,
       'Raise max_connections in postgresql.conf, or use PgBouncer (docs/operations/nodes.md).',
     ),
   )

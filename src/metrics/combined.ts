@@ -11,7 +11,7 @@ interface CombinedMetrics<W> extends MetricsSource {
   remove(worker: W): void
 }
 
-/** `request` resolves when the workers have sent theirs; of one that has not, the previous ones are used. */
+/** `request` resolves when the workers have responded. For one that has not, its last metrics are used. */
 export async function createCombinedMetrics<W>(request: () => Promise<void>): Promise<CombinedMetrics<W>> {
   const { AggregatorRegistry } = await import('prom-client')
   const latest = new Map<W, Metrics>()

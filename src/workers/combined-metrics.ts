@@ -17,7 +17,7 @@ export async function combinedMetrics(listening: () => Worker[]): Promise<Metric
     const timer = setTimeout(resolve, TIMEOUT_MS)
     for (const worker of listening()) {
       pending.add(worker)
-      sendTo(worker, { kind: 'adit:metrics-wanted' })
+      sendTo(worker, { kind: 'adit:metrics-request' })
     }
     if (pending.size > 0) await promise
     clearTimeout(timer)
@@ -28,7 +28,8 @@ export async function combinedMetrics(listening: () => Worker[]): Promise<Metric
     if (pending.delete(worker) && pending.size === 0) done()
   }
   cluster.on('message', (worker, message: unknown) => {
-    if (!isMessage(message) || message.kind !== 'adit:metrics') return
+    // A message may arrive after the exit; its counts were taken over by then.
+    if (!isMessage(message) || message.kind !== 'adit:metrics' || worker.isDead()) return
     metrics.receive(worker, message.metrics)
     settle(worker)
   })

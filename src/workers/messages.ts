@@ -4,7 +4,7 @@ import type { Worker } from 'node:cluster'
 export type Message =
   /** To all other workers. */
   | { kind: 'adit:broadcast'; payload: string }
-  | { kind: 'adit:metrics-wanted' }
+  | { kind: 'adit:metrics-request' }
   /** As prom-client's registry returns them. */
   | { kind: 'adit:metrics'; metrics: unknown[] }
 

@@ -1,15 +1,23 @@
 // The primary: starts the workers, which share its port, replaces those that end, and restarts them one after
 // the other. It serves no requests itself.
 import cluster, { type Address, type Worker } from 'node:cluster'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isMessage, sendTo } from './messages.ts'
 
-/** Of a worker that takes longer to start, the database may be down: the one that it replaces goes on. */
+/** A worker that does not listen by then is killed; during a restart the previous one goes on. */
 const START_TIMEOUT_MS = 90_000
+/** After its stop delay, a worker has 20 s to complete requests. One that still runs by then is killed. */
+const STOP_TIMEOUT_MS = 40_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 30_000
-/** A worker that has run for so long is replaced without a pause. */
+/** The backoff starts again after a worker that has run for so long. */
 const STABLE_MS = 30_000
+
+export interface WorkersConfig {
+  readonly workers: number
+  readonly stopDelayS: number
+}
 
 export interface Workers {
   readonly address: Address
@@ -23,17 +31,20 @@ export interface Workers {
   ended: Promise<void>
 }
 
-/** A worker, or the pause until it is replaced. */
+/** The place of a worker, empty until it is replaced. */
 interface Slot {
   worker: Worker | undefined
 }
 
-export async function startWorkers(count: number, log: Logger): Promise<Workers> {
+export async function startWorkers(
+  { workers: count, stopDelayS }: WorkersConfig,
+  log: Logger,
+): Promise<Workers> {
   relayBroadcasts()
   const first = cluster.fork()
   const address = await listening(first)
   const slots: Slot[] = [{ worker: first }]
-  let isStopping = false
+  const stopping = new AbortController()
   let restarting: Promise<void> | undefined
 
   async function start(): Promise<Worker> {
@@ -43,24 +54,29 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
     return worker
   }
 
-  /** Replaces the worker of a slot when it ends, until all are stopped. */
-  async function keep(slot: Slot): Promise<void> {
+  /** Keeps a worker in the slot until all are stopped. */
+  async function supervise(slot: Slot): Promise<void> {
     let backoffMs = BACKOFF_MIN_MS
-    while (!isStopping) {
+    while (!stopping.signal.aborted) {
       const startedAt = performance.now()
-      try {
-        slot.worker ??= await start()
-        await endOf(slot)
-        if (isStopping) return
-        slot.worker = undefined
-        if (performance.now() - startedAt > STABLE_MS) backoffMs = BACKOFF_MIN_MS
-      } catch {
-        // It has reported why.
-      }
-      if (isStopping) return
-      log.error({ retryMs: backoffMs }, 'worker ended; starting another')
-      await new Promise((resolve) => setTimeout(resolve, backoffMs))
+      const reason = await runWorker(slot).catch(errorOf)
+      if (stopping.signal.aborted) return
+      if (performance.now() - startedAt > STABLE_MS) backoffMs = BACKOFF_MIN_MS
+      log.error({ ...reason, retryMs: backoffMs }, 'worker ended; starting another')
+      await sleep(backoffMs, undefined, stopping).catch(() => {})
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS)
+    }
+  }
+
+  /** Resolves when the worker of the slot, or one that a restart has put there, has ended. */
+  async function runWorker(slot: Slot) {
+    slot.worker ??= await start()
+    for (;;) {
+      const worker: Worker = slot.worker
+      const exit = await exitOf(worker)
+      if (slot.worker !== worker) continue
+      slot.worker = undefined
+      return exit
     }
   }
 
@@ -68,19 +84,18 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
     log.info({ workers: count }, 'restarting the workers, one after the other')
     for (const slot of slots) {
       const previous = slot.worker
-      if (!previous || isStopping) continue
+      if (!previous || stopping.signal.aborted) continue
       const next = await start()
-      // If the previous one has ended meanwhile, `keep` replaces it.
-      const leaving = slot.worker === previous ? previous : next
-      if (leaving === previous) slot.worker = next
-      leaving.process.kill('SIGTERM')
-      if (!leaving.isDead()) await new Promise((resolve) => leaving.once('exit', resolve))
+      // If the previous one has ended meanwhile, `supervise` replaces it.
+      const isReplaced = slot.worker === previous
+      if (isReplaced) slot.worker = next
+      await stopWorker(isReplaced ? previous : next, stopDelayS * 1_000 + STOP_TIMEOUT_MS)
     }
     log.info({ workers: count }, 'workers restarted')
   }
 
   while (slots.length < count) slots.push({ worker: undefined })
-  const keeping = slots.map(keep)
+  const supervised = slots.map(supervise)
   return {
     address,
     list: () => slots.flatMap(({ worker }) => worker ?? []),
@@ -93,12 +108,15 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
       return restarting
     },
     stop(signal) {
-      isStopping = true
-      for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill(signal)
+      stopping.abort()
+      for (const worker of runningWorkers()) worker.process.kill(signal)
     },
-    ended: Promise.all(keeping).then(allEnded),
+    ended: Promise.all(supervised).then(async () => void (await Promise.all(runningWorkers().map(exitOf)))),
   }
 }
+
+const runningWorkers = (): Worker[] =>
+  Object.values(cluster.workers ?? {}).flatMap((worker) => (worker && !worker.isDead() ? worker : []))
 
 /** Rejects if the worker ends before it listens. */
 function listening(worker: Worker): Promise<Address> {
@@ -109,25 +127,31 @@ function listening(worker: Worker): Promise<Address> {
   return promise.finally(() => clearTimeout(timer))
 }
 
-/** Resolves when the worker of the slot has ended and was not exchanged. */
-async function endOf(slot: Slot): Promise<void> {
-  for (;;) {
-    const { worker } = slot
-    if (worker && !worker.isDead()) await new Promise((resolve) => worker.once('exit', resolve))
-    if (slot.worker === worker) return
-  }
+interface Exit {
+  worker: number | undefined
+  code: number | null
+  signal: NodeJS.Signals | null
 }
 
-async function allEnded(): Promise<void> {
-  const running = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
-  await Promise.all(running.map((worker) => new Promise((resolve) => worker.once('exit', resolve))))
+function exitOf({ process: child }: Worker): Promise<Exit> {
+  const describe = () => ({ worker: child.pid, code: child.exitCode, signal: child.signalCode })
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(describe())
+  return new Promise((resolve) => child.once('exit', () => resolve(describe())))
+}
+
+const errorOf = (error: unknown) => ({ err: error })
+
+async function stopWorker(worker: Worker, timeoutMs: number): Promise<void> {
+  const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs)
+  worker.process.kill('SIGTERM')
+  await exitOf(worker)
+  clearTimeout(timer)
 }
 
 /** Passes what a worker broadcasts to the others. */
 function relayBroadcasts(): void {
   cluster.on('message', (from, message: unknown) => {
     if (!isMessage(message) || message.kind !== 'adit:broadcast') return
-    for (const worker of Object.values(cluster.workers ?? {}))
-      if (worker && worker !== from) sendTo(worker, message)
+    for (const worker of runningWorkers()) if (worker !== from) sendTo(worker, message)
   })
 }

@@ -22,7 +22,7 @@ export function connectToPrimary(): Primary | undefined {
     switch (message.kind) {
       case 'adit:broadcast':
         return onBroadcast(message.payload)
-      case 'adit:metrics-wanted':
+      case 'adit:metrics-request':
         send({ kind: 'adit:metrics', metrics: await readMetrics() })
     }
   }

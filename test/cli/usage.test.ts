@@ -86,17 +86,23 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_RATE_LIMIT: '-1',
     ADIT_KEYS_IN_MEMORY: 'all',
     ADIT_USAGE_LINK_GBPS: '0',
+    ADIT_BYTES_PER_MONTH: 'lots',
+    ADIT_REQUESTS_PER_MONTH: '-1',
+    ADIT_TUNNELS_PER_WORKSPACE: '0',
     ADIT_KEYS_PER_WORKSPACE: '0',
     ADIT_WORKSPACE_CREATION: 'anybody',
     ADIT_AUDIT_RETENTION_DAYS: '0',
     ADIT_STOP_DELAY: '301',
     ADIT_METRICS_PORT: '65536',
+    ADIT_WORKERS: 'many',
     ADIT_LOG_LEVEL: 'loud',
     ADIT_SECRET: 'too-short',
     ADIT_TRUSTED_PROXIES: 'localhost',
     ADIT_OIDC_ISSUER: 'https://id.example.com',
     ADIT_OIDC_LINK_BY_EMAIL: 'yes',
     ADIT_SMTP_URL: 'mail.example.com',
+    ADIT_OPERATOR_EMAIL: 'nobody',
+    ADIT_WEBHOOK_PRIVATE_NETWORKS: 'intranet',
   })
   assert.equal(code, 2)
   for (const name of Object.keys(settings).filter((name) => !/^ADIT_(METRICS_)?HOST$/.test(name)))

@@ -23,7 +23,7 @@ const TIMEOUT_MS = 15_000
 
 /** Findings by check, as `status: message`. */
 async function examine(target: Target, clock: () => number = Date.now) {
-  const { checks, close } = databaseChecks(target, clock)
+  const { checks, close } = databaseChecks({ database: target }, clock)
   const results = await runChecks(checks, TIMEOUT_MS)
   await close()
   return Object.groupBy(
@@ -192,11 +192,15 @@ test('postgres: an old version and few free connections are warnings', async (t)
   atEnd(t, () => services.store.close())
   const facts = await readPostgresFacts(services.store)
   const safe = { ...facts, fsync: 'on', fullPageWrites: 'on', autovacuum: 'on' }
-  const messages = (change: object) => postgresFindings({ ...safe, ...change }).map(({ message }) => message)
+  const messages = (change: object, workers = 1) =>
+    postgresFindings({ ...safe, ...change }, workers).map(({ message }) => message)
   assert.deepEqual(messages({}), [])
   assert.deepEqual(messages({ version: '13.4', versionNumber: 130_004 }), ['PostgreSQL 13.4 is not tested.'])
   assert.deepEqual(messages({ maxConnections: 20, reservedConnections: 3, usedConnections: 10 }), [
-    '7 of 20 connections are free, and a node uses up to 11.',
+    '7 of 20 connections are free, and this configuration uses up to 11.',
+  ])
+  assert.deepEqual(messages({ maxConnections: 100, reservedConnections: 3, usedConnections: 10 }, 8), [
+    '87 of 100 connections are free, and this configuration uses up to 88.',
   ])
 })
 

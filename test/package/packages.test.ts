@@ -50,6 +50,7 @@ test('the published types of the API are those of the contract', (t) => {
     ...compare('client', ['Operations', 'ApiFault', 'Variant']),
     ...compare('edge-sdk', [
       'VerifyResult',
+      'UsageQuota',
       'Report',
       'Receipt',
       'TunnelClaim',
@@ -87,7 +88,8 @@ function manifest(name: string): void {
   for (const file of ['README.md', 'LICENSE', 'index.js', 'index.d.ts']) assert.ok(files.includes(file), file)
   const texts = files.map((file) => readFileSync(join(installed, file), 'utf8'))
   const bytes = texts.reduce((sum, text) => sum + text.length, 0)
-  assert.ok(bytes < 100_000, `${bytes} bytes`)
+  // TypeBox alone, which the contract uses, would be more.
+  assert.ok(bytes < 120_000, `${bytes} bytes`)
   for (const text of texts) assert.doesNotMatch(text, /from ['"]typebox|contract\//)
 }
 

@@ -33,7 +33,8 @@ const options: EdgeOptions = {
   tcpHost: '127.0.0.1',
   certificatesPerDay: 1,
   onCertificatesLimited: () => {},
-  tcpPorts: { first: port, last: port },
+  // Several, because another process may take the first one meanwhile.
+  tcpPorts: { first: port, last: Math.min(port + 20, 65_535) },
   trustedProxies: ['127.0.0.1/32'],
   startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain: 'tunnels.test', onRevoked }),
   startReporter: undefined,

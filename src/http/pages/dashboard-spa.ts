@@ -17,7 +17,8 @@ const PAGES = [
   '/device',
   '/account',
   '/w/:workspace',
-  '/w/:workspace/:page(^(?:tunnels|keys|usage|members|audit|settings)$)',
+  '/w/:workspace/:page(^(?:tunnels|keys|usage|members|webhooks|audit|settings)$)',
+  '/w/:workspace/webhooks/:id',
 ]
 const YEAR_S = 365 * 24 * 60 * 60
 

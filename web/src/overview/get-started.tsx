@@ -109,6 +109,8 @@ const DoneBullet = () => (
 
 function KeyStep({ isDone }: { isDone: boolean }) {
   const { slug, canManage } = useWorkspace()
+  if (!canManage)
+    return <Text size="sm">A key gives access to this workspace. Ask an admin or owner to create one.</Text>
   if (isDone)
     return (
       <Text size="sm">
@@ -119,8 +121,6 @@ function KeyStep({ isDone }: { isDone: boolean }) {
         .
       </Text>
     )
-  if (!canManage)
-    return <Text size="sm">A key gives access to this workspace. Ask an admin or owner to create one.</Text>
   return (
     <>
       <Text size="sm">A key gives access to this workspace. It is shown once, when you create it.</Text>
