@@ -20,6 +20,7 @@ type Prefix =
   | 'dig'
   | 'evt'
   | 'whk'
+  | 'clm'
 
 export type Ids = (prefix: Prefix) => string
 

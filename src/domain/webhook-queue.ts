@@ -47,12 +47,15 @@ const explanations: Record<DisabledReason, string> = {
 
 const server: Actor = { kind: 'server', id: 'adit' }
 
-/** Doubles with each failure, and is random, so that endpoints that failed together do not retry together. */
-export const retryInMs = (failures: number, random: number): number =>
-  Math.round(Math.min(RETRY_FIRST_MS * 2 ** Math.min(failures, 30), RETRY_MAX_MS) * (0.5 + random / 2))
+/**
+ * As long as the endpoint has been failing, so it doubles with each failure. Random, so that endpoints that
+ * failed together do not retry together.
+ */
+export const retryInMs = (failingMs: number, random: number): number =>
+  Math.round(Math.min(RETRY_FIRST_MS + failingMs, RETRY_MAX_MS) * (0.5 + random / 2))
 
 export const claimEndpoints = (services: Services, limit: number): Promise<ClaimedEndpoint[]> =>
-  claimDue(services.store, { claim: services.ids('whk'), limit, claimMs: CLAIM_MS })
+  claimDue(services.store, { claim: services.ids('clm'), limit, claimMs: CLAIM_MS })
 
 export const nextDelivery = (
   { store }: Services,
@@ -66,13 +69,15 @@ export const isDelivered = ({ status }: Pick<Attempt, 'status'>): boolean =>
 export interface AttemptOutcome {
   delivery: DeliveryRow
   attempt: Attempt
+  /** For how long the endpoint was failing when it was sent. */
+  failingMs: number
 }
 
 /** Returns true if the node still has the claim, and may send the next delivery. */
 export async function recordAttempt(
   services: Services,
   endpoint: ClaimedEndpoint,
-  { delivery, attempt }: AttemptOutcome,
+  { delivery, attempt, failingMs }: AttemptOutcome,
 ): Promise<boolean> {
   const { position } = delivery
   const { store, instruments } = services
@@ -83,7 +88,7 @@ export async function recordAttempt(
       if (position % TRIM_ROWS === 0) await trimDeliveries(tx, endpoint.id, position - LOGGED_MAX)
       return true
     })
-  const retry = retryInMs(delivery.attempts, Math.random())
+  const retry = retryInMs(failingMs, Math.random())
   const failure = await store.transaction((tx) =>
     recordFailed(tx, endpoint, { position, attempt, retryInMs: retry }),
   )

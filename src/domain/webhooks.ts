@@ -146,6 +146,7 @@ export const rotateSecret = (ctx: MemberContext, { secrets }: WebhookRules, id: 
       previous_secret: until === null ? null : endpoint.secret,
       previous_secret_until: until,
     })
+    await restartQueue(tx, id)
     const previousSecretUntil = isoOrNull(until)
     await audit(tx, ctx, 'webhook.secret-rotated', endpoint, changesBetween(null, { previousSecretUntil }))
     return { secret, previousSecretUntil }

@@ -5,6 +5,7 @@ import type { Services } from '../domain/context.ts'
 import {
   type Attempt,
   announceBacklog,
+  CLAIM_MS,
   type ClaimedEndpoint,
   claimEndpoints,
   type DeliveryRow,
@@ -13,15 +14,20 @@ import {
   release,
 } from '../domain/webhook-queue.ts'
 import type { WebhookSecrets } from '../domain/webhook-secrets.ts'
-import { type SendResult, sendWebhook } from './send.ts'
+import { SEND_TIMEOUT_MS, type SendResult, sendWebhook } from './send.ts'
 import { signedHeaders } from './signature.ts'
 import type { Targets } from './targets.ts'
 
 const POLL_INTERVAL_MS = 1_000
-/** Endpoints that a node sends to at the same time. A workspace has at most 10. */
-const ENDPOINTS_MAX = 256
+/**
+ * Endpoints that a node sends to at the same time; a workspace has at most 10. Each uses the connections of
+ * requests to the database.
+ */
+const ENDPOINTS_MAX = 128
 /** Then an endpoint is released, so that others that are due get their turn. */
-const DELIVERIES_PER_CLAIM = 100
+const TURN_MS = 10_000
+/** Left of the claim after the longest request, to record its result. */
+const RECORD_MS = 5_000
 const STOP_TIMEOUT_MS = 1_000
 
 export interface DeliveryOptions {
@@ -33,6 +39,8 @@ export interface DeliveryOptions {
   onRecovery: () => void
   pollIntervalMs?: number
   sendTimeoutMs?: number
+  endpointsMax?: number
+  turnMs?: number
 }
 
 export interface WebhookDelivery {
@@ -41,7 +49,7 @@ export interface WebhookDelivery {
 }
 
 export function startWebhookDelivery(services: Services, options: DeliveryOptions): WebhookDelivery {
-  const { onFailure, onRecovery, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const { onFailure, onRecovery, pollIntervalMs = POLL_INTERVAL_MS, endpointsMax = ENDPOINTS_MAX } = options
   const stopping = new AbortController()
   const { signal } = stopping
   const active = new Set<Promise<void>>()
@@ -54,10 +62,11 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
     })
 
   async function poll(): Promise<void> {
-    const free = ENDPOINTS_MAX - active.size
+    const free = endpointsMax - active.size
     if (free <= 0) return
+    const claimedAt = performance.now()
     for (const endpoint of await claimEndpoints(services, free)) {
-      const sending = guard(sendQueue(services, endpoint, { ...options, signal }))
+      const sending = guard(sendQueue(services, endpoint, { ...options, signal, claimedAt }))
       active.add(sending)
       sending.finally(() => active.delete(sending))
     }
@@ -88,20 +97,31 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
 
 type SendOptions = DeliveryOptions & { signal: AbortSignal }
 
-/** Sends deliveries to a claimed endpoint until one fails, or none is left. */
-async function sendQueue(services: Services, endpoint: ClaimedEndpoint, options: SendOptions): Promise<void> {
-  const { signal } = options
+/** Sends deliveries to a claimed endpoint until one fails, none is left, or its turn ends. */
+async function sendQueue(
+  services: Services,
+  endpoint: ClaimedEndpoint,
+  { claimedAt, ...options }: SendOptions & { claimedAt: number },
+): Promise<void> {
+  const { signal, sendTimeoutMs = SEND_TIMEOUT_MS, turnMs = TURN_MS } = options
   if (endpoint.disabled_at !== null) return announceBacklog(services, endpoint, endpoint.disabled_at)
-  let position = endpoint.next_position
-  for (let count = 0; count < DELIVERIES_PER_CLAIM && !signal.aborted; count++) {
+  const { next_position, failing_since, now } = endpoint
+  let position = next_position
+  let failingMs = failing_since === null ? 0 : now - failing_since
+  let renewedAt = claimedAt
+  do {
     const delivery = await nextDelivery(services, endpoint, position)
-    if (!delivery) return release(services, endpoint, count === 0 ? undefined : position)
+    if (!delivery) return release(services, endpoint, position === next_position ? undefined : position)
+    // The database is slow: the claim could expire during the request, and another node send the same.
+    if (performance.now() - renewedAt > CLAIM_MS - sendTimeoutMs - RECORD_MS) break
     const attempt = await send(endpoint, delivery, services.clock(), options)
     // It may have arrived; another node sends it again.
     if (signal.aborted && attempt.status === null) break
-    if (!(await recordAttempt(services, endpoint, { delivery, attempt }))) return
+    renewedAt = performance.now()
+    if (!(await recordAttempt(services, endpoint, { delivery, attempt, failingMs }))) return
     position = delivery.position + 1
-  }
+    failingMs = 0
+  } while (!signal.aborted && performance.now() - claimedAt < turnMs)
   await release(services, endpoint, position)
 }
 
@@ -134,15 +154,22 @@ async function send(
 const UNREADABLE_SECRET =
   'The secret cannot be decrypted: ADIT_SECRET of the server has changed. Rotate the secret of this endpoint.'
 
-/** The current one first; undefined if one cannot be decrypted. */
+/** The current one first; undefined if it cannot be decrypted. */
 function secretsOf(
   { secret, previous_secret, previous_secret_until, now }: ClaimedEndpoint,
   { decrypt }: WebhookSecrets,
 ): string[] | undefined {
+  const current = decryptOrUndefined(secret)
+  if (current === undefined) return undefined
   const isOverlap = previous_secret !== null && (previous_secret_until ?? 0) > now
-  try {
-    return [secret, ...(isOverlap ? [previous_secret] : [])].map(decrypt)
-  } catch {
-    return undefined
+  const previous = isOverlap ? decryptOrUndefined(previous_secret) : undefined
+  return previous === undefined ? [current] : [current, previous]
+
+  function decryptOrUndefined(encrypted: string): string | undefined {
+    try {
+      return decrypt(encrypted)
+    } catch {
+      return undefined
+    }
   }
 }

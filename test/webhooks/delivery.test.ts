@@ -206,6 +206,40 @@ for (const engine of engines) {
     )
   })
 
+  test(`${engine}: the time until the next attempt starts again with a new series of failures`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const receiver = await startReceiver(t, responses.failure)
+    const id = await addEndpoint(services, workspaceId, { url: receiver.url })
+    await recordNumbered(services, workspaceId, 0, 1)
+    await services.store.transaction((tx) =>
+      tx.updateTable('webhook_deliveries').set({ attempts: 20 }).where('endpoint_id', '=', id).execute(),
+    )
+    startDelivery(t, services)
+    await until('it fails', async () => (await deliveriesOf(services, id))[0]?.attempts === 21)
+    const { due_at, failing_since } = await services.store.db
+      .selectFrom('webhook_endpoints')
+      .select(['due_at', 'failing_since'])
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    assert.ok((due_at ?? Infinity) - (failing_since ?? 0) <= 5_000)
+  })
+
+  test(`${engine}: a slow endpoint with a long queue lets others have their turn`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const slow = await startReceiver(t, (response) => setTimeout(responses.ok, 20, response))
+    const other = await startReceiver(t)
+    await addEndpoint(services, workspaceId, { url: slow.url })
+    await recordNumbered(services, workspaceId, 0, 50)
+    startDelivery(t, services, { endpointsMax: 1, turnMs: 100 })
+    await until('the slow one has its turn', () => slow.received.length > 0)
+    await addEndpoint(services, workspaceId, { url: other.url })
+    await recordNumbered(services, workspaceId, 50, 1)
+    await until('the other one has its turn', () => other.received.length === 1)
+    assert.ok(slow.received.length < 50)
+  })
+
   test(`${engine}: deliveries that were deleted by age are skipped`, async (t) => {
     const { services } = await opening
     const workspaceId = await newWorkspace()
@@ -232,10 +266,9 @@ for (const engine of engines) {
 }
 
 test('the time between attempts doubles from seconds to an hour', () => {
-  assert.deepEqual(
-    [0, 1, 2].map((failures) => retryInMs(failures, 1)),
-    [5_000, 10_000, 20_000],
-  )
+  const times = [0]
+  for (let count = 0; count < 3; count++) times.push((times.at(-1) ?? 0) + retryInMs(times.at(-1) ?? 0, 1))
+  assert.deepEqual(times, [0, 5_000, 15_000, 35_000])
   assert.equal(retryInMs(0, 0), 2_500)
-  assert.equal(retryInMs(1_000, 1), HOUR_MS)
+  assert.equal(retryInMs(DAY_MS, 1), HOUR_MS)
 })

@@ -14,7 +14,8 @@ import { root } from '../support/process.ts'
 import { operator, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
-import { startReceiver } from '../support/webhook-receiver.ts'
+import { responses, startReceiver } from '../support/webhook-receiver.ts'
+import { addEndpoint, deliveriesOf, encryptedSecret } from '../support/webhooks.ts'
 
 const WEBHOOKS = '/workspaces/acme/webhooks'
 const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
@@ -57,6 +58,52 @@ for (const engine of engines) {
     for (const each of [secret, rotated.secret, receiver.secret])
       assert.ok(!listed.includes(each.slice('whsec_'.length)))
     await ann.remove(`${WEBHOOKS}/${id}`)
+  })
+
+  test(`${engine}: a rotation applies to the next delivery, also of a queue that is being sent`, async (t) => {
+    const ann = await owner
+    const open: (() => void)[] = []
+    const receiver = await startReceiver(t, (response) => open.push(() => responses.ok(response)))
+    const { id } = (await ann.post(WEBHOOKS, { url: receiver.url, events: ['key.created'] })).json
+    for (let count = 0; count < 2; count++) await createKeyIn()
+    await until('the first is sent', () => open.length === 1)
+    receiver.secret = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: 'none' })).json.secret
+    receiver.respond = responses.ok
+    for (const respond of open) respond()
+    await until('both arrive', () => receiver.unique().length === 2)
+    assert.equal(receiver.rejected, 0)
+    await ann.remove(`${WEBHOOKS}/${id}`)
+  })
+
+  test(`${engine}: a rotation with an overlap replaces a secret that cannot be decrypted`, async (t) => {
+    const { services, workspace } = await serving
+    const ann = await owner
+    const receiver = await startReceiver(t)
+    const endpoint = { url: receiver.url, secret: 'of another server' }
+    const id = await addEndpoint(services, workspace.id, endpoint)
+    await createKeyIn()
+    await until('it fails', async () => (await deliveriesOf(services, id))[0]?.attempts === 1)
+    assert.match((await deliveriesOf(services, id))[0]?.error ?? '', /cannot be decrypted/)
+    receiver.secret = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: '24h' })).json.secret
+    await until('it arrives', () => receiver.received.length === 1)
+    assert.equal(receiver.rejected, 0)
+    await ann.remove(`${WEBHOOKS}/${id}`)
+  })
+
+  test(`${engine}: a previous secret is deleted after the overlap`, async (t) => {
+    const { services, workspace } = await serving
+    const receiver = await startReceiver(t)
+    const previous = { previous_secret: encryptedSecret(), previous_secret_until: Date.now() - 1 }
+    const id = await addEndpoint(services, workspace.id, { url: receiver.url, ...previous })
+    await createKeyIn()
+    await until('it arrives', () => receiver.received.length === 1)
+    const row = await services.store.db
+      .selectFrom('webhook_endpoints')
+      .select(['previous_secret', 'previous_secret_until'])
+      .where('id', '=', id)
+      .executeTakeFirst()
+    assert.deepEqual({ ...row }, { previous_secret: null, previous_secret_until: null })
+    await (await owner).remove(`${WEBHOOKS}/${id}`)
   })
 
   test(`${engine}: only owners manage webhooks, and those of another workspace do not exist`, async () => {
