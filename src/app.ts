@@ -185,7 +185,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
   const lastUsed = startLastUsedTracker(store, clock, (error) =>
     log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )
-  const rejections = new KeyRejections()
+  const rejections = new KeyRejections(clock)
   const directory = createDirectory({
     store,
     follower,
@@ -204,6 +204,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
         log.warn({ edge: id, name }, 'edge has not reported its tunnels for 5 minutes'),
     },
     rejections,
+    databaseUpForMs: follower.readableForMs,
     mail: sendMail && {
       send: sendMail,
       address,

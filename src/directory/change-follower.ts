@@ -27,6 +27,8 @@ const ANNOUNCED_INTERVAL_MS = 500
 const JITTER = 0.2
 /** The time of the database is in whole milliseconds, rounded down or to the nearest. */
 const CLOCK_RESOLUTION_MS = 1
+/** A longer time between two reads is an interruption; the event loop may be blocked for some seconds. */
+const INTERRUPTION_MS = 10_000
 /** Far more changes than are made during a lease, by which one node may be behind another. */
 const LATEST_MAX = 1_000
 
@@ -37,6 +39,8 @@ export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subsc
   isUpToDate(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
+  /** For how many milliseconds the log could be read, without a longer interruption. */
+  readableForMs(): number
   /** Milliseconds since the lease was renewed. */
   leaseAgeMs(): number
   /**
@@ -71,6 +75,7 @@ export async function startChangeFollower(
   const lease = createLease(clock)
   const { position, apply, reset, subscribe } = createAppliedChanges()
   let readAt = performance.now()
+  let readableSince = readAt
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   /** From the monotonic clock of this process; keys with an expiry are not valid until it is known. */
   let databaseTimeOffset = Number.POSITIVE_INFINITY
@@ -82,6 +87,13 @@ export async function startChangeFollower(
   let timer: NodeJS.Timeout | undefined
   let stopped = false
   let failing = false
+
+  const ageMs = () => performance.now() - readAt
+
+  function noteRead(at: number): void {
+    if (at - readAt > INTERRUPTION_MS) readableSince = at
+    readAt = at
+  }
 
   async function catchUp(head: Position): Promise<void> {
     if (isSamePosition(head, position())) return
@@ -126,7 +138,7 @@ export async function startChangeFollower(
       await registration.register(position())
       isPollDue = true
     }
-    readAt = startedAt.monotonic
+    noteRead(startedAt.monotonic)
   }
 
   /**
@@ -154,7 +166,7 @@ export async function startChangeFollower(
     if (!head) isPollDue = true
     else if (isSamePosition(head, position())) {
       lease.renew(startedAt)
-      readAt = startedAt.monotonic
+      noteRead(startedAt.monotonic)
       schedulePoll()
     }
   }
@@ -204,7 +216,8 @@ export async function startChangeFollower(
     position,
     subscribe,
     isUpToDate: lease.isValid,
-    ageMs: () => performance.now() - readAt,
+    ageMs,
+    readableForMs: () => (ageMs() > INTERRUPTION_MS ? 0 : performance.now() - readableSince),
     leaseAgeMs: lease.ageMs,
     databaseTime: () => performance.now() + databaseTimeOffset,
     async catchUpTo(sequence) {

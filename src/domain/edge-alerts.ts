@@ -3,12 +3,13 @@
 import {
   countTunnelsByWorkspace,
   insertOperatorAlert,
+  isStillSilent,
   listSilentEdges,
   type SilentEdge,
 } from '../store/alerts.ts'
 import { DAY_MS, MINUTE_MS } from '../time.ts'
-import { createAlert } from './alerts.ts'
-import type { Services } from './context.ts'
+import { type Alert, createAlert } from './alerts.ts'
+import type { Run } from './deletion-batches.ts'
 import { isoOf } from './timestamps.ts'
 
 const SILENT_MS = 5 * MINUTE_MS
@@ -25,62 +26,86 @@ export interface OperatorAlertDetail {
 export interface EdgeAlertOptions {
   /** Whether the operator gets an email. */
   withMail: boolean
+  /** For how long the database has been available to this node. */
+  databaseUpForMs: () => number
   onSilent: (edge: SilentEdge) => void
 }
 
+type EdgeAlertRun = Pick<Run, 'services' | 'proceed'>
+
 export async function alertSilentEdges(
-  services: Services,
-  { withMail, onSilent }: EdgeAlertOptions,
+  run: EdgeAlertRun,
+  { withMail, databaseUpForMs, onSilent }: EdgeAlertOptions,
 ): Promise<void> {
-  const { store } = services
-  const silent = await listSilentEdges(store.db, {
+  const silent = await listSilentEdges(run.services.store.db, {
     silentMs: SILENT_MS,
     silentMaxMs: SILENT_MAX_MS,
     limit: EDGES_MAX,
   })
-  for (const edge of silent) if (await alertEdge(services, edge, withMail)) onSilent(edge)
+  for (const edge of silent) {
+    // No edge can report while the database is down, and all look silent when it is back.
+    if (databaseUpForMs() < SILENT_MS) return
+    if (await alertEdge(run, edge, withMail)) onSilent(edge)
+  }
 }
 
-function alertEdge(services: Services, edge: SilentEdge, withMail: boolean): Promise<boolean> {
-  const { id, name, lastSyncAt } = edge
-  const lastReportAt = isoOf(lastSyncAt)
-  return services.store.transaction(async (db) => {
-    const open = await countTunnelsByWorkspace(db, id, WORKSPACES_MAX)
-    const tunnels = [...open.values()].reduce((sum, count) => sum + count, 0)
-    const detail: OperatorAlertDetail = {
-      subject: `Edge ${name} of Adit does not report`,
-      text:
-        `The edge "${name}" (${id}) has not reported since ${lastReportAt}.\n` +
-        `It had ${tunnels} open tunnels of ${open.size} workspaces then. Check that it runs, and that it ` +
-        'reaches the control plane.\n\nIf it was stopped for good, revoke it: ' +
-        `adit admin edge revoke ${id}\n`,
-    }
-    const isNew = await insertOperatorAlert(db, {
-      kind: 'edge-silent',
-      subject_id: id,
-      threshold: String(lastSyncAt),
-      created_at: services.clock(),
-      detail: JSON.stringify(detail),
-      attempts: 0,
-      due_at: withMail ? 0 : null,
+/**
+ * One transaction for each workspace, because its tunnel clients connect to other edges meanwhile. The
+ * operator's alert is the last one: until it exists, a check repeats those that are missing. Returns whether
+ * this run has created it.
+ */
+async function alertEdge(run: EdgeAlertRun, edge: SilentEdge, withMail: boolean): Promise<boolean> {
+  const { services } = run
+  const { store } = services
+  const open = await countTunnelsByWorkspace(store.db, edge.id, WORKSPACES_MAX)
+  for (const [workspaceId, tunnels] of open) {
+    if (!(await run.proceed())) return false
+    const isSilent = await store.transaction(async (db) => {
+      if (!(await isStillSilent(db, edge))) return false
+      await createAlert(db, services, alertOf(edge, workspaceId, tunnels))
+      return true
     })
-    if (!isNew) return false
-    for (const [workspaceId, count] of open)
-      await createAlert(db, services, {
+    if (!isSilent) return false
+  }
+  const detail = operatorAlertOf(edge, [...open.values()])
+  return store.transaction(
+    async (db) =>
+      (await isStillSilent(db, edge)) &&
+      insertOperatorAlert(db, {
         kind: 'edge-silent',
-        workspaceId,
-        subjectId: id,
-        threshold: `${lastSyncAt} ${workspaceId}`,
-        title: 'has tunnels at an edge that does not report',
-        text:
-          `The edge "${name}" has not reported since ${lastReportAt}. ${count} of its tunnels were open there. ` +
-          'Tunnel clients connect again when they reach it.',
-        event: {
-          workspaceId,
-          type: 'edge.silent',
-          data: { edge: { id, name }, lastReportAt, tunnels: count },
-        },
-      })
-    return true
-  })
+        subject_id: edge.id,
+        threshold: String(edge.lastSyncAt),
+        created_at: services.clock(),
+        detail: JSON.stringify(detail),
+        attempts: 0,
+        due_at: withMail ? 0 : null,
+      }),
+  )
+}
+
+function operatorAlertOf({ id, name, lastSyncAt }: SilentEdge, open: readonly number[]): OperatorAlertDetail {
+  const tunnels = open.reduce((sum, count) => sum + count, 0)
+  return {
+    subject: `Edge ${name} of Adit does not report`,
+    text:
+      `The edge "${name}" (${id}) has not reported since ${isoOf(lastSyncAt)}.\n` +
+      `It had ${tunnels} open tunnels of ${open.length} workspaces then. Check that it runs, and that it ` +
+      'reaches the control plane.\n\nIf it was stopped for good, revoke it: ' +
+      `adit admin edge revoke ${id}\n`,
+  }
+}
+
+function alertOf({ id, name, lastSyncAt }: SilentEdge, workspaceId: string, tunnels: number): Alert {
+  const lastReportAt = isoOf(lastSyncAt)
+  return {
+    kind: 'edge-silent',
+    workspaceId,
+    subjectId: id,
+    threshold: `${lastSyncAt} ${workspaceId}`,
+    title: 'has tunnels at an edge that does not report',
+    text:
+      `The edge "${name}" has not reported since ${lastReportAt}. ${tunnels} of its tunnels were open there. ` +
+      'Tunnel clients connect again when they reach it.',
+    event: { workspaceId, type: 'edge.silent', data: { edge: { id, name }, lastReportAt, tunnels } },
+  }
 }

@@ -7,33 +7,61 @@ import type { Services } from './context.ts'
 
 /** In an hour, at all nodes together. */
 const MANY_ATTEMPTS = 100
-/** Keys between two flushes; uses of further ones are not counted. */
-const KEYS_MAX = 1_000
+/** Keys and hours between two flushes; uses of further keys are not counted. */
+const COUNTS_MAX = 1_000
+
+interface Count {
+  hash: string
+  hour: number
+  attempts: number
+}
 
 export class KeyRejections {
-  #attempts = new Map<string, number>()
+  readonly #clock: () => number
+  /** By hour and hash. */
+  #counts = new Map<string, Count>()
+
+  constructor(clock: () => number) {
+    this.#clock = clock
+  }
 
   /** By the hash of the key. */
   record(hash: string): void {
-    const attempts = this.#attempts.get(hash)
-    if (attempts !== undefined || this.#attempts.size < KEYS_MAX)
-      this.#attempts.set(hash, (attempts ?? 0) + 1)
+    this.#add({ hash, hour: startOfHour(this.#clock()), attempts: 1 })
   }
 
-  /** Adds them to those of other nodes. */
+  #add(count: Count): void {
+    const id = `${count.hour} ${count.hash}`
+    const existing = this.#counts.get(id)
+    if (existing) existing.attempts += count.attempts
+    else if (this.#counts.size < COUNTS_MAX) this.#counts.set(id, count)
+  }
+
+  /** Adds them to those of other nodes. What could not be written is kept for the next time. */
   async flush(services: Services): Promise<void> {
-    const attempts = this.#attempts
-    this.#attempts = new Map()
-    if (attempts.size === 0) return
-    const keys = await findKeysByHash(services.store.db, [...attempts.keys()])
-    for (const { hash, ...key } of keys) await addAttempts(services, key, attempts.get(hash) ?? 0)
+    const counts = [...this.#counts.values()]
+    if (counts.length === 0) return
+    this.#counts = new Map()
+    try {
+      const found = await findKeysByHash(services.store.db, [...new Set(counts.map(({ hash }) => hash))])
+      const keys = new Map(found.map((key) => [key.hash, key]))
+      for (let [count] = counts; count; [count] = counts) {
+        const key = keys.get(count.hash)
+        if (key) await addAttempts(services, key, count)
+        counts.shift()
+      }
+    } catch (error) {
+      // The one that failed is the last one next time, so that it does not block others.
+      const [failed, ...others] = counts
+      for (const count of [...others, failed as Count]) this.#add(count)
+      throw error
+    }
   }
 }
 
-function addAttempts(services: Services, key: RejectedKey, attempts: number): Promise<void> {
+function addAttempts(services: Services, key: RejectedKey, { hour, attempts }: Count): Promise<void> {
   const { id, label, workspaceId } = key
   return services.store.transaction(async (db) => {
-    const hour = startOfHour(services.clock())
     const total = await addRejections(db, { keyId: id, hour, attempts })
     if (total < MANY_ATTEMPTS) return
     await createAlert(db, services, {

@@ -43,6 +43,8 @@ export interface MaintenanceOptions {
   mail: NoticeMailOptions | undefined
   /** Counted by this node. */
   rejections?: KeyRejections | undefined
+  /** For how long the database has been available to this node. */
+  databaseUpForMs: () => number
   pollIntervalMs?: number
 }
 
@@ -52,7 +54,7 @@ export interface Maintenance {
 }
 
 export function startMaintenance(services: Services, options: MaintenanceOptions): Maintenance {
-  const { id, settings, events, mail, rejections, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const { id, settings, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
   const stopping = new AbortController()
   const { signal } = stopping
   let isFailing = false
@@ -61,12 +63,10 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
     const log = collectDeleted(events.onDeleted)
     const afterwards = (run: Run) => runNotices(run, mail)
     try {
-      // One after the other, and the second even if the first fails.
-      try {
-        await runAlerts({ services, proceed: async () => !signal.aborted }, { mail, rejections, events })
-      } finally {
-        await runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards })
-      }
+      await runEach([
+        () => runAlerts({ services, proceed: async () => !signal.aborted }, options),
+        () => runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards }),
+      ])
       if (isFailing) events.onRecovery()
       isFailing = false
     } catch (error) {
@@ -95,21 +95,36 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   }
 }
 
+type AlertOptions = Pick<MaintenanceOptions, 'mail' | 'rejections' | 'databaseUpForMs'> & {
+  events: Pick<MaintenanceEvents, 'onSilentEdge'>
+}
+
 /** What is not left to the node with the lease: each alert and each email is created or sent once anyway. */
-export async function runAlerts(
+export const runAlerts = (
   run: Pick<Run, 'services' | 'proceed'>,
-  {
-    mail,
-    rejections,
-    events,
-  }: Pick<MaintenanceOptions, 'mail' | 'rejections'> & { events: Pick<MaintenanceEvents, 'onSilentEdge'> },
-): Promise<void> {
-  await rejections?.flush(run.services)
-  await alertSilentEdges(run.services, {
-    withMail: mail?.operator !== undefined,
-    onSilent: (edge) => events.onSilentEdge?.(edge),
-  })
-  if (mail) await sendNoticeMails(run, mail)
+  { mail, rejections, databaseUpForMs, events }: AlertOptions,
+): Promise<void> =>
+  runEach([
+    async () => rejections?.flush(run.services),
+    () =>
+      alertSilentEdges(run, {
+        withMail: mail?.operator !== undefined,
+        databaseUpForMs,
+        onSilent: (edge) => events.onSilentEdge?.(edge),
+      }),
+    async () => mail && sendNoticeMails(run, mail),
+  ])
+
+/** One after the other, each even if one before it fails. Throws the first failure. */
+async function runEach(tasks: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const failures: unknown[] = []
+  for (const task of tasks)
+    try {
+      await task()
+    } catch (error) {
+      failures.push(error)
+    }
+  if (failures.length > 0) throw failures[0]
 }
 
 /** Returns false if the run was stopped before the end. */

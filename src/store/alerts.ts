@@ -40,6 +40,17 @@ export const listSilentEdges = (
     .limit(limit)
     .execute()
 
+/** Whether it has not synced since. */
+export async function isStillSilent(db: Db, { id, lastSyncAt }: SilentEdge): Promise<boolean> {
+  const row = await db
+    .selectFrom('edge_sessions')
+    .select('edge_id')
+    .where('edge_id', '=', id)
+    .where('last_sync_at', '=', lastSyncAt)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Workspaces whose tunnels an edge has reported, with their number. */
 export async function countTunnelsByWorkspace(
   db: Db,
@@ -119,7 +130,10 @@ export const findKeysByHash = (db: Db, hashes: readonly string[]) =>
      from input join api_keys on api_keys.hash = input.hash`,
   )
 
-/** Adds attempts of an hour, and returns how many there are now in that hour. */
+/**
+ * Adds attempts of an hour, and returns how many there are in the latest hour. Those of an earlier hour than
+ * another node has written are ignored.
+ */
 export async function addRejections(
   db: Tx,
   { keyId, hour, attempts }: { keyId: string; hour: number; attempts: number },
@@ -129,9 +143,11 @@ export async function addRejections(
     .values({ key_id: keyId, hour, attempts })
     .onConflict((conflict) =>
       conflict.column('key_id').doUpdateSet({
-        hour,
-        attempts: sql<number>`case when key_rejections.hour = excluded.hour
-          then key_rejections.attempts + excluded.attempts else excluded.attempts end`,
+        hour: sql<number>`case when key_rejections.hour > excluded.hour
+          then key_rejections.hour else excluded.hour end`,
+        attempts: sql<number>`case when key_rejections.hour > excluded.hour then key_rejections.attempts
+          when key_rejections.hour = excluded.hour then key_rejections.attempts + excluded.attempts
+          else excluded.attempts end`,
       }),
     )
     .returning('attempts')

@@ -3,50 +3,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashSecret } from '../../src/credentials/secret.ts'
-import { KeyRejections } from '../../src/domain/key-rejections.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
-import { runAlerts } from '../../src/domain/maintenance.ts'
 import type { NoticeEmail } from '../../src/domain/notice-mails.ts'
 import { setQuotas } from '../../src/domain/workspace-quotas.ts'
-import { MINUTE_MS } from '../../src/time.ts'
+import { alertEnv, alertNode, OPERATOR, silenceEdge } from '../support/alerts.ts'
 import { engines } from '../support/databases.ts'
-import { runOf } from '../support/maintenance-run.ts'
 import { addTunnelEdge, tunnelOf } from '../support/open-tunnels.ts'
-import { addEdge, addNode, operator, serve, type TestServer } from '../support/server.ts'
+import { addEdge, addNode, operator, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
 import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
-const OPERATOR = 'ops@example.com'
-/** The server sends nothing itself within the time of a test. */
-const env = { ADIT_SMTP_URL: 'smtp://127.0.0.1:1', ADIT_MAIL_FROM: 'adit@example.com' }
-
-/** A node, whose emails arrive in the list. */
-const nodeOf = ({ services }: TestServer, emails: NoticeEmail[]) => {
-  const rejections = new KeyRejections()
-  const silent: string[] = []
-  return {
-    rejections,
-    silent,
-    run: () =>
-      runAlerts(runOf(services), {
-        rejections,
-        events: { onSilentEdge: ({ name }) => silent.push(name) },
-        mail: {
-          address: () => 'https://adit.example.com',
-          operator: OPERATOR,
-          onFailure: (error) => assert.fail(String(error)),
-          send: async (email) => {
-            emails.push(email)
-          },
-        },
-      }),
-  }
-}
-
 for (const engine of engines)
   test(`${engine}: alerts arrive once each, also with several nodes and restarts`, async (t) => {
-    const server = await serve(t, { engine, env })
+    const server = await serve(t, { engine, env: alertEnv })
     const { services, workspace } = server
     const second = await addNode(t, server)
     const ann = await addMember(server, 'Ann', 'owner')
@@ -58,11 +28,11 @@ for (const engine of engines)
         .filter((type) => /^(quota|edge|key\.rejected)/.test(type))
     const notices = async () => (await ann.get('/workspaces/acme/notices')).json.notices
     const emails: NoticeEmail[] = []
-    const nodes = [nodeOf(server, emails), nodeOf(server, emails)] as const
+    const nodes = [alertNode(server, emails), alertNode(server, emails)] as const
     const runAll = async () => {
       await Promise.all(nodes.map(({ run }) => run()))
       // As after a restart.
-      await nodeOf(server, emails).run()
+      await alertNode(server, emails).run()
     }
     const subjects = () => emails.splice(0).map(({ to, subject }) => `${to}: ${subject}`)
 
@@ -124,14 +94,7 @@ for (const engine of engines)
     await t.test(
       'an edge that does not report: to the operator, and to those with tunnels there',
       async () => {
-        const silence = (minutes: number) =>
-          services.store.transaction((db) =>
-            db
-              .updateTable('edge_sessions')
-              .set({ last_sync_at: Date.now() - minutes * MINUTE_MS })
-              .where('edge_id', '=', edge.id)
-              .execute(),
-          )
+        const silence = (minutes: number) => silenceEdge(server, edge.id, minutes)
         await silence(4)
         await runAll()
         assert.deepEqual(subjects(), [])

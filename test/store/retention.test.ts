@@ -367,6 +367,7 @@ for (const engine of engines) {
         id,
         settings,
         mail: undefined,
+        databaseUpForMs: () => 0,
         pollIntervalMs: 20,
         events: {
           onDeleted: (rows) => deleted.push(rows),
