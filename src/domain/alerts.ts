@@ -34,7 +34,7 @@ export async function createAlert(db: Tx, services: Services, alert: Alert): Pro
   const common = { workspace_id: workspaceId, created_at: services.clock() }
   const detail = JSON.stringify({ title, text } satisfies AlertDetail)
   const row = { ...common, kind, subject_id: subjectId, threshold, digest_id, detail }
-  if ((await insertNotices(db, [row])) === 0) return false
+  if ((await insertNotices(db, [row])).size === 0) return false
   if (digest_id !== null)
     await insertMails(
       db,

@@ -26,8 +26,8 @@ export async function recordExpiredKeys(run: Run): Promise<boolean> {
       await services.store.transaction(async (tx) => {
         const workspaceId = key.workspace_id
         const notice = { kind: KIND, subject_id: key.id, threshold: '', workspace_id: workspaceId }
-        if ((await insertNotices(tx, [{ ...notice, created_at: services.clock(), digest_id: null }])) === 0)
-          return
+        const row = { ...notice, created_at: services.clock(), digest_id: null }
+        if ((await insertNotices(tx, [row])).size === 0) return
         await recordEvent(tx, services, { workspaceId, type: 'key.expired', data: { key: keyInEvent(key) } })
       })
     if (keys.length < SLICE_ROWS) return true

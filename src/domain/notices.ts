@@ -83,7 +83,7 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
       const notice = { ...common, kind: KIND, threshold, digest_id: digestId }
       const rows = ofWorkspace.map(({ id }) => ({ ...notice, subject_id: id }))
       const inserted = await insertNotices(db, rows)
-      if (inserted === 0) return
+      if (inserted.size === 0) return
       const mail = { ...common, attempts: 0, due_at: 0 }
       if (digestId !== null)
         await insertMails(
@@ -93,7 +93,10 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
       await recordEvents(
         db,
         services,
-        ofWorkspace.map((key) => ({ workspaceId, type: 'key.expiring', data: { key: keyInEvent(key) } })),
+        // Another node may have created the others meanwhile.
+        ofWorkspace
+          .filter(({ id }) => inserted.has(id))
+          .map((key) => ({ workspaceId, type: 'key.expiring', data: { key: keyInEvent(key) } })),
       )
     })
 }

@@ -79,17 +79,18 @@ export const listExpiredKeys = (
     .limit(limit)
     .execute()
 
-/** Returns how many of the notices did not exist. */
+/** Returns the subjects of the notices that did not exist. */
 export async function insertNotices(
   db: Tx,
   rows: readonly (Omit<NoticeRow, 'detail'> & Partial<Pick<NoticeRow, 'detail'>>)[],
-): Promise<number> {
-  const { numInsertedOrUpdatedRows } = await db
+): Promise<Set<string>> {
+  const inserted = await db
     .insertInto('notices')
     .values(rows)
     .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'threshold']).doNothing())
-    .executeTakeFirstOrThrow()
-  return Number(numInsertedOrUpdatedRows)
+    .returning('subject_id')
+    .execute()
+  return new Set(inserted.map((row) => row.subject_id))
 }
 
 /** Subjects that have a notice. */

@@ -12,7 +12,9 @@ import { engines } from '../support/databases.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { runOf } from '../support/maintenance-run.ts'
 import { operator, serve, type TestServer } from '../support/server.ts'
+import { commitWhenBlocked } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
+import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
 const address = () => 'https://adit.example.com'
 
@@ -141,4 +143,24 @@ test('an email has a Message-ID that stays the same', async (t) => {
   await runNotices(runOf(server.services), { address, send, onFailure })
   assert.equal(emails.length, 1)
   assert.match(emails[0]?.text ?? '', /^Message-ID:\s+<dig_\w+\.usr_\w+@example\.com>/im)
+})
+
+test('a key whose notice another node has created meanwhile gets no second event', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const { services, workspace } = server
+  const endpoint = await addEndpoint(services, workspace.id, { events: ',key.expiring,' })
+  const first = await addOldKey(server, 'first', 5 * DAY_MS)
+  await addOldKey(server, 'second', 6 * DAY_MS)
+  const notice = { kind: 'key-expiry', subject_id: first.id, threshold: '7d', workspace_id: workspace.id }
+  await commitWhenBlocked(
+    services.store,
+    (tx) =>
+      tx
+        .insertInto('notices')
+        .values({ ...notice, created_at: Date.now(), digest_id: null })
+        .execute(),
+    node(services, []),
+  )
+  const labels = (await deliveriesOf(services, endpoint)).map(({ body }) => body.data.key.label)
+  assert.deepEqual(labels, ['second'])
 })
