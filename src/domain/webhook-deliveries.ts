@@ -4,6 +4,7 @@ import type { Tx } from '../store/store.ts'
 import {
   findDelivery,
   findEndpoint,
+  type ListedDelivery,
   listDeliveries as listRows,
   reservePosition,
   restartQueue,
@@ -48,7 +49,7 @@ async function requireEndpoint({ store, workspaceId }: MemberContext, id: string
   return endpoint
 }
 
-const describe = (row: DeliveryRow, { next_position }: EndpointRow) => ({
+const describe = (row: ListedDelivery, { next_position }: EndpointRow) => ({
   position: row.position,
   eventId: row.event_id,
   type: row.type,

@@ -105,19 +105,19 @@ export async function updateWebhook(
   ctx: MemberContext,
   { allowsHttp }: WebhookRules,
   id: string,
-  { enabled, ...given }: WebhookChange,
+  { enabled, ...input }: WebhookChange,
 ) {
-  if (given.url !== undefined) requireUrl(given.url, allowsHttp)
+  if (input.url !== undefined) requireUrl(input.url, allowsHttp)
   return withEndpoint(ctx, id, async (tx, before) => {
     const { url, description, disabled_at } = before
-    const old = { url, description, events: parseEvents(before.events) }
-    const now = {
-      ...old,
-      ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
+    const current = { url, description, events: parseEvents(before.events) }
+    const updated = {
+      ...current,
+      ...Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)),
     }
-    const changes = changesBetween(old, now)
+    const changes = changesBetween(current, updated)
     const isEnabled = disabled_at === null
-    const change: EndpointChange = { ...now, events: serializeEvents(now.events) }
+    const change: EndpointChange = { ...updated, events: serializeEvents(updated.events) }
     if (enabled !== undefined && enabled !== isEnabled) {
       change.disabled_at = enabled ? null : ctx.clock()
       change.disabled_reason = enabled ? null : 'owner'
@@ -125,7 +125,7 @@ export async function updateWebhook(
     }
     if (Object.keys(changes).length > 0) await audit(tx, ctx, 'webhook.changed', before, changes)
     await updateEndpoint(tx, id, change)
-    if (now.url !== url || 'disabled_at' in change) await restartQueue(tx, id)
+    if (updated.url !== url || 'disabled_at' in change) await restartQueue(tx, id)
     return describeEndpoint((await lockEndpoint(tx, { workspaceId: ctx.workspaceId, id })) as EndpointRow)
   })
 }

@@ -105,13 +105,21 @@ export async function reservePosition(tx: Tx, id: string): Promise<number> {
   return last_position
 }
 
+export type ListedDelivery = Omit<DeliveryRow, 'endpoint_id' | 'url' | 'body' | 'response'>
+
 /** Newest first. */
 export function listDeliveries(
   db: Db,
   endpointId: string,
   { before, limit }: { before: number | undefined; limit: number },
-): Promise<DeliveryRow[]> {
-  const query = selectDeliveries(db, endpointId).orderBy('position', 'desc').limit(limit)
+): Promise<ListedDelivery[]> {
+  const query = db
+    .selectFrom('webhook_deliveries')
+    .select(['position', 'event_id', 'type', 'created_at', 'attempts', 'attempted_at', 'delivered_at'])
+    .select(['status', 'duration_ms', 'error'])
+    .where('endpoint_id', '=', endpointId)
+    .orderBy('position', 'desc')
+    .limit(limit)
   return (before === undefined ? query : query.where('position', '<', before)).execute()
 }
 

@@ -31,7 +31,11 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
   /** The addresses of the host, all of which are allowed. */
   async function resolve({ protocol, hostname }: URL): Promise<string[]> {
     const host = hostname.replace(/^\[|\]$/g, '')
-    const found = isIP(host) ? [host] : isLocalhost(host) ? LOOPBACK : await query(host)
+    const found = isIP(host)
+      ? [host]
+      : isLocalhost(host)
+        ? LOOPBACK.filter(isAllowedPrivate)
+        : await query(host)
     const addresses = found.map((text) => normalizeAddress(text) ?? text)
     const isPrivate = addresses.map(isAllowedPrivate)
     if (
@@ -39,7 +43,7 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
       !addresses.every((each, index) => isPrivate[index] || isPublicAddress(each))
     )
       throw new TargetError(
-        'The host has no address, or one that is not public. Requests are sent to public addresses only.',
+        isIP(host) ? 'The address is not public.' : 'The host name did not resolve to public addresses.',
       )
     if (protocol !== 'https:' && !isPrivate.every(Boolean))
       throw new TargetError('Requests to public addresses need https.')

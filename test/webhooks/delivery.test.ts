@@ -108,7 +108,7 @@ for (const engine of engines) {
     assert.equal(first?.attempts, 1)
   })
 
-  test(`${engine}: an endpoint that fails for a day is disabled, and owners and admins are told`, async (t) => {
+  test(`${engine}: an endpoint that fails for a day is disabled, and owners and admins are notified`, async (t) => {
     const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8', ADIT_METRICS_PORT: '0' }
     const server = await serve(t, { engine, env })
     const { services, workspace } = server

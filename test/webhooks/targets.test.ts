@@ -1,11 +1,15 @@
 // Requests go to public addresses and configured networks only, however a target is written or resolved.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isPublicAddress } from '../../src/net/public-address.ts'
 import { sendWebhook } from '../../src/webhooks/send.ts'
 import { createTargets } from '../../src/webhooks/targets.ts'
+import { makeCertificate } from '../support/certificates.ts'
 import { startDnsServer } from '../support/dns-server.ts'
 import { responses, startReceiver } from '../support/webhook-receiver.ts'
 
@@ -71,7 +75,7 @@ test('targets that are not public are rejected in every form of their address', 
     for (const scheme of ['https', 'http']) {
       const { status, error } = await send(`${scheme}://${host}/`)
       assert.equal(status, null, host)
-      assert.match(error ?? '', /not public/, host)
+      assert.match(error ?? '', /not public|did not resolve to public addresses/, host)
     }
 })
 
@@ -106,7 +110,7 @@ test('a name is rejected if one of its addresses is not public, and the message 
   const errors = new Set<string>()
   for (const name of Object.keys(answers)) errors.add((await send(`https://${name}/`, targets)).error ?? '')
   assert.equal(errors.size, 1)
-  assert.match([...errors][0] ?? '', /not public/)
+  assert.match([...errors][0] ?? '', /did not resolve to public addresses/)
 })
 
 test('the connection is made to the address that was checked, though DNS then has another one', async (t) => {
@@ -124,12 +128,28 @@ test('the connection is made to the address that was checked, though DNS then ha
   const targets = createTargets({ privateNetworks: ['127.0.0.2/32'], dnsServers: dns.getServers() })
   const url = `http://rebound.example:${allowed.port}/hook`
   assert.equal((await send(url, targets)).status, 204)
-  assert.match((await send(url, targets)).error ?? '', /not public/)
+  assert.match((await send(url, targets)).error ?? '', /did not resolve to public addresses/)
   assert.equal(allowed.received.length, 1)
   assert.equal(connections, 0)
 })
 
 const loopback = createTargets({ privateNetworks: ['127.0.0.1/32'] })
+
+test('localhost is the loopback addresses of the configured networks', async (t) => {
+  const receiver = await startReceiver(t)
+  assert.equal((await send(receiver.url.replace('127.0.0.1', 'localhost'), loopback)).status, 204)
+})
+
+test('a certificate that is not trusted is reported as a failure of TLS', async (t) => {
+  const files = makeCertificate(t, 'IP:127.0.0.1')
+  if (!files) return t.skip('openssl is not installed')
+  const [key, cert] = [readFileSync(files.key), readFileSync(files.certificate)]
+  const server = createHttpsServer({ key, cert }, (_, response) => response.end())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  assert.match((await send(`https://127.0.0.1:${port}/`, loopback)).error ?? '', /^TLS failed: /)
+})
 
 test('redirects are not followed', async (t) => {
   const target = await startReceiver(t)

@@ -42,8 +42,8 @@ const Endpoint = Type.Object(
       '`owner`; `failing` for 24 hours; `gone` (HTTP 410); or `backlog`: an event did not fit into its queue.',
     ),
     pending: Type.Integer({ description: 'Deliveries that wait, with the one that fails.' }),
-    failingSince: InstantOrNull('When the next delivery has failed first; null if it has not.'),
-    previousSecretUntil: InstantOrNull('Until when deliveries are also signed with the secret before.'),
+    failingSince: InstantOrNull('When the current series of failures began; null if there is none.'),
+    previousSecretUntil: InstantOrNull('Until when deliveries are also signed with the previous secret.'),
   },
   { title: 'WebhookEndpoint' },
 )
@@ -118,7 +118,7 @@ const update = operation({
   access: 'owner',
   summary: 'Change, enable or disable a webhook endpoint',
   description:
-    'Changes the given fields. A delivery that fails is sent at once if the URL changes or the endpoint is ' +
+    'Changes the given fields. A delivery that failed is sent again now if the URL changes or the endpoint is ' +
     'enabled. While it is disabled, events are not recorded for it; those that were waiting stay for 30 days.',
   params: Type.Object(OnEndpoint),
   body: Type.Object(
@@ -140,7 +140,8 @@ const remove = operation({
   path: '/workspaces/{workspace}/webhooks/{id}',
   access: 'owner',
   summary: 'Delete a webhook endpoint',
-  description: 'Nothing more is sent to it. Its log of deliveries is deleted.',
+  description:
+    'Nothing more is sent to it. Its log of deliveries can no longer be read, and is deleted within 30 days.',
   params: Type.Object(OnEndpoint),
   response: {
     status: 200,
@@ -159,7 +160,7 @@ const rotate = operation({
   summary: 'Rotate the secret of a webhook endpoint',
   description:
     'Creates another secret. During the overlap each delivery has two signatures, by the new and by the ' +
-    'previous secret; an earlier one does not sign any more.',
+    'previous secret; earlier ones stop signing.',
   params: Type.Object(OnEndpoint),
   body: Type.Object(
     {
@@ -325,8 +326,8 @@ const resend = operation({
   access: 'owner',
   summary: 'Send a delivery again',
   description:
-    'Adds the event to the end of the queue, with the same id. A delivery that waits for its next attempt is ' +
-    'sent at once instead.',
+    'Adds the event to the end of the queue, with the same id. If the delivery is still in the queue, the ' +
+    'queue is sent now instead of at the time of the next attempt.',
   params: Type.Object(OnDelivery),
   response: queued,
   faults: ['conflict'],

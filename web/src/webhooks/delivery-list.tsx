@@ -111,7 +111,7 @@ function DeliveryDetails({ delivery, endpoint }: DeliveryRowProps) {
     mutationFn: () =>
       call('webhooks.resend', { workspace: slug, id: endpoint.id, position: String(position) }),
     onSuccess: () => {
-      showToast('The event is sent again.')
+      showToast(delivery.state === 'delivered' ? 'The event is sent again.' : 'The queue is sent now.')
       return invalidateWorkspace(slug, 'webhooks')
     },
   })
