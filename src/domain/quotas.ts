@@ -18,7 +18,7 @@ export const quotaTitles: Record<QuotaKind, string> = {
 export type Quotas = Record<Exclude<QuotaKind, 'keys'>, number | null> & { keys: number }
 
 /** The columns of a workspace that has none of its own. */
-export const DEFAULT_QUOTAS = {
+export const NO_QUOTA_OVERRIDES = {
   quota_bytes: null,
   quota_requests: null,
   quota_tunnels: null,
@@ -47,7 +47,7 @@ export function quotasOf(defaults: Quotas, row: QuotaColumns): Quotas {
   }
 }
 
-/** In percent of a quota: what is told to the owners, and from when on edges report more often. */
+/** In percent of a quota: owners are notified, and edges report more often. */
 export const NEAR_PERCENT = 80
 
 /** What a workspace has used in a month. */
@@ -76,15 +76,15 @@ export function levelOf(usage: MonthUsage, quotas: Quotas): WorkspaceRow['usage_
 export const hasUsageQuota = ({ bytes, requests }: Quotas): boolean => bytes !== null || requests !== null
 
 /** Whether new tunnels and traffic are rejected. */
-export const isExhausted = (level: string | null | undefined, until: number, now: number): boolean =>
+export const isReached = (level: string | null | undefined, until: number, now: number): boolean =>
   level === 'reached' && now < until
 
-export const EXHAUSTED =
+export const QUOTA_REACHED =
   'The workspace has used up its quota of bytes or requests for this month. It renews on the first day of ' +
   'the next month (UTC); the operator can raise it.'
 
-export const isQuotaExhausted = (quota: UsageQuota | undefined, now: number): boolean =>
-  isExhausted(quota?.level, Date.parse(quota?.until ?? ''), now)
+export const isQuotaReached = (quota: UsageQuota | undefined, now: number): boolean =>
+  isReached(quota?.level, Date.parse(quota?.until ?? ''), now)
 
 /** The month of a time, and when the next one begins. */
 export const monthOf = (now: number) => ({ from: startOfMonth(now), until: startOfMonth(now, 1) })

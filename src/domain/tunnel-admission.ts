@@ -11,7 +11,7 @@ import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { recordTunnels } from './events.ts'
-import { EXHAUSTED, isExhausted, limitOf } from './quotas.ts'
+import { isReached, limitOf, QUOTA_REACHED } from './quotas.ts'
 import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
 import { checkQuota, type LimitedTunnel } from './tunnel-quota.ts'
 
@@ -110,8 +110,8 @@ async function checkKeys(
     if (!key.isActive)
       return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     // A tunnel that is open stays open: its edge rejects the traffic.
-    if (isClaim && isExhausted(key.usage_level, key.usage_level_until ?? 0, clock()))
-      return refuse('limit_reached', EXHAUSTED)
+    if (isClaim && isReached(key.usage_level, key.usage_level_until ?? 0, clock()))
+      return refuse('limit_reached', QUOTA_REACHED)
     const quota = limitOf(key.quota_tunnels, defaultQuotas.tunnels)
     return { parsed, workspace_id: key.workspace_id, name, quota }
   })

@@ -18,7 +18,7 @@ import { recordUpdate } from './events.ts'
 import { Fault } from './fault.ts'
 import { SLICE_ROWS, slicesOf } from './pagination.ts'
 import { type Policy, policyOf } from './policy.ts'
-import { DEFAULT_QUOTAS, describeForEdges } from './quotas.ts'
+import { describeForEdges, NO_QUOTA_OVERRIDES } from './quotas.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
 
@@ -90,7 +90,7 @@ export async function addWorkspace(
     two_factor_required_at: null,
     archived_at: null,
     creator_id: actor.kind === 'person' ? actor.id : null,
-    ...DEFAULT_QUOTAS,
+    ...NO_QUOTA_OVERRIDES,
   }
   if (!(await insertWorkspace(db, row)))
     throw new Fault('conflict', { message: `Workspace "${slug}" already exists.` })

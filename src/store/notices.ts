@@ -1,5 +1,5 @@
-// SQL of notices: what owners and admins of a workspace are told once, and the emails about it. A digest is
-// one email for the notices of a workspace that arise at the same time.
+// SQL of notices: what owners and admins of a workspace are notified of once, and the emails about it. A
+// digest is one email for the notices of a workspace that arise at the same time.
 import { type Selectable, sql } from 'kysely'
 import { nowIn } from './database-clock.ts'
 import { inState } from './key-state.ts'

@@ -15,7 +15,7 @@ import {
 import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { findHost } from '../../domain/hosts.ts'
-import { EXHAUSTED, isQuotaExhausted } from '../../domain/quotas.ts'
+import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas.ts'
 import { createReportPacing, paceReport } from '../../domain/report-pacing.ts'
 import { ingestReport } from '../../domain/reports.ts'
 import { claimTunnel } from '../../domain/tunnel-claims.ts'
@@ -93,7 +93,7 @@ export function registerEdgeApi(
       const { keyId, workspaceId } = await authenticateClient()
       const { slug, quota } = describeWorkspace(await directory.getWorkspace(workspaceId))
       // Not 429, which nginx would turn into 500.
-      if (isQuotaExhausted(quota, services.clock())) throw new Fault('forbidden', { message: EXHAUSTED })
+      if (isQuotaReached(quota, services.clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
     'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>

@@ -1,7 +1,7 @@
 // The server plugin protocol of frp (version 0.1.0): frps asks whether a client may log in, open a proxy and
 // continue.
 import type { InvalidCredential, MaybePromise, ValidKey } from '../../directory/directory.ts'
-import { EXHAUSTED, isQuotaExhausted } from '../../domain/quotas.ts'
+import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas.ts'
 import type { WorkspaceView } from '../../domain/workspaces.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { keyMessages } from '../auth/authenticator.ts'
@@ -39,7 +39,7 @@ type Decide = (workspace: WorkspaceView) => FrpResponse
 export async function handleFrp(op: unknown, input: unknown, directory: FrpDirectory): Promise<FrpResponse> {
   const content = asObject(input)
   const withinQuota = (decide: Decide) => (workspace: WorkspaceView) =>
-    isQuotaExhausted(workspace.quota, directory.clock()) ? rejected(EXHAUSTED) : decide(workspace)
+    isQuotaReached(workspace.quota, directory.clock()) ? rejected(QUOTA_REACHED) : decide(workspace)
   switch (op) {
     case 'Login':
       return authorize(

@@ -7,7 +7,7 @@ import { faults } from '../../contract/faults.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { type Directory, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { Fault } from '../../domain/fault.ts'
-import { EXHAUSTED, isQuotaExhausted } from '../../domain/quotas.ts'
+import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas.ts'
 import { type Checker, checker } from '../../domain/validation.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
@@ -97,7 +97,7 @@ export function registerThirdPartyEdges(
       const { slug, provisioned, quota } = await workspaceOf(workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
-      if (isQuotaExhausted(quota, clock())) throw new Fault('forbidden', { message: EXHAUSTED })
+      if (isQuotaReached(quota, clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
       // sish puts the user name into host names, in lower case.
       if (user.toLowerCase() !== slug)
         throw new Fault('forbidden', {
