@@ -27,5 +27,7 @@ async function violatedRules(t: TestContext): Promise<string[]> {
     .filter(({ kind }) => kinds.includes(kind))
   const schedules: FaultSchedule[] = [{ types, gap: [500, 1_500] }]
   const { violations } = await runAndCheck(t, { ...deployment, schedules }, { seconds: SECONDS })
-  return [...new Set(violations.map(({ rule }) => rule))]
+  // A node that misses the restore of a workspace rejects its keys, which leases prevent too.
+  const others = violations.filter(({ what }) => !what.endsWith('which must be accepted'))
+  return [...new Set(others.map(({ rule }) => rule))]
 }

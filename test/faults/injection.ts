@@ -34,20 +34,24 @@ export interface FaultSchedule {
 }
 
 export function nodeFaults(nodes: readonly Node[]): FaultSchedule {
-  const toOne = (kind: string, apply: (node: Node, random: Random) => Promise<void>): FaultType => ({
-    kind,
-    inject(random) {
-      const node = random.pick(nodes)
-      return { node, done: apply(node, random) }
-    },
-  })
+  const toOneOf =
+    (candidates: readonly Node[]) =>
+    (kind: string, apply: (node: Node, random: Random) => Promise<void>): FaultType => ({
+      kind,
+      inject(random) {
+        const node = random.pick(candidates)
+        return { node, done: apply(node, random) }
+      },
+    })
+  const toOne = toOneOf(nodes)
+  const withWorkers = nodes.filter(({ hasWorkers }) => hasWorkers)
   const types = [
+    ...(withWorkers.length > 0 ? [toOneOf(withWorkers)('worker killed', (node) => node.killWorker())] : []),
     toOne('kill', async (node, random) => {
       await node.kill()
       await sleep(random.between(0, 600))
       await node.start()
     }),
-    toOne('worker killed', (node) => node.killWorker()),
     toOne('pause', async (node, random) => {
       node.pause()
       await sleep(random.between(...BEYOND_LEASE))

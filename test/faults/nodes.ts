@@ -15,7 +15,8 @@ export interface Node {
   start(): Promise<void>
   /** SIGKILL, as in a power failure. */
   kill(): Promise<void>
-  /** SIGKILL to one of its workers, if it has any. Resolves when another one is started. */
+  readonly hasWorkers: boolean
+  /** SIGKILL to one of its workers. Resolves when another one is started. */
   killWorker(): Promise<void>
   /** SIGSTOP: connections stay open and nothing responds. */
   pause(): void
@@ -45,6 +46,7 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
   }
   return {
     name,
+    hasWorkers: Number(env.ADIT_WORKERS ?? 1) > 1,
     get url() {
       return running.url
     },
@@ -68,8 +70,7 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
     async killWorker() {
       const primary = running.child.pid as number
       const before = workersOf(primary)
-      const killed = before.at(-1)
-      if (!killed) return
+      const killed = before.at(-1) as number
       signal(killed, 'SIGKILL')
       await until('another worker is started', () => {
         const workers = workersOf(primary)
