@@ -64,7 +64,8 @@ export async function startNode(t: Test, name: string, env: Record<string, strin
         }
     },
     async kill() {
-      running.child.kill('SIGKILL')
+      // Workers too: one that is paused would not notice that its primary is gone.
+      signalAll('SIGKILL')
       await running.ended
     },
     async killWorker() {

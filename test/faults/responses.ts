@@ -8,7 +8,7 @@ import { type Attempt, type History, isByOperator, operationOf, type Violation }
 const UNEXPECTED: FaultCode[] = ['invalid_request', 'idempotency_mismatch', 'rate_limited', 'internal']
 
 /** Faults that lose requests: the node is killed, or paused for longer than connections last. */
-const LOSES_REQUESTS = ['kill', 'pause', 'link stalled and node paused']
+const LOSES_REQUESTS = ['worker killed', 'kill', 'pause', 'link stalled and node paused']
 
 export function invalidResponses({ attempts, documents, injected }: History): Violation[] {
   const validators = {
