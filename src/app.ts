@@ -56,6 +56,8 @@ export interface Running {
   loadSignIn(): Promise<void>
   /** /readyz returns 503 and responses close their connection; requests are still served. */
   announceStop(): void
+  /** Another worker listens on the same port: /readyz does not change, and idle connections may stay longer. */
+  announceReplacement(): void
   /** Drains requests, flushes pending writes and closes the database. */
   stop(): Promise<void>
 }
@@ -83,6 +85,7 @@ export async function startServer(
     onRecovery: () => log.info('webhook delivery recovered'),
   })
   let stopping = false
+  let isReplaced = false
   const closing = new AbortController()
   let metrics: MetricsListener | undefined
   const { server, openStreams } = createApiServer({
@@ -90,6 +93,7 @@ export async function startServer(
     node,
     log,
     isStopping: () => stopping,
+    isReady: () => !stopping || isReplaced,
     closing: closing.signal,
     address,
   })
@@ -113,12 +117,16 @@ export async function startServer(
   const announceStop = () => {
     stopping = true
   }
+  const announceReplacement = () => {
+    stopping = true
+    isReplaced = true
+  }
   async function stop(): Promise<void> {
     announceStop()
     // Ends the change streams and waiting requests, which the drain would otherwise wait for.
     closing.abort()
     const idle = Promise.all([node.maintenance.stop(), deliveries.stop()])
-    await drain(server)
+    await drain(server, isReplaced ? 'replace' : 'stop')
     await idle
     await node.quotaWatch.stop()
     await node.follower.deregister()
@@ -153,7 +161,7 @@ export async function startServer(
     await setImmediate()
     await loadCommonPasswords()
   }
-  return { url, metricsUrl: metrics?.url, loadSignIn, announceStop, stop }
+  return { url, metricsUrl: metrics?.url, loadSignIn, announceStop, announceReplacement, stop }
 }
 
 type Node = Awaited<ReturnType<typeof startNode>>
@@ -233,13 +241,15 @@ interface ApiServerOptions {
   node: Node
   log: Logger
   isStopping: () => boolean
+  isReady: () => boolean
   /** Aborted when change streams and waiting requests have to end. */
   closing: AbortSignal
   address: () => string
 }
 
 /** The HTTP server with the APIs for keys and edges. */
-function createApiServer({ config, node, log, isStopping, closing, address }: ApiServerOptions) {
+function createApiServer(options: ApiServerOptions) {
+  const { config, node, log, isStopping, isReady, closing, address } = options
   const { services, directory, follower } = node
   const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, services.clock) : undefined
@@ -255,7 +265,7 @@ function createApiServer({ config, node, log, isStopping, closing, address }: Ap
   const https = isHttps(config)
   const { requests: durations } = services.instruments
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
-  registerHealth(server, { isStopping, ping: services.store.ping })
+  registerHealth(server, { isReady, ping: services.store.ping })
   const document = describePublic(variant, baseUrl)
   registerPublicApi(server, {
     services,

@@ -41,21 +41,25 @@ async function serveAsWorker(config: Config, log: Logger, primary: Primary): Pro
     const services = await openServices(config, log, DATABASE_TIMEOUT_MS, primary)
     const shutdown = awaitShutdown(config.stopDelayS, ['SIGTERM'])
     const running = await startServer(config, services, log, primary)
-    await runUntil(shutdown, { config, log, running })
+    await runUntil(shutdown, { config, log, running, replaced: primary.replaced })
   } finally {
     primary.release()
   }
 }
 
+const NEVER = new Promise<never>(() => {})
+
 interface Serving {
   config: Config
   log: Logger
   running: Running
+  /** Resolves if this is a worker and another listens in its place. */
+  replaced?: Promise<'replaced'>
 }
 
 async function runUntil(
   shutdown: Shutdown,
-  { config, log, running }: Serving,
+  { config, log, running, replaced = NEVER }: Serving,
   onStarted = async () => {},
 ): Promise<void> {
   const { stopDelayS } = config
@@ -68,10 +72,13 @@ async function runUntil(
   }, LOAD_SIGN_IN_DELAY_MS).unref()
   try {
     await onStarted()
-    const reason = await shutdown.requested
-    running.announceStop()
-    if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'draining: /readyz now returns 503')
-    await shutdown.due
+    const reason = await Promise.race([shutdown.requested, replaced])
+    if (reason === 'replaced') running.announceReplacement()
+    else {
+      running.announceStop()
+      if (stopDelayS > 0) log.info({ reason, stopDelayS }, 'draining: /readyz now returns 503')
+      await shutdown.due
+    }
     log.info({ reason }, 'stopping: completing open requests')
   } finally {
     clearTimeout(loading)

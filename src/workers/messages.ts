@@ -5,6 +5,8 @@ export type Message =
   /** To all other workers. */
   | { kind: 'adit:broadcast'; payload: string }
   | { kind: 'adit:metrics-request' }
+  /** To a worker in whose place another listens: it completes its requests and ends. */
+  | { kind: 'adit:replaced' }
   /** As prom-client's registry returns them. */
   | { kind: 'adit:metrics'; metrics: unknown[] }
 

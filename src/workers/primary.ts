@@ -7,17 +7,12 @@ import { isMessage, sendTo } from './messages.ts'
 
 /** A worker that does not listen by then is killed; during a restart the previous one goes on. */
 const START_TIMEOUT_MS = 90_000
-/** After its stop delay, a worker has 20 s to complete requests. One that still runs by then is killed. */
+/** A worker has 20 s to complete requests. One that still runs by then is killed. */
 const STOP_TIMEOUT_MS = 40_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 30_000
 /** The backoff starts again after a worker that has run for so long. */
 const STABLE_MS = 30_000
-
-export interface WorkersConfig {
-  readonly workers: number
-  readonly stopDelayS: number
-}
 
 export interface Workers {
   readonly address: Address
@@ -36,10 +31,7 @@ interface Slot {
   worker: Worker | undefined
 }
 
-export async function startWorkers(
-  { workers: count, stopDelayS }: WorkersConfig,
-  log: Logger,
-): Promise<Workers> {
+export async function startWorkers(count: number, log: Logger): Promise<Workers> {
   relayBroadcasts()
   const first = cluster.fork()
   const address = await listening(first)
@@ -89,7 +81,7 @@ export async function startWorkers(
       // If the previous one has ended meanwhile, `supervise` replaces it.
       const isReplaced = slot.worker === previous
       if (isReplaced) slot.worker = next
-      await stopWorker(isReplaced ? previous : next, stopDelayS * 1_000 + STOP_TIMEOUT_MS)
+      await endReplaced(isReplaced ? previous : next)
     }
     log.info({ workers: count }, 'workers restarted')
   }
@@ -141,9 +133,9 @@ function exitOf({ process: child }: Worker): Promise<Exit> {
 
 const errorOf = (error: unknown) => ({ err: error })
 
-async function stopWorker(worker: Worker, timeoutMs: number): Promise<void> {
-  const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs)
-  worker.process.kill('SIGTERM')
+async function endReplaced(worker: Worker): Promise<void> {
+  const timer = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS)
+  sendTo(worker, { kind: 'adit:replaced' })
   await exitOf(worker)
   clearTimeout(timer)
 }

@@ -6,6 +6,8 @@ import { isMessage, type Message } from './messages.ts'
 export interface Primary extends Siblings {
   /** The metrics that the primary combines with those of the other workers. */
   offerMetrics(read: () => Promise<unknown[]>): void
+  /** Resolves when another worker listens in place of this one. */
+  readonly replaced: Promise<'replaced'>
   /** The connection no longer keeps this process running. */
   release(): void
 }
@@ -16,12 +18,15 @@ export function connectToPrimary(): Primary | undefined {
   // The primary may have ended; then this process ends too.
   const send = (message: Message) => process.send?.(message, undefined, {}, () => {})
   let onBroadcast: (payload: string) => void = () => {}
+  const replaced = Promise.withResolvers<'replaced'>()
   let readMetrics = async (): Promise<unknown[]> => []
 
   async function receive(message: Message): Promise<void> {
     switch (message.kind) {
       case 'adit:broadcast':
         return onBroadcast(message.payload)
+      case 'adit:replaced':
+        return replaced.resolve('replaced')
       case 'adit:metrics-request':
         send({ kind: 'adit:metrics', metrics: await readMetrics() })
     }
@@ -40,6 +45,7 @@ export function connectToPrimary(): Primary | undefined {
     offerMetrics(read) {
       readMetrics = read
     },
+    replaced: replaced.promise,
     release: () => process.channel?.unref(),
   }
 }

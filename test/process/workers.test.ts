@@ -5,6 +5,7 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/cleanup.ts'
 import { populate, startClients } from '../support/clients.ts'
 import { createMigratedDatabase, type Engine, engines, SECRET } from '../support/databases.ts'
@@ -44,6 +45,25 @@ async function send(
   return { status: response.statusCode, json, worker }
 }
 
+/** Connections that stay open, one to each of the two workers. */
+async function connectToEachWorker(t: TestContext, url: string, token: string): Promise<Agent[]> {
+  const byWorker = new Map<string, Agent>()
+  while (byWorker.size < 2) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    atEnd(t, () => agent.destroy())
+    byWorker.set((await send(url, token, { agent })).worker, agent)
+  }
+  return [...byWorker.values()]
+}
+
+async function readiness(url: string, agent: Agent) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const sent = request(`${url}/readyz`, { agent }, resolve).on('error', reject).end()
+  const response = await promise
+  response.resume()
+  return { status: response.statusCode, isReused: sent.reusedSocket }
+}
+
 const create = { method: 'POST', path: '/tokens' }
 
 for (const engine of engines) {
@@ -65,8 +85,13 @@ for (const engine of engines) {
     const { child, ended, url, database, secrets, workers, waitFor } = await startWorkers(t, engine)
     const clients = startClients([url], secrets)
     await clients.areRunning()
+    const idle = await connectToEachWorker(t, url, secrets.key)
     const before = workers()
     child.kill('SIGHUP')
+    await waitFor(/"stopping: completing open requests"/, 'stderr')
+    // Longer than a worker that is stopped keeps idle connections, and shorter than one that is replaced.
+    await sleep(1_500)
+    for (const agent of idle) assert.deepEqual(await readiness(url, agent), { status: 200, isReused: true })
     await waitFor(/"workers restarted"/, 'stderr')
     assert.deepEqual([workers().length, workers().filter((pid) => before.includes(pid))], [2, []])
     await clients.finish()

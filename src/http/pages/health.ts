@@ -5,20 +5,20 @@ import { Fault, readinessFault } from '../../domain/fault.ts'
 import { registerOperations } from '../operations/routes.ts'
 
 export interface HealthOptions {
-  isStopping: () => boolean
+  /** False from the announcement that this node stops. */
+  isReady: () => boolean
   /** Rejects while the database is unreachable or not writable. */
   ping: () => Promise<void>
 }
 
-export function registerHealth(server: FastifyInstance, { isStopping, ping }: HealthOptions): void {
+export function registerHealth(server: FastifyInstance, { isReady, ping }: HealthOptions): void {
   registerOperations(
     server,
     opsOperations,
     {
       'health.read': () => ({ status: 'ok' as const }),
       'readiness.read': async () => {
-        if (isStopping())
-          throw new Fault('unavailable', { message: 'This node is stopping.', retryAfterS: 1 })
+        if (!isReady()) throw new Fault('unavailable', { message: 'This node is stopping.', retryAfterS: 1 })
         await ping().catch((error: unknown) => {
           throw readinessFault(error)
         })

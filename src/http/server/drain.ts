@@ -1,14 +1,16 @@
 // Draining: requests that reached the server before it stops get their responses.
 import { Server as Listener } from 'node:net'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 
-/** Idle connections stay open this long: a request may be in transit. */
-const IDLE_GRACE_MS = 500
+/** Idle connections stay open this long: a request may be in transit, and a client may use them again. */
+const IDLE_GRACE_MS = { stop: 500, replace: 5_000 }
 /** For requests in progress. */
 const GRACE_PERIOD_MS = 20_000
 const POLL_INTERVAL_MS = 20
 
-export async function drain(server: FastifyInstance): Promise<void> {
+/** `replace`: another process already listens on the same port, so that nobody waits for the end of this one. */
+export async function drain(server: FastifyInstance, reason: 'stop' | 'replace'): Promise<void> {
   const { server: http } = server
   const connections = () =>
     new Promise<number>((resolve) => http.getConnections((_error, count) => resolve(count ?? 0)))
@@ -16,10 +18,12 @@ export async function drain(server: FastifyInstance): Promise<void> {
   Listener.prototype.close.call(http)
   const startedAt = performance.now()
   while ((await connections()) > 0) {
+    await sleep(POLL_INTERVAL_MS)
+    // Reads what has arrived: a connection with a request that was not read yet would count as idle.
+    await setImmediate()
     const waitedMs = performance.now() - startedAt
     if (waitedMs > GRACE_PERIOD_MS) http.closeAllConnections()
-    else if (waitedMs > IDLE_GRACE_MS) http.closeIdleConnections()
-    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS))
+    else if (waitedMs > IDLE_GRACE_MS[reason]) http.closeIdleConnections()
   }
   await server.close()
 }
