@@ -27,7 +27,10 @@ export async function checkQuota<T extends LimitedTunnel>(
   for (const id of workspaceIds) await lockWorkspace(tx, id)
   const open = await countOpenTunnels(tx, workspaceIds, {
     ids: limited.map(({ parsed }) => parsed.tunnel.id),
-    resumeHashes: limited.flatMap(({ parsed }) => parsed.tunnel.resume ?? []),
+    // With the name: a client may have tunnels of several names open with one secret.
+    resumed: limited.flatMap(({ workspace_id, parsed: { tunnel } }) =>
+      tunnel.resume === undefined ? [] : { workspace_id, name: tunnel.name, resume_hash: tunnel.resume },
+    ),
   })
   const admitted = candidates.filter(({ workspace_id, parsed, quota }) => {
     const count = open.get(workspace_id) ?? 0

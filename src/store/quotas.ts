@@ -1,7 +1,9 @@
 // SQL of quotas: the columns of workspaces, and how much a workspace has used of them.
+import { sql } from 'kysely'
 import { executeBulk, inWorkspaces } from './bulk.ts'
 import type { Db, Store, Tx } from './store.ts'
 import { openTunnels } from './tunnel-lists.ts'
+import type { TunnelRow } from './tunnels.ts'
 import { readDays } from './usage.ts'
 import { groupByShard, withCurrentShards } from './usage-shards.ts'
 import { quotaColumns, type WorkspaceRow } from './workspaces.ts'
@@ -103,21 +105,31 @@ export async function readMonth(
   return sums
 }
 
+type ResumedTunnel = Pick<TunnelRow, 'workspace_id' | 'name' | 'resume_hash'>
+
 /** Open tunnels of each workspace, at all edges. */
 export async function countOpenTunnels(
   db: Db,
   workspaceIds: readonly string[],
-  /** Not counted: claims that are repeated, and clients that connect again. */
-  except: { ids: readonly string[]; resumeHashes: readonly string[] } = { ids: [], resumeHashes: [] },
+  /** Not counted: claims that are repeated, and clients that connect again with the same name. */
+  except: { ids: readonly string[]; resumed: readonly ResumedTunnel[] } = { ids: [], resumed: [] },
 ): Promise<Map<string, number>> {
-  const { ids, resumeHashes } = except
+  const { ids, resumed } = except
   let query = openTunnels(db)
     .select((row) => ['tunnel.workspace_id', row.fn.countAll().as('count')])
     .where('tunnel.workspace_id', 'in', workspaceIds)
   if (ids.length > 0) query = query.where('tunnel.id', 'not in', ids)
-  if (resumeHashes.length > 0)
+  if (resumed.length > 0)
     query = query.where(({ or, eb }) =>
-      or([eb('tunnel.resume_hash', 'is', null), eb('tunnel.resume_hash', 'not in', resumeHashes)]),
+      or([
+        eb('tunnel.resume_hash', 'is', null),
+        // As one text, because SQLite has no lists of tuples.
+        eb(
+          sql<string>`tunnel.workspace_id || ' ' || tunnel.name || ' ' || tunnel.resume_hash`,
+          'not in',
+          resumed.map((each) => `${each.workspace_id} ${each.name} ${each.resume_hash}`),
+        ),
+      ]),
     )
   const rows = await query.groupBy('tunnel.workspace_id').execute()
   return new Map(rows.map((row) => [row.workspace_id, Number(row.count)]))

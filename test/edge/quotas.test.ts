@@ -143,6 +143,20 @@ for (const engine of engines) {
     assert.equal((await edge.claim(tunnelOf(server, { name: 'more' }))).granted, true)
   })
 
+  test(`${engine}: a client that connects again keeps its tunnel at the quota, and gets no other with its secret`, async (t) => {
+    const server = await serve(t, { engine, env: { ADIT_TUNNELS_PER_WORKSPACE: '2' } })
+    const edges = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')] as const
+    for (const edge of edges) await edge.sync()
+    const resume = 'ab'.repeat(32)
+    const claim = async (index: 0 | 1, name: string) =>
+      (await edges[index].claim(tunnelOf(server, { name, resume }))).granted
+    assert.equal(await claim(0, 'first'), true)
+    assert.equal(await claim(0, 'second'), true)
+    assert.equal(await claim(0, 'third'), false)
+    assert.equal(await claim(1, 'first'), true, 'it has moved')
+    assert.equal(await claim(1, 'third'), false)
+  })
+
   test(`${engine}: a quota of keys replaces the default`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: '1' } })
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
