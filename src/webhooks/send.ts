@@ -2,6 +2,7 @@
 // followed: their target would have to be checked too, and Standard Webhooks counts them as failures.
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
+import type { Socket } from 'node:net'
 import { pinnedLookup, TargetError, type Targets } from './targets.ts'
 
 /** From DNS to the end of the response. */
@@ -9,6 +10,8 @@ export const SEND_TIMEOUT_MS = 10_000
 /** A longer response is cut off. */
 const RESPONSE_BYTES_MAX = 16 * 1_024
 const HEADER_BYTES_MAX = 16 * 1_024
+/** Also of informational responses, empty lines and chunk extensions, which Node does not limit. */
+const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
 /** Of the response, for the log of deliveries. */
 const LOGGED_CHARS_MAX = 1_000
 
@@ -90,6 +93,7 @@ function post(
     const close = () => reject(new Error('the connection was closed without a response'))
     request.on('error', reject)
     request.on('close', close)
+    request.on('socket', limitReceived)
     request.on('upgrade', ({ statusCode = 0 }, socket) => {
       socket.destroy()
       resolve({ status: statusCode, body: Buffer.alloc(0) })
@@ -101,6 +105,15 @@ function post(
       collect(response, resolve)
     })
     request.end(body)
+  })
+}
+
+/** Closes the connection beyond the limit. What the parser has complete by then counts. */
+function limitReceived(socket: Socket): void {
+  let bytes = 0
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > RECEIVED_BYTES_MAX) socket.destroy(new Error('too much was received before the response'))
   })
 }
 

@@ -193,6 +193,31 @@ test('a response that switches protocols has failed, also if the connection then
   assert.deepEqual(settled, { status: 101, response: '', error: null })
 })
 
+test('a receiver that sends without end before its response, or between its parts, is disconnected', async (t) => {
+  const floods = {
+    informational: ['', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    'empty lines': ['', '\r\n'],
+    extensions: ['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n', `1;${'x'.repeat(1_000)}\r\nx\r\n`],
+  }
+  const results: Record<string, Awaited<ReturnType<typeof send>>> = {}
+  for (const [name, [head = '', unit = '']] of Object.entries(floods)) {
+    const receiver = await startReceiver(t, ({ socket }) => {
+      socket?.on('error', () => {})
+      const write = () => {
+        while (socket?.writable && socket.write(unit.repeat(1_000)));
+      }
+      socket?.on('drain', write)
+      socket?.write(head)
+      write()
+    })
+    results[name] = await send(receiver.url, loopback, 60_000)
+  }
+  const error = 'The request failed: too much was received before the response.'
+  assert.deepEqual(results.informational, { status: null, response: null, error })
+  assert.deepEqual(results['empty lines'], { status: null, response: null, error })
+  assert.equal(results.extensions?.status, 200)
+})
+
 test('text of a response that PostgreSQL or a page could not show is replaced', async (t) => {
   const receiver = await startReceiver(t, responses.failure)
   const { status, response } = await send(receiver.url, loopback)
