@@ -15,7 +15,7 @@ export interface Alert {
   /** With the threshold, it identifies the alert. */
   subjectId: string
   threshold: string
-  /** For the email. */
+  /** For the email. They must not contain text of users that a mail client turns into a link. */
   title: string
   text: string
   event?: WorkspaceEvent

@@ -129,7 +129,7 @@ A workspace on Adit ${title}.
 
 Workspace: ${withoutLinks(name)}
 
-${withoutLinks(text)}
+${text}
 
 ${address}/w/${slug}
 

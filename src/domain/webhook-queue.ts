@@ -1,6 +1,7 @@
 // The rules of webhook queues: one node at a time sends to an endpoint, in the order of positions. A delivery
 // that fails is repeated for a day and blocks later deliveries; then the endpoint is disabled.
 
+import { withoutLinks } from '../contract/text.ts'
 import { type DeliveryRow, PENDING_FAILING_MAX, PENDING_MAX } from '../store/webhook-events.ts'
 import {
   type Attempt,
@@ -140,7 +141,9 @@ const disable = (
       subjectId: id,
       threshold: String(at),
       title: 'has a webhook that was disabled',
-      text: `${explanations[reason]} Its address is at ${new URL(url).host}. Events are not recorded for it until an owner enables it again, under Webhooks.`,
+      text:
+        `${explanations[reason]} Its address is at ${withoutLinks(new URL(url).host)}. ` +
+        'Events are not recorded for it until an owner enables it again, under Webhooks.',
     })
   })
 

@@ -64,6 +64,10 @@ for (const engine of engines)
       for (const { url } of [server, second]) await report(url, 1_000)
       await until('100 %', async () => (await events()).length === 2)
       await runAll()
+      assert.match(
+        emails[0]?.text ?? '',
+        /^It has reached its quota of .* It renews on \d{4}-\d\d-01 at 00:00 UTC\. The operator can raise it\.$/m,
+      )
       assert.deepEqual(subjects(), [`${ann.email}: A workspace on Adit has reached a quota`])
       assert.deepEqual(await events(), ['quota.near', 'quota.reached'])
       assert.partialDeepStrictEqual(await notices(), [
