@@ -1,4 +1,5 @@
 // Parsers of values. Their errors do not repeat the value, which may contain a password.
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { isDnsLabel } from '../net/hostname.ts'
 import { parseNetwork } from '../net/ip-network.ts'
@@ -87,7 +88,9 @@ export function readNetworks(text: string): string[] {
 }
 
 export function readDomain(text: string): string {
-  if (!text.split('.').every(isDnsLabel) || text.length > 180)
-    throw new Error('must be a domain name in lower case, e.g. tunnels.example.com')
+  if (!text.split('.').every(isDnsLabel) || text.length > 180 || isIP(text))
+    throw new Error(
+      'must be a domain name in lower case, e.g. tunnels.example.com; an IP address has no subdomains',
+    )
   return text
 }

@@ -48,17 +48,26 @@ async function resolve(resolver: DnsOptions['resolver'], name: string) {
   return { addresses, failure: codes.find((code) => !NO_RECORD.has(code)) }
 }
 
-export async function checkMail(mail: Config['mail']): Promise<Finding> {
+/** `url` is undefined if the setting is invalid, which the check of the configuration reports. */
+export async function checkMail(mail: Partial<NonNullable<Config['mail']>> | undefined): Promise<Finding> {
   if (!mail) return skipped('No mail server: users get no email. ADIT_SMTP_URL and ADIT_MAIL_FROM set one.')
-  const { host } = new URL(mail.url)
+  if (mail.url === undefined) return skipped('ADIT_SMTP_URL is missing or invalid.')
+  const { host, username } = new URL(mail.url)
   const { verifyMail } = await import('../mail.ts')
   try {
     await verifyMail(mail.url, MAIL_TIMEOUT_MS)
-    return ok(`${host} accepts connections and the login`)
+    return ok(`${host} accepts connections${username && ' and the login'}`)
   } catch (error) {
-    const reason = errorMessage(error).replace(/\.?\s*$/, '')
-    return problem(`Mail cannot be sent through ${host}: ${reason}.`, mailRemedy(error as Error))
+    return problem(`Mail cannot be sent through ${host}: ${mailFailure(error)}.`, mailRemedy(error as Error))
   }
+}
+
+/** Of an error of OpenSSL only what it says, without numbers and source files. */
+function mailFailure(error: unknown): string {
+  const text = errorMessage(error).replace(/\.?\s*$/, '')
+  const [, reason] = /^[0-9A-F]+:error:[0-9A-F]+:SSL routines:[^:]*:([^:]+):/.exec(text) ?? []
+  if (reason === undefined) return text
+  return reason === 'wrong version number' ? 'the server does not start TLS at once' : `TLS failed: ${reason}`
 }
 
 function mailRemedy({ message, code }: Error & { code?: string }): string {
@@ -72,8 +81,10 @@ function mailRemedy({ message, code }: Error & { code?: string }): string {
   return 'Check host and port in ADIT_SMTP_URL, whether the mail server runs, and whether a firewall blocks it.'
 }
 
-export async function checkOidc(sso: Config['sso']): Promise<Finding> {
+/** `issuer` is undefined if the setting is invalid. */
+export async function checkOidc(sso: Partial<NonNullable<Config['sso']>> | undefined): Promise<Finding> {
   if (!sso) return skipped('No identity provider. ADIT_OIDC_ISSUER sets one.')
+  if (sso.issuer === undefined) return skipped('ADIT_OIDC_ISSUER is missing or invalid.')
   const { discover } = await import('../auth/oidc.ts')
   try {
     const { keys } = await discover(sso.issuer)

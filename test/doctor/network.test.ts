@@ -76,6 +76,8 @@ test('mail: a server that accepts the login is fine, and gets no email', async (
     status: 'ok',
     message: `127.0.0.1:${server.port} accepts connections and the login`,
   })
+  const withoutLogin = await mailAt(server.port)
+  assert.equal(withoutLogin.message, `127.0.0.1:${server.port} accepts connections`)
   const wrong = await mailAt(server.port, 'adit:wrong@')
   assert.equal(wrong.status, 'problem')
   assert.match(wrong.remedy ?? '', /user and password in ADIT_SMTP_URL/)
@@ -95,6 +97,14 @@ test('mail: a closed port, a server that refuses or is none, and an untrusted ce
   assert.equal(refused.status, 'problem')
   assert.match(refused.message, /554 no service here/)
 
+  const plain = await startSmtp(t, { authOptional: true, disabledCommands: ['STARTTLS'] })
+  const withTls = await checkMail({ url: `smtps://127.0.0.1:${plain.port}`, from: 'adit@example.com' })
+  assert.equal(
+    withTls.message,
+    `Mail cannot be sent through 127.0.0.1:${plain.port}: the server does not start TLS at once.`,
+  )
+  assert.match(withTls.remedy ?? '', /With smtps:\/\/ TLS starts at once/)
+
   const files = makeCertificate(t, 'DNS:mail.example.com')
   if (!files) return t.diagnostic('openssl is not installed')
   const certificate = { key: readFileSync(files.key), cert: readFileSync(files.certificate) }
@@ -102,6 +112,10 @@ test('mail: a closed port, a server that refuses or is none, and an untrusted ce
   assert.equal(untrusted.status, 'problem')
   assert.match(untrusted.remedy ?? '', /certificate of the mail server/)
   assert.equal((await checkMail(undefined)).status, 'skipped')
+  assert.equal(
+    (await checkMail({ from: 'adit@example.com' })).message,
+    'ADIT_SMTP_URL is missing or invalid.',
+  )
 })
 
 test('oidc: discovery document and signing keys are read, and each failure is a problem', async (t) => {
@@ -119,4 +133,5 @@ test('oidc: discovery document and signing keys are read, and each failure is a 
   assert.match(closed.message, /ECONNREFUSED/)
   assert.match(closed.remedy ?? '', /ADIT_OIDC_ISSUER/)
   assert.equal((await checkOidc(undefined)).status, 'skipped')
+  assert.equal((await checkOidc({ clientId: 'a' })).message, 'ADIT_OIDC_ISSUER is missing or invalid.')
 })
