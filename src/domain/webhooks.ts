@@ -94,7 +94,10 @@ function requireUrl(text: string, allowsHttp: boolean): void {
   if (!url || url.username || url.password || url.hash)
     throw invalid('/body/url', 'must be a URL without user, password or fragment')
   if (url.protocol === 'https:' || (url.protocol === 'http:' && allowsHttp)) return
-  throw invalid('/body/url', 'must begin with https://')
+  throw invalid(
+    '/body/url',
+    'must begin with https://; http is only for private networks that the operator allows',
+  )
 }
 
 export interface WebhookChange extends Partial<NewWebhook> {

@@ -43,7 +43,8 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
       !addresses.every((each, index) => isPrivate[index] || isPublicAddress(each))
     )
       throw new TargetError(
-        isIP(host) ? 'The address is not public.' : 'The host name did not resolve to public addresses.',
+        `${isIP(host) ? 'The address is not public.' : 'The host name did not resolve to public addresses.'} ` +
+          'The operator allows private networks with ADIT_WEBHOOK_PRIVATE_NETWORKS.',
       )
     if (protocol !== 'https:' && !isPrivate.every(Boolean))
       throw new TargetError('Requests to public addresses need https.')

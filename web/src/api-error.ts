@@ -78,6 +78,6 @@ export function fieldError(error: unknown, field: string): string | undefined {
 
 function toSentence({ path, message }: { path: string; message: string }): string {
   const field = path.split('/').at(-1) ?? ''
-  const text = `${field} ${message}.`.trim()
+  const text = `${field === 'url' ? 'URL' : field} ${message}.`.trim()
   return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -81,8 +81,8 @@ function DeliveryRow({ delivery, endpoint }: DeliveryRowProps) {
         aria-controls={isOpen ? details : undefined}
         onClick={() => setOpen(!isOpen)}
       >
-        <Group justify="space-between" gap="sm">
-          <Stack gap={2} flex="1 1 240px" miw={0}>
+        <Group justify="space-between" gap="sm" wrap="nowrap">
+          <Stack gap={2} flex={1} miw={0}>
             <Text size="sm" fw={600} className="mono">
               {delivery.type}
             </Text>
@@ -91,7 +91,9 @@ function DeliveryRow({ delivery, endpoint }: DeliveryRowProps) {
               {outcomeOf(delivery) && ` · ${outcomeOf(delivery)}`}
             </Text>
           </Stack>
-          <Badge color={badge.color}>{badge.label}</Badge>
+          <Badge color={badge.color} flex="none">
+            {badge.label}
+          </Badge>
         </Group>
       </UnstyledButton>
       {isOpen && (

@@ -35,7 +35,7 @@ export function WebhooksPage() {
         {({ endpoints }) =>
           endpoints.length === 0 ? (
             <EmptyState icon={<WebhookIcon size={36} />} title="No webhooks yet">
-              Add one to be notified when keys, members or tunnels change.
+              Add one to be notified when keys, members or tunnels change, or when a quota is reached.
             </EmptyState>
           ) : (
             <Paper>
