@@ -10,7 +10,7 @@ import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge, roleDescriptions } from '../components/role-badge.tsx'
 import { formatDay } from '../format.ts'
 import { ExpiringKeys } from '../keys/expiring-keys.tsx'
-import { usageQuery, workspaceQuery } from '../queries.ts'
+import { quotasQuery, usageQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TrafficChart } from '../usage/charts.tsx'
 import { provisionCommand, tunnelUrl } from './commands.ts'
@@ -18,7 +18,7 @@ import { GetStarted } from './get-started.tsx'
 import { Notices } from './notices.tsx'
 import { OpenTunnelsPanel } from './open-tunnels-panel.tsx'
 import classes from './overview.module.css'
-import { Quotas } from './quotas.tsx'
+import { isUsedUp, Quotas } from './quotas.tsx'
 import { Totals } from './totals.tsx'
 
 type Workspace = Output<'workspace.read'>
@@ -77,7 +77,7 @@ function Details({ workspace, lastSeen }: DetailsProps) {
   return (
     <Paper p="lg">
       <Stack gap="md">
-        <Provisioning workspace={workspace} />
+        <Readiness workspace={workspace} />
         <dl className={classes.details}>
           <Detail name="Tunnel domain">
             <Group gap={4} wrap="nowrap" align="flex-start">
@@ -109,20 +109,27 @@ function Details({ workspace, lastSeen }: DetailsProps) {
   )
 }
 
-function Provisioning({ workspace: { provisioned, slug } }: { workspace: Workspace }) {
+function Readiness({ workspace: { provisioned, slug } }: { workspace: Workspace }) {
+  const { data } = useQuery(quotasQuery(slug))
+  const used = data?.quotas.filter(isUsedUp).map(({ kind }) => kind) ?? []
+  const isReady = provisioned && !used.some((kind) => kind !== 'keys')
   return (
     <Group gap="xs">
-      <Badge color={provisioned ? 'green' : 'amber'} size="lg">
-        {provisioned ? 'Ready' : 'Not ready'}
+      <Badge color={isReady ? 'green' : 'amber'} size="lg">
+        {isReady ? 'Ready' : 'Not ready'}
       </Badge>
       <Text size="sm" c="dimmed" flex="1 1 260px">
-        {provisioned ? (
-          'Tunnels can be opened in this workspace.'
-        ) : (
+        {!provisioned ? (
           <>
             Tunnels cannot be opened until the operator of this server runs{' '}
             <Code className="mono">{provisionCommand(slug)}</Code>.
           </>
+        ) : isReady ? (
+          'Tunnels can be opened in this workspace.'
+        ) : used.includes('bytes') || used.includes('requests') ? (
+          'A monthly quota is used up: edges reject requests and new tunnels.'
+        ) : (
+          'No further tunnel can be opened until another one is closed.'
         )}
       </Text>
     </Group>

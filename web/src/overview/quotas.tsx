@@ -25,6 +25,8 @@ export const formatQuota = (kind: QuotaKind, amount: number | bigint): string =>
 const isMonthly = ({ kind, limit }: Quota): boolean =>
   limit !== null && (kind === 'bytes' || kind === 'requests')
 
+export const isUsedUp = ({ used, limit }: Quota): boolean => limit !== null && Number(used) >= limit
+
 /** Only those with a limit; keys always have one. */
 export function Quotas() {
   const { slug } = useWorkspace()
