@@ -89,8 +89,8 @@ function operatorAlertOf({ id, name, lastSyncAt }: SilentEdge, open: readonly nu
     subject: `Edge ${name} of Adit does not report`,
     text:
       `The edge "${name}" (${id}) has not reported since ${isoOf(lastSyncAt)}.\n` +
-      `It had ${tunnels} open tunnels of ${open.length} workspaces then. Check that it runs, and that it ` +
-      'reaches the control plane.\n\nIf it was stopped for good, revoke it: ' +
+      `Open tunnels then: ${tunnels}, of workspaces: ${open.length}. Check that it runs, and that it reaches ` +
+      'the control plane.\n\nIf it was stopped for good, revoke it: ' +
       `adit admin edge revoke ${id}\n`,
   }
 }
