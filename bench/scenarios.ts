@@ -92,8 +92,14 @@ export function verifying(fixtures: Fixtures, served: Served, what: Verifying): 
 }
 
 /** Verifies keys in rotation, up to a number of responses. */
-export async function verifyMany(fixtures: Fixtures, served: Served, what: Verifying, amount: number) {
-  const job = verifyJob(fixtures, served, what, 0)
+export async function verifyMany(
+  fixtures: Fixtures,
+  served: Served,
+  what: Verifying,
+  amount: number,
+  from = 0,
+) {
+  const job = verifyJob(fixtures, served, what, from)
   const draw = { ...job.draw, count: Math.min(what.keys, amount) } as Job['draw']
   return fixtures.load.run({ ...job, draw, until: { amount } }, served.pid)
 }

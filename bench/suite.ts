@@ -2,6 +2,7 @@
 import type { Figure, Result } from './figure.ts'
 import { againstBare } from './figures/against-bare.ts'
 import { flat } from './figures/flat.ts'
+import { postgres } from './figures/postgres.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
 import { revoke } from './figures/revoke.ts'
@@ -13,6 +14,7 @@ import type { Fixtures } from './fixtures.ts'
 export const figures: Figure[] = [
   ...againstBare,
   ...verify,
+  ...postgres,
   ...usage,
   ...reports,
   ...revoke,

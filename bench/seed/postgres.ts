@@ -73,6 +73,20 @@ async function addEdges(client: pg.Client, { edgesADay = 0 }: plans.Plan): Promi
   )
 }
 
+/** A total for each of the last days of workspace 1. */
+export const seedDays = (url: string, days: number) =>
+  withClient(url, async (client) => {
+    const first = plans.today() - (days - 1) * plans.DAY_MS
+    await client.query(
+      `insert into usage_days
+         (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
+       select $1, day, ${plans.countersSql(plans.COUNTERS_A_DAY)}, ${plans.PEAK_TUNNELS}
+       from generate_series(${first}::bigint, ${plans.today()}, ${plans.DAY_MS}) as day`,
+      [plans.workspaceIdOf(1)],
+    )
+    await vacuum(client)
+  })
+
 export interface Events {
   count: number
   days: number

@@ -1,10 +1,10 @@
 // Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from
 // them.
-import { type DayUsage, findLastSeen, readDays } from '../store/usage.ts'
+import { type DayUsage, readUsage as readStored } from '../store/usage.ts'
 import { onShardOf } from '../store/usage-shards.ts'
 import type { Context } from './context.ts'
-import { lastDays } from './date-range.ts'
-import { isoOf, isoOrNull } from './timestamps.ts'
+import { isoOfDay, lastDays } from './date-range.ts'
+import { isoOrNull } from './timestamps.ts'
 
 const DAYS_DEFAULT = 30
 
@@ -13,13 +13,10 @@ const noUsage: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n
 export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
   const window = lastDays(days, ctx.clock())
   const { db, usageShards } = ctx.store
-  const [rows, lastSeen] = await onShardOf(usageShards, ctx.workspaceId, () =>
-    Promise.all([
-      readDays(db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
-      findLastSeen(db, ctx.workspaceId),
-    ]),
+  const stored = await onShardOf(usageShards, ctx.workspaceId, () =>
+    readStored(db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
   )
-  const byDay = new Map(rows.map((row) => [row.day, row]))
+  const byDay = new Map(stored.days.map((row) => [row.day, row]))
   const total = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
   const series = window.map((day) => {
     const { requests, bytesIn, bytesOut, events, peakTunnels } = byDay.get(day) ?? noUsage
@@ -30,7 +27,7 @@ export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
     total.peakTunnels = Math.max(total.peakTunnels, peakTunnels)
     const bytes = bytesIn + bytesOut
     return {
-      day: isoOf(day),
+      day: isoOfDay(day),
       requests,
       bytesIn,
       bytesOut,
@@ -48,7 +45,7 @@ export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
     peakTunnels: BigInt(total.peakTunnels),
     eventCount: total.events,
     events: total.events,
-    lastSeen: isoOrNull(lastSeen),
+    lastSeen: isoOrNull(stored.lastSeen),
     series,
   }
 }

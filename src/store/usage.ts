@@ -5,12 +5,13 @@
 // rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
 // that transactions cannot deadlock.
 
+import { sql } from 'kysely'
 import { startOfDay } from '../time.ts'
 import type { UsageTx } from './bulk.ts'
 import { isOutOfRange, Overloaded } from './db-errors.ts'
 import { readUsageFloor } from './maintenance.ts'
 import { type Placeholders, statement } from './statement.ts'
-import { asText, type Db, type Store } from './store.ts'
+import type { Db, Store } from './store.ts'
 import { addHours, mergeHours } from './usage-hours.ts'
 import { exceeds, NO_LIMIT, type RejectedCounter, uncheckedMaxOf } from './usage-limits.ts'
 import { mergeCounters } from './usage-merge.ts'
@@ -168,17 +169,33 @@ function sortedRows(rows: readonly CounterRow[]): CounterRow[] {
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-export async function readDays(db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> {
-  const rows = await selectDays(db, { workspaceId, from, to })
-  return rows.map((row) => ({
-    day: row.day,
-    requests: BigInt(row.requests),
-    bytesIn: BigInt(row.bytesIn),
-    bytesOut: BigInt(row.bytesOut),
-    events: BigInt(row.events),
-    peakTunnels: row.peakTunnels,
+/** The totals of the days that have any, oldest first. */
+export const readDays = async (db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> =>
+  (await readUsage(db, workspaceId, from, to)).days
+
+/** Also the time of the last traffic, of any day. */
+export async function readUsage(
+  db: Db,
+  workspaceId: string,
+  from: number,
+  to: number,
+): Promise<{ days: DayUsage[]; lastSeen: number | null }> {
+  const [row] = await selectUsage(db, { workspaceId, from, to })
+  if (!row) throw new Error('an aggregate without groups returned no row')
+  const [requests, bytesIn, bytesOut] = [split(row.requests), split(row.bytesIn), split(row.bytesOut)]
+  const [events, peakTunnels] = [split(row.events), split(row.peakTunnels)]
+  const days = split(row.day).map((day, index) => ({
+    day: Number(day),
+    requests: BigInt(requests[index] as string),
+    bytesIn: BigInt(bytesIn[index] as string),
+    bytesOut: BigInt(bytesOut[index] as string),
+    events: BigInt(events[index] as string),
+    peakTunnels: Number(peakTunnels[index]),
   }))
+  return { days: days.sort((a, b) => a.day - b.day), lastSeen: row.lastSeen }
 }
+
+const split = (list: string | null) => list?.split(',') ?? []
 
 interface DayRange {
   workspaceId: string
@@ -186,35 +203,22 @@ interface DayRange {
   to: number
 }
 
-const selectDays = statement((db: Db, { workspaceId, from, to }: Placeholders<DayRange>) =>
-  db
-    .selectFrom('usage_days')
-    .select([
-      'day',
-      asText('requests').as('requests'),
-      asText('bytes_in').as('bytesIn'),
-      asText('bytes_out').as('bytesOut'),
-      asText('events').as('events'),
-      'peak_tunnels as peakTunnels',
-    ])
-    .where('workspace_id', '=', workspaceId)
-    .where('day', '>=', from)
-    .where('day', '<=', to)
-    .orderBy('day'),
-)
+/** Null if there are no days. */
+type UsageLists = Record<keyof DayUsage, string | null>
 
-/** Read from the newest day with traffic: `last_seen` of a day is a time of that day. */
-export async function findLastSeen(db: Db, workspaceId: string): Promise<number | null> {
-  const [row] = await selectLastSeen(db, { workspaceId })
-  return row?.last_seen ?? null
-}
+const listOf = (column: string) => sql`string_agg(cast(${sql.ref(column)} as text), ',')`
 
-const selectLastSeen = statement((db: Db, { workspaceId }: Placeholders<{ workspaceId: string }>) =>
-  db
-    .selectFrom('usage_days')
-    .select('last_seen')
-    .where('workspace_id', '=', workspaceId)
-    .where('last_seen', 'is not', null)
-    .orderBy('day', 'desc')
-    .limit(1),
+/**
+ * One row with the values of all days as text, in the same order for each column: the driver takes several
+ * times as long to read a row for each day. `last_seen` of a day is a time of that day, so the newest one
+ * that has any is enough.
+ */
+const selectUsage = statement(
+  (_: Db, { workspaceId, from, to }: Placeholders<DayRange>) => sql<UsageLists & { lastSeen: number | null }>`
+    select ${listOf('day')} as "day", ${listOf('requests')} as "requests",
+      ${listOf('bytes_in')} as "bytesIn", ${listOf('bytes_out')} as "bytesOut",
+      ${listOf('events')} as "events", ${listOf('peak_tunnels')} as "peakTunnels",
+      (select last_seen from usage_days where workspace_id = ${workspaceId} and last_seen is not null
+        order by day desc limit 1) as "lastSeen"
+    from usage_days where workspace_id = ${workspaceId} and day >= ${from} and day <= ${to}`,
 )

@@ -734,8 +734,7 @@ async function useStore(store: Store): Promise<void> {
   await webhookQueue.claimDue(store, { claim: 'x', limit: 10, claimMs: 1_000 })
   await mergeReport(store, report)
   await convertMinutes(store, 10)
-  await usage.readDays(store.db, ws, 0, NOW)
-  await usage.findLastSeen(store.db, ws)
+  await usage.readUsage(store.db, ws, 0, NOW)
 }
 
 /** As better-auth calls it. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Store } from '../../src/store/store.ts'
-import { findLastSeen, readDays } from '../../src/store/usage.ts'
+import { readDays, readUsage } from '../../src/store/usage.ts'
 import { type Counter, noUsage, type ParsedReport } from '../../src/store/usage-report.ts'
 import { insertDays } from '../../src/store/usage-rows.ts'
 import { DAY_MS } from '../../src/time.ts'
@@ -53,7 +53,7 @@ for (const engine of engines) {
     for (const again of [newer, older, older, newer]) await mergeReport(store, again)
     assert.deepEqual(await allDays(store), before)
     assert.equal(before[0]?.requests, 9n)
-    assert.equal(await findLastSeen(store.db, 'w1'), DAY + 9)
+    assert.equal((await readUsage(store.db, 'w1', 0, 0)).lastSeen, DAY + 9)
   })
 
   test(`${engine}: each counter keeps its own maximum, even within one report`, async (t) => {
@@ -70,7 +70,7 @@ for (const engine of engines) {
     )
     const [day] = await allDays(store)
     assert.deepEqual(day, { day: DAY, requests: 4n, bytesIn: 0n, bytesOut: 7n, events: 6n, peakTunnels: 0 })
-    assert.equal(await findLastSeen(store.db, 'w1'), DAY + 3)
+    assert.equal((await readUsage(store.db, 'w1', 0, 0)).lastSeen, DAY + 3)
   })
 
   test(`${engine}: edges and epochs are summed, days and workspaces are separate`, async (t) => {
