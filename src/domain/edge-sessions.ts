@@ -28,6 +28,6 @@ export async function enterSession(
   const { now, lease_until } = stored
   if (stored.session > session && now < lease_until + OLDER_AFTER_MS) return undefined
   const closed = await replaceSession(tx, edgeId, session, LEASE_MS)
-  await recordTunnels(tx, services, 'tunnel.closed', closed)
+  await recordTunnels(tx, services, { closed })
   return { session, sequence: 0, now, lease_until: now + LEASE_MS }
 }

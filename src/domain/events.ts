@@ -4,12 +4,7 @@ import type { EventData, EventType } from '../contract/events.ts'
 import type { Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import type { ClosedTunnel } from '../store/tunnels.ts'
-import {
-  filterWithEndpoints,
-  insertDeliveries,
-  type NewDelivery,
-  reservePositions,
-} from '../store/webhook-events.ts'
+import { type EventReceiver, insertDeliveries, listReceivers } from '../store/webhook-events.ts'
 import type { Changes } from './audit-changes.ts'
 import type { Actor, Services } from './context.ts'
 import { isoOf } from './timestamps.ts'
@@ -23,56 +18,33 @@ export type WorkspaceEvent = {
 type EventServices = Pick<Services, 'ids' | 'clock'>
 
 /**
- * Costs one statement if no endpoint wants the event. Otherwise it locks the endpoints of the workspace until
- * the transaction ends, so call it last, but before `publishChange`.
+ * Costs one statement if no endpoint wants the event, and waits for no other transaction. Call it after the
+ * change that it is about: events of one row are then in the order of its changes.
  */
 export const recordEvent = (tx: Tx, services: EventServices, event: WorkspaceEvent): Promise<void> =>
-  recordOfType(tx, services, [event])
+  recordEvents(tx, services, [event])
 
-/** Events of several workspaces. Locks the endpoints in the order of the workspaces. */
+/** Events of any workspaces. */
 export async function recordEvents(
   tx: Tx,
   services: EventServices,
   events: readonly WorkspaceEvent[],
 ): Promise<void> {
   if (events.length === 0) return
-  const byWorkspace = Map.groupBy(events, ({ workspaceId }) => workspaceId)
-  const found = await filterWithEndpoints(tx, [...byWorkspace.keys()])
-  for (const workspaceId of [...found].sort())
-    for (const ofType of Map.groupBy(byWorkspace.get(workspaceId) ?? [], ({ type }) => type).values())
-      await recordOfType(tx, services, ofType)
+  const receivers = await listReceivers(tx, [...new Set(events.map(({ workspaceId }) => workspaceId))])
+  const byWorkspace = Map.groupBy(receivers, ({ workspace_id }) => workspace_id)
+  const created_at = services.clock()
+  const deliveries = events.flatMap(({ workspaceId, type, data }) => {
+    const wanting = byWorkspace.get(workspaceId)?.filter((receiver) => wants(receiver, type)) ?? []
+    if (wanting.length === 0) return []
+    const body = { type, timestamp: isoOf(created_at), workspace: wanting[0]?.slug, data }
+    const event = { event_id: services.ids('evt'), type, body: JSON.stringify(body), created_at }
+    return wanting.map(({ id }) => ({ ...event, id: services.ids('dlv'), endpoint_id: id }))
+  })
+  await insertDeliveries(tx, deliveries)
 }
 
-/** Events of one workspace and type. */
-async function recordOfType(
-  tx: Tx,
-  services: EventServices,
-  events: readonly WorkspaceEvent[],
-): Promise<void> {
-  const [first] = events
-  if (!first) return
-  const { workspaceId, type } = first
-  const count = events.length
-  const endpoints = await reservePositions(tx, { workspaceId, type, count })
-  const [endpoint] = endpoints
-  if (!endpoint) return
-  const created_at = services.clock()
-  const common = { type, timestamp: isoOf(created_at), workspace: endpoint.slug }
-  const bodies = events.map(({ data }) => ({
-    event_id: services.ids('evt'),
-    body: JSON.stringify({ ...common, data }),
-  }))
-  const rows = endpoints.flatMap(({ id, last }): NewDelivery[] =>
-    bodies.map((body, index) => ({
-      endpoint_id: id,
-      position: last - count + 1 + index,
-      type,
-      created_at,
-      ...body,
-    })),
-  )
-  await insertDeliveries(tx, rows)
-}
+const wants = ({ events }: EventReceiver, type: EventType) => events === null || events.includes(`,${type},`)
 
 /** For the data of an event. */
 export const eventActor = (actor: Actor) => ({
@@ -106,33 +78,38 @@ export const recordInvitation = (
   })
 }
 
+export interface TunnelChanges {
+  closed?: readonly ClosedTunnel[]
+  opened?: readonly ClosedTunnel[]
+}
+
 /** Tunnels of any workspaces. */
 export const recordTunnels = (
   tx: Tx,
   services: EventServices,
-  type: 'tunnel.opened' | 'tunnel.closed',
-  tunnels: readonly ClosedTunnel[],
+  { closed = [], opened = [] }: TunnelChanges,
 ): Promise<void> =>
-  recordEvents(
-    tx,
-    services,
-    tunnels.map((row) => ({
-      workspaceId: row.workspace_id,
-      type,
-      data: {
-        tunnel: {
-          id: row.id,
-          name: row.name,
-          type: row.type,
-          url: row.url,
-          keyId: row.key_id,
-          edgeId: row.edge_id,
-          clientAddress: row.client_address,
-          openedAt: isoOf(row.opened_at),
-        },
-      },
-    })),
-  )
+  recordEvents(tx, services, [
+    ...closed.map((row) => tunnelEvent('tunnel.closed', row)),
+    ...opened.map((row) => tunnelEvent('tunnel.opened', row)),
+  ])
+
+const tunnelEvent = (type: 'tunnel.opened' | 'tunnel.closed', row: ClosedTunnel): WorkspaceEvent => ({
+  workspaceId: row.workspace_id,
+  type,
+  data: {
+    tunnel: {
+      id: row.id,
+      name: row.name,
+      type: row.type,
+      url: row.url,
+      keyId: row.key_id,
+      edgeId: row.edge_id,
+      clientAddress: row.client_address,
+      openedAt: isoOf(row.opened_at),
+    },
+  },
+})
 
 /** A change of a workspace and its settings. */
 export const recordUpdate = (

@@ -19,6 +19,7 @@ type Prefix =
   | 'tfa'
   | 'dig'
   | 'evt'
+  | 'dlv'
   | 'whk'
   | 'clm'
 

@@ -95,7 +95,7 @@ async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
     deleted = 0
     const isComplete = await deleteInBatches(run, 'open_tunnels', async (db, size) => {
       const abandoned = await deleteAbandoned(db, ABANDONED_KEPT_MS, size)
-      await recordTunnels(db, run.services, 'tunnel.closed', abandoned.closed)
+      await recordTunnels(db, run.services, { closed: abandoned.closed })
       deleted = abandoned.deleted
       return deleted
     })

@@ -185,7 +185,7 @@ async function deleteOfExpired(
   const candidates = new Set(tunnels.filter(({ isLive }) => !isLive).map(({ edge_id }) => edge_id))
   const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
   const lost = tunnels.filter(({ edge_id }) => expired.has(edge_id))
-  if (lost.length > 0) await recordTunnels(tx, services, 'tunnel.closed', await deleteRows(tx, lost))
+  if (lost.length > 0) await recordTunnels(tx, services, { closed: await deleteRows(tx, lost) })
   return tunnels.filter(({ edge_id }) => !expired.has(edge_id))
 }
 

@@ -62,7 +62,7 @@ async function decide(
   // A repeated claim has opened it already.
   const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
   await writeTunnels(tx, rows)
-  if (!stored) await recordTunnels(tx, services, 'tunnel.opened', rows)
+  if (!stored) await recordTunnels(tx, services, { opened: rows })
   const changes: Changes = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))

@@ -124,8 +124,7 @@ async function applyChanges(
   if (closed.size > 0) ended.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
   if (opened.length + known.length > 0) await writeTunnels(tx, [...opened, ...known])
   if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
-  await recordTunnels(tx, services, 'tunnel.closed', ended)
-  await recordTunnels(tx, services, 'tunnel.opened', opened)
+  await recordTunnels(tx, services, { closed: ended, opened })
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, names }
 }

@@ -6,10 +6,10 @@ import {
   findEndpoint,
   type ListedDelivery,
   listDeliveries as listRows,
-  reservePosition,
   restartQueue,
 } from '../store/webhook-endpoints.ts'
-import { type DeliveryRow, insertDeliveries } from '../store/webhook-events.ts'
+import { insertDeliveries, type NewDelivery } from '../store/webhook-events.ts'
+import { assignPositions } from '../store/webhook-positions.ts'
 import type { EndpointRow } from '../store/webhook-queue.ts'
 import { getWorkspace } from '../store/workspaces.ts'
 import { eventActor } from './events.ts'
@@ -98,15 +98,18 @@ async function enqueue(
   tx: Tx,
   ctx: MemberContext,
   endpoint: EndpointRow,
-  { event_id, type, body }: Pick<DeliveryRow, 'event_id' | 'type' | 'body'>,
+  { event_id, type, body }: Pick<NewDelivery, 'event_id' | 'type' | 'body'>,
 ) {
   requireEnabled(endpoint)
-  const { id, last_position, next_position } = endpoint
-  if (last_position - next_position >= PENDING_FOR_OWNERS_MAX)
+  const id = ctx.ids('dlv')
+  await insertDeliveries(tx, [
+    { endpoint_id: endpoint.id, id, event_id, type, body, created_at: ctx.clock() },
+  ])
+  const { deliveries } = await assignPositions(tx, [endpoint], PENDING_FOR_OWNERS_MAX)
+  const position = deliveries.find((delivery) => delivery.id === id)?.position
+  if (position === undefined || position - endpoint.next_position >= PENDING_FOR_OWNERS_MAX)
     throw new Fault('conflict', {
       message: `${PENDING_FOR_OWNERS_MAX} deliveries to this endpoint are waiting. Try again when they are sent.`,
     })
-  const position = await reservePosition(tx, id)
-  await insertDeliveries(tx, [{ endpoint_id: id, position, event_id, type, body, created_at: ctx.clock() }])
   return { position }
 }

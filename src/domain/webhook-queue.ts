@@ -2,12 +2,20 @@
 // that fails is repeated for a day and blocks later deliveries; then the endpoint is disabled.
 
 import { withoutLinks } from '../contract/text.ts'
-import { type DeliveryRow, PENDING_FAILING_MAX, PENDING_MAX } from '../store/webhook-events.ts'
+import type { QueuedDelivery } from '../store/webhook-events.ts'
+import {
+  type Assigned,
+  assignPositions,
+  deleteOrphans,
+  listUnassigned,
+  lockEndpoints,
+} from '../store/webhook-positions.ts'
 import {
   type Attempt,
   type ClaimedEndpoint,
   claimDue,
   disableIf,
+  type EndpointRow,
   type Failure,
   findNextDelivery,
   recordDelivered,
@@ -21,7 +29,7 @@ import { createAlert } from './alerts.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 
-export type { Attempt, ClaimedEndpoint, DeliveryRow }
+export type { Attempt, ClaimedEndpoint, QueuedDelivery }
 
 /** Longer than an attempt may take; renewed with each delivery. */
 export const CLAIM_MS = 20_000
@@ -30,6 +38,13 @@ const RETRY_FIRST_MS = 5_000
 const RETRY_MAX_MS = HOUR_MS
 /** Disable after failing this long. */
 const RETRIES_MS = DAY_MS
+/** An endpoint is disabled when more deliveries than this wait. */
+export const PENDING_MAX = 100_000
+/** The same for one that has been failing for an hour. */
+export const PENDING_FAILING_MAX = 10_000
+const FAILING_MS = HOUR_MS
+/** How many deliveries get positions in one transaction. */
+const ASSIGNED_MAX = 1_000
 /** Deliveries that the log of an endpoint keeps. */
 export const LOGGED_MAX = 1_000
 /** How many are deleted at once. */
@@ -55,6 +70,40 @@ const server: Actor = { kind: 'server', id: 'adit' }
 export const retryInMs = (failingMs: number, random: number): number =>
   Math.round(Math.min(RETRY_FIRST_MS + failingMs, RETRY_MAX_MS) * (0.5 + random / 2))
 
+/**
+ * Adds events that were committed since the last time to the queues of their endpoints. Any node may. An
+ * endpoint whose queue is too long is disabled afterwards, so none of its events is lost.
+ */
+export async function queueEvents(services: Services): Promise<void> {
+  const { store } = services
+  let isProgress = true
+  while (isProgress) {
+    const { endpointIds, isComplete } = await listUnassigned(store.db, ASSIGNED_MAX)
+    if (endpointIds.length === 0) return
+    const { deliveries, endpoints } = await store.transaction(async (tx) => {
+      const locked = await lockEndpoints(tx, endpointIds)
+      if (locked.length < endpointIds.length) await deleteOrphans(tx, endpointIds)
+      return assignPositions(tx, locked, ASSIGNED_MAX)
+    })
+    for (const endpoint of endpoints.filter(isBacklogged)) {
+      const { enabled_position } = endpoint
+      await disable(services, endpoint, {
+        reason: 'backlog',
+        expected: { disabled_at: null, enabled_position },
+      })
+    }
+    isProgress = !isComplete && deliveries.length > 0
+  }
+}
+
+/** What waited when an owner enabled the endpoint does not count, so that it can be sent. */
+function isBacklogged(endpoint: Assigned['endpoints'][number]): boolean {
+  const { last_position, next_position, enabled_position, failing_since, disabled_at, now } = endpoint
+  const isFailing = failing_since !== null && failing_since <= now - FAILING_MS
+  const pending = last_position - Math.max(next_position - 1, enabled_position)
+  return disabled_at === null && pending > (isFailing ? PENDING_FAILING_MAX : PENDING_MAX)
+}
+
 export const claimEndpoints = (services: Services, limit: number): Promise<ClaimedEndpoint[]> =>
   claimDue(services.store, { claim: services.ids('clm'), limit, claimMs: CLAIM_MS })
 
@@ -62,13 +111,13 @@ export const nextDelivery = (
   { store }: Services,
   { id }: ClaimedEndpoint,
   position: number,
-): Promise<DeliveryRow | undefined> => findNextDelivery(store.db, id, position)
+): Promise<QueuedDelivery | undefined> => findNextDelivery(store.db, id, position)
 
 export const isDelivered = ({ status }: Pick<Attempt, 'status'>): boolean =>
   status !== null && status >= 200 && status < 300
 
 export interface AttemptOutcome {
-  delivery: DeliveryRow
+  delivery: QueuedDelivery
   attempt: Attempt
   /** For how long the endpoint was failing when it was sent. */
   failingMs: number
@@ -97,7 +146,6 @@ export async function recordAttempt(
   if (reason)
     await disable(services, endpoint, {
       reason,
-      at: services.clock(),
       expected: { failing_since: failure.failingSince, disabled_at: null },
     })
   return false
@@ -108,23 +156,19 @@ function reasonToDisable({ status }: Attempt, { failingSince, now }: Failure) {
   return now - failingSince >= RETRIES_MS ? 'failing' : undefined
 }
 
-/** For an endpoint that was disabled because its queue was full: writes the audit log, and alerts. */
-export const announceBacklog = (services: Services, endpoint: ClaimedEndpoint, at: number): Promise<void> =>
-  disable(services, endpoint, { reason: 'backlog', at, expected: { claim: endpoint.claim } })
-
 interface Disabling {
   reason: DisabledReason
-  at: number
   /** What an owner would have changed meanwhile. */
   expected: Parameters<typeof disableIf>[2]
 }
 
 const disable = (
   services: Services,
-  { id, workspace_id: workspaceId, url }: ClaimedEndpoint,
-  { reason, at, expected }: Disabling,
+  { id, workspace_id: workspaceId, url }: EndpointRow,
+  { reason, expected }: Disabling,
 ): Promise<void> =>
   services.store.transaction(async (tx) => {
+    const at = services.clock()
     // Before the endpoint, like in other transactions.
     await lockWorkspace(tx, workspaceId)
     if (!(await disableIf(tx, id, expected, { at, reason }))) return

@@ -124,6 +124,7 @@ export async function updateWebhook(
     if (enabled !== undefined && enabled !== isEnabled) {
       change.disabled_at = enabled ? null : ctx.clock()
       change.disabled_reason = enabled ? null : 'owner'
+      if (enabled) change.enabled_position = before.last_position
       await audit(tx, ctx, enabled ? 'webhook.enabled' : 'webhook.disabled', before)
     }
     if (Object.keys(changes).length > 0) await audit(tx, ctx, 'webhook.changed', before, changes)

@@ -1,8 +1,7 @@
 // SQL of the runs of edges that report tunnels, with the lease of each. Lock order of transactions on
-// tunnels: sessions, then workspaces with a quota of tunnels, then names, then tunnels, then endpoints of
-// webhooks. Exceptions can deadlock, and the transaction is retried: admission locks the sessions of other
-// edges whose lease has expired after the names, and endpoints before tunnels if it closes tunnels of such an
-// edge or creates an alert about the quota; a user closes tunnels of such a workspace.
+// tunnels: sessions, then workspaces with a quota of tunnels, then names, then tunnels. Exceptions can
+// deadlock, and the transaction is retried: admission locks the sessions of other edges whose lease has
+// expired after the names; a user closes tunnels of such a workspace.
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'

@@ -18,7 +18,7 @@ export async function readQueueSizes(db: Db): Promise<QueueSizes> {
       .executeTakeFirstOrThrow()
     return Number(count)
   }
-  const [notices, alerts, endpoints] = await Promise.all([
+  const [notices, alerts, endpoints, recorded] = await Promise.all([
     countDue('notice_mails'),
     countDue('operator_alerts'),
     db
@@ -27,10 +27,16 @@ export async function readQueueSizes(db: Db): Promise<QueueSizes> {
       .select((endpoint) => endpoint.fn.count('failing_since').as('failing'))
       .where('due_at', 'is not', null)
       .executeTakeFirstOrThrow(),
+    // They have no position in a queue yet.
+    db
+      .selectFrom('webhook_deliveries')
+      .select((delivery) => delivery.fn.countAll().as('count'))
+      .where('position', 'is', null)
+      .executeTakeFirstOrThrow(),
   ])
   return {
     mails: notices + alerts,
-    webhookEvents: Number(endpoints.events),
+    webhookEvents: Number(endpoints.events) + Number(recorded.count),
     failingEndpoints: Number(endpoints.failing),
   }
 }

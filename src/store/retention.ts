@@ -24,7 +24,7 @@ const expiring = {
   notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'], time: 'created_at' },
   operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'threshold'], time: 'created_at' },
   key_rejections: { by: 'hour', ties: ['key_id'], time: 'hour' },
-  webhook_deliveries: { by: 'created_at', ties: ['endpoint_id', 'position'], time: 'created_at' },
+  webhook_deliveries: { by: 'created_at', ties: ['endpoint_id', 'id'], time: 'created_at' },
   device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
   tunnel_names: {
     by: 'expires_at',

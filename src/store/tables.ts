@@ -377,6 +377,8 @@ export interface Tables {
     last_position: number
     /** Of the delivery to send next. */
     next_position: number
+    /** The last position when an owner has last enabled it: what waited then does not count as a backlog. */
+    enabled_position: Generated<number>
     /** When to send the next delivery; if it is claimed, when the claim expires. Null: nothing to send. */
     due_at: number | null
     /** Identifies the claim of the node that sends now. */
@@ -387,8 +389,11 @@ export interface Tables {
   /** An event for one endpoint: queue and log of deliveries. */
   webhook_deliveries: {
     endpoint_id: string
-    /** Consecutive, in the order of commits. */
-    position: number
+    id: string
+    /** Consecutive. Assigned after the commit: see store/webhook-positions.ts. */
+    position: number | null
+    /** Orders deliveries that are assigned positions at the same time. */
+    sequence: number
     event_id: string
     type: string
     /** JSON, as it is sent. */

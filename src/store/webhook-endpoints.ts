@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import type { Db, Tx } from './store.ts'
-import { type DeliveryRow, selectDeliveries } from './webhook-events.ts'
+import { type QueuedDelivery, selectDeliveries } from './webhook-events.ts'
 import type { EndpointRow } from './webhook-queue.ts'
 
 interface EndpointName {
@@ -60,6 +60,7 @@ export type EndpointChange = Partial<
     | 'events'
     | 'disabled_at'
     | 'disabled_reason'
+    | 'enabled_position'
     | 'secret'
     | 'previous_secret'
     | 'previous_secret_until'
@@ -91,21 +92,10 @@ export async function deleteEndpoint(tx: Tx, id: string): Promise<void> {
   await tx.deleteFrom('webhook_endpoints').where('id', '=', id).execute()
 }
 
-/** Reserves a position in the queue of a locked endpoint. */
-export async function reservePosition(tx: Tx, id: string): Promise<number> {
-  const { last_position } = await tx
-    .updateTable('webhook_endpoints')
-    .set((row) => ({
-      last_position: sql<number>`${row.ref('last_position')} + 1`,
-      due_at: sql<number>`coalesce(${row.ref('due_at')}, ${nowIn(tx)})`,
-    }))
-    .where('id', '=', id)
-    .returning('last_position')
-    .executeTakeFirstOrThrow()
-  return last_position
-}
-
-export type ListedDelivery = Omit<DeliveryRow, 'endpoint_id' | 'url' | 'body' | 'response'>
+export type ListedDelivery = Omit<
+  QueuedDelivery,
+  'endpoint_id' | 'id' | 'sequence' | 'url' | 'body' | 'response'
+>
 
 /** Newest first. */
 export function listDeliveries(
@@ -118,6 +108,8 @@ export function listDeliveries(
     .select(['position', 'event_id', 'type', 'created_at', 'attempts', 'attempted_at', 'delivered_at'])
     .select(['status', 'duration_ms', 'error'])
     .where('endpoint_id', '=', endpointId)
+    .where('position', 'is not', null)
+    .$narrowType<{ position: number }>()
     .orderBy('position', 'desc')
     .limit(limit)
   return (before === undefined ? query : query.where('position', '<', before)).execute()
@@ -127,5 +119,5 @@ export const findDelivery = (
   db: Db,
   endpointId: string,
   position: number,
-): Promise<DeliveryRow | undefined> =>
+): Promise<QueuedDelivery | undefined> =>
   selectDeliveries(db, endpointId).where('position', '=', position).executeTakeFirst()

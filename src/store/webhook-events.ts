@@ -1,118 +1,97 @@
-// SQL that adds events to the queues of webhook endpoints.
+// SQL that adds events to the queues of webhook endpoints. It locks no endpoint: a transaction that records
+// an event, such as a revocation, never waits for another one that does.
 import { type Selectable, sql } from 'kysely'
-import { HOUR_MS } from '../time.ts'
-import { executeBulk, insertBulk } from './bulk.ts'
-import { nowIn } from './database-clock.ts'
+import { executeBulk, isPostgres } from './bulk.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 export type DeliveryRow = Selectable<Tables['webhook_deliveries']>
-export type NewDelivery = Pick<
-  DeliveryRow,
-  'endpoint_id' | 'position' | 'event_id' | 'type' | 'body' | 'created_at'
->
 
-export const selectDeliveries = (db: Db, endpointId: string) =>
-  db.selectFrom('webhook_deliveries').selectAll().where('endpoint_id', '=', endpointId)
-
-/** Returns those that have an enabled endpoint. */
-export async function filterWithEndpoints(tx: Tx, workspaceIds: readonly string[]): Promise<Set<string>> {
-  const rows = await executeBulk<{ workspace_id: string }>(
-    tx,
-    { workspace_id: 'text' },
-    workspaceIds.map((id) => [id]),
-    `select distinct endpoint.workspace_id from input
-     join webhook_endpoints as endpoint on endpoint.workspace_id = input.workspace_id
-     where endpoint.disabled_at is null`,
-  )
-  return new Set(rows.map((row) => row.workspace_id))
-}
-
-/** An endpoint is disabled when more deliveries than this wait. */
-export const PENDING_MAX = 100_000
-/** The same for one that has been failing for an hour. */
-export const PENDING_FAILING_MAX = 10_000
-const FAILING_MS = HOUR_MS
-
-interface Reservation {
-  workspaceId: string
-  type: string
-  count: number
-}
-
-export interface Reserved {
+export interface EventReceiver {
   id: string
-  /** The last of the reserved positions. */
-  last: number
+  workspace_id: string
+  /** Of the workspace. */
   slug: string
+  /** As in the table. */
+  events: string | null
 }
 
-/**
- * Reserves positions in the queue of each endpoint that wants the type. Its row stays locked until the
- * transaction ends, so positions are in the order of commits, and no delivery can be committed before an
- * earlier one. An endpoint whose queue is full is disabled instead; it stays due, so that the node that
- * claims it notifies the owners.
- */
-export async function reservePositions(
-  tx: Tx,
-  { workspaceId, type, count }: Reservation,
-): Promise<Reserved[]> {
-  const rows = await reserve(tx, { workspaceId, count, pattern: `%,${type},%` })
-  return rows.filter(({ disabled_at }) => disabled_at === null)
-}
+/** The enabled endpoints of the workspaces. */
+export const listReceivers = (tx: Tx, workspaceIds: readonly string[]): Promise<EventReceiver[]> =>
+  selectReceivers(tx, {
+    workspaceIds: isPostgres(tx) ? [...workspaceIds] : JSON.stringify(workspaceIds),
+  })
 
-const reserve = statement(
-  (
-    db: Tx,
-    { workspaceId, count, pattern }: Placeholders<{ workspaceId: string; count: number; pattern: string }>,
-  ) => {
-    const now = nowIn(db)
-    const isFull = sql<boolean>`last_position - next_position + 1 + ${count} > case
-      when failing_since <= ${now} - ${sql.lit(FAILING_MS)} then ${sql.lit(PENDING_FAILING_MAX)}
-      else ${sql.lit(PENDING_MAX)} end`
-    return db
-      .updateTable('webhook_endpoints')
-      .set({
-        last_position: sql<number>`case when ${isFull} then last_position else last_position + ${count} end`,
-        due_at: sql<number>`case when ${isFull} then ${now} else coalesce(due_at, ${now}) end`,
-        disabled_at: sql<number | null>`case when ${isFull} then ${now} end`,
-        disabled_reason: sql<string | null>`case when ${isFull} then 'backlog' end`,
-        claim: sql<string | null>`case when ${isFull} then null else claim end`,
-      })
-      .where('workspace_id', '=', workspaceId)
-      .where('disabled_at', 'is', null)
-      .where(({ eb, or }) => or([eb('events', 'is', null), sql<boolean>`events like ${pattern}`]))
-      .returning(['id', 'last_position as last', 'disabled_at'])
-      .returning(({ selectFrom }) =>
+const selectReceivers = statement(
+  (db: Tx, { workspaceIds }: Placeholders<{ workspaceIds: string[] | string }>) =>
+    db
+      .selectFrom('webhook_endpoints as endpoint')
+      .select(['endpoint.id', 'endpoint.workspace_id', 'endpoint.events'])
+      .select(({ selectFrom }) =>
         selectFrom('workspaces')
           .select('slug')
-          .whereRef('workspaces.id', '=', 'webhook_endpoints.workspace_id')
+          .whereRef('workspaces.id', '=', 'endpoint.workspace_id')
+          .$asScalar()
+          .$notNull()
           .as('slug'),
       )
-      .$narrowType<{ slug: string }>()
-  },
+      .where(
+        isPostgres(db)
+          ? sql<boolean>`endpoint.workspace_id = any(cast(${workspaceIds} as text[]))`
+          : sql<boolean>`endpoint.workspace_id in (select value from json_each(${workspaceIds}))`,
+      )
+      .where('endpoint.disabled_at', 'is', null),
 )
+
+export type NewDelivery = Pick<
+  DeliveryRow,
+  'endpoint_id' | 'id' | 'event_id' | 'type' | 'body' | 'created_at'
+>
 
 const columns = {
   endpoint_id: 'text',
-  position: 'bigint',
+  id: 'text',
+  number: 'bigint',
   event_id: 'text',
   type: 'text',
   body: 'text',
   created_at: 'bigint',
-  attempts: 'bigint',
 } as const
 
+/**
+ * Inserts deliveries without positions. The sequence is higher than that of every delivery to the endpoint
+ * that is committed and has no position yet: what follows a committed change gets a later position, whatever
+ * the clocks of nodes say.
+ */
 export async function insertDeliveries(tx: Tx, rows: readonly NewDelivery[]): Promise<void> {
-  const values = rows.map((row) => [
-    row.endpoint_id,
-    row.position,
-    row.event_id,
-    row.type,
-    row.body,
-    row.created_at,
-    0,
-  ])
-  await insertBulk({ db: tx, isDistributed: false }, 'webhook_deliveries', columns, values)
+  await executeBulk(
+    tx,
+    columns,
+    rows.map((row, index) => [
+      row.endpoint_id,
+      row.id,
+      index + 1,
+      row.event_id,
+      row.type,
+      row.body,
+      row.created_at,
+    ]),
+    `insert into webhook_deliveries (endpoint_id, id, sequence, event_id, type, body, created_at, attempts)
+     select endpoint_id, id, number + coalesce((
+       select max(sequence) from webhook_deliveries as earlier
+       where earlier.endpoint_id = input.endpoint_id and earlier.position is null
+     ), 0), event_id, type, body, created_at, 0 from input`,
+  )
 }
+
+/** Those in the queue and the log of the endpoint. */
+export const selectDeliveries = (db: Db, endpointId: string) =>
+  db
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .where('position', 'is not', null)
+    .$narrowType<{ position: number }>()
+
+export type QueuedDelivery = DeliveryRow & { position: number }

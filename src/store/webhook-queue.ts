@@ -6,7 +6,7 @@ import { isPostgres } from './bulk.ts'
 import { nowIn, statementTimeIn } from './database-clock.ts'
 import type { Db, Store, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
-import { type DeliveryRow, selectDeliveries } from './webhook-events.ts'
+import { type DeliveryRow, type QueuedDelivery, selectDeliveries } from './webhook-events.ts'
 
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>
 
@@ -34,7 +34,7 @@ export async function claimDue(
     const duringOverlap = <T>(column: string) =>
       sql<T | null>`case when previous_secret_until > ${nowIn(tx)} then ${sql.ref(column)} end`
     const query = selectDue(tx, limit)
-    // Endpoints that another node claims now, or whose row is locked by a transaction that adds events.
+    // Not those that another node claims now, or assigns positions for.
     const due = await (isPostgres(tx) ? query.forUpdate().skipLocked() : query).execute()
     if (due.length === 0) return []
     const rows = await tx
@@ -62,7 +62,7 @@ export const findNextDelivery = (
   db: Db,
   endpointId: string,
   position: number,
-): Promise<DeliveryRow | undefined> =>
+): Promise<QueuedDelivery | undefined> =>
   selectDeliveries(db, endpointId)
     .where('position', '>=', position)
     .orderBy('position')
@@ -156,7 +156,7 @@ export const releaseClaim = (tx: Tx, endpoint: Claim, nextPosition: number) =>
 export async function disableIf(
   tx: Tx,
   id: string,
-  expected: Partial<Pick<EndpointRow, 'claim' | 'failing_since' | 'disabled_at'>>,
+  expected: Partial<Pick<EndpointRow, 'failing_since' | 'disabled_at' | 'enabled_position'>>,
   { at, reason }: { at: number; reason: string },
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx

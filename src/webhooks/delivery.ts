@@ -1,15 +1,16 @@
-// Sends what is in the queues of webhook endpoints. Each node polls for endpoints with something to send,
-// claims them, and sends to many at the same time, so that one that is slow delays no other.
+// Sends what is in the queues of webhook endpoints. Each node polls for new events and for endpoints with
+// something to send, claims them, and sends to many at the same time, so that one that is slow delays no
+// other.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Services } from '../domain/context.ts'
 import {
   type Attempt,
-  announceBacklog,
   CLAIM_MS,
   type ClaimedEndpoint,
   claimEndpoints,
-  type DeliveryRow,
   nextDelivery,
+  type QueuedDelivery,
+  queueEvents,
   recordAttempt,
   release,
 } from '../domain/webhook-queue.ts'
@@ -62,6 +63,7 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
     })
 
   async function poll(): Promise<void> {
+    await queueEvents(services)
     const free = endpointsMax - active.size
     if (free <= 0) return
     const claimedAt = performance.now()
@@ -104,7 +106,6 @@ async function sendQueue(
   { claimedAt, ...options }: SendOptions & { claimedAt: number },
 ): Promise<void> {
   const { signal, sendTimeoutMs = SEND_TIMEOUT_MS, turnMs = TURN_MS } = options
-  if (endpoint.disabled_at !== null) return announceBacklog(services, endpoint, endpoint.disabled_at)
   const { next_position, failing_since, now } = endpoint
   let position = next_position
   let failingMs = failing_since === null ? 0 : now - failing_since
@@ -127,7 +128,7 @@ async function sendQueue(
 
 async function send(
   endpoint: ClaimedEndpoint,
-  { event_id: id, body }: DeliveryRow,
+  { event_id: id, body }: QueuedDelivery,
   sentAt: number,
   { secrets, targets, userAgent, signal, sendTimeoutMs }: SendOptions,
 ): Promise<Attempt> {

@@ -29,6 +29,7 @@ import { convertMinutes } from '../../src/store/usage-conversion.ts'
 import * as usageReset from '../../src/store/usage-reset.ts'
 import * as webhookEndpoints from '../../src/store/webhook-endpoints.ts'
 import * as webhookEvents from '../../src/store/webhook-events.ts'
+import * as webhookPositions from '../../src/store/webhook-positions.ts'
 import * as webhookQueue from '../../src/store/webhook-queue.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
@@ -140,7 +141,9 @@ const tables: Record<string, Record<string, string>> = {
   },
   webhook_deliveries: {
     endpoint_id: `'whk_' || (i / 10)`,
-    position: 'i',
+    id: `'dlv_' || i`,
+    position: `case when i <= 4900 then i end`,
+    sequence: 'i',
     event_id: `'evt_' || i`,
     type: `'key.created'`,
     body: `'{}'`,
@@ -227,9 +230,10 @@ async function fill(store: Store): Promise<void> {
 }
 
 const isQuery = ({ text }: Recorded) => /^\s*(with|select|insert|update|delete)\b/i.test(text)
-/** In the order of the primary key, and only the first rows. */
+/** In the order of an index, and only the first rows. */
 const isBounded = ({ text }: Recorded) =>
-  /from "(key_feed" order by "number|usage_minutes" order by "workspace_id", "minute)"/.test(text)
+  /from "(key_feed" order by "number|usage_minutes" order by "workspace_id", "minute)"/.test(text) ||
+  /from "webhook_deliveries" where "position" is null order by "endpoint_id", "sequence"/.test(text)
 
 interface PlanNode {
   'Node Type': string
@@ -307,6 +311,9 @@ const SMALL = new Set([
   'maintenance',
   'active',
   'minutes',
+  'unassigned',
+  'numbered',
+  'json_each',
   'CONSTANT',
 ])
 
@@ -365,7 +372,7 @@ const noticeMail = {
 }
 const delivery = {
   endpoint_id: 'whk_9',
-  position: 9_999,
+  id: 'dlv_9999',
   event_id: 'evt_1',
   type: 'key.created',
   body: '{}',
@@ -634,9 +641,7 @@ const calls: [module: object, calls: Calls][] = [
   [
     webhookEvents,
     {
-      filterWithEndpoints: (db) => webhookEvents.filterWithEndpoints(db, ['w1', 'w2']),
-      reservePositions: (db) =>
-        webhookEvents.reservePositions(db, { workspaceId: ws, type: 'key.created', count: 1 }),
+      listReceivers: (db) => webhookEvents.listReceivers(db, ['w1', 'w2']),
       insertDeliveries: (db) => webhookEvents.insertDeliveries(db, [delivery]),
     },
   ],
@@ -655,6 +660,16 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    webhookPositions,
+    {
+      listUnassigned: (db) => webhookPositions.listUnassigned(db, 10),
+      lockEndpoints: (db) => webhookPositions.lockEndpoints(db, ['whk_491', 'whk_492']),
+      assignPositions: (db) =>
+        webhookPositions.assignPositions(db, [{ id: 'whk_491', last_position: 4_919 }], 10),
+      deleteOrphans: (db) => webhookPositions.deleteOrphans(db, ['whk_491', 'whk_493']),
+    },
+  ],
+  [
     webhookEndpoints,
     {
       listEndpoints: (db) => webhookEndpoints.listEndpoints(db, ws),
@@ -665,7 +680,6 @@ const calls: [module: object, calls: Calls][] = [
       updateEndpoint: (db) => webhookEndpoints.updateEndpoint(db, 'whk_1', { url: 'https://x.example' }),
       restartQueue: (db) => webhookEndpoints.restartQueue(db, 'whk_1'),
       deleteEndpoint: (db) => webhookEndpoints.deleteEndpoint(db, 'whk_2'),
-      reservePosition: (db) => webhookEndpoints.reservePosition(db, 'whk_1'),
       listDeliveries: (db) => webhookEndpoints.listDeliveries(db, 'whk_7', { before: 75, limit: 10 }),
       findDelivery: (db) => webhookEndpoints.findDelivery(db, 'whk_7', 71),
     },

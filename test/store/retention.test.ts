@@ -95,7 +95,7 @@ async function fill({ store, clock }: Services) {
     await insert('notice_mails', { ...mail, digest_id: id, created_at })
     const alert = { kind: 'x', threshold: '1', detail: '{}', attempts: 0 }
     await insert('operator_alerts', { ...alert, subject_id: id, created_at })
-    const delivery = { endpoint_id: 'x', position: created_at, type: 'x', body: '{}', attempts: 0 }
+    const delivery = { endpoint_id: 'x', id, sequence: 1, type: 'x', body: '{}', attempts: 0 }
     await insert('webhook_deliveries', { ...delivery, event_id: id, created_at: created_at + 10 * DAY_MS })
   }
   for (const [edge_id, lease_until] of [

@@ -37,15 +37,16 @@ export async function addEndpoint(
   return id
 }
 
-/** In the order of the queue, with parsed bodies. */
+/** In the order of the queue, with parsed bodies. Those without a position are the last ones. */
 export async function deliveriesOf({ store }: Services, endpointId: string) {
   const rows = await store.db
     .selectFrom('webhook_deliveries')
     .selectAll()
     .where('endpoint_id', '=', endpointId)
-    .orderBy('position')
     .execute()
-  return rows.map((row) => ({ ...row, body: JSON.parse(row.body) }))
+  return rows
+    .sort((a, b) => (a.position ?? Infinity) - (b.position ?? Infinity) || a.sequence - b.sequence)
+    .map((row) => ({ ...row, body: JSON.parse(row.body) }))
 }
 
 /** As if the time until the next attempt had passed; `withClaims`: also of claims, as if their node was killed. */

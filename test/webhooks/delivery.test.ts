@@ -1,9 +1,11 @@
 // Deliveries arrive at least once and in order, whatever endpoints and nodes do.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
-import { retryInMs } from '../../src/domain/webhook-queue.ts'
+import { createIds } from '../../src/domain/ids.ts'
+import { PENDING_FAILING_MAX, PENDING_MAX, queueEvents, retryInMs } from '../../src/domain/webhook-queue.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
-import { PENDING_FAILING_MAX, PENDING_MAX } from '../../src/store/webhook-events.ts'
+import { deleteEndpoint } from '../../src/store/webhook-endpoints.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { scrape } from '../support/metrics.ts'
@@ -147,15 +149,15 @@ for (const engine of engines) {
     assert.deepEqual((await ann.get(`/workspaces/acme/notices`)).json.notices, [])
   })
 
-  test(`${engine}: an endpoint is disabled at once if it is gone, or when an event does not fit into its queue`, async (t) => {
+  test(`${engine}: an endpoint is disabled at once if it is gone, or when too many deliveries wait`, async (t) => {
     const { services } = await opening
     const workspaceId = await newWorkspace()
     const gone = await startReceiver(t, (response) => response.writeHead(410).end())
     const failing_since = Date.now() - 2 * HOUR_MS
     const ids = [
       await addEndpoint(services, workspaceId, { url: gone.url }),
-      await addEndpoint(services, workspaceId, { url: gone.url, next_position: 1 - PENDING_MAX }),
-      await addEndpoint(services, workspaceId, { next_position: 1 - PENDING_FAILING_MAX, failing_since }),
+      await addEndpoint(services, workspaceId, { url: gone.url, last_position: PENDING_MAX }),
+      await addEndpoint(services, workspaceId, { last_position: PENDING_FAILING_MAX, failing_since }),
     ]
     await recordNumbered(services, workspaceId, 0, 1)
     startDelivery(t, services)
@@ -168,7 +170,7 @@ for (const engine of engines) {
         .execute()
       return (
         rows.map((row) => [row.disabled_reason, row.due_at, row.last_position].join()).join(' ') ===
-        'gone,,1 backlog,,0 backlog,,0'
+        `gone,,1 backlog,,${PENDING_MAX + 1} backlog,,${PENDING_FAILING_MAX + 1}`
       )
     })
     assert.equal(gone.received.length, 1)
@@ -191,11 +193,12 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     const receiver = await startReceiver(t)
     // There are no rows of those that wait, as if they were deleted by age.
-    const waiting = { url: receiver.url, next_position: 1 - PENDING_FAILING_MAX }
+    const waiting = { url: receiver.url, last_position: PENDING_FAILING_MAX }
     await addEndpoint(services, workspace.id, waiting)
     const failing_since = Date.now() - 2 * HOUR_MS
     const disabled = { disabled_at: Date.now(), disabled_reason: 'backlog', failing_since }
-    const id = await addEndpoint(services, workspace.id, { ...waiting, ...disabled })
+    const full = { ...waiting, ...disabled, last_position: PENDING_MAX }
+    const id = await addEndpoint(services, workspace.id, full)
     assert.equal((await ann.post(`/workspaces/acme/webhooks/${id}`, { enabled: true })).status, 200)
     await recordNumbered(services, workspace.id, 0, 1)
     await until('it arrives at both', () => receiver.received.length === 2)
@@ -204,6 +207,27 @@ for (const engine of engines) {
       endpoints.map(({ disabledAt }: { disabledAt: string | null }) => disabledAt),
       [null, null],
     )
+  })
+
+  test(`${engine}: positions are in the order of changes, whatever the clocks of nodes say`, async () => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    const id = await addEndpoint(services, workspaceId)
+    const gone = await addEndpoint(services, workspaceId)
+    const clock = () => HOUR_MS
+    const behind = { ...services, clock, ids: createIds(clock, randomBytes) }
+    await recordNumbered(services, workspaceId, 0, 2)
+    await recordNumbered(behind, workspaceId, 2, 1)
+    await recordNumbered(services, workspaceId, 3, 1)
+    await services.store.transaction((tx) => deleteEndpoint(tx, gone))
+    await queueEvents(services)
+    await recordNumbered(behind, workspaceId, 4, 1)
+    await queueEvents(services)
+    assert.deepEqual(
+      (await deliveriesOf(services, id)).map((delivery) => [delivery.position, numberOf(delivery)]),
+      [0, 1, 2, 3, 4].map((number) => [number + 1, number]),
+    )
+    assert.deepEqual(await deliveriesOf(services, gone), [])
   })
 
   test(`${engine}: the time until the next attempt starts again with a new series of failures`, async (t) => {
@@ -250,6 +274,7 @@ for (const engine of engines) {
         tx.deleteFrom('webhook_deliveries').where('endpoint_id', '=', id).execute(),
       )
     await recordNumbered(services, workspaceId, 0, 2)
+    await queueEvents(services)
     await remove()
     startDelivery(t, services)
     const queue = () =>

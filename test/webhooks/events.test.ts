@@ -1,16 +1,18 @@
 // Events are written to the queues of webhook endpoints in the transaction of the change.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { sql } from 'kysely'
 import Value from 'typebox/value'
 import { type EventType, eventBody } from '../../src/contract/events.ts'
 import type { Services } from '../../src/domain/context.ts'
 import { recordEvent, recordEvents, type WorkspaceEvent } from '../../src/domain/events.ts'
 import { recordExpiredKeys } from '../../src/domain/key-expired.ts'
-import { createKey } from '../../src/domain/keys.ts'
+import { createKey, revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
 import { engines } from '../support/databases.ts'
 import { runOf } from '../support/maintenance-run.ts'
 import { addWorkspace, operator, serve } from '../support/server.ts'
+import { until } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
 import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
@@ -19,6 +21,16 @@ const renamed = (workspaceId: string, name: string): WorkspaceEvent => ({
   type: 'workspace.updated',
   data: { changes: { name: ['before', name] }, actor: { kind: 'operator', id: 'test', name: null } },
 })
+
+/** When all of them have a position, which the server assigns. */
+async function queueOf(services: Services, endpointId: string) {
+  let deliveries: Awaited<ReturnType<typeof deliveriesOf>> = []
+  await until('they are in the queue', async () => {
+    deliveries = await deliveriesOf(services, endpointId)
+    return deliveries.every(({ position }) => position !== null)
+  })
+  return deliveries
+}
 
 async function createExpiredKey(services: Services, workspaceId: string): Promise<string> {
   const { id } = await createKey({ ...services, actor: operator, workspaceId }, { label: 'expired' })
@@ -49,7 +61,7 @@ for (const engine of engines) {
     })
     await assert.rejects(failed, /rolled back/)
     await store.transaction((tx) => recordEvent(tx, services, renamed(workspace.id, 'second')))
-    const queued = await deliveriesOf(services, all)
+    const queued = await queueOf(services, all)
     assert.deepEqual(
       queued.map(({ position, type, body }) => [position, type, body.data.changes.name[1]]),
       [
@@ -58,7 +70,7 @@ for (const engine of engines) {
       ],
     )
     assert.equal(queued[0]?.body.workspace, 'acme')
-    const same = await deliveriesOf(services, some)
+    const same = await queueOf(services, some)
     assert.deepEqual(
       same.map(({ event_id }) => event_id),
       queued.map(({ event_id }) => event_id),
@@ -86,10 +98,41 @@ for (const engine of engines) {
     await Promise.all(Array.from({ length: 20 }, (_, round) => write(round)))
     for (const endpoint of endpoints)
       assert.deepEqual(
-        (await deliveriesOf(services, endpoint)).map(({ position }) => position),
+        (await queueOf(services, endpoint)).map(({ position }) => position),
         Array.from({ length: 20 }, (_, index) => index + 1),
       )
   })
+
+  // A transaction on SQLite is the only writer.
+  if (engine === 'postgres')
+    test('postgres: a revocation does not wait for a node that hangs after it has recorded an event', async () => {
+      const server = await serving
+      const { services } = server
+      const { workspace } = await addWorkspace(server, 'hung')
+      const endpoint = await addEndpoint(services, workspace.id)
+      const ctx = { ...services, actor: operator, workspaceId: workspace.id }
+      const { id } = await createKey(ctx, { label: 'leaked' })
+      const recorded = Promise.withResolvers<void>()
+      const released = Promise.withResolvers<void>()
+      const hung = services.store.transaction(async (tx) => {
+        // Otherwise PostgreSQL would end it, and a revocation that waits would only be slow.
+        await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
+        await recordEvent(tx, services, renamed(workspace.id, 'late'))
+        recorded.resolve()
+        await released.promise
+      })
+      await recorded.promise
+      try {
+        await revoke(ctx, id)
+        assert.equal((await queueOf(services, endpoint)).length, 2)
+      } finally {
+        released.resolve()
+      }
+      await hung
+      // What was committed last has the last position, although it was recorded earlier.
+      const types = (await queueOf(services, endpoint)).map(({ type }) => type)
+      assert.deepEqual(types, ['key.created', 'key.revoked', 'workspace.updated'])
+    })
 
   test(`${engine}: changes of keys, members and the workspace are events that match the contract`, async () => {
     const server = await serving
@@ -111,7 +154,7 @@ for (const engine of engines) {
     await ann.post(api('/archive'), { confirm: 'corp' })
     await recordExpiredKeys(runOf(services))
     await recordExpiredKeys(runOf(services))
-    const deliveries = await deliveriesOf(services, endpoint)
+    const deliveries = await queueOf(services, endpoint)
     assert.deepEqual(
       deliveries.map(({ type }) => type),
       [

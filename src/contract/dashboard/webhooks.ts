@@ -39,7 +39,7 @@ const Endpoint = Type.Object(
     createdAt: Instant,
     disabledAt: InstantOrNull('Since when nothing is sent; null if the endpoint is enabled.'),
     disabledReason: NullableText(
-      '`owner`; `failing` for 24 hours; `gone` (HTTP 410); or `backlog`: an event did not fit into its queue.',
+      '`owner`; `failing` for 24 hours; `gone` (HTTP 410); or `backlog`: too many deliveries wait.',
     ),
     pending: Type.Integer({ description: 'Deliveries that wait, with the one that fails.' }),
     failingSince: InstantOrNull('When the current series of failures began; null if there is none.'),

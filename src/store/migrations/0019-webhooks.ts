@@ -2,7 +2,8 @@ import type { Migration } from './migration.ts'
 
 /**
  * Webhook endpoints with the state of their queues, and the deliveries to them (see store/webhook-queue.ts).
- * Deliveries have no foreign key: those of a deleted endpoint are deleted by age.
+ * Deliveries have no foreign key: an insert must not lock the endpoint, and those of a deleted one are
+ * deleted by age.
  */
 export const webhooks: Migration = ({ int64, strict, clustered }) => [
   `create table webhook_endpoints (
@@ -20,6 +21,7 @@ export const webhooks: Migration = ({ int64, strict, clustered }) => [
      disabled_reason text,
      last_position ${int64} not null,
      next_position ${int64} not null,
+     enabled_position ${int64} not null default 0,
      due_at ${int64},
      claim text,
      failing_since ${int64}
@@ -29,7 +31,9 @@ export const webhooks: Migration = ({ int64, strict, clustered }) => [
 
   `create table webhook_deliveries (
      endpoint_id text not null,
-     position ${int64} not null,
+     id text not null,
+     position ${int64},
+     sequence ${int64} not null,
      event_id text not null,
      type text not null,
      body text not null,
@@ -42,7 +46,11 @@ export const webhooks: Migration = ({ int64, strict, clustered }) => [
      duration_ms integer,
      error text,
      response text,
-     primary key (endpoint_id, position)
+     primary key (endpoint_id, id)
    )${clustered}`,
+  `create unique index webhook_deliveries_by_position on webhook_deliveries (endpoint_id, position)
+     where position is not null`,
+  `create index webhook_deliveries_unassigned on webhook_deliveries (endpoint_id, sequence)
+     where position is null`,
   'create index webhook_deliveries_by_age on webhook_deliveries (created_at)',
 ]
