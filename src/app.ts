@@ -261,7 +261,14 @@ function createApiServer(options: ApiServerOptions) {
     describeWorkspace,
     isRateLimited: rateLimit !== undefined,
   })
-  const responseCache = new ResponseCache({ operations, isStopping, client, trustsProxies, log })
+  const responseCache = new ResponseCache({
+    operations,
+    hashOf: directory.hashOf,
+    isStopping,
+    client,
+    trustsProxies,
+    log,
+  })
   const https = isHttps(config)
   const { requests: durations } = services.instruments
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })

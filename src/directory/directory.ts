@@ -57,9 +57,11 @@ export interface Directory {
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
   /** Ids by slug, without unknown ones. A slug is never reassigned, so entries are not invalidated. */
   findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
+  /** Identifies a credential in the cache. */
+  hashOf(secret: string): string
   /** A valid key from the cache, recorded as used; undefined on a miss. */
-  cachedKey(secret: string): ValidKey | undefined
-  cachedEdge(secret: string): ValidEdge | undefined
+  cachedKey(hash: string): ValidKey | undefined
+  cachedEdge(hash: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined
   /**
    * Of API keys and edge credentials. `cachedKey` and `cachedEdge` do not count: their callers may turn to
@@ -264,8 +266,9 @@ export function createDirectory(options: DirectoryOptions): Directory {
       return found
     },
     // The format is not checked: only well-formed secrets are in the cache.
-    cachedKey: (secret) => recordUse(cachedKey(hashSecret(secret))),
-    cachedEdge: (secret) => cached(edges, hashSecret(secret)),
+    hashOf: hashSecret,
+    cachedKey: (hash) => recordUse(cachedKey(hash)),
+    cachedEdge: (hash) => cached(edges, hash),
     cachedWorkspace: (id) => cached(workspaces, id),
     keyVerdicts,
     edgeVerdicts,

@@ -25,15 +25,15 @@ interface Cacheable {
 }
 
 export interface StoredResponse extends Cacheable {
-  /** Finds the caller in the directory's cache; undefined is a miss. */
-  authenticate(secret: string): { id: string; workspaceId: string } | undefined
+  /** Finds the caller in the directory's cache, by the hash of the secret; undefined is a miss. */
+  authenticate(hash: string): { id: string; workspaceId: string } | undefined
   cacheKey(workspaceId: string, url: string): string
   /** Called before the operation reads anything. Undefined if a change could go unnoticed: do not store. */
   createValidator(ctx: Context): Validator | undefined
 }
 
 export interface RenderedResponse extends Cacheable {
-  authenticate(secret: string): { id: string } | undefined
+  authenticate(hash: string): { id: string } | undefined
   /** The response body, from the directory's cache alone; undefined is a miss. */
   render(requestBody: string): string | undefined
 }
@@ -49,8 +49,8 @@ export function cacheableOperations(options: CacheableOperationsOptions): Cachea
   const { directory, isRateLimited } = options
   const read = {
     hasOrdinaryHeaders: (headers: IncomingHttpHeaders) => headers['content-length'] === undefined,
-    authenticate(secret: string) {
-      const key = directory.cachedKey(secret)
+    authenticate(hash: string) {
+      const key = directory.cachedKey(hash)
       return key && { id: key.keyId, workspaceId: key.workspaceId }
     },
     countVerified() {
@@ -99,8 +99,8 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
       headers['content-type'] === 'application/json' &&
       Number(headers['content-length']) > 0 &&
       Number(headers['content-length']) <= VERIFY_BODY_BYTES_MAX,
-    authenticate(secret) {
-      const edge = directory.cachedEdge(secret)
+    authenticate(hash) {
+      const edge = directory.cachedEdge(hash)
       return edge && { id: edge.edgeId }
     },
     countVerified() {
@@ -109,7 +109,7 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
     },
     render(requestBody) {
       const [, secret] = VERIFY_BODY.exec(requestBody) ?? []
-      const key = secret && directory.cachedKey(secret)
+      const key = secret && directory.cachedKey(directory.hashOf(secret))
       const row = key && directory.cachedWorkspace(key.workspaceId)
       return row && serialize({ ...describeValidKey(directory, key), workspace: describeWorkspace(row) })
     },

@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { faults } from '../../contract/faults.ts'
 import type { Fault } from '../../domain/fault.ts'
 import { GracefulClose } from '../../net/graceful-close.ts'
-import type { ResponseCache } from '../response-cache/response-cache.ts'
+import type { ResponseCache, VerifiedHeader } from '../response-cache/response-cache.ts'
 import { errorBody } from './errors.ts'
 
 /** Bounds the memory of a client that pipelines requests and never reads. */
@@ -34,6 +34,7 @@ export class Connection {
   readonly #socket: Socket
   readonly #handlers: RequestHandlers
   readonly #gracefulClose: GracefulClose
+  readonly #verified: VerifiedHeader = { authorization: undefined, hash: undefined }
   /** Requests without a complete response: the first is in progress, the others wait. */
   readonly #queue: QueuedRequest[] = []
   #latest: IncomingMessage | undefined
@@ -116,7 +117,7 @@ export class Connection {
     const { responseCache, handle } = this.#handlers
     // Fastify would wait for the end of a body with a content type, but an empty body has ended already.
     if (request.readableEnded) delete request.headers['content-type']
-    if (!responseCache.tryRespond(request, response, handle)) handle(request, response)
+    if (!responseCache.tryRespond(request, response, this.#verified, handle)) handle(request, response)
     else if (response.writableEnded && response.socket && this.#socket.writableLength === 0) {
       // A cached response that is written, on a connection that stays open: there is nothing to wait for.
       this.#onResponseClosed()
