@@ -28,6 +28,7 @@ function open(): void {
     },
     onRequest() {},
     onConnection() {},
+    onNotice() {},
   }
   void runTunnel(options)
 }

@@ -83,6 +83,10 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
         if (io.json) io.data({ event: 'connection', ...connection, ms: Math.round(connection.ms) }, '')
         else infoSoon(connectionLine(connection))
       },
+      onNotice(message) {
+        info([yellow('!'), ` ${message}`])
+        if (io.json) io.data({ event: 'notice', message }, '')
+      },
       onUnreachable: (message) => io.warn(message),
       onDrain: (inProgress) => info(drainLine(type, inProgress)),
     })

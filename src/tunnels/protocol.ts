@@ -74,6 +74,7 @@ export type TunnelEvent =
   | ({ readonly event: 'open' } & Opened)
   | ({ readonly event: 'request' } & ProxiedRequest)
   | ({ readonly event: 'connection' } & ProxiedConnection)
+  | { readonly event: 'notice' /** For the user of the client. */; readonly message: string }
   | ({ readonly event: 'close' } & TunnelClosure)
 
 export const EVENT_BYTES_MAX = 16 * 1024

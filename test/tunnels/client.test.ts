@@ -52,6 +52,7 @@ function start(t: Test, options: Partial<TunnelOptions> & Pick<TunnelOptions, 'e
     onLost: report('lost'),
     onRequest: report('request'),
     onConnection: report('connection'),
+    onNotice: report('notice'),
     onUnreachable: report('unreachable'),
     onDrain: report('drain'),
     ...options,
@@ -285,6 +286,9 @@ test('events are reported; unknown, malformed and too long ones are ignored', as
     '"text"',
     'x'.repeat(EVENT_BYTES_MAX + 1),
     { event: 'connection', ...connection },
+    { event: 'notice' },
+    { event: 'notice', message: '\u001b[31mfake' },
+    { event: 'notice', message: 'The quota is used up.' },
     { event: 'request', ...request, path: 'x'.repeat(EVENT_BYTES_MAX) },
     { event: 'request', ...request, path: '/last' },
   ]
@@ -302,6 +306,7 @@ test('events are reported; unknown, malformed and too long ones are ignored', as
   assert.deepEqual(client.reports.slice(1), [
     ['request', request],
     ['connection', connection],
+    ['notice', 'The quota is used up.'],
     ['request', { ...request, path: '/last' }],
   ])
 })

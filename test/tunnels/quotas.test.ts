@@ -77,6 +77,7 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
   await assert.rejects(openSocket(edge, tunnel.host), /429/)
   await closed
   await ended
+  await tcp.waitFor(/"event":"notice","message":"The workspace \\"acme\\" has used up its quota/)
   const rejected = dial()
   await closing(rejected)
   assert.equal(rejected.bytesRead, 0)
@@ -91,6 +92,7 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
     async () => (await fetchHost(edge, tunnel.host)).status === 200,
     REACTION_MS,
   )
+  await tunnel.waitFor(/"event":"notice","message":"The quota of the workspace was raised or renewed/)
   const again = dial()
   again.write('hello')
   await once(again, 'data')

@@ -112,11 +112,12 @@ export class EdgeConnection {
     if (!this.#events) {
       this.#events = stream
       stream.on('error', () => undefined)
-      const { onRequest, onConnection } = this.#options
+      const { onRequest, onConnection, onNotice } = this.#options
       readEvents(stream, {
         onOpen: (opened) => this.#onOpen(opened),
         onRequest,
         onConnection,
+        onNotice,
         onClose: ({ message }) => this.#ended.reject(new TunnelRejected('closed', message)),
       })
       return

@@ -15,6 +15,7 @@ export interface EventHandlers {
   onOpen(opened: Opened): void
   onRequest(request: ProxiedRequest): void
   onConnection(connection: ProxiedConnection): void
+  onNotice(message: string): void
   onClose(closure: TunnelClosure): void
 }
 
@@ -42,7 +43,8 @@ function append(line: Buffer, more: Buffer): Buffer {
 
 type Fields = Readonly<Record<string, unknown>>
 
-function handle(line: Buffer, { onOpen, onRequest, onConnection, onClose }: EventHandlers): void {
+function handle(line: Buffer, handlers: EventHandlers): void {
+  const { onOpen, onRequest, onConnection, onNotice, onClose } = handlers
   const fields = parse(line)
   if (fields?.event === 'open') {
     const { type, url, host, name, access } = fields as unknown as Opened
@@ -55,6 +57,9 @@ function handle(line: Buffer, { onOpen, onRequest, onConnection, onClose }: Even
   } else if (fields?.event === 'connection') {
     const { bytesIn, bytesOut, ms } = fields as unknown as ProxiedConnection
     if (areNumbers(bytesIn, bytesOut, ms)) onConnection({ bytesIn, bytesOut, ms })
+  } else if (fields?.event === 'notice') {
+    const { message } = fields as { message: string }
+    if (areStrings(message)) onNotice(message)
   } else if (fields?.event === 'close') {
     const { reason, message } = fields as unknown as TunnelClosure
     if (areStrings(reason, message)) onClose({ reason, message })

@@ -53,6 +53,8 @@ export interface TunnelOptions extends LocalServerOptions {
   onLost(reason: string): void
   onRequest(request: ProxiedRequest): void
   onConnection(connection: ProxiedConnection): void
+  /** The edge has a message for the user. */
+  onNotice(message: string): void
   /** The tunnel waits for this many requests or connections before it stops. */
   onDrain?(inProgress: number): void
 }

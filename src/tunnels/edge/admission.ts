@@ -166,6 +166,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       nameRules,
     })
     names?.opened(tunnel, connected.client, { key, rules: connected.tunnel.access.nameRules })
+    connected.client.setQuotaReached(verifier.quotaReachedUntil(workspace))
     opening.isListenerUsed = existing === undefined
     opening.isOpen = true
     return undefined

@@ -89,7 +89,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
   })
   const abortIfReached = (workspace: string) => {
-    if (verifier.quotaReachedUntil(workspace) !== undefined) registry.abortRequestsOf(workspace)
+    if (verifier.quotaReachedUntil(workspace) === undefined) return
+    for (const client of registry.clientsOf(workspace)) client.abortRequests()
   }
   const reverify = createReverification(registry, (key) => verifier.verify(key))
   const verifier: Verifier = countVerdicts(
@@ -104,6 +105,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
         names?.removeKeys((key) => key.workspace.slug === workspace)
       },
       onQuota(workspace, { level }) {
+        const until = verifier.quotaReachedUntil(workspace)
+        for (const client of registry.clientsOf(workspace)) client.setQuotaReached(until)
         if (level === 'reached') setTimeout(abortIfReached, ABORT_DELAY_MS, workspace).unref()
       },
       onReset() {

@@ -192,8 +192,8 @@ export class Registry {
       if (client.key.workspace === workspace) this.close(client, reason)
   }
 
-  abortRequestsOf(workspace: string): void {
-    for (const client of this.#clients.keys()) if (client.key.workspace === workspace) client.abortRequests()
+  clientsOf(workspace: string): Iterable<TunnelClient> {
+    return this.#clients.keys().filter(({ key }) => key.workspace === workspace)
   }
 
   /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */

@@ -51,13 +51,12 @@ export const TOO_MANY_OPENINGS = rejection(
   'rate_limited',
   'The workspace opens too many tunnels at this edge. Retry in a few seconds.',
 )
+/** Also the message to clients whose tunnels are open. */
+export const quotaUsedUp = (slug: string, until: number) =>
+  `The workspace "${slug}" has used up its quota for this month. It renews at ` +
+  `${new Date(until).toISOString()}; the operator can raise it with \`adit admin workspace quota ${slug}\`.`
 export const quotaExceeded = (slug: string, until: number) =>
-  rejection(
-    429,
-    'quota_exceeded',
-    `The workspace "${slug}" has used up its quota for this month. It renews at ` +
-      `${new Date(until).toISOString()}; the operator can raise it with \`adit admin workspace quota ${slug}\`.`,
-  )
+  rejection(429, 'quota_exceeded', quotaUsedUp(slug, until))
 export const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
 export const UNVERIFIED = rejection(
   503,

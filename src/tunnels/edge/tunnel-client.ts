@@ -3,6 +3,7 @@ import type { SyncResult } from '../../edge-sdk/index.ts'
 import { type Connection, Session, type YamuxStream } from '../../yamux/index.ts'
 import { KEEP_ALIVE, type Opened, type TunnelClosure, type TunnelEvent } from '../protocol.ts'
 import { EventWriter } from './event-writer.ts'
+import { quotaUsedUp } from './rejections.ts'
 import { ConnectionPool } from './upstream/connection-pool.ts'
 
 /** Of the windows of all clients: otherwise responses that are read slowly could fill the memory. */
@@ -60,6 +61,7 @@ export class TunnelClient {
   readonly #eventStream: YamuxStream
   readonly #events: EventWriter
   #connections: ConnectionPool | undefined
+  #isQuotaReached = false
   readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
@@ -109,6 +111,17 @@ export class TunnelClient {
 
   send(event: TunnelEvent): void {
     this.#events.send(event)
+  }
+
+  /** Tells the client when the edge begins to reject its requests because of a quota, and when it stops that. */
+  setQuotaReached(until: number | undefined): void {
+    const isReached = until !== undefined
+    if (isReached === this.#isQuotaReached) return
+    this.#isQuotaReached = isReached
+    const message = isReached
+      ? `${quotaUsedUp(this.key.workspace, until)} Until then, requests through this tunnel are rejected.`
+      : 'The quota of the workspace was raised or renewed: requests are accepted again.'
+    this.#events.sendNow({ event: 'notice', message })
   }
 
   /** Calls back when the client is stopping. Returns a function that removes the listener. */
