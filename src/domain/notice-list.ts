@@ -5,6 +5,7 @@ import { DAY_MS } from '../time.ts'
 import type { Context } from './context.ts'
 import { thresholdOf } from './quotas.ts'
 import { isoOf } from './timestamps.ts'
+import { redactUrl } from './webhook-url.ts'
 import { readQuotas } from './workspace-quotas.ts'
 
 const LISTED_MAX = 100
@@ -31,7 +32,7 @@ export async function listNotices(ctx: Context) {
       })),
       ...webhooks.map(({ id, url, disabledAt }) => ({
         kind: 'webhook-disabled' as const,
-        webhook: { id, url, disabledAt: isoOf(disabledAt) },
+        webhook: { id, url: redactUrl(url), disabledAt: isoOf(disabledAt) },
       })),
       ...rejected.map((key) => ({ kind: 'key-rejected' as const, key: { ...key, expiresAt: null } })),
       ...expiring.map(({ expiresAt, ...key }) => ({

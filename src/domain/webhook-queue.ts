@@ -28,6 +28,7 @@ import { DAY_MS, HOUR_MS } from '../time.ts'
 import { createAlert } from './alerts.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
+import { redactUrl } from './webhook-url.ts'
 
 export type { Attempt, ClaimedEndpoint, QueuedDelivery }
 
@@ -176,7 +177,7 @@ const disable = (
       workspaceId,
       actor: server,
       action: 'webhook.disabled',
-      target: { id, name: url },
+      target: { id, name: redactUrl(url) },
       changes: { reason: [null, reason] },
     })
     await createAlert(tx, services, {

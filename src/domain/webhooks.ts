@@ -22,6 +22,7 @@ import { Fault, invalid } from './fault.ts'
 import type { MemberContext } from './members.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import type { WebhookSecrets } from './webhook-secrets.ts'
+import { redactUrl } from './webhook-url.ts'
 
 export interface WebhookRules {
   secrets: WebhookSecrets
@@ -82,7 +83,8 @@ export async function createWebhook(
         message: `The workspace has ${ENDPOINTS_MAX} webhook endpoints, which is the limit. Delete one first.`,
       })
     await insertEndpoint(tx, row)
-    await audit(tx, ctx, 'webhook.created', row, changesBetween(null, { url, description, events }))
+    const changes = changesBetween(null, { url, description, events })
+    await audit(tx, ctx, 'webhook.created', row, changes)
     const created = (await lockEndpoint(tx, { workspaceId, id: row.id })) as EndpointRow
     return { ...describeEndpoint(created), secret }
   })
@@ -174,12 +176,17 @@ export const audit = (
   ctx: MemberContext,
   action: AuditAction,
   { id, url }: Pick<EndpointRow, 'id' | 'url'>,
-  changes: Changes = {},
+  { url: urls, ...changes }: Changes = {},
 ): Promise<void> =>
   writeAudit(tx, ctx, {
     workspaceId: ctx.workspaceId,
     actor: ctx.actor,
     action,
-    target: { id, name: url },
-    changes,
+    target: { id, name: redactUrl(url) },
+    changes: { ...(urls && { url: redactUrls(urls) }), ...changes },
   })
+
+const redactUrls = ([before, after]: NonNullable<Changes[string]>): Changes[string] => [
+  before === null ? null : redactUrl(String(before)),
+  redactUrl(String(after)),
+]

@@ -151,6 +151,31 @@ for (const engine of engines) {
   })
 }
 
+test('members and admins do not see the path of a URL, which may have a secret of the receiver', async (t) => {
+  const server = await serve(t, { engine: 'sqlite', env })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const { id } = (await ann.post(WEBHOOKS, { url: 'https://hooks.example.com/first-secret' })).json
+  await ann.post(`${WEBHOOKS}/${id}`, { url: 'https://other.example.com/?key=second-secret' })
+  await server.services.store.transaction((tx) =>
+    tx
+      .updateTable('webhook_endpoints')
+      .set({ disabled_at: Date.now(), disabled_reason: 'gone' })
+      .where('id', '=', id)
+      .execute(),
+  )
+  const admin = await addMember(server, 'Bob', 'admin')
+  const notices = await admin.get('/workspaces/acme/notices')
+  assert.equal(notices.json.notices[0]?.webhook.url, 'https://other.example.com/…')
+  const member = await addMember(server, 'Cleo', 'member')
+  const audit = await member.get('/workspaces/acme/audit')
+  const [changed, created] = audit.json.entries.filter(
+    ({ target }: { target: { id: string } }) => target.id === id,
+  )
+  assert.deepEqual(changed.changes.url, ['https://hooks.example.com/…', 'https://other.example.com/…'])
+  assert.deepEqual(created.changes.url, [null, 'https://hooks.example.com/…'])
+  for (const { text } of [notices, audit]) assert.doesNotMatch(text, /(first|second)-secret/)
+})
+
 test('the example of a receiver in the documentation accepts deliveries', async (t) => {
   const [, example] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, 'docs/webhooks.md'), 'utf8')) ?? []
   const folder = createFolder(t)

@@ -49,7 +49,13 @@ const listNotices = operation({
                   renewsAt: Instant,
                 }),
               ),
-              webhook: Type.Optional(Type.Object({ id: Id, url: Type.String(), disabledAt: Instant })),
+              webhook: Type.Optional(
+                Type.Object({
+                  id: Id,
+                  url: Type.String({ description: 'Without its path, which only owners see.' }),
+                  disabledAt: Instant,
+                }),
+              ),
               edge: Type.Optional(
                 Type.Object({ id: Type.String(), name: Type.String(), lastReportAt: Instant }),
               ),
