@@ -113,7 +113,7 @@ export class TunnelClient {
     this.#events.send(event)
   }
 
-  /** Tells the client when the edge begins to reject its requests because of a quota, and when it stops that. */
+  /** Tells the client that requests are rejected because of a quota, or accepted again. */
   setQuotaReached(until: number | undefined): void {
     const isReached = until !== undefined
     if (isReached === this.#isQuotaReached) return
