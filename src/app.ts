@@ -56,7 +56,7 @@ export interface Running {
   loadSignIn(): Promise<void>
   /** /readyz returns 503 and responses close their connection; requests are still served. */
   announceStop(): void
-  /** Another worker listens on the same port: /readyz does not change, and idle connections may stay longer. */
+  /** Another worker listens on the same port: /readyz does not change, and idle connections stay longer. */
   announceReplacement(): void
   /** Drains requests, flushes pending writes and closes the database. */
   stop(): Promise<void>

@@ -9,7 +9,7 @@ const IDLE_GRACE_MS = { stop: 500, replace: 5_000 }
 const GRACE_PERIOD_MS = 20_000
 const POLL_INTERVAL_MS = 20
 
-/** `replace`: another process already listens on the same port, so that nobody waits for the end of this one. */
+/** `replace`: another process already listens on the same port, so nobody waits for the end of this one. */
 export async function drain(server: FastifyInstance, reason: 'stop' | 'replace'): Promise<void> {
   const { server: http } = server
   const connections = () =>
