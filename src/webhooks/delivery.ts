@@ -54,6 +54,8 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
   const stopping = new AbortController()
   const { signal } = stopping
   const active = new Set<Promise<void>>()
+  /** Ends the sending to an endpoint. */
+  const replacing = new Map<string, AbortController>()
   let isFailing = false
 
   const guard = (work: Promise<void>) =>
@@ -62,16 +64,27 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
       isFailing = true
     })
 
+  /** An endpoint has one slot: what is sent by an earlier claim, which an owner has ended, is aborted. */
+  function start(endpoint: ClaimedEndpoint, claimedAt: number): void {
+    const { id } = endpoint
+    replacing.get(id)?.abort()
+    const replaced = new AbortController()
+    replacing.set(id, replaced)
+    const either = AbortSignal.any([signal, replaced.signal])
+    const sending = guard(sendQueue(services, endpoint, { ...options, signal: either, claimedAt }))
+    active.add(sending)
+    sending.finally(() => {
+      active.delete(sending)
+      if (replacing.get(id) === replaced) replacing.delete(id)
+    })
+  }
+
   async function poll(): Promise<void> {
     await queueEvents(services)
     const free = endpointsMax - active.size
     if (free <= 0) return
     const claimedAt = performance.now()
-    for (const endpoint of await claimEndpoints(services, free)) {
-      const sending = guard(sendQueue(services, endpoint, { ...options, signal, claimedAt }))
-      active.add(sending)
-      sending.finally(() => active.delete(sending))
-    }
+    for (const endpoint of await claimEndpoints(services, free)) start(endpoint, claimedAt)
     if (isFailing) onRecovery()
     isFailing = false
   }

@@ -110,6 +110,27 @@ for (const engine of engines) {
     assert.equal(first?.attempts, 1)
   })
 
+  test(`${engine}: an endpoint that hangs has one slot, however often its owner changes it`, async (t) => {
+    const { services } = await opening
+    const workspaceId = await newWorkspace()
+    let open = 0
+    const hanging = await startReceiver(t, (response) => {
+      open += 1
+      response.on('close', () => {
+        open -= 1
+      })
+    })
+    await addEndpoint(services, workspaceId, { url: hanging.url })
+    await recordNumbered(services, workspaceId, 0, 1)
+    startDelivery(t, services, { sendTimeoutMs: 14_000 })
+    for (const count of [1, 2, 3]) {
+      await until('it is sent', () => hanging.received.length === count)
+      await makeDue(services, { withClaims: true })
+    }
+    // Before the requests time out.
+    await until('the others are aborted', () => open === 1, 10_000)
+  })
+
   test(`${engine}: an endpoint that fails for a day is disabled, and owners and admins are notified`, async (t) => {
     const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8', ADIT_METRICS_PORT: '0' }
     const server = await serve(t, { engine, env })
