@@ -224,7 +224,7 @@ export const createMailedResetLink = (
 ): Promise<CreatedLink | undefined> =>
   services.store.transaction(async (db) => {
     if (user.disabled_at !== null || !(await isResetAllowed(db, services, user))) return undefined
-    return resetLink(db, services, { kind: 'visitor', id: address }, user)
+    return resetLink(db, services, { kind: 'anonymous', id: address }, user)
   })
 
 async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow): Promise<CreatedLink> {

@@ -50,7 +50,7 @@ export const rowOf = (
   subject_id: target.id,
   actor_name: actor.kind === 'person' ? actor.name : null,
   subject_name: target.name ?? null,
-  address: actor.kind === 'visitor' ? actor.id : (actor.address ?? null),
+  address: actor.kind === 'anonymous' ? actor.id : (actor.address ?? null),
   detail: detail ?? null,
   count: null,
   changes: serializeChanges(changes),
@@ -128,7 +128,7 @@ export async function readAudit(
 
 /** The address of the user, or of an unauthenticated request about the user's account. */
 const isAddressOf = (row: AuditRow, { id }: Actor) =>
-  row.actor_id === id || (row.actor_kind === 'visitor' && row.subject_id === id)
+  row.actor_id === id || (row.actor_kind === 'anonymous' && row.subject_id === id)
 
 /** `read` returns also entries that do not match, or that the role may not see. */
 export function filteredEntries(

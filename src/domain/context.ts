@@ -36,7 +36,7 @@ export type Actor =
   /** What no user asked for. */
   | { kind: 'server'; id: 'adit'; address?: string }
   /** An unauthenticated caller; the id is the IP address. */
-  | { kind: 'visitor'; id: string }
+  | { kind: 'anonymous'; id: string }
   | UserActor
 
 export interface OperatorActor {

@@ -11,8 +11,8 @@ import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Services, UserActor } from './context.ts'
 import { isUnexpired } from './device-authorizations.ts'
+import { decrypt, deriveEncryptionKey, encrypt } from './encryption.ts'
 import { Fault } from './fault.ts'
-import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { addKey, newKey } from './keys.ts'
 import { isoOf } from './timestamps.ts'
 import { formatUserCode } from './user-code.ts'
@@ -76,7 +76,7 @@ function repeatResponse(
   poll: Poll,
 ): PollResult {
   if (consumedAt === null || encrypted === null || clock() >= consumedAt + REPEAT_MS) return UNKNOWN
-  return { state: 'granted', key: decryptResponse<GrantedKey>(encryptionKeyOf(poll), encrypted) }
+  return { state: 'granted', key: decrypt<GrantedKey>(encryptionKeyOf(poll), encrypted) }
 }
 
 /** Of several concurrent polls one creates the key; the others return the same response. */
@@ -90,7 +90,7 @@ async function consumeApproval(db: Tx, services: Services, poll: Poll): Promise<
     await updateDevice(db, row.hash, {
       state: 'consumed',
       consumed_at: services.clock(),
-      encrypted_response: encryptResponse(encryptionKeyOf(poll), key, services.random),
+      encrypted_response: encrypt(encryptionKeyOf(poll), key, services.random),
     })
     return { state: 'granted', key }
   } catch (error) {
@@ -114,7 +114,7 @@ async function recordFailure(
     workspaceId: row.workspace_id,
     actor: user
       ? { kind: 'person', id: user.id, name: user.name, address }
-      : { kind: 'visitor', id: address },
+      : { kind: 'anonymous', id: address },
     action: 'device.failed',
     target: { id: formatUserCode(row.user_code), name: row.device_name },
     changes: changesBetween(null, { reason }),

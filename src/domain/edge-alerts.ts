@@ -74,7 +74,7 @@ async function alertEdge(run: EdgeAlertRun, edge: SilentEdge, withMail: boolean)
       insertOperatorAlert(db, {
         kind: 'edge-silent',
         subject_id: edge.id,
-        threshold: String(edge.lastSyncAt),
+        dedup_key: String(edge.lastSyncAt),
         created_at: services.clock(),
         detail: JSON.stringify(detail),
         attempts: 0,
@@ -101,7 +101,7 @@ function alertOf({ id, name, lastSyncAt }: SilentEdge, workspaceId: string, tunn
     kind: 'edge-silent',
     workspaceId,
     subjectId: id,
-    threshold: `${lastSyncAt} ${workspaceId}`,
+    dedupKey: `${lastSyncAt} ${workspaceId}`,
     title: 'has tunnels at an edge that does not report',
     text:
       `The edge "${name}" has not reported since ${lastReportAt}. ${tunnels} of its tunnels were open there. ` +

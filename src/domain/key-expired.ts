@@ -25,7 +25,7 @@ export async function recordExpiredKeys(run: Run): Promise<boolean> {
     for (const key of keys)
       await services.store.transaction(async (tx) => {
         const workspaceId = key.workspace_id
-        const notice = { kind: KIND, subject_id: key.id, threshold: '', workspace_id: workspaceId }
+        const notice = { kind: KIND, subject_id: key.id, dedup_key: '', workspace_id: workspaceId }
         const row = { ...notice, created_at: services.clock(), digest_id: null }
         if ((await insertNotices(tx, [row])).size === 0) return
         await recordEvent(tx, services, { workspaceId, type: 'key.expired', data: { key: keyInEvent(key) } })

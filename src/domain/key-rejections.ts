@@ -68,7 +68,7 @@ function addAttempts(services: Services, key: RejectedKey, { hour, attempts }: C
       kind: 'key-rejected',
       workspaceId,
       subjectId: id,
-      threshold: String(MANY_ATTEMPTS),
+      dedupKey: String(MANY_ATTEMPTS),
       title: 'gets many requests with a revoked or expired API key',
       text:
         `The key ${id} was rejected ${total} times within an hour. Find the program that still uses it. If you ` +

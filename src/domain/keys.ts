@@ -12,13 +12,13 @@ import { type AuthorizedWorkspace, reauthorize } from './actors.ts'
 import { writeAudit } from './audit.ts'
 import { changesBetween } from './audit-changes.ts'
 import type { Context } from './context.ts'
+import { decrypt, deriveEncryptionKey, encrypt } from './encryption.ts'
 import { eventActor, recordEvent } from './events.ts'
 import { Fault } from './fault.ts'
-import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
 import { parseExpiry } from './key-expiry.ts'
 import { pageOf, SLICE_ROWS, slicesOf } from './pagination.ts'
 import { expiryByPolicy, overridesPolicy, requireMayCreateKey, requireMayRevokeKey } from './policy.ts'
-import { alertQuota, type QuotaUse } from './quota-alerts.ts'
+import { alertQuotas, type QuotaUse } from './quota-alerts.ts'
 import { quotasOf } from './quotas.ts'
 import { isoOf, isoOrNull } from './timestamps.ts'
 import { type Checker, checker } from './validation.ts'
@@ -63,7 +63,7 @@ export const createKey = (
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
     await deleteResponsesBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
-    const encrypted = encryptResponse(encryptionKey, created, ctx.random)
+    const encrypted = encrypt(encryptionKey, created, ctx.random)
     const stored = await storeResponse(db, ctx.workspaceId, {
       id: encryptionKey.id,
       encrypted,
@@ -71,7 +71,7 @@ export const createKey = (
     })
     return stored === encrypted
       ? addKey(db, ctx, workspace, created)
-      : replayFirst(decryptResponse<CreatedKey>(encryptionKey, stored), label)
+      : replayFirst(decrypt<CreatedKey>(encryptionKey, stored), label)
   })
 
 export function newKey(
@@ -134,7 +134,7 @@ export async function addKey(
   })
   const { token: _, ...key } = created
   await recordEvent(db, ctx, { workspaceId, type: 'key.created', data: { key, actor: eventActor(actor) } })
-  await alertQuota(db, ctx, workspaceId, quotaUse)
+  await alertQuotas(db, ctx, [quotaUse])
   return created
 }
 
@@ -154,7 +154,7 @@ async function requireBelowQuota(
 ): Promise<QuotaUse> {
   const { keys } = quotasOf(defaultQuotas, workspace)
   const active = await countActiveKeys(db, workspaceId, keys)
-  if (active < keys) return { kind: 'keys', used: active + 1, limit: keys }
+  if (active < keys) return { workspaceId, kind: 'keys', used: active + 1, limit: keys }
   const message =
     `The workspace has ${keys} active API keys, which is the limit. Revoke keys that are no longer in use; ` +
     'the operator can raise the limit with `adit admin workspace quota`'

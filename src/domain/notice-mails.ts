@@ -1,15 +1,8 @@
 // Sends the emails about notices and alerts. Any node may: each email is claimed in the database first.
 import { withoutLinks } from '../contract/text.ts'
-import { claimAlert, endAlert, listDueAlerts, type OperatorAlertRow } from '../store/alerts.ts'
-import {
-  claimMail,
-  endMail,
-  findDetail,
-  findRecipient,
-  listDueMails,
-  listKeysOfDigest,
-  type NoticeMailRow,
-} from '../store/notices.ts'
+import type { OperatorAlertRow } from '../store/alerts.ts'
+import { claimMail, endMail, listDueMails, type MailQueue, type Queues } from '../store/mail-queue.ts'
+import { findDetail, findRecipient, listKeysOfDigest, type NoticeMailRow } from '../store/notices.ts'
 import type { Tx } from '../store/store.ts'
 import { MINUTE_MS } from '../time.ts'
 import type { AlertDetail } from './alerts.ts'
@@ -50,8 +43,8 @@ export async function sendNoticeMails(
   const { services } = run
   const { operator } = options
   const { db } = services.store
-  const alerts = operator === undefined ? [] : await listDueAlerts(db, MAILS_PER_RUN)
-  const mails = await listDueMails(db, MAILS_PER_RUN)
+  const alerts = operator === undefined ? [] : await listDueMails(db, 'operator_alerts', MAILS_PER_RUN)
+  const mails = await listDueMails(db, 'notice_mails', MAILS_PER_RUN)
   const due = [
     ...alerts.map((alert) => operatorMail(alert, operator as string)),
     ...mails.map((mail) => noticeMail(services, mail, options.address())),
@@ -95,23 +88,22 @@ async function trySend(
   return isSent
 }
 
-const noticeMail = (services: Services, mail: NoticeMailRow, address: string): DueMail => ({
+const dueMail = <Q extends MailQueue>(queue: Q, mail: Queues[Q], compose: DueMail['compose']): DueMail => ({
   attempts: mail.attempts,
-  claim: (db, retryInMs) => claimMail(db, mail, retryInMs),
-  end: (db) => endMail(db, mail),
-  compose: () => emailOf(services, mail, address),
+  claim: (db, retryInMs) => claimMail(db, queue, mail, retryInMs),
+  end: (db) => endMail(db, queue, mail),
+  compose,
 })
 
-const operatorMail = (alert: OperatorAlertRow, to: string): DueMail => ({
-  attempts: alert.attempts,
-  claim: (db, retryInMs) => claimAlert(db, alert, retryInMs),
-  end: (db) => endAlert(db, alert),
-  async compose() {
+const noticeMail = (services: Services, mail: NoticeMailRow, address: string): DueMail =>
+  dueMail('notice_mails', mail, () => emailOf(services, mail, address))
+
+const operatorMail = (alert: OperatorAlertRow, to: string): DueMail =>
+  dueMail('operator_alerts', alert, async () => {
     const detail = JSON.parse(alert.detail) as OperatorAlertDetail
-    const id = `${alert.kind}.${alert.subject_id}.${alert.threshold}`
+    const id = `${alert.kind}.${alert.subject_id}.${alert.dedup_key}`
     return { id, to, subject: detail.subject, text: `Hello,\n\n${detail.text}` }
-  },
-})
+  })
 
 function alertEmail(
   { digest_id, user_id }: NoticeMailRow,

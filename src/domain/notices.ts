@@ -69,8 +69,8 @@ interface DueKeys {
 
 async function noticeKeys(services: Services, { threshold, keys, withMail }: DueKeys): Promise<void> {
   if (keys.length === 0) return
-  const subjectIds = keys.map(({ id }) => id)
-  const noticed = await listNoticed(services.store.db, { kind: KIND, threshold, subjectIds })
+  const ids = keys.map(({ id }) => ({ kind: KIND, subject_id: id, dedup_key: threshold }))
+  const noticed = new Set((await listNoticed(services.store.db, ids)).map(({ subject_id }) => subject_id))
   const byWorkspace = Map.groupBy(
     keys.filter(({ id }) => !noticed.has(id)),
     ({ workspaceId }) => workspaceId,
@@ -80,7 +80,7 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
       const recipients = withMail ? await recipientsOf(db, services, workspaceId) : []
       const common = { workspace_id: workspaceId, created_at: services.clock() }
       const digestId = recipients.length > 0 ? services.ids('dig') : null
-      const notice = { ...common, kind: KIND, threshold, digest_id: digestId }
+      const notice = { ...common, kind: KIND, dedup_key: threshold, digest_id: digestId }
       const rows = ofWorkspace.map(({ id }) => ({ ...notice, subject_id: id }))
       const inserted = await insertNotices(db, rows)
       if (inserted.size === 0) return

@@ -1,6 +1,6 @@
 // Alerts at 80 % and 100 % of a quota, once for each limit and month.
 import type { Tx } from '../store/store.ts'
-import { createAlert } from './alerts.ts'
+import { type Alert, createAlerts } from './alerts.ts'
 import type { Services } from './context.ts'
 import { monthOf, type QuotaKind, quotaTitles, thresholdOf } from './quotas.ts'
 import { isoOf } from './timestamps.ts'
@@ -13,30 +13,34 @@ const effects: Record<QuotaKind, string> = {
 }
 
 export interface QuotaUse {
+  workspaceId: string
   kind: QuotaKind
   used: bigint | number
   limit: number | null
 }
 
-/** The caller has locked the workspace. */
-export async function alertQuota(
-  db: Tx,
-  services: Services,
-  workspaceId: string,
-  { kind, used, limit }: QuotaUse,
-): Promise<void> {
+/** The caller has locked the workspaces. */
+export const alertQuotas = (db: Tx, services: Services, uses: readonly QuotaUse[]): Promise<void> =>
+  createAlerts(
+    db,
+    services,
+    uses.flatMap((use) => alertOf(use, services.clock()) ?? []),
+  )
+
+/** Undefined below all thresholds. */
+function alertOf({ workspaceId, kind, used, limit }: QuotaUse, now: number): Alert | undefined {
   const percent = thresholdOf(used, limit)
-  if (percent === 0 || limit === null) return
-  const { from, until } = monthOf(services.clock())
+  if (percent === 0 || limit === null) return undefined
+  const { from, until } = monthOf(now)
   const month = isoOf(from).slice(0, 7)
   const renewsAt = kind === 'bytes' || kind === 'requests' ? isoOf(until) : null
   const quota = `its quota of ${limit.toLocaleString('en-US')} ${quotaTitles[kind]}`
   const renewal = renewsAt === null ? '' : ` It renews on ${renewsAt.slice(0, 10)} at 00:00 UTC.`
-  await createAlert(db, services, {
+  return {
     kind: 'quota',
     workspaceId,
     subjectId: workspaceId,
-    threshold: `${month} ${kind} ${percent} ${limit}`,
+    dedupKey: `${month} ${kind} ${percent} ${limit}`,
     title: percent === 100 ? 'has reached a quota' : 'has used 80 % of a quota',
     text:
       percent === 100
@@ -47,5 +51,5 @@ export async function alertQuota(
       type: percent === 100 ? 'quota.reached' : 'quota.near',
       data: { quota: kind, limit, renewsAt },
     },
-  })
+  }
 }

@@ -41,7 +41,7 @@ export async function recordFailedSignIn(
   services: Services,
   { user, detail, address }: { user: UserRow; detail: Detail; address: string },
 ): Promise<void> {
-  const actor = { kind: 'visitor', id: address } as const
+  const actor = { kind: 'anonymous', id: address } as const
   const reason = user.disabled_at === null ? detail : 'disabled'
   await writeAuthFailure(db, services, {
     actor,

@@ -13,7 +13,7 @@ import type { Services } from './context.ts'
 import { recordTunnels } from './events.ts'
 import { isReached, limitOf, QUOTA_REACHED } from './quotas.ts'
 import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
-import { checkQuota, type LimitedTunnel } from './tunnel-quota.ts'
+import { checkQuota, type LimitedTunnel, type Quotas } from './tunnel-quota.ts'
 
 /** Open tunnels of a workspace at one edge. */
 const TUNNELS_PER_EDGE_MAX = 1_000
@@ -48,6 +48,8 @@ export interface Admission {
    * Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge.
    */
   moved: OtherTunnel[]
+  /** For `alertTunnels`. */
+  quotas: Quotas
 }
 
 interface Candidate extends NameId, LimitedTunnel {}
@@ -57,7 +59,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const refused: Admission['refused'] = new Map()
   const valid = await checkKeys(tx, services, request, refused)
   const withinLimit = await checkLimit(tx, request, valid, refused)
-  const candidates = await checkQuota(tx, services, withinLimit, refused)
+  const { admitted: candidates, quotas } = await checkQuota(tx, withinLimit, refused)
   const rules = await lockNames(tx, services, candidates)
   const { moved, others } = await findOthers(tx, services, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
@@ -73,7 +75,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
     rows.push(rowOf(services, request, candidate))
     names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
   }
-  return { rows, refused, names: [...names.values()], moved }
+  return { rows, refused, names: [...names.values()], moved, quotas }
 }
 
 async function checkKeys(

@@ -12,6 +12,7 @@ import { recordTunnels } from './events.ts'
 import { Fault } from './fault.ts'
 import { type ParsedTunnel, parseTunnel } from './reported-tunnels.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
+import { alertTunnels } from './tunnel-quota.ts'
 import { closedBy } from './tunnels.ts'
 
 const RETRY_AFTER_S = 1
@@ -46,14 +47,18 @@ async function decide(
       retryAfterS: RETRY_AFTER_S,
     })
   if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
-  const { rows, refused, names, moved } = await admit(tx, services, {
+  const { rows, refused, names, moved, quotas } = await admit(tx, services, {
     edgeId,
     sequence,
     tunnels: [parsed],
     isClaim: true,
   })
   const refusal = refused.get(tunnel.id)
-  if (refusal) return refuse(refusal.reason, refusal.message)
+  if (refusal) {
+    // The quota may have been lowered since the last tunnel was opened.
+    await alertTunnels(tx, services, quotas)
+    return refuse(refusal.reason, refusal.message)
+  }
   for (const other of moved) {
     const marked = await markMoved(tx, other, services.clock())
     if (marked && marked.close_reason !== 'moved')
@@ -63,6 +68,7 @@ async function decide(
   const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
   await writeTunnels(tx, rows)
   if (!stored) await recordTunnels(tx, services, { opened: rows })
+  await alertTunnels(tx, services, quotas)
   const changes: Changes = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))

@@ -2,9 +2,10 @@
 import type { Refusal } from '../contract/tunnels.ts'
 import { countOpenTunnels } from '../store/quotas.ts'
 import type { Tx } from '../store/store.ts'
-import { lockWorkspace } from '../store/workspaces.ts'
+import { lockWorkspaces } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
-import { alertQuota } from './quota-alerts.ts'
+import { alertQuotas } from './quota-alerts.ts'
+import { thresholdOf } from './quotas.ts'
 import type { ParsedTunnel } from './reported-tunnels.ts'
 
 export interface LimitedTunnel {
@@ -14,21 +15,23 @@ export interface LimitedTunnel {
   quota: number | null
 }
 
+/** The quotas of workspaces that may need an alert. */
+export type Quotas = ReadonlyMap<string, number>
+
 /** Locks the workspaces that have a quota, so that no other edge opens a tunnel at the same time. */
 export async function checkQuota<T extends LimitedTunnel>(
   tx: Tx,
-  services: Services,
   candidates: T[],
   refused: Map<string, { reason: Refusal; message: string }>,
-): Promise<T[]> {
-  const limited = candidates.filter(({ quota }) => quota !== null)
-  if (limited.length === 0) return candidates
-  const workspaceIds = [...new Set(limited.map(({ workspace_id }) => workspace_id))].sort()
-  for (const id of workspaceIds) await lockWorkspace(tx, id)
+): Promise<{ admitted: T[]; quotas: Quotas }> {
+  const withQuota = candidates.filter(({ quota }) => quota !== null)
+  if (withQuota.length === 0) return { admitted: candidates, quotas: new Map() }
+  const workspaceIds = [...new Set(withQuota.map(({ workspace_id }) => workspace_id))]
+  await lockWorkspaces(tx, workspaceIds)
   const open = await countOpenTunnels(tx, workspaceIds, {
-    ids: limited.map(({ parsed }) => parsed.tunnel.id),
+    ids: withQuota.map(({ parsed }) => parsed.tunnel.id),
     // With the name: a client may have tunnels of several names open with one secret.
-    resumed: limited.flatMap(({ workspace_id, parsed: { tunnel } }) =>
+    resumed: withQuota.flatMap(({ workspace_id, parsed: { tunnel } }) =>
       tunnel.resume === undefined ? [] : { workspace_id, name: tunnel.name, resume_hash: tunnel.resume },
     ),
   })
@@ -46,12 +49,20 @@ export async function checkQuota<T extends LimitedTunnel>(
     })
     return false
   })
-  const limits = new Map(limited.map(({ workspace_id, quota }) => [workspace_id, quota]))
-  for (const id of workspaceIds)
-    await alertQuota(tx, services, id, {
-      kind: 'tunnels',
-      used: open.get(id) ?? 0,
-      limit: limits.get(id) ?? null,
-    })
-  return admitted
+  const quotas = new Map(withQuota.map(({ workspace_id, quota }) => [workspace_id, quota as number]))
+  for (const [id, quota] of quotas) if (thresholdOf(open.get(id) ?? 0, quota) === 0) quotas.delete(id)
+  return { admitted, quotas }
+}
+
+/** Call it when the tunnels are stored: not all that were admitted are opened, and others are closed. */
+export async function alertTunnels(tx: Tx, services: Services, quotas: Quotas): Promise<void> {
+  if (quotas.size === 0) return
+  const open = await countOpenTunnels(tx, [...quotas.keys()])
+  const uses = [...quotas].map(([workspaceId, limit]) => ({
+    workspaceId,
+    kind: 'tunnels' as const,
+    used: open.get(workspaceId) ?? 0,
+    limit,
+  }))
+  await alertQuotas(tx, services, uses)
 }

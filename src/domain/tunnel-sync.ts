@@ -25,6 +25,7 @@ import { recordTunnels } from './events.ts'
 import { type ParsedTunnel, parseTunnel, rowOf } from './reported-tunnels.ts'
 import { parseTimestamp } from './timestamps.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
+import { alertTunnels } from './tunnel-quota.ts'
 import { closedBy } from './tunnels.ts'
 
 /** What the response tells the edge to do. */
@@ -111,6 +112,7 @@ async function applyChanges(
     rows: opened,
     refused,
     names,
+    quotas,
   } = await admit(tx, services, {
     edgeId,
     sequence,
@@ -125,6 +127,7 @@ async function applyChanges(
   if (opened.length + known.length > 0) await writeTunnels(tx, [...opened, ...known])
   if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
   await recordTunnels(tx, services, { closed: ended, opened })
+  await alertTunnels(tx, services, quotas)
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, names }
 }

@@ -6,7 +6,7 @@ import { readMonth, updateQuotas } from '../store/quotas.ts'
 import type { Tx } from '../store/store.ts'
 import { lockWorkspace, type WorkspaceRules } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
-import { alertQuota, type QuotaUse } from './quota-alerts.ts'
+import { alertQuotas, type QuotaUse } from './quota-alerts.ts'
 import { hasUsageQuota, levelOf, monthOf, quotasOf } from './quotas.ts'
 
 type LevelColumns = Pick<WorkspaceRules, 'usage_level' | 'usage_level_until'>
@@ -30,7 +30,12 @@ export async function computeLevel(
   const level = levelOf(usage, quotas)
   return {
     columns: { usage_level: level, usage_level_until: level === null ? null : until },
-    uses: (['bytes', 'requests'] as const).map((kind) => ({ kind, used: usage[kind], limit: quotas[kind] })),
+    uses: (['bytes', 'requests'] as const).map((kind) => ({
+      workspaceId: workspace.id,
+      kind,
+      used: usage[kind],
+      limit: quotas[kind],
+    })),
   }
 }
 
@@ -39,7 +44,7 @@ export async function updateLevel(services: Services, workspaceId: string): Prom
   const change = await services.store.transaction(async (db) => {
     const before = await lockWorkspace(db, workspaceId)
     const { columns: after, uses } = await computeLevel(db, services, before)
-    for (const use of uses) await alertQuota(db, services, workspaceId, use)
+    await alertQuotas(db, services, uses)
     const isSame =
       before.usage_level === after.usage_level && before.usage_level_until === after.usage_level_until
     if (isSame) return undefined

@@ -184,7 +184,7 @@ const disable = (
       kind: 'webhook-disabled',
       workspaceId,
       subjectId: id,
-      threshold: String(at),
+      dedupKey: String(at),
       title: 'has a webhook that was disabled',
       text:
         `${explanations[reason]} Its address is at ${withoutLinks(new URL(url).host)}. ` +

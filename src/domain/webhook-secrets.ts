@@ -1,7 +1,7 @@
 // The secrets of webhook endpoints. They sign every delivery, so they cannot be hashed; they are encrypted
 // with a key that is not in the database.
 import type { Services } from './context.ts'
-import { decryptResponse, deriveEncryptionKey, encryptResponse } from './idempotency.ts'
+import { decrypt, deriveEncryptionKey, encrypt } from './encryption.ts'
 
 const SECRET_BYTES = 32
 
@@ -13,8 +13,8 @@ export function createWebhookSecrets(serverSecret: string, random: Services['ran
   return {
     /** In the form of Standard Webhooks. */
     create: () => `whsec_${Buffer.from(random(SECRET_BYTES)).toString('base64')}`,
-    encrypt: (secret: string): string => encryptResponse(key, secret, random),
+    encrypt: (secret: string): string => encrypt(key, secret, random),
     /** Throws if ADIT_SECRET is another one than when it was encrypted. */
-    decrypt: (encrypted: string): string => decryptResponse<string>(key, encrypted),
+    decrypt: (encrypted: string): string => decrypt<string>(key, encrypted),
   }
 }

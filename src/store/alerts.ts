@@ -1,4 +1,4 @@
-// SQL of alerts: edges that do not report, rejected uses of keys, and emails to the operator.
+// SQL of alerts: edges that do not report, rejected uses of keys, and alerts to the operator.
 import { type Selectable, sql } from 'kysely'
 import { executeBulk } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
@@ -33,7 +33,7 @@ export const listSilentEdges = (
             .select('kind')
             .where('kind', '=', 'edge-silent')
             .whereRef('subject_id', '=', 'edges.id')
-            .where('threshold', '=', sql<string>`cast(session.last_sync_at as text)`),
+            .where('dedup_key', '=', sql<string>`cast(session.last_sync_at as text)`),
         ),
       ),
     )
@@ -74,44 +74,9 @@ export async function insertOperatorAlert(db: Tx, row: OperatorAlertRow): Promis
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('operator_alerts')
     .values(row)
-    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'threshold']).doNothing())
+    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'dedup_key']).doNothing())
     .executeTakeFirstOrThrow()
   return numInsertedOrUpdatedRows === 1n
-}
-
-export const listDueAlerts = (db: Db, limit: number): Promise<OperatorAlertRow[]> =>
-  db
-    .selectFrom('operator_alerts')
-    .selectAll()
-    .where('due_at', 'is not', null)
-    .where('due_at', '<=', nowIn(db))
-    .orderBy('due_at')
-    .limit(limit)
-    .execute()
-
-/** Postpones the email, so that no other node sends it. Returns false if another one has. */
-export async function claimAlert(db: Tx, alert: OperatorAlertRow, retryInMs: number): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('operator_alerts')
-    .set({ attempts: alert.attempts + 1, due_at: sql<number>`${nowIn(db)} + ${retryInMs}` })
-    .where('kind', '=', alert.kind)
-    .where('subject_id', '=', alert.subject_id)
-    .where('threshold', '=', alert.threshold)
-    .where('attempts', '=', alert.attempts)
-    .where('due_at', 'is not', null)
-    .executeTakeFirst()
-  return numUpdatedRows === 1n
-}
-
-/** It was sent, or will not be. */
-export async function endAlert(db: Tx, { kind, subject_id, threshold }: OperatorAlertRow): Promise<void> {
-  await db
-    .updateTable('operator_alerts')
-    .set({ due_at: null })
-    .where('kind', '=', kind)
-    .where('subject_id', '=', subject_id)
-    .where('threshold', '=', threshold)
-    .execute()
 }
 
 export interface RejectedKey {

@@ -1,7 +1,7 @@
 // SQL of notices: what owners and admins of a workspace are notified of once, and the emails about it. A
 // digest is one email for the notices of a workspace that arise at the same time.
 import { type Selectable, sql } from 'kysely'
-import { nowIn } from './database-clock.ts'
+import { executeBulk } from './bulk.ts'
 import { inState } from './key-state.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -87,26 +87,24 @@ export async function insertNotices(
   const inserted = await db
     .insertInto('notices')
     .values(rows)
-    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'threshold']).doNothing())
+    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'dedup_key']).doNothing())
     .returning('subject_id')
     .execute()
   return new Set(inserted.map((row) => row.subject_id))
 }
 
-/** Subjects that have a notice. */
-export async function listNoticed(
-  db: Db,
-  { kind, threshold, subjectIds }: { kind: string; threshold: string; subjectIds: readonly string[] },
-): Promise<Set<string>> {
-  const rows = await db
-    .selectFrom('notices')
-    .select('subject_id')
-    .where('kind', '=', kind)
-    .where('threshold', '=', threshold)
-    .where('subject_id', 'in', subjectIds)
-    .execute()
-  return new Set(rows.map((row) => row.subject_id))
-}
+export type NoticeId = Pick<NoticeRow, 'kind' | 'subject_id' | 'dedup_key'>
+
+/** Those of the notices that exist. */
+export const listNoticed = (db: Db, ids: readonly NoticeId[]): Promise<NoticeId[]> =>
+  executeBulk<NoticeId>(
+    db,
+    { kind: 'text', subject_id: 'text', dedup_key: 'text' },
+    ids.map(({ kind, subject_id, dedup_key }) => [kind, subject_id, dedup_key]),
+    `select notices.kind, notices.subject_id, notices.dedup_key from input join notices
+     on notices.kind = input.kind and notices.subject_id = input.subject_id
+       and notices.dedup_key = input.dedup_key`,
+  )
 
 export async function insertMails(db: Tx, rows: readonly NoticeMailRow[]): Promise<void> {
   await db.insertInto('notice_mails').values(rows).execute()
@@ -121,43 +119,6 @@ export async function countDigests(db: Db, workspaceId: string, since: number): 
     .where('created_at', '>=', since)
     .executeTakeFirstOrThrow()
   return Number(count)
-}
-
-export const listDueMails = (db: Db, limit: number): Promise<NoticeMailRow[]> =>
-  db
-    .selectFrom('notice_mails')
-    .selectAll()
-    .where('due_at', 'is not', null)
-    .where('due_at', '<=', nowIn(db))
-    .orderBy('due_at')
-    .limit(limit)
-    .execute()
-
-/** Postpones the mail, so that no other node sends it. Returns false if another one has. */
-export async function claimMail(
-  db: Tx,
-  { digest_id, user_id, attempts }: NoticeMailRow,
-  retryInMs: number,
-): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('notice_mails')
-    .set({ attempts: attempts + 1, due_at: sql<number>`${nowIn(db)} + ${retryInMs}` })
-    .where('digest_id', '=', digest_id)
-    .where('user_id', '=', user_id)
-    .where('attempts', '=', attempts)
-    .where('due_at', 'is not', null)
-    .executeTakeFirst()
-  return numUpdatedRows === 1n
-}
-
-/** It was sent, or will not be. */
-export async function endMail(db: Tx, { digest_id, user_id }: NoticeMailRow): Promise<void> {
-  await db
-    .updateTable('notice_mails')
-    .set({ due_at: null })
-    .where('digest_id', '=', digest_id)
-    .where('user_id', '=', user_id)
-    .execute()
 }
 
 const selectNoticedKeys = (db: Db) =>
@@ -212,7 +173,7 @@ export const listSilent = (db: Db, workspaceId: string, limit: number) =>
     .where('notices.kind', '=', 'edge-silent')
     .where('edges.revoked_at', 'is', null)
     .where(
-      sql<boolean>`notices.threshold = cast(session.last_sync_at as text) || ' ' || notices.workspace_id`,
+      sql<boolean>`notices.dedup_key = cast(session.last_sync_at as text) || ' ' || notices.workspace_id`,
     )
     .orderBy('edges.name')
     .limit(limit)

@@ -323,8 +323,8 @@ export interface Tables {
     kind: string
     /** What it is about, e.g. the id of a key. */
     subject_id: string
-    /** How far from the event, e.g. `7d`. */
-    threshold: string
+    /** There is one notice of a kind and subject with it: e.g. how far from the event, `7d`. */
+    dedup_key: string
     workspace_id: string
     created_at: number
     /** Of the emails about it; null if there are none. */
@@ -336,7 +336,7 @@ export interface Tables {
   operator_alerts: {
     kind: string
     subject_id: string
-    threshold: string
+    dedup_key: string
     created_at: number
     detail: string
     attempts: number

@@ -1,6 +1,6 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
-import { executeBulk } from './bulk.ts'
+import { executeBulk, isPostgres } from './bulk.ts'
 import type { Page } from './page.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
@@ -60,6 +60,14 @@ export type WorkspaceRules = Pick<WorkspaceRow, (typeof authorizingColumns)[numb
 /** No other transaction can change the row until this one ends. */
 export const lockWorkspace = async (db: Tx, id: string): Promise<WorkspaceRules> =>
   requireRow(await updateNothing(db, { id }), id)
+
+/** The same for several, in the order of their ids. */
+export async function lockWorkspaces(db: Tx, ids: readonly string[]): Promise<void> {
+  // A transaction on SQLite is the only writer.
+  if (!isPostgres(db)) return
+  const query = db.selectFrom('workspaces').select('id').where('id', 'in', ids).orderBy('id')
+  await query.forNoKeyUpdate().execute()
+}
 
 export const readWorkspaceRules = async (db: Tx, id: string): Promise<WorkspaceRules> =>
   requireRow(await selectRules(db, { id }), id)

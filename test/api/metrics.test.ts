@@ -153,7 +153,7 @@ for (const engine of engines)
     const { services, workspace, metricsUrl } = await serve(t, { engine, env: enabled })
     const later = Date.now() + DAY_MS
     await services.store.transaction(async (db) => {
-      const alert = { kind: 'edge-silent', subject_id: 'edge_1', threshold: '', created_at: 0, detail: '{}' }
+      const alert = { kind: 'edge-silent', subject_id: 'edge_1', dedup_key: '', created_at: 0, detail: '{}' }
       await insertOperatorAlert(db, { ...alert, attempts: 0, due_at: later })
       const endpoint = {
         id: 'wh_1',

@@ -79,7 +79,7 @@ for (const engine of engines) {
     await guess(2)
     await recorded([2, 3])
     const [failure] = failuresIn(await logOf(ann))
-    assert.deepEqual(failure?.actor, { kind: 'visitor', id: '127.0.0.1', name: null })
+    assert.deepEqual(failure?.actor, { kind: 'anonymous', id: '127.0.0.1', name: null })
     assert.deepEqual(
       [failure?.target.name, failure?.detail, failure?.address],
       ['Ann', 'password', '127.0.0.1'],

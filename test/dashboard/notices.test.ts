@@ -151,7 +151,7 @@ test('a key whose notice another node has created meanwhile gets no second event
   const endpoint = await addEndpoint(services, workspace.id, { events: ',key.expiring,' })
   const first = await addOldKey(server, 'first', 5 * DAY_MS)
   await addOldKey(server, 'second', 6 * DAY_MS)
-  const notice = { kind: 'key-expiry', subject_id: first.id, threshold: '7d', workspace_id: workspace.id }
+  const notice = { kind: 'key-expiry', subject_id: first.id, dedup_key: '7d', workspace_id: workspace.id }
   await commitWhenBlocked(
     services.store,
     (tx) =>

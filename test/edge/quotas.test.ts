@@ -157,6 +157,23 @@ for (const engine of engines) {
     assert.equal(await claim(1, 'third'), false)
   })
 
+  test(`${engine}: a tunnel whose name is taken does not count for the alert about the quota`, async (t) => {
+    const server = await serve(t, { engine, env: { ADIT_TUNNELS_PER_WORKSPACE: '2' } })
+    const [first, second] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')] as const
+    for (const edge of [first, second]) await edge.sync()
+    const alerts = async () => {
+      const { db } = server.services.store
+      const rows = await db.selectFrom('notices').select('dedup_key').where('kind', '=', 'quota').execute()
+      return rows.map((row) => row.dedup_key.replace(/^\S+ /, ''))
+    }
+    assert.equal((await first.claim(tunnelOf(server, { name: 'taken' }))).granted, true)
+    const refused = await second.claim(tunnelOf(server, { name: 'taken' }))
+    assert.partialDeepStrictEqual(refused, { granted: false, reason: 'name_taken' })
+    assert.deepEqual(await alerts(), [])
+    assert.equal((await second.claim(tunnelOf(server, { name: 'free' }))).granted, true)
+    assert.deepEqual(await alerts(), ['tunnels 100 2'])
+  })
+
   test(`${engine}: a quota of keys replaces the default`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: '1' } })
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }

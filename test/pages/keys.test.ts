@@ -105,7 +105,7 @@ test('owners are told on the overview which keys expire soon, until those are ro
   const ann = await addMember(server, 'Ann', 'owner')
   const expiresAt = new Date(Date.now() + 5 * DAY_MS).toISOString()
   const { id } = (await ann.post('/workspaces/acme/keys', { label: 'ci', expiresAt })).json
-  const notice = { kind: 'key-expiry', subject_id: id, threshold: '7d', workspace_id: server.workspace.id }
+  const notice = { kind: 'key-expiry', subject_id: id, dedup_key: '7d', workspace_id: server.workspace.id }
   await server.services.store.transaction((db) =>
     db
       .insertInto('notices')

@@ -15,6 +15,7 @@ import * as edgeSessions from '../../src/store/edge-sessions.ts'
 import * as idempotency from '../../src/store/idempotency.ts'
 import * as keys from '../../src/store/keys.ts'
 import * as links from '../../src/store/links.ts'
+import * as mailQueue from '../../src/store/mail-queue.ts'
 import * as notices from '../../src/store/notices.ts'
 import * as retention from '../../src/store/retention.ts'
 import * as sessions from '../../src/store/sessions.ts'
@@ -115,7 +116,7 @@ const tables: Record<string, Record<string, string>> = {
   notices: {
     kind: `'key-expiry'`,
     subject_id: `'k' || i`,
-    threshold: `'7d'`,
+    dedup_key: `'7d'`,
     workspace_id: `'w' || (i / 10 + 1)`,
     created_at: 'i',
     digest_id: `'d' || (i / 10)`,
@@ -357,7 +358,7 @@ const openTunnel = {
 const notice = {
   kind: 'key-expiry',
   subject_id: 'k1',
-  threshold: '1d',
+  dedup_key: '1d',
   workspace_id: ws,
   created_at: NOW,
   digest_id: null,
@@ -624,18 +625,23 @@ const calls: [module: object, calls: Calls][] = [
       listExpiredKeys: (db) =>
         notices.listExpiredKeys(db, { kind: 'key-expired', after: 4_000, until: 4_500, limit: 10 }),
       insertNotices: (db) => notices.insertNotices(db, [notice]),
-      listNoticed: (db) => notices.listNoticed(db, { ...notice, subjectIds: ['k1', 'k2'] }),
+      listNoticed: (db) => notices.listNoticed(db, [notice, { ...notice, subject_id: 'k2' }]),
       insertMails: (db) => notices.insertMails(db, [{ ...noticeMail, digest_id: 'd' }]),
       countDigests: (db) => notices.countDigests(db, ws, 100),
-      listDueMails: (db) => notices.listDueMails(db, 10),
-      claimMail: (db) => notices.claimMail(db, noticeMail, 1_000),
-      endMail: (db) => notices.endMail(db, noticeMail),
       listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
       findDetail: (db) => notices.findDetail(db, 'd7'),
       listSilent: (db) => notices.listSilent(db, ws, 10),
       listRejected: (db) => notices.listRejected(db, ws, 100, 10),
       listKeysOfDigest: (db) => notices.listKeysOfDigest(db, 'd7', 10),
       findRecipient: (db) => notices.findRecipient(db, noticeMail),
+    },
+  ],
+  [
+    mailQueue,
+    {
+      listDueMails: (db) => mailQueue.listDueMails(db, 'notice_mails', 10),
+      claimMail: (db) => mailQueue.claimMail(db, 'notice_mails', noticeMail, 1_000),
+      endMail: (db) => mailQueue.endMail(db, 'notice_mails', noticeMail),
     },
   ],
   [

@@ -90,10 +90,10 @@ async function fill({ store, clock }: Services) {
     ['gone', now - 41 * DAY_MS],
     ['kept', now - 39 * DAY_MS],
   ] as const) {
-    await insert('notices', { kind: 'x', subject_id: id, threshold: '1d', workspace_id: 'ws_1', created_at })
+    await insert('notices', { kind: 'x', subject_id: id, dedup_key: '1d', workspace_id: 'ws_1', created_at })
     const mail = { user_id: 'usr_1', workspace_id: 'ws_1', attempts: 1 }
     await insert('notice_mails', { ...mail, digest_id: id, created_at })
-    const alert = { kind: 'x', threshold: '1', detail: '{}', attempts: 0 }
+    const alert = { kind: 'x', dedup_key: '1', detail: '{}', attempts: 0 }
     await insert('operator_alerts', { ...alert, subject_id: id, created_at })
     const delivery = { endpoint_id: 'x', id, sequence: 1, type: 'x', body: '{}', attempts: 0 }
     await insert('webhook_deliveries', { ...delivery, event_id: id, created_at: created_at + 10 * DAY_MS })

@@ -46,7 +46,7 @@ const listAudit = operation({
               actor: Type.Object({
                 kind: Type.String({
                   description:
-                    '`person` (a user), `key`, `operator`, `server`, or `visitor` for a failed sign-in.',
+                    '`person` (a user), `key`, `operator`, `server`, or `anonymous` for a failed sign-in.',
                 }),
                 id: Id,
                 name: Type.Unsafe<string | null>({

@@ -5,11 +5,11 @@ export const notices: Migration = ({ int64, strict }) => [
   `create table notices (
      kind text not null,
      subject_id text not null,
-     threshold text not null,
+     dedup_key text not null,
      workspace_id text not null references workspaces (id),
      created_at ${int64} not null,
      digest_id text,
-     primary key (kind, subject_id, threshold)
+     primary key (kind, subject_id, dedup_key)
    )${strict}`,
   'create index notices_by_workspace on notices (workspace_id, kind)',
   'create index notices_by_age on notices (created_at)',

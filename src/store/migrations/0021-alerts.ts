@@ -7,12 +7,12 @@ export const alerts: Migration = ({ int64, strict }) => [
   `create table operator_alerts (
      kind text not null,
      subject_id text not null,
-     threshold text not null,
+     dedup_key text not null,
      created_at ${int64} not null,
      detail text not null,
      attempts integer not null,
      due_at ${int64},
-     primary key (kind, subject_id, threshold)
+     primary key (kind, subject_id, dedup_key)
    )${strict}`,
   'create index operator_alerts_due on operator_alerts (due_at) where due_at is not null',
   'create index operator_alerts_by_age on operator_alerts (created_at)',

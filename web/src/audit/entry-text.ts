@@ -106,7 +106,7 @@ export function describeEntry(entry: Entry): EntryText {
     case 'person.made-owner':
       return roleChanged('owner')
     case 'person.reset-link-made':
-      return actor.kind === 'visitor'
+      return actor.kind === 'anonymous'
         ? { actor: '', verb: 'Password reset link requested for', object: name }
         : text('created a password reset link for', name)
     case 'person.removed':

@@ -1,10 +1,10 @@
-// Encryption of stored idempotent responses. A retry must return the first response, which contains a raw API
-// key, and raw keys must not be stored. So the response is encrypted with a key derived from the caller's
-// Idempotency-Key and API key. The row id is derived the same way; neither can be computed from a copy of the
-// database, even if the Idempotency-Key is guessable.
+// Encryption of values that are stored, with a key derived from a secret that is not: responses that are
+// repeated, which contain a raw API key, and the secrets of webhooks. A copy of the database cannot be
+// decrypted.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 
 export interface EncryptionKey {
+  /** Derived like the key: it cannot be computed from the context alone, even if that is guessable. */
   id: string
   key: Buffer
 }
@@ -18,18 +18,18 @@ export function deriveEncryptionKey(context: string, secret: string): Encryption
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
 }
 
-export function encryptResponse(
+export function encrypt(
   { key }: EncryptionKey,
-  response: unknown,
+  value: unknown,
   random: (bytes: number) => Uint8Array,
 ): string {
   const nonce = random(NONCE_BYTES)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
-  const body = Buffer.concat([cipher.update(JSON.stringify(response), 'utf8'), cipher.final()])
+  const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
   return Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64')
 }
 
-export function decryptResponse<T>({ key }: EncryptionKey, encrypted: string): T {
+export function decrypt<T>({ key }: EncryptionKey, encrypted: string): T {
   const bytes = Buffer.from(encrypted, 'base64')
   const body = NONCE_BYTES + TAG_BYTES
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES))
