@@ -84,7 +84,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const { unreachable } = access
   const controlPlane = file === undefined ? { controlPlane: unreachable ? 'unreachable' : 'reachable' } : {}
   const facts = { url, ...(metrics && { metrics: metrics.url }), pid: process.pid, ...controlPlane }
-  io.data(facts, announcement(url, access))
+  io.data(facts, announcement(url, metrics?.url, access))
   log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
   await stop()
   await metrics?.stop()
@@ -107,7 +107,11 @@ const describe = (
   clients: clients.size,
 })
 
-function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text {
+function announcement(
+  url: string,
+  metricsUrl: string | undefined,
+  { verifiedBy, unreachable }: KeyAccess,
+): Text {
   if (unreachable)
     return [
       '\n',
@@ -119,6 +123,7 @@ function announcement(url: string, { verifiedBy, unreachable }: KeyAccess): Text
     '\n',
     green('Edge listening'),
     ` on ${url}; keys verified by ${verifiedBy}\n\n`,
+    ...(metricsUrl ? [`  Metrics        ${metricsUrl}\n`] : []),
     `  Open a tunnel  ${commandName()} tunnel 3000 --edge ${url}\n`,
   ]
 }

@@ -40,6 +40,7 @@ const fields: Record<string, Field> = {
   keyCreators: { label: 'who may create API keys', format: (role) => creators[String(role)] ?? String(role) },
   twoFactorRequired: { label: 'two-factor authentication required' },
   user: { label: 'user name' },
+  events: { label: 'events', format: (types) => String(types).replaceAll(',', ', ') || 'all' },
   allowIp: { label: 'allowed IP addresses' },
   bytes: quota('traffic', formatBytes),
   requests: quota('requests'),
