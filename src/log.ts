@@ -10,6 +10,8 @@ const SECRET = /adit_(edge_)?[0-9A-Za-z]{8,}/g
 
 /** Lines are written in batches: a write for each would cost more than creating the line. */
 const BATCH_BYTES = 32 * 1024
+/** Of a UTF-16 code unit in UTF-8. */
+const CHAR_BYTES_MAX = 3
 const WRITE_BYTES_MAX = 64 * 1024
 const FLUSH_DELAY_MS = 50
 /** If standard error is not read, further lines are dropped. */
@@ -38,30 +40,52 @@ function createDestination(): DestinationStream & { flush(done: () => void): voi
   const destination = pino.destination({
     dest: 2,
     sync: false,
-    minLength: BATCH_BYTES,
+    // It gets whole batches.
+    minLength: 1,
     maxWrite: WRITE_BYTES_MAX,
-    // Texts would be measured again with each line that is added.
+    // Texts would be measured again with each one that is added.
     contentMode: 'buffer',
     maxLength: BUFFER_BYTES_MAX,
   })
   destination.on('error', () => {})
-  const flushSync = destination.flushSync.bind(destination)
-  destination.flushSync = () => withFailingWritesDropped(flushSync)
   // Its types only know texts.
   const write = destination.write.bind(destination) as unknown as (bytes: Buffer) => boolean
+  // Lines are encoded into one buffer, which costs less than a buffer for each line.
+  const batch = Buffer.allocUnsafeSlow(BATCH_BYTES)
+  let used = 0
+  function writeBatch(): void {
+    if (used > 0) write(Buffer.from(batch.subarray(0, used)))
+    used = 0
+  }
+  function add(line: string): void {
+    const bytesMax = line.length * CHAR_BYTES_MAX
+    if (used + bytesMax > BATCH_BYTES) writeBatch()
+    if (bytesMax > BATCH_BYTES) write(Buffer.from(line))
+    else used += batch.write(line, used)
+  }
+  // pino calls these two when the process exits.
+  const flush = destination.flush.bind(destination)
+  destination.flush = (done) => {
+    writeBatch()
+    flush(done)
+  }
+  const flushSync = destination.flushSync.bind(destination)
+  destination.flushSync = () => {
+    writeBatch()
+    withFailingWritesDropped(flushSync)
+  }
   // Instead of `periodicFlush`, which makes an empty write at each interval while nothing is logged.
   let isFlushScheduled = false
-  function flush(): void {
+  function flushBatch(): void {
     isFlushScheduled = false
-    destination.flush()
+    writeBatch()
   }
   return {
     write(line) {
-      const masked = line.includes(SECRET_PREFIX) ? line.replace(SECRET, 'adit_$1***') : line
-      write(Buffer.from(masked))
+      add(line.includes(SECRET_PREFIX) ? line.replace(SECRET, 'adit_$1***') : line)
       if (isFlushScheduled) return
       isFlushScheduled = true
-      setTimeout(flush, FLUSH_DELAY_MS).unref()
+      setTimeout(flushBatch, FLUSH_DELAY_MS).unref()
     },
     // Twice: while a write is in progress, the first one does not wait for lines that were added since.
     flush: (done) => destination.flush(() => destination.flush(done)),

@@ -48,9 +48,12 @@ export function openSqlite(path: string, health: StorageHealth): Engine {
 
 function dataVersionOf(database: DatabaseSync): () => number | undefined {
   const statement = database.prepare('pragma data_version')
+  // An array is created faster than an object.
+  statement.setReturnArrays(true)
   return () => {
     try {
-      return statement.get()?.data_version as number
+      const [version] = statement.get() as unknown as [number]
+      return version
     } catch {
       // Busy or closed; a query will report the actual error.
       return undefined
