@@ -8,6 +8,7 @@ import { type Load, startLoad } from './load.ts'
 import {
   aditEnvironment,
   type Baseline,
+  type Environment,
   runAdit,
   type Served,
   startBaseline,
@@ -30,7 +31,7 @@ export interface Fixtures {
   postgres(name: string, plan: Plan): Promise<string>
   /** Two schemas of a database on a Citus coordinator, one of them distributed. */
   citus(url: string, plan: Plan): Promise<CitusSchemas>
-  adit(database: string): Promise<Served>
+  adit(database: string, settings?: Environment): Promise<Served>
   baseline(name: string, settings: unknown): Promise<Baseline>
   /** Stops it after the figure. */
   keep<S extends Served>(starting: Promise<S>): Promise<S>
@@ -121,9 +122,9 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
       }
       return schemas
     },
-    adit(database) {
+    adit(database, settings) {
       progress('measuring')
-      return keep(startServe(database, join(folder, `log-${++logs}`)))
+      return keep(startServe(database, join(folder, `log-${++logs}`), settings))
     },
     baseline: (name, settings) => keep(startBaseline(name, settings)),
     keep,

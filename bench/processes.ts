@@ -19,7 +19,7 @@ export interface Served {
   stop(): Promise<void>
 }
 
-type Environment = Record<string, string>
+export type Environment = Record<string, string>
 
 /** No other variables: settings of the user's environment must not affect a result. */
 const baseEnvironment: Environment = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '' }
@@ -50,8 +50,8 @@ export const spawnServe = (database: string, logFile: string, more: Environment 
   spawnNode([...SERVE, '--json'], aditEnvironment(database, more), logFile)
 
 /** `adit serve` as shipped, with the log in a file. */
-export const startServe = (database: string, logFile: string) =>
-  startedOf(spawnServe(database, logFile), logFile)
+export const startServe = (database: string, logFile: string, more: Environment = {}) =>
+  startedOf(spawnServe(database, logFile, more), logFile)
 
 /** Another command that prints its URL and keeps running. */
 export const startCommand = (args: string[], env: Environment, logFile: string) =>
@@ -137,6 +137,10 @@ export function cpuSecondsOf(...pids: number[]): number | undefined {
   const seconds = ticks.reduce((sum, each) => sum + each, 0) / TICKS_PER_SECOND
   return Number.isNaN(seconds) ? undefined : seconds
 }
+
+/** The processes that it started; none without /proc. */
+export const childrenOf = (pid: number): number[] =>
+  (readProc(pid, `task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number)
 
 /** The resident set, in MiB. */
 export function residentOf(pid: number): number {

@@ -3,6 +3,7 @@ import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Figure, Result } from './figure.ts'
 import { createFixtures, type Fixtures } from './fixtures.ts'
+import { describeLoad } from './load/wrk.ts'
 import { isWhole, writeChart } from './output/chart.ts'
 import { writeDocument } from './output/document.ts'
 import { targetOf } from './output/format.ts'
@@ -108,6 +109,7 @@ async function main(): Promise<number> {
   const [load = 0] = loadavg()
   if (load > QUIET_LOAD)
     progress(`the machine is busy (load ${load.toFixed(1)}): results will not be reliable`)
+  progress(describeLoad())
   const fixtures = createFixtures(progress)
   const results: Result[] = []
   let isStopping = false

@@ -62,6 +62,14 @@ export const edgeVerifying = (fixtures: Fixtures, keys: number): Verifying => ({
   keys: Math.min(keys, PRESENTED),
 })
 
+/** The verification of one key. */
+export const verificationOf = (fixtures: Fixtures, { path, headers }: Verifying): RequestSpec => ({
+  method: 'POST',
+  path,
+  headers,
+  body: JSON.stringify({ key: ownKey(fixtures) }),
+})
+
 const VALID = { starts: '{"valid":true' }
 
 function verifyJob(

@@ -9,6 +9,7 @@ import { revoke } from './figures/revoke.ts'
 import { tunnels } from './figures/tunnels.ts'
 import { usage } from './figures/usage.ts'
 import { verify } from './figures/verify.ts'
+import { workers } from './figures/workers.ts'
 import type { Fixtures } from './fixtures.ts'
 
 export const figures: Figure[] = [
@@ -20,6 +21,7 @@ export const figures: Figure[] = [
   ...revoke,
   ...tunnels,
   ...flat,
+  ...workers,
   ...processes,
 ]
 

@@ -7,17 +7,20 @@ import { pace } from './pace.ts'
 import { repeat } from './repeat.ts'
 import { prepare } from './requests.ts'
 import { transfer } from './transfer.ts'
+import { runWithWrk, suitsWrk, wrkVersion } from './wrk.ts'
 
 const send = (message: LoadMessage) => process.send?.(message)
 
+const hasWrk = wrkVersion() !== undefined
 let begin: () => Promise<Outcome> = () => Promise.reject(new Error('nothing to do'))
 
 function toRun(order: Order): () => Promise<Outcome> {
   if ('pace' in order) return () => pace(order.pace)
   if ('repeat' in order) return () => repeat(order.repeat)
   if ('transfer' in order) return () => transfer(order.transfer)
-  const lists = prepare(order.job)
-  return () => runAtMaxLoad(order.job, lists)
+  const { job } = order
+  const lists = prepare(job)
+  return hasWrk && suitsWrk(job) ? () => runWithWrk(job, lists) : () => runAtMaxLoad(job, lists)
 }
 
 process.once('disconnect', () => process.exit())

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import type { Result } from '../figure.ts'
+import { describeLoad } from '../load/wrk.ts'
 import { markdownTable } from './table.ts'
 
 const FILE = new URL('../../docs/performance.md', import.meta.url)
@@ -17,7 +18,7 @@ export function writeDocument(results: Result[]): void {
   const lines = [
     BEGIN,
     '',
-    facts(),
+    ...[...facts(), describeLoad()].map((fact) => `- ${fact}`),
     '',
     markdownTable(results),
     '',
@@ -27,7 +28,7 @@ export function writeDocument(results: Result[]): void {
   writeFileSync(FILE, `${text.slice(0, from)}${lines.join('\n')}\n${text.slice(to)}`)
 }
 
-export function facts(): string {
+export function facts(): string[] {
   const all = cpus()
   // That package has the version of the PostgreSQL in it.
   const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
@@ -38,7 +39,7 @@ export function facts(): string {
     `Node ${process.versions.node}`,
     `SQLite ${process.versions.sqlite}`,
     `PostgreSQL ${postgres.split('-')[0]}`,
-  ].join(' · ')
+  ]
 }
 
 /** With a plus if there are uncommitted changes. */

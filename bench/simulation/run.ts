@@ -48,7 +48,7 @@ async function measure(): Promise<Measured> {
     const { store } = await openServices(config, createLog('silent'), 10_000)
     try {
       const costs = await measureCosts(store, url, progress)
-      return { machine: facts(), costs, storage: await measureStorage(store, url, progress) }
+      return { machine: facts().join(' · '), costs, storage: await measureStorage(store, url, progress) }
     } finally {
       await store.close()
     }

@@ -1,8 +1,14 @@
 // The bench works: it is run rarely, and a rename elsewhere must not break it unnoticed.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createFixtures } from '../../bench/fixtures.ts'
+import type { Job } from '../../bench/load/jobs.ts'
+import { prepareOne } from '../../bench/load/requests.ts'
+import { runWithWrk, wrkVersion } from '../../bench/load/wrk.ts'
 import { jsonLine, table } from '../../bench/output/table.ts'
 import { timing } from '../../bench/rounds.ts'
 import { edgesPlan, keysPlan } from '../../bench/seed/catalog.ts'
@@ -53,4 +59,30 @@ test('every figure has a name of its own and is explained', () => {
     names.filter((name) => !explained.includes(`\`${name}\``)),
     [],
   )
+})
+
+test('wrk sends the requests in turn, and a response other than 2xx fails the run', async (t) => {
+  if (wrkVersion() === undefined) return t.skip('wrk is not installed')
+  const seen = new Set<string>()
+  let status = 200
+  const server = createServer((request, response) => {
+    seen.add(request.url ?? '')
+    response.writeHead(status).end('ok')
+  }).listen(0, '127.0.0.1')
+  atEnd(t, () => server.close())
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const paths = ['/first', '/second', '/third']
+  const lists = [paths.map((path) => prepareOne(url, { method: 'GET', path, headers: {} }))]
+  const job: Job = {
+    url,
+    connections: 2,
+    draw: { kind: 'requests', requests: [], each: 'all' },
+    until: { seconds: 1 },
+  }
+  const { completed, perSecond } = await runWithWrk(job, lists)
+  assert.ok(completed > 0 && perSecond > 0)
+  assert.deepEqual([...seen].sort(), paths)
+  status = 500
+  await assert.rejects(runWithWrk(job, lists), /bad responses/)
 })
