@@ -20,9 +20,10 @@ import { hashSecret, isSecret } from '../credentials/secret.ts'
 import { createLruCache, type LruCache } from '../lru-cache.ts'
 import { findEdgeByHash } from '../store/edges.ts'
 import { stateOf } from '../store/key-state.ts'
-import { findKeyByHash } from '../store/keys.ts'
-import type { Db, Store } from '../store/store.ts'
-import { findWorkspaceIds, getWorkspace, type WorkspaceRow } from '../store/workspaces.ts'
+import { findKeysToVerify } from '../store/keys.ts'
+import type { Store } from '../store/store.ts'
+import { findWorkspaceIds, findWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
+import { createBatchedLookup } from './batched-lookup.ts'
 import type { ChangeFollower } from './change-follower.ts'
 import type { LastUsedTracker } from './last-used.ts'
 import { VerdictCounts } from './verdict-counts.ts'
@@ -145,13 +146,22 @@ export function createDirectory(options: DirectoryOptions): Directory {
     },
   })
 
+  const lookUpKey = createBatchedLookup(async (hashes) => {
+    const rows = await findKeysToVerify(store.db, hashes)
+    return new Map(rows.map((row) => [row.hash, row]))
+  })
+  const lookUpWorkspace = createBatchedLookup(async (ids) => {
+    const rows = await findWorkspaces(store.db, ids)
+    return new Map(rows.map((row) => [row.id, row]))
+  })
+
   /**
    * Caches the result only if no change arrived during the read: it may predate the change, and would bring a
    * revoked key back.
    */
-  async function load<V>(read: (db: Db) => Promise<V>, cache: (result: V) => void): Promise<V> {
+  async function load<V>(read: () => Promise<V>, cache: (result: V) => void): Promise<V> {
     const before = follower.position()
-    const result = await read(store.db)
+    const result = await read()
     if (follower.position() === before) cache(result)
     return result
   }
@@ -171,7 +181,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
   const verify = <G extends { valid: true }>(
     hash: string,
     cache: LruCache<G>,
-    read: (db: Db) => Promise<G | InvalidCredential>,
+    read: () => Promise<G | InvalidCredential>,
   ): MaybePromise<G | InvalidCredential> =>
     cached(rejected, hash) ??
     load(read, (verdict) => {
@@ -215,8 +225,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
     verifyKey(secret) {
       if (!isSecret('key', secret)) return rejectFormat(keyVerdicts, isSecret('edge', secret))
       const hash = hashSecret(secret)
-      const readKey = async (db: Db): Promise<ValidKey | InvalidCredential> => {
-        const row = await findKeyByHash(db, hash)
+      const readKey = async (): Promise<ValidKey | InvalidCredential> => {
+        const row = await lookUpKey(hash)
         if (!row) return invalid.unknown
         const state = stateOf(row)
         if (state !== 'active') return invalid[state]
@@ -234,8 +244,8 @@ export function createDirectory(options: DirectoryOptions): Directory {
     verifyEdge(secret) {
       if (!isSecret('edge', secret)) return rejectFormat(edgeVerdicts, isSecret('key', secret))
       const hash = hashSecret(secret)
-      const readEdge = async (db: Db): Promise<ValidEdge | InvalidCredential> => {
-        const row = await findEdgeByHash(db, hash)
+      const readEdge = async (): Promise<ValidEdge | InvalidCredential> => {
+        const row = await findEdgeByHash(store.db, hash)
         if (row?.revoked_at === null) return { valid: true, edgeId: row.id }
         return row ? invalid.revoked : invalid.unknown
       }
@@ -244,7 +254,11 @@ export function createDirectory(options: DirectoryOptions): Directory {
     getWorkspace: (id) =>
       cached(workspaces, id) ??
       load(
-        (db) => getWorkspace(db, id),
+        async () => {
+          const row = await lookUpWorkspace(id)
+          if (!row) throw new Error(`there is no workspace ${id}`)
+          return row
+        },
         (row) => workspaces.set(id, row),
       ),
     async findWorkspaceIds(slugs) {
@@ -257,7 +271,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       }
       if (missing.length === 0) return found
       const rows = await load(
-        (db) => findWorkspaceIds(db, missing),
+        () => findWorkspaceIds(store.db, missing),
         (rows) => {
           for (const { slug, id } of rows) workspaceIds.set(slug, id)
         },

@@ -1,6 +1,6 @@
 // Statements over many rows. Built by hand: compiling thousands of values with the query builder takes longer
 // than writing them.
-import { CompiledQuery, PostgresAdapter } from 'kysely'
+import { CompiledQuery, PostgresAdapter, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -211,6 +211,21 @@ async function readOnSqlite(db: Tx, table: string, { key, keys, columns }: LockI
   )
   return columns.map((column) => rows.map((row) => row[column] ?? undefined))
 }
+
+/** Condition that a column has one of the values, which are one parameter made by `listParameter`. */
+export const isOneOf = (db: Db, column: string, list: unknown): RawBuilder<SqlBool> =>
+  isPostgres(db)
+    ? sql`${sql.ref(column)} = any(cast(${list} as text[]))`
+    : sql`${sql.ref(column)} in (select value from json_each(${list}))`
+
+export const listParameter = (db: Db, values: readonly string[]): string =>
+  isPostgres(db)
+    ? arrayLiteral(
+        'text',
+        values.map((value) => [value]),
+        0,
+      )
+    : JSON.stringify(values)
 
 export const isPostgres = (db: Db) => db.getExecutor().adapter instanceof PostgresAdapter
 

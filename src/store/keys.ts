@@ -1,7 +1,7 @@
 // SQL of API keys.
 import type { Selectable } from 'kysely'
 import type { KeyState } from '../credentials/key-state.ts'
-import { executeBulk, isPostgres } from './bulk.ts'
+import { executeBulk, isOneOf, isPostgres, listParameter } from './bulk.ts'
 import { nowIn } from './database-clock.ts'
 import { inState, stateColumns, stateOf } from './key-state.ts'
 import type { Page } from './page.ts'
@@ -18,16 +18,20 @@ export async function insertKey(db: Tx, row: Omit<KeyRow, 'now'>): Promise<void>
 
 const selectKeys = (db: Db) => db.selectFrom('api_keys').selectAll().select(nowIn(db).as('now'))
 
-/** What a verification needs. */
-export const findKeyByHash = async (db: Db, hash: string) => (await selectByHash(db, { hash }))[0]
+export const findKeyByHash = async (db: Db, hash: string) => (await findKeysToVerify(db, [hash]))[0]
 
-const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
+/** What a verification needs, without keys that do not exist. */
+export const findKeysToVerify = (db: Db, hashes: readonly string[]) =>
+  selectByHash(db, { hashes: listParameter(db, hashes) })
+
+const selectByHash = statement((db: Db, { hashes }: Placeholders<{ hashes: string }>) =>
   db
     .selectFrom('api_keys')
     .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
-    .select(['api_keys.id', 'api_keys.workspace_id', 'workspaces.archived_at', ...stateColumns])
+    .select(['api_keys.hash', 'api_keys.id', 'api_keys.workspace_id', 'workspaces.archived_at'])
+    .select(stateColumns)
     .select(nowIn(db).as('now'))
-    .where('api_keys.hash', '=', hash),
+    .where(isOneOf(db, 'api_keys.hash', hashes)),
 )
 
 /** Across workspaces: for the operator only. */

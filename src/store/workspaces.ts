@@ -1,6 +1,6 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
-import { executeBulk, isPostgres } from './bulk.ts'
+import { executeBulk, isOneOf, isPostgres, listParameter } from './bulk.ts'
 import type { Page } from './page.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
@@ -20,6 +20,14 @@ export async function insertWorkspace(db: Tx, row: WorkspaceRow): Promise<boolea
 
 export const getWorkspace = (db: Db, id: string): Promise<WorkspaceRow> =>
   db.selectFrom('workspaces').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+/** Omits ids that do not exist. */
+export const findWorkspaces = (db: Db, ids: readonly string[]): Promise<WorkspaceRow[]> =>
+  db
+    .selectFrom('workspaces')
+    .selectAll()
+    .where(isOneOf(db, 'id', listParameter(db, ids)))
+    .execute()
 
 export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow | undefined> =>
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()

@@ -291,7 +291,7 @@ function scansOnSqlite(path: string, queries: Recorded[]): string[] {
     const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
     const scans = plan
       .map(({ detail }) => detail)
-      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input)/.test(detail))
+      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input|json_each)/.test(detail))
     for (const scan of scans) {
       const [, name = ''] = /^SCAN (\S+)/.exec(scan) ?? []
       if (!SMALL.has(name)) found.push(`${scan}: ${text}`)
@@ -487,6 +487,7 @@ const calls: [module: object, calls: Calls][] = [
         await keys.insertKey(db, { ...row, id: 'k', hash: 'h' })
       },
       findKeyByHash: (db) => keys.findKeyByHash(db, 'h1'),
+      findKeysToVerify: (db) => keys.findKeysToVerify(db, ['h1', 'h2']),
       findKeyById: (db) => keys.findKeyById(db, 'k1'),
       listKeys: async (db) => {
         await keys.listKeys(db, ws, page)
