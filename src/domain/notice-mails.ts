@@ -69,7 +69,7 @@ interface DueMail {
   compose: () => Promise<NoticeEmail | undefined>
 }
 
-/** Returns false if the mail server did not accept it. */
+/** Returns false if the mail server cannot be used. */
 async function trySend(
   { store }: Services,
   { attempts, claim, end, compose }: DueMail,
@@ -79,14 +79,19 @@ async function trySend(
   if (!(await store.transaction((db) => claim(db, retryInMs)))) return true
   const email = await compose()
   let isSent = true
+  let isServerUsable = true
   if (email)
     await send(email).catch((error) => {
       isSent = false
+      isServerUsable = isRejection(error)
       onFailure(error)
     })
   if (isSent || attempts + 1 >= ATTEMPTS_MAX) await store.transaction(end)
-  return isSent
+  return isServerUsable
 }
+
+/** The mail server rejects this email, e.g. its recipient. Others must not wait for it. */
+const isRejection = ({ code }: NodeJS.ErrnoException): boolean => code === 'EENVELOPE' || code === 'EMESSAGE'
 
 const dueMail = <Q extends MailQueue>(queue: Q, mail: Queues[Q], compose: DueMail['compose']): DueMail => ({
   attempts: mail.attempts,

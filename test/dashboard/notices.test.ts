@@ -133,6 +133,25 @@ for (const engine of engines)
     })
   })
 
+test('recipients that the mail server rejects do not delay emails to others', async (t) => {
+  const mailServer = await startMailServer(t, (address) => address.startsWith('zoe'))
+  const server = await serve(t, { engine: 'sqlite' })
+  for (const name of ['Al', 'Bo', 'Cy', 'Di']) await addMember(server, name, 'admin')
+  const zoe = await addMember(server, 'Zoe', 'owner')
+  await addOldKey(server, 'old', DAY_MS)
+  const failures: unknown[] = []
+  await runNotices(runOf(server.services), {
+    address,
+    onFailure: (error) => failures.push(error),
+    send: createMail({ url: mailServer.env.ADIT_SMTP_URL, from: 'adit@example.com' }),
+  })
+  assert.deepEqual(
+    mailServer.emails.map(({ to }) => to),
+    [zoe.email],
+  )
+  assert.equal(failures.length, 4)
+})
+
 test('an email has a Message-ID that stays the same', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { emails, env } = await startMailServer(t)

@@ -4,11 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { atEnd, type Test } from './cleanup.ts'
 
-export async function startMailServer(t: Test) {
+export async function startMailServer(t: Test, accepts: (address: string) => boolean = () => true) {
   const emails: { to: string; text: string }[] = []
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
+    onRcptTo({ address }, _session, done) {
+      done(accepts(address) ? null : Object.assign(new Error('no such mailbox'), { responseCode: 550 }))
+    },
     onData(stream, session, done) {
       let text = ''
       stream.on('data', (chunk) => {
