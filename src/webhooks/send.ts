@@ -12,6 +12,8 @@ const RESPONSE_BYTES_MAX = 16 * 1_024
 const HEADER_BYTES_MAX = 16 * 1_024
 /** Also of informational responses, empty lines and chunk extensions, which Node does not limit. */
 const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
+/** Servers send one or two. */
+const TICKETS_MAX = 10
 /** Of the response, for the log of deliveries. */
 const LOGGED_CHARS_MAX = 1_000
 
@@ -108,12 +110,19 @@ function post(
   })
 }
 
-/** Closes the connection beyond the limit. What the parser has complete by then counts. */
+/** Closes the connection beyond the limits. What the parser has complete by then counts. */
 function limitReceived(socket: Socket): void {
+  const close = () => socket.destroy(new Error('too much was received before the response'))
   let bytes = 0
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes > RECEIVED_BYTES_MAX) socket.destroy(new Error('too much was received before the response'))
+    if (bytes > RECEIVED_BYTES_MAX) close()
+  })
+  // Session tickets of TLS are not data.
+  let tickets = 0
+  socket.on('session', () => {
+    tickets += 1
+    if (tickets > TICKETS_MAX) close()
   })
 }
 

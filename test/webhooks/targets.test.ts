@@ -1,16 +1,20 @@
 // Requests go to public addresses and configured networks only, however a target is written or resolved.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { isPublicAddress } from '../../src/net/public-address.ts'
 import { sendWebhook } from '../../src/webhooks/send.ts'
 import { createTargets } from '../../src/webhooks/targets.ts'
 import { makeCertificate } from '../support/certificates.ts'
 import { startDnsServer } from '../support/dns-server.ts'
+import { freePort } from '../support/ports.ts'
 import { responses, startReceiver } from '../support/webhook-receiver.ts'
 
 const { signal } = new AbortController()
@@ -216,6 +220,27 @@ test('a receiver that sends without end before its response, or between its part
   assert.deepEqual(results.informational, { status: null, response: null, error })
   assert.deepEqual(results['empty lines'], { status: null, response: null, error })
   assert.equal(results.extensions?.status, 200)
+})
+
+test('a receiver that sends TLS session tickets without end is disconnected', async (t) => {
+  const files = makeCertificate(t, 'IP:127.0.0.1')
+  if (!files) return t.skip('openssl is not installed')
+  const trusted = getCACertificates()
+  setDefaultCACertificates([...trusted, readFileSync(files.certificate, 'utf8')])
+  t.after(() => setDefaultCACertificates(trusted))
+  const port = await freePort()
+  const server = spawn('openssl', [
+    ...['s_server', '-accept', `127.0.0.1:${port}`, '-tls1_3', '-num_tickets', '100000000'],
+    ...['-key', files.key, '-cert', files.certificate],
+  ])
+  t.after(() => server.kill('SIGKILL'))
+  const isListening = await Promise.race([
+    once(server.stdout, 'data').then(() => true),
+    once(server, 'close').then(() => false),
+  ])
+  if (!isListening) return t.skip('this openssl does not send many session tickets')
+  const { error } = await send(`https://127.0.0.1:${port}/`, loopback, 60_000)
+  assert.equal(error, 'The request failed: too much was received before the response.')
 })
 
 test('text of a response that PostgreSQL or a page could not show is replaced', async (t) => {
