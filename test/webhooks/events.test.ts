@@ -9,6 +9,7 @@ import { recordEvent, recordEvents, type WorkspaceEvent } from '../../src/domain
 import { recordExpiredKeys } from '../../src/domain/key-expired.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
+import type { Tx } from '../../src/store/store.ts'
 import { engines } from '../support/databases.ts'
 import { runOf } from '../support/maintenance-run.ts'
 import { addWorkspace, operator, serve } from '../support/server.ts'
@@ -132,6 +133,26 @@ for (const engine of engines) {
       // What was committed last has the last position, although it was recorded earlier.
       const types = (await queueOf(services, endpoint)).map(({ type }) => type)
       assert.deepEqual(types, ['key.created', 'key.revoked', 'workspace.updated'])
+    })
+
+  // For each row it would read all rows before it, as long as they are not committed.
+  if (engine === 'postgres')
+    test('postgres: a statement that records many events searches the queue once', async () => {
+      const server = await serving
+      const { services } = server
+      const { workspace } = await addWorkspace(server, 'burst')
+      await addEndpoint(services, workspace.id)
+      const events = Array.from({ length: 50 }, (_, index) => renamed(workspace.id, String(index)))
+      const searches = async (tx: Tx) => {
+        const { rows } = await sql<{ count: string }>`select coalesce(seq_scan, 0) + coalesce(idx_scan, 0)
+          as count from pg_stat_xact_user_tables where relname = 'webhook_deliveries'`.execute(tx)
+        return Number(rows[0]?.count)
+      }
+      await services.store.transaction(async (tx) => {
+        const before = await searches(tx)
+        await recordEvents(tx, services, events)
+        assert.equal((await searches(tx)) - before, 1)
+      })
     })
 
   test(`${engine}: changes of keys, members and the workspace are events that match the contract`, async () => {
