@@ -5,7 +5,7 @@ import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFil
 import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { rolldown } from 'rolldown'
+import { type Plugin, rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -31,6 +31,13 @@ const entries = {
   'edge-sdk/index': 'src/edge-sdk/index.ts',
 }
 
+/** @fastify/static calls `glob` only if each file has its own route; to load it takes 20 ms of startup. */
+const withoutGlob: Plugin = {
+  name: 'without-glob',
+  resolveId: (id) => (id === 'glob' ? '\0glob' : null),
+  load: (id) => (id === '\0glob' ? 'export const glob = undefined' : null),
+}
+
 /** One build for each entry, so that they share no chunks. */
 async function build(name: string, source: string) {
   const bundle = await rolldown({
@@ -39,6 +46,7 @@ async function build(name: string, source: string) {
     platform: 'node',
     // Dependencies of a bundled library are bundled too.
     external: (id, importer) => isBuiltin(id) || !(BUNDLED.test(id) || importer?.includes('/node_modules/')),
+    plugins: [withoutGlob],
     logLevel: 'warn',
   })
   const { output } = await bundle.generate({

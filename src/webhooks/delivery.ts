@@ -157,7 +157,7 @@ async function send(
   const headers = {
     'content-type': 'application/json',
     'user-agent': userAgent,
-    ...signedHeaders({ id, sentAt, body }, keys),
+    ...(await signedHeaders({ id, sentAt, body }, keys)),
   }
   const webhook = { url, headers, body }
   return attemptOf(

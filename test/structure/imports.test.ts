@@ -167,6 +167,14 @@ test('only the configuration reads the environment, and only http/, metrics/, tu
   }
 })
 
+test('the server imports only types of node:http: the import of a value loads the client of fetch as well', () => {
+  const source = join(root, 'src')
+  for (const file of globSync('{http,metrics,webhooks}/**/*.ts', { cwd: source })) {
+    const text = readFileSync(join(source, file), 'utf8')
+    assert.doesNotMatch(text, /^import (?!type )[^']*'node:http'/m, file)
+  }
+})
+
 test('the client and the edge SDK import no package at run time, and of other parts only net, time and types', () => {
   const source = join(root, 'src')
   for (const file of globSync('{client,edge-sdk}/*.ts', { cwd: source })) {
