@@ -1,6 +1,6 @@
 // The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 
 const http = process.getBuiltinModule('node:http')
 
@@ -61,7 +61,7 @@ export async function startMetricsListener(
       })
     },
   )
-  server.maxConnections = CONNECTIONS_MAX
+  limitConnections(server)
   await listen(server, port, host)
   const { port: listeningPort } = server.address() as AddressInfo
   return {
@@ -72,6 +72,33 @@ export async function startMetricsListener(
       await closed
     },
   }
+}
+
+/**
+ * Closes the connection that has been idle for longest, so that clients which only connect cannot prevent
+ * scrapes.
+ */
+function limitConnections(server: Server): void {
+  const idle = new Set<Socket>()
+  let count = 0
+  server.on('connection', (socket: Socket) => {
+    count += 1
+    idle.add(socket)
+    socket.once('close', () => {
+      count -= 1
+      idle.delete(socket)
+    })
+    if (count <= CONNECTIONS_MAX) return
+    const [oldest = socket] = idle
+    idle.delete(oldest)
+    oldest.destroy()
+  })
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    idle.delete(socket)
+    response.once('close', () => {
+      if (!socket.destroyed) idle.add(socket)
+    })
+  })
 }
 
 const listen = (server: Server, port: number, host: string) =>

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, test } from 'node:test'
+import { startMetricsListener } from '../../src/metrics/listener.ts'
 import { insertOperatorAlert } from '../../src/store/alerts.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
@@ -47,6 +50,21 @@ test('metrics are on a listener of their own, which serves nothing else', async 
   await assert.rejects(serve(t, { engine: 'sqlite', env: { ADIT_METRICS_PORT: port } }), {
     message: `Another program listens on 127.0.0.1:${port}. Stop it, or set ADIT_METRICS_PORT to a free port.`,
   })
+})
+
+test('clients that only connect do not prevent a scrape', async (t) => {
+  const source = { contentType: 'text/plain', metrics: async () => 'up 1\n' }
+  const listener = await startMetricsListener({ host: '127.0.0.1', port: 0 }, source, (error) =>
+    assert.fail(String(error)),
+  )
+  t.after(listener.stop)
+  for (let count = 0; count < 60; count++) {
+    const socket = connect(Number(new URL(listener.url).port), '127.0.0.1').on('error', () => {})
+    t.after(() => socket.destroy())
+    await once(socket, 'connect')
+  }
+  const request = 'GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'
+  assert.equal((await sendRaw(listener.url, request)).body, 'up 1\n')
 })
 
 /** Requests that differ in everything that a client can choose. */
