@@ -15,7 +15,7 @@ const TEST_TIMEOUT_MS = 120_000
  * files are distributed to.
  */
 const WAITING: Record<string, number> = {
-  pages: 1,
+  pages: 2,
   faults: 2,
   tunnels: 4,
   process: 5,
