@@ -111,7 +111,7 @@ export async function startServer(
     address,
     auth,
     sendMail,
-    webhooks: { secrets, allowsHttp: targets.allowsHttp },
+    webhooks: { secrets, allowsHttp: targets.allowsHttp, isForbiddenLiteral: targets.isForbiddenLiteral },
   })
 
   const announceStop = () => {

@@ -28,6 +28,8 @@ export interface WebhookRules {
   secrets: WebhookSecrets
   /** Whether private networks are configured, which http is for. */
   allowsHttp: boolean
+  /** Host names are checked when a request is sent: what they resolve to can change. */
+  isForbiddenLiteral(url: URL): boolean
 }
 
 export async function listWebhooks({ store, workspaceId }: MemberContext) {
@@ -60,11 +62,12 @@ export interface NewWebhook {
 
 export async function createWebhook(
   ctx: MemberContext,
-  { secrets, allowsHttp }: WebhookRules,
+  rules: WebhookRules,
   { url, description = '', events = [] }: NewWebhook,
 ) {
   const { workspaceId, actor } = ctx
-  requireUrl(url, allowsHttp)
+  requireUrl(url, rules)
+  const { secrets } = rules
   const secret = secrets.create()
   const row = {
     id: ctx.ids('whk'),
@@ -90,16 +93,21 @@ export async function createWebhook(
   })
 }
 
-/** http is for private networks, whose addresses are checked when a request is sent. */
-function requireUrl(text: string, allowsHttp: boolean): void {
+/** http is for private networks. */
+function requireUrl(text: string, { allowsHttp, isForbiddenLiteral }: WebhookRules): void {
   const url = URL.parse(text)
   if (!url || url.username || url.password || url.hash)
     throw invalid('/body/url', 'must be a URL without user, password or fragment')
-  if (url.protocol === 'https:' || (url.protocol === 'http:' && allowsHttp)) return
-  throw invalid(
-    '/body/url',
-    'must begin with https://; http is only for private networks that the operator allows',
-  )
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowsHttp))
+    throw invalid(
+      '/body/url',
+      'must begin with https://; http is only for private networks that the operator allows',
+    )
+  if (isForbiddenLiteral(url))
+    throw invalid(
+      '/body/url',
+      'must have a public address; the operator allows others with ADIT_WEBHOOK_PRIVATE_NETWORKS',
+    )
 }
 
 export interface WebhookChange extends Partial<NewWebhook> {
@@ -108,11 +116,11 @@ export interface WebhookChange extends Partial<NewWebhook> {
 
 export async function updateWebhook(
   ctx: MemberContext,
-  { allowsHttp }: WebhookRules,
+  rules: WebhookRules,
   id: string,
   { enabled, ...input }: WebhookChange,
 ) {
-  if (input.url !== undefined) requireUrl(input.url, allowsHttp)
+  if (input.url !== undefined) requireUrl(input.url, rules)
   return withEndpoint(ctx, id, async (tx, before) => {
     const { url, description, disabled_at } = before
     const current = { url, description, events: parseEvents(before.events) }

@@ -28,25 +28,31 @@ export type Targets = ReturnType<typeof createTargets>
 export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
   const isAllowedPrivate = createNetworkMatcher(privateNetworks)
 
+  const areAllowed = (addresses: readonly string[]) =>
+    addresses.length > 0 && addresses.every((each) => isAllowedPrivate(each) || isPublicAddress(each))
+
+  /** Undefined if DNS has to resolve the host. */
+  function literalAddresses(host: string): string[] | undefined {
+    if (isIP(host)) return [normalizeAddress(host) ?? host]
+    return isLocalhost(host) ? LOOPBACK.filter(isAllowedPrivate) : undefined
+  }
+
+  function isForbiddenLiteral(url: URL): boolean {
+    const addresses = literalAddresses(hostOf(url))
+    return addresses !== undefined && !areAllowed(addresses)
+  }
+
   /** The addresses of the host, all of which are allowed. */
-  async function resolve({ protocol, hostname }: URL): Promise<string[]> {
-    const host = hostname.replace(/^\[|\]$/g, '')
-    const found = isIP(host)
-      ? [host]
-      : isLocalhost(host)
-        ? LOOPBACK.filter(isAllowedPrivate)
-        : await query(host)
+  async function resolve(url: URL): Promise<string[]> {
+    const host = hostOf(url)
+    const found = literalAddresses(host) ?? (await query(host))
     const addresses = found.map((text) => normalizeAddress(text) ?? text)
-    const isPrivate = addresses.map(isAllowedPrivate)
-    if (
-      addresses.length === 0 ||
-      !addresses.every((each, index) => isPrivate[index] || isPublicAddress(each))
-    )
+    if (!areAllowed(addresses))
       throw new TargetError(
         `${isIP(host) ? 'The address is not public.' : 'The host name did not resolve to public addresses.'} ` +
           'The operator allows private networks with ADIT_WEBHOOK_PRIVATE_NETWORKS.',
       )
-    if (protocol !== 'https:' && !isPrivate.every(Boolean))
+    if (url.protocol !== 'https:' && !addresses.every(isAllowedPrivate))
       throw new TargetError('Requests to public addresses need https.')
     return addresses
   }
@@ -59,8 +65,10 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
     return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
   }
 
-  return { resolve, allowsHttp: privateNetworks.length > 0 }
+  return { resolve, isForbiddenLiteral, allowsHttp: privateNetworks.length > 0 }
 }
+
+const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 
 const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
 

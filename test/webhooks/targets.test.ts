@@ -77,6 +77,7 @@ const FORBIDDEN = [
 test('targets that are not public are rejected in every form of their address', async () => {
   for (const host of FORBIDDEN)
     for (const scheme of ['https', 'http']) {
+      assert.ok(publicOnly.isForbiddenLiteral(new URL(`${scheme}://${host}/`)), host)
       const { status, error } = await send(`${scheme}://${host}/`)
       assert.equal(status, null, host)
       assert.match(error ?? '', /not public|did not resolve to public addresses/, host)
