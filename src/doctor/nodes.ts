@@ -1,6 +1,6 @@
 // Checks the nodes that are registered in the database, and the clock of this machine against the database.
 import { listNodes } from '../directory/nodes.ts'
-import { readDatabaseClock } from '../store/diagnostics.ts'
+import { readDatabaseClock } from '../store/database-clock.ts'
 import { readSchemaState } from '../store/migrate.ts'
 import type { Store } from '../store/store.ts'
 import { type Finding, ok, problem, skipped, warning } from './check.ts'

@@ -52,7 +52,8 @@ export async function runInBatches(
 export const deleteInBatches = (run: Run, table: string, deleteBatch: Batch): Promise<boolean> =>
   runInBatches(run, deleteBatch, (deleted) => run.onDeleted(table, deleted))
 
-export const pauseAfter = (run: Run, ms: number) => run.sleep(Math.max(PAUSE_MIN_MS, PAUSE_FACTOR * ms))
+export const pauseAfter = (run: Pick<Run, 'sleep'>, ms: number) =>
+  run.sleep(Math.max(PAUSE_MIN_MS, PAUSE_FACTOR * ms))
 
 /** Undefined if PostgreSQL canceled the batch because it took too long; a smaller one may succeed. */
 async function tryBatch({ services }: Run, size: number, batch: Batch) {

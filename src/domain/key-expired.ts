@@ -1,7 +1,8 @@
-// The events of keys that have expired, once each. A part of the maintenance job, because nothing is written
-// when a key expires.
+// The events of keys that have expired, once each. Nodes look for them, because nothing is written when a key
+// expires.
+import { readDatabaseClock } from '../store/database-clock.ts'
 import { insertNotices, listExpiredKeys } from '../store/notices.ts'
-import { DAY_MS } from '../time.ts'
+import { DAY_MS, MINUTE_MS } from '../time.ts'
 import type { Run } from './deletion-batches.ts'
 import { pauseAfter } from './deletion-batches.ts'
 import { recordEvent } from './events.ts'
@@ -9,18 +10,23 @@ import { keyInEvent } from './keys.ts'
 
 /** The notice is for no user: it records that there was an event. */
 const KIND = 'key-expired'
+/** Longer than nodes take from one look to the next. */
+export const RECENTLY_MS = 10 * MINUTE_MS
 /** If no node has run for longer, earlier expiries have no event. Shorter than notices are kept. */
-const WITHIN_MS = DAY_MS
+export const SINCE_MAX_MS = DAY_MS
 const SLICE_ROWS = 100
 
-/** Returns false if the run was stopped before the end. */
-export async function recordExpiredKeys(run: Run): Promise<boolean> {
+/** `sinceMs`: how long ago they have expired at most. Returns false if the run was stopped before the end. */
+export async function recordExpiredKeys(
+  run: Pick<Run, 'services' | 'proceed' | 'sleep'>,
+  sinceMs: number,
+): Promise<boolean> {
   const { services } = run
-  const { now } = run.state
+  const now = await readDatabaseClock(services.store)
   for (;;) {
     if (!(await run.proceed())) return false
     const startedAt = performance.now()
-    const slice = { kind: KIND, after: now - WITHIN_MS, until: now, limit: SLICE_ROWS }
+    const slice = { kind: KIND, after: now - sinceMs, until: now, limit: SLICE_ROWS }
     const keys = await listExpiredKeys(services.store.db, slice)
     for (const key of keys)
       await services.store.transaction(async (tx) => {

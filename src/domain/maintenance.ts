@@ -1,11 +1,12 @@
-// The maintenance job. Each node checks periodically whether a run is due, and the one that acquires the
-// lease runs it. If that node is killed, another one acquires the lease when it has expired.
+// What nodes do periodically. Each looks for reasons for alerts, and for emails to send. Each checks whether
+// a run of the maintenance job is due, and the one that acquires the lease runs it. If that node is killed,
+// another one acquires the lease when it has expired.
 import { setTimeout as delay } from 'node:timers/promises'
 import { acquireLease, type MaintenanceState, readMaintenance, updateLease } from '../store/maintenance.ts'
 import type { Services } from './context.ts'
 import type { Run } from './deletion-batches.ts'
 import { alertSilentEdges } from './edge-alerts.ts'
-import { recordExpiredKeys } from './key-expired.ts'
+import { RECENTLY_MS, recordExpiredKeys, SINCE_MAX_MS } from './key-expired.ts'
 import type { KeyRejections } from './key-rejections.ts'
 import { type NoticeMailOptions, sendNoticeMails } from './notice-mails.ts'
 import { createNotices } from './notices.ts'
@@ -57,35 +58,37 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   const { id, settings, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
   const stopping = new AbortController()
   const { signal } = stopping
-  let isFailing = false
-
-  async function poll(): Promise<void> {
-    const log = collectDeleted(events.onDeleted)
-    const afterwards = (run: Run) => runNotices(run, mail)
-    try {
-      await runEach([
-        () => runAlerts({ services, proceed: async () => !signal.aborted }, options),
-        () => runAsOwner(services, { id, settings, signal, onDeleted: log.add, afterwards }),
-      ])
-      if (isFailing) events.onRecovery()
-      isFailing = false
-    } catch (error) {
-      if (!isFailing && !signal.aborted) events.onFailure(error)
-      isFailing = true
-    } finally {
-      log.flush()
-    }
+  const alertRun = {
+    services,
+    proceed: async () => !signal.aborted,
+    sleep: (ms: number) => sleep(ms, signal),
   }
 
-  async function pollUntilStopped(): Promise<void> {
+  async function runJob(): Promise<void> {
+    const log = collectDeleted(events.onDeleted)
+    const before = (run: Run) => runNotices(run, { withMail: mail !== undefined })
+    await runAsOwner(services, { id, settings, signal, onDeleted: log.add, before }).finally(log.flush)
+  }
+
+  async function pollUntilStopped(task: () => Promise<void>): Promise<void> {
+    let isFailing = false
     while (!signal.aborted) {
       // Random, so that nodes that were started together do not all look at the same moment.
       await sleep(pollIntervalMs * (0.5 + Math.random() / 2), signal, false)
-      if (!signal.aborted) await poll()
+      if (signal.aborted) return
+      try {
+        await task()
+        if (isFailing) events.onRecovery()
+        isFailing = false
+      } catch (error) {
+        if (!isFailing && !signal.aborted) events.onFailure(error)
+        isFailing = true
+      }
     }
   }
 
-  const ended = pollUntilStopped()
+  // A run of the job may take long, and must not delay alerts.
+  const ended = Promise.all([pollUntilStopped(() => runAlerts(alertRun, options)), pollUntilStopped(runJob)])
   return {
     async stop() {
       stopping.abort()
@@ -101,10 +104,11 @@ type AlertOptions = Pick<MaintenanceOptions, 'mail' | 'rejections' | 'databaseUp
 
 /** What is not left to the node with the lease: each alert and each email is created or sent once anyway. */
 export const runAlerts = (
-  run: Pick<Run, 'services' | 'proceed'>,
+  run: Pick<Run, 'services' | 'proceed' | 'sleep'>,
   { mail, rejections, databaseUpForMs, events }: AlertOptions,
 ): Promise<void> =>
   runEach([
+    () => recordExpiredKeys(run, RECENTLY_MS),
     async () => rejections?.flush(run.services),
     () =>
       alertSilentEdges(run, {
@@ -128,10 +132,8 @@ async function runEach(tasks: readonly (() => Promise<unknown>)[]): Promise<void
 }
 
 /** Returns false if the run was stopped before the end. */
-export const runNotices = async (run: Run, mail: NoticeMailOptions | undefined): Promise<boolean> =>
-  (await recordExpiredKeys(run)) &&
-  (await createNotices(run, { withMail: mail !== undefined })) &&
-  (mail === undefined || (await sendNoticeMails(run, mail)))
+export const runNotices = async (run: Run, { withMail }: { withMail: boolean }): Promise<boolean> =>
+  (await recordExpiredKeys(run, SINCE_MAX_MS)) && (await createNotices(run, { withMail }))
 
 /** Sums up deleted rows for the log. */
 function collectDeleted(onDeleted: (rows: Deleted) => void) {
@@ -159,8 +161,8 @@ interface RunOptions {
   onWait?: (ms: number) => void
   /** Called before anything is deleted. */
   onStart?: () => Promise<void>
-  /** What else the run does; returns false if it was stopped. */
-  afterwards?: (run: Run) => Promise<boolean>
+  /** What else the run does, first: deletions may fail. Returns false if it was stopped. */
+  before?: (run: Run) => Promise<boolean>
   /** Run even if no run is due. */
   force?: boolean
 }
@@ -195,8 +197,8 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<RunO
   let dueInMs = 0
   try {
     await options.onStart?.()
+    if (options.before && !(await options.before(run))) return 'stopped'
     if (!(await deletePastRetention(run, settings))) return 'stopped'
-    if (options.afterwards && !(await options.afterwards(run))) return 'stopped'
     dueInMs = RUN_INTERVAL_MS
     return 'completed'
   } catch (error) {

@@ -1,4 +1,6 @@
-// Sends the emails about notices and alerts. Any node may: each email is claimed in the database first.
+// Sends the emails about notices and alerts. An email is claimed in the database before it is sent, and
+// marked after that. So no two nodes send it, and one that was claimed by a node that crashed is sent again
+// after a while, with the same Message-ID: it may arrive twice, but is not lost.
 import { withoutLinks } from '../contract/text.ts'
 import type { OperatorAlertRow } from '../store/alerts.ts'
 import { claimMail, endMail, listDueMails, type MailQueue, type Queues } from '../store/mail-queue.ts'

@@ -1,10 +1,5 @@
 // Notices before API keys expire, for the owners and admins of their workspace: 7 days and 1 day before, once
-// each. A part of the maintenance job creates them and sends the emails.
-//
-// An email is claimed in the database before it is sent, and marked after that. So no two nodes send it, and
-// one that was claimed by a node that crashed is sent again after a while, with the same Message-ID: it may
-// arrive twice, but is not lost.
-
+// each. A part of the maintenance job creates them.
 import {
   type ExpiringKey,
   type ExpiryCursor,

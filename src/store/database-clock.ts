@@ -26,3 +26,8 @@ export const statementTimeIn = (db: Db): RawBuilder<number> =>
     : databaseNow.sqlite
 
 export const nowIn = (db: Db): RawBuilder<number> => databaseNow[isPostgres(db) ? 'postgres' : 'sqlite']
+
+export async function readDatabaseClock({ db, engine }: Store): Promise<number> {
+  const { rows } = await sql<{ now: number }>`select ${databaseNow[engine]} as now`.execute(db)
+  return rows[0]?.now as number
+}

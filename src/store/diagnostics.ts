@@ -1,6 +1,5 @@
 // Reads version, settings and clock of the database, for `adit admin doctor`.
 import { sql } from 'kysely'
-import { databaseNow } from './database-clock.ts'
 import { POOL_OPTIONS } from './postgres.ts'
 import type { Store } from './store.ts'
 
@@ -40,9 +39,4 @@ export async function readPostgresFacts({ db }: Store): Promise<PostgresFacts> {
 export async function readSqliteVersion({ db }: Store): Promise<string> {
   const { rows } = await sql<{ version: string }>`select sqlite_version() as version`.execute(db)
   return rows[0]?.version ?? ''
-}
-
-export async function readDatabaseClock({ db, engine }: Store): Promise<number> {
-  const { rows } = await sql<{ now: number }>`select ${databaseNow[engine]} as now`.execute(db)
-  return rows[0]?.now as number
 }

@@ -1,5 +1,5 @@
 // Alerts about quotas, edges that do not report, and keys that are used although they are revoked: in the
-// dashboard, by email and as events, once each across nodes and restarts.
+// dashboard, by email and as events, once each across nodes; test/process/alert-kill.test.ts restarts them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashSecret } from '../../src/credentials/secret.ts'
@@ -15,7 +15,7 @@ import { addMember } from '../support/users.ts'
 import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
 for (const engine of engines)
-  test(`${engine}: alerts arrive once each, also with several nodes and restarts`, async (t) => {
+  test(`${engine}: alerts arrive once each, also with several nodes`, async (t) => {
     const server = await serve(t, { engine, env: alertEnv })
     const { services, workspace } = server
     const second = await addNode(t, server)
@@ -31,7 +31,7 @@ for (const engine of engines)
     const nodes = [alertNode(server, emails), alertNode(server, emails)] as const
     const runAll = async () => {
       await Promise.all(nodes.map(({ run }) => run()))
-      // As after a restart.
+      // A node that was just started.
       await alertNode(server, emails).run()
     }
     const subjects = () => emails.splice(0).map(({ to, subject }) => `${to}: ${subject}`)

@@ -5,7 +5,7 @@ import type { Services } from '../../src/domain/context.ts'
 import { rotate } from '../../src/domain/key-rotation.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { runNotices } from '../../src/domain/maintenance.ts'
-import type { NoticeEmail } from '../../src/domain/notice-mails.ts'
+import { type NoticeEmail, type NoticeMailOptions, sendNoticeMails } from '../../src/domain/notice-mails.ts'
 import { createMail } from '../../src/mail.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
@@ -18,9 +18,14 @@ import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
 const address = () => 'https://adit.example.com'
 
+async function notify(services: Services, mail: NoticeMailOptions): Promise<void> {
+  await runNotices(runOf(services), { withMail: true })
+  await sendNoticeMails(runOf(services), mail)
+}
+
 /** One node whose emails arrive in the list. */
 const node = (services: Services, emails: NoticeEmail[]) => () =>
-  runNotices(runOf(services), {
+  notify(services, {
     address,
     onFailure: (error) => assert.fail(String(error)),
     send: async (email) => {
@@ -93,7 +98,7 @@ for (const engine of engines)
 
     await t.test('without mail, notices are in the dashboard', async () => {
       await addOldKey(server, 'unmailed', 2 * DAY_MS)
-      await runNotices(runOf(services), undefined)
+      await runNotices(runOf(services), { withMail: false })
       assert.deepEqual(await labels(), ['day', 'unmailed'])
       emails.length = 0
       await nodes[0]?.()
@@ -108,8 +113,7 @@ for (const engine of engines)
         attempts.push(email)
         throw new Error('connection reset')
       }
-      const fail = () =>
-        runNotices(runOf(services), { address, send, onFailure: (error) => failures.push(error) })
+      const fail = () => notify(services, { address, send, onFailure: (error) => failures.push(error) })
       await fail()
       await fail()
       assert.equal(attempts.length, 2, 'not again at once')
@@ -140,7 +144,7 @@ test('recipients that the mail server rejects do not delay emails to others', as
   const zoe = await addMember(server, 'Zoe', 'owner')
   await addOldKey(server, 'old', DAY_MS)
   const failures: unknown[] = []
-  await runNotices(runOf(server.services), {
+  await notify(server.services, {
     address,
     onFailure: (error) => failures.push(error),
     send: createMail({ url: mailServer.env.ADIT_SMTP_URL, from: 'adit@example.com' }),
@@ -159,7 +163,7 @@ test('an email has a Message-ID that stays the same', async (t) => {
   await addOldKey(server, 'ci', DAY_MS / 2)
   const send = createMail({ url: env.ADIT_SMTP_URL, from: env.ADIT_MAIL_FROM })
   const onFailure = (error: unknown) => assert.fail(String(error))
-  await runNotices(runOf(server.services), { address, send, onFailure })
+  await notify(server.services, { address, send, onFailure })
   assert.equal(emails.length, 1)
   assert.match(emails[0]?.text ?? '', /^Message-ID:\s+<dig_\w+\.usr_\w+@example\.com>/im)
 })

@@ -4,8 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { atEnd, type Test } from './cleanup.ts'
 
+export interface ReceivedEmail {
+  to: string
+  /** With the headers. */
+  text: string
+}
+
 export async function startMailServer(t: Test, accepts: (address: string) => boolean = () => true) {
-  const emails: { to: string; text: string }[] = []
+  const emails: ReceivedEmail[] = []
+  const state = {
+    /** Called before an email is acknowledged. */
+    beforeAcknowledge: async (_email: ReceivedEmail) => {},
+  }
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -17,11 +27,11 @@ export async function startMailServer(t: Test, accepts: (address: string) => boo
       stream.on('data', (chunk) => {
         text += chunk
       })
-      stream.on('end', () => {
-        emails.push({
-          to: session.envelope.rcptTo.map(({ address }) => address).join(),
-          text: readable(text),
-        })
+      stream.on('end', async () => {
+        const to = session.envelope.rcptTo.map(({ address }) => address).join()
+        const email = { to, text: readable(text) }
+        emails.push(email)
+        await state.beforeAcknowledge(email)
         done()
       })
     },
@@ -30,7 +40,7 @@ export async function startMailServer(t: Test, accepts: (address: string) => boo
   await once(server.server, 'listening')
   atEnd(t, () => new Promise<void>((resolve) => server.close(resolve)))
   const { port } = server.server.address() as AddressInfo
-  return { emails, env: mailTo(port) }
+  return Object.assign(state, { emails, env: mailTo(port) })
 }
 
 export const mailTo = (port: number) => ({
