@@ -1,4 +1,4 @@
-// Revocation: how long it waits for many nodes, compared with few.
+// Revocation: how long it takes with three nodes, compared with what the database needs, and with many nodes.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
@@ -9,6 +9,8 @@ import { alone } from '../seed/catalog.ts'
 
 const MANY = 100
 const FEW = 3
+/** Beside the one that revokes, of three nodes. */
+const OTHERS = 2
 /** A single process would be busier than a hundred nodes are. */
 const PROCESSES = 4
 const REVOCATIONS = 12
@@ -39,16 +41,40 @@ const revoking =
     return { value: median(times.slice(WARM_UP)) }
   }
 
-async function againstFew(fixtures: Fixtures): Promise<Measured> {
+async function startNodes(fixtures: Fixtures) {
   const url = await fixtures.postgres('revoke', alone)
   const ours = await fixtures.adit(url)
   const followers: Baseline[] = []
   while (followers.length < PROCESSES) followers.push(await fixtures.baseline('followers', { url }))
+  return { url, ours, followers }
+}
+
+async function againstFew(fixtures: Fixtures): Promise<Measured> {
+  const { ours, followers } = await startNodes(fixtures)
   const token = ownKey(fixtures)
   return compare(revoking(ours, followers, MANY, token), revoking(ours, followers, FEW, token))
 }
 
+async function againstNotify(fixtures: Fixtures): Promise<Measured> {
+  const { url, ours, followers } = await startNodes(fixtures)
+  await fixtures.baseline('notify', { url, role: 'listener' })
+  const writer = await fixtures.baseline('notify', { url, role: 'writer' })
+  const notifying: Scenario = async () => {
+    const { times } = await writer.request<{ times: number[] }>({ count: WARM_UP + REVOCATIONS })
+    return { value: median(times.slice(WARM_UP)) }
+  }
+  return compare(revoking(ours, followers, OTHERS, ownKey(fixtures)), notifying)
+}
+
 export const revoke: Figure[] = [
+  {
+    name: 'revoke_vs_notify',
+    ours: 'DELETE /tokens/{id} with three idle nodes, PostgreSQL',
+    other: 'one commit, and NOTIFY to another process and back',
+    unit: 'ms',
+    target: { atMost: 3 },
+    measure: againstNotify,
+  },
   {
     name: 'revoke_100',
     ours: `DELETE /tokens/{id} until ${MANY} other nodes have acknowledged it, PostgreSQL`,

@@ -7,6 +7,7 @@ import { LEASE_MS } from './lease.ts'
 
 /** Allowance for monotonic clocks that run at different rates. */
 const DRIFT_MS = 50
+/** Timers are not exact enough for shorter pauses. Without one, a query is itself a pause. */
 const PAUSE_MIN_MS = 2
 const PAUSE_MAX_MS = 40
 /** Of a pause between queries, as shares of the oldest wait. */
@@ -36,8 +37,8 @@ export function createPropagationWait(store: Store): PropagationWait {
 
   async function poll(): Promise<void> {
     isPolling = true
-    // No node can have acknowledged yet.
-    await sleep(PAUSE_MIN_MS)
+    // The acknowledgment of this node comes first on the control connection.
+    await sleep(0)
     while (waiters.size > 0) {
       // Not those that are added during the query: it may not see nodes that registered before their commit.
       const included = [...waiters]
@@ -103,7 +104,7 @@ function shareOf({ position }: Waiter, nodes: readonly AcknowledgedPosition[] = 
 function pauseMs(waitedMs: number, share: number): number {
   const leftMs = share === 0 ? Number.POSITIVE_INFINITY : waitedMs * (1 / share - 1)
   const pause = Math.min(Math.max(leftMs / 2, PAUSE_SHARES.min * waitedMs), PAUSE_SHARES.max * waitedMs)
-  return Math.min(Math.max(pause, PAUSE_MIN_MS), PAUSE_MAX_MS)
+  return Math.min(pause, PAUSE_MAX_MS)
 }
 
 /** Undefined if the promise rejects or takes too long. */
@@ -117,4 +118,9 @@ export async function resultWithin<T>(ms: number, promise: Promise<T>): Promise<
   }
 }
 
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+/** Other events are handled before it returns. */
+const sleep = (ms: number) =>
+  new Promise<void>((resolve) => {
+    if (ms < PAUSE_MIN_MS) setImmediate(resolve)
+    else setTimeout(resolve, ms)
+  })

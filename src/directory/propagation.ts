@@ -87,8 +87,8 @@ export async function awaitPropagation(
 ): Promise<void> {
   if (!published) return propagation.wait(await readHead(store.db))
   const propagated = propagation.wait(published)
-  afterChange(published)
   void propagation.announce(published, propagated)
+  afterChange(published)
   return propagated
 }
 

@@ -1,6 +1,7 @@
 // The audit log.
 import type { Selectable } from 'kysely'
 import type { Page } from './page.ts'
+import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
@@ -10,12 +11,36 @@ export type AuditRow = Selectable<Tables['audit_log']>
 const ROWS_PER_STATEMENT = 500
 
 export async function insertAudit(db: Tx, rows: AuditRow[]): Promise<void> {
+  const [row, ...others] = rows
+  if (row && others.length === 0) {
+    await insertOne(db, row)
+    return
+  }
   for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
     await db
       .insertInto('audit_log')
       .values(rows.slice(start, start + ROWS_PER_STATEMENT))
       .execute()
 }
+
+const insertOne = statement((db: Tx, row: Placeholders<AuditRow>) =>
+  db.insertInto('audit_log').values({
+    id: row.id,
+    workspace_id: row.workspace_id,
+    at: row.at,
+    actor_kind: row.actor_kind,
+    actor_id: row.actor_id,
+    action: row.action,
+    subject_id: row.subject_id,
+    actor_name: row.actor_name,
+    subject_name: row.subject_name,
+    address: row.address,
+    detail: row.detail,
+    count: row.count,
+    changes: row.changes,
+    position: row.position,
+  }),
+)
 
 /**
  * Increments the count of an entry with the same workspace, action, subject and detail since `sinceId` that

@@ -1,5 +1,5 @@
 // The interface that both database engines implement.
-import type { Dialect, RawBuilder } from 'kysely'
+import type { Dialect } from 'kysely'
 import type { PoolUse } from './replaceable-pool.ts'
 import type { CounterCache } from './usage-cache.ts'
 
@@ -15,8 +15,6 @@ export interface Engine {
   main: Dialects
   /** See `Store.controlConnection`. */
   control: Dialects
-  /** Statement that wakes the other processes, where the engine has one. */
-  notifyStatement?: (payload: string) => RawBuilder<unknown>
   /** See `Store.poolUse`. */
   poolUse?: () => PoolUse
   /** See `Store.dataVersion`. */

@@ -53,7 +53,8 @@ const END_SESSIONS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
     and state_change < now() - interval '500 milliseconds'`
-const CHANNEL = 'adit_feed'
+/** Of notifications. */
+export const CHANNEL = 'adit_feed'
 const INT8_OID = 20
 
 /**
@@ -126,7 +127,6 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
       }),
     ),
     poolUse: pool.use,
-    notifyStatement: (payload) => sql`select pg_notify(${CHANNEL}, ${payload}) where ${WITHOUT_FLUSH}`,
   }
 }
 
