@@ -5,7 +5,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import type { Logger } from 'pino'
 import type { Context } from '../../domain/context.ts'
 import { createLruCache } from '../../lru-cache.ts'
-import type { OperationDurations } from '../../metrics/request-durations.ts'
 import { bearerToken } from '../auth/authenticator.ts'
 import { createAccessLog } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
@@ -17,6 +16,7 @@ import type {
   Validator,
 } from './cacheable-operations.ts'
 import { createEligibility, type EligibilityOptions } from './eligibility.ts'
+import { headOf, type ResponseHead, setHead } from './response-head.ts'
 
 const BYTES_MAX = 32 * 1024 * 1024
 /** A larger body would evict too many others. */
@@ -48,14 +48,6 @@ export interface ResponseCacheOptions extends EligibilityOptions {
 export interface VerifiedHeader {
   authorization: string | undefined
   hash: string | undefined
-}
-
-/** The head that Fastify sent, up to the headers that differ from response to response. */
-interface ResponseHead {
-  readonly route: string | undefined
-  readonly durations: OperationDurations | undefined
-  /** Ends with the name of the header Content-Length. */
-  readonly text: string
 }
 
 interface CachedResponse {
@@ -218,9 +210,7 @@ export class ResponseCache {
     verified.authorization = headers.authorization
     verified.hash = hash
     const requestId = this.#requestId(request)
-    // Where `writeHead` would store the same text, after it has validated each header.
-    ;(response as unknown as { _header: string })._header =
-      `${head.text}${bytes}\r\nx-request-id: ${requestId}\r\nDate: ${httpDate()}\r\n\r\n`
+    setHead(response, head, bytes, requestId)
     // `latin1` is faster, and the same if each character takes one byte.
     response.end(body, bytes === body.length ? 'latin1' : 'utf8')
     const ms = performance.now() - startedAt
@@ -241,31 +231,4 @@ export class ResponseCache {
 function pathOf(url: string): string {
   const queryAt = url.indexOf('?')
   return queryAt === -1 ? url : url.slice(0, queryAt)
-}
-
-function headOf(reply: FastifyReply): ResponseHead {
-  const { 'x-request-id': _requestId, 'content-length': _length, ...headers } = reply.getHeaders()
-  const { url, config } = reply.request.routeOptions
-  const { keepAliveTimeout } = reply.server.server
-  const lines = [
-    'HTTP/1.1 200 OK',
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    'Connection: keep-alive',
-    `Keep-Alive: timeout=${keepAliveTimeout / 1000}`,
-    'content-length: ',
-  ]
-  return { route: url, durations: config.durations, text: lines.join('\r\n') }
-}
-
-let dateSecond = 0
-let date = ''
-
-/** For the Date header; it changes once a second. */
-function httpDate(): string {
-  const second = Math.floor(Date.now() / 1000)
-  if (second !== dateSecond) {
-    dateSecond = second
-    date = new Date(second * 1000).toUTCString()
-  }
-  return date
 }
