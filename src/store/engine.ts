@@ -1,5 +1,5 @@
 // The interface that both database engines implement.
-import type { Dialect } from 'kysely'
+import type { CompiledQuery, Dialect } from 'kysely'
 import type { PoolUse } from './replaceable-pool.ts'
 import type { CounterCache } from './usage-cache.ts'
 
@@ -15,6 +15,8 @@ export interface Engine {
   main: Dialects
   /** See `Store.controlConnection`. */
   control: Dialects
+  /** The query that sends a notification, where the engine has one. */
+  notification?: (payload: string) => CompiledQuery
   /** See `Store.poolUse`. */
   poolUse?: () => PoolUse
   /** See `Store.dataVersion`. */

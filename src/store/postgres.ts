@@ -1,6 +1,13 @@
 // Kysely on node-postgres. Every wait has a timeout, and no connection error can crash the process.
 import { createHash, randomBytes } from 'node:crypto'
-import { PostgresDialect, type PostgresPool, type PostgresPoolClient, type SqlBool, sql } from 'kysely'
+import {
+  CompiledQuery,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type SqlBool,
+  sql,
+} from 'kysely'
 import pg from 'pg'
 import { DatabaseUnreachable, isConnectionLost, isNotPrepared } from './db-errors.ts'
 import type { Dialects, Engine } from './engine.ts'
@@ -53,15 +60,15 @@ const END_SESSIONS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
     and state_change < now() - interval '500 milliseconds'`
-/** Of notifications. */
-export const CHANNEL = 'adit_feed'
+const CHANNEL = 'adit_feed'
 const INT8_OID = 20
 
 /**
  * A condition that is always true. In the only statement of a transaction it lets the commit return before it
  * is on disk. Until the end of the transaction only: a pooler may give the session to another client then.
  */
-export const WITHOUT_FLUSH = sql<SqlBool>`set_config('synchronous_commit', 'off', true) = 'off'`
+const withoutFlush = `set_config('synchronous_commit', 'off', true) = 'off'`
+export const WITHOUT_FLUSH = sql.raw<SqlBool>(withoutFlush)
 
 /** Names of prepared statements by their text. */
 const preparedNames = new Map<string, string>()
@@ -73,6 +80,9 @@ const preparedNames = new Map<string, string>()
 export function prepareOnPostgres(text: string): void {
   preparedNames.set(text, `adit ${createHash('sha256').update(text).digest('base64url')}`)
 }
+
+const NOTIFY = `select pg_notify('${CHANNEL}', $1) where ${withoutFlush}`
+prepareOnPostgres(NOTIFY)
 
 export interface PostgresEvents {
   onLostConnection: (error: Error) => void
@@ -127,6 +137,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
       }),
     ),
     poolUse: pool.use,
+    notification: (payload) => CompiledQuery.raw(NOTIFY, [payload]),
   }
 }
 

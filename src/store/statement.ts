@@ -2,7 +2,7 @@
 // longer than sending it. PostgreSQL also parses and plans it only once per connection.
 import { type CompiledQuery, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
-import { CHANNEL, prepareOnPostgres, WITHOUT_FLUSH } from './postgres.ts'
+import { prepareOnPostgres, WITHOUT_FLUSH } from './postgres.ts'
 import type { Db, Tx, UnflushedUpdate } from './store.ts'
 
 /** A value of each execution. */
@@ -60,9 +60,3 @@ export const unflushedUpdate = <V extends object, R>(
   unflushed: statement((db: Tx, values: Placeholders<V>) => build(db, values).where(WITHOUT_FLUSH)),
   flushed: statement(build),
 })
-
-/** Sends a notification to all processes that listen on PostgreSQL. */
-export const sendNotification = statement(
-  (_: Db, { payload }: Placeholders<{ payload: string }>) =>
-    sql<unknown>`select pg_notify(${sql.lit(CHANNEL)}, ${payload}) where ${WITHOUT_FLUSH}`,
-)

@@ -8,7 +8,6 @@ import { openPostgres } from './postgres.ts'
 import type { PoolUse } from './replaceable-pool.ts'
 import type { Siblings } from './siblings.ts'
 import { openSqlite } from './sqlite.ts'
-import { sendNotification } from './statement.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
@@ -116,7 +115,7 @@ export function openStore(
     usageShards: target.engine === 'sqlite' ? undistributed : createUsageShards(main.db),
     counterCache: engine.counterCache,
     async notify(payload) {
-      if (target.engine === 'postgres') await sendNotification(main.db, { payload })
+      if (engine.notification) await main.db.executeQuery(engine.notification(payload))
       else siblings?.broadcast(payload)
     },
     onNotify(listener) {

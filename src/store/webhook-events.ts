@@ -79,10 +79,10 @@ export async function insertDeliveries(tx: Tx, rows: readonly NewDelivery[]): Pr
     ]),
     // Once for each endpoint: for each row, PostgreSQL would read all rows that the statement has inserted.
     `, latest (queue, sequence) as materialized (
-       select endpoint.endpoint_id, (
+       select written.endpoint_id, (
          select max(earlier.sequence) from webhook_deliveries as earlier
-         where earlier.endpoint_id = endpoint.endpoint_id and earlier.position is null
-       ) from (select distinct endpoint_id from input) as endpoint
+         where earlier.endpoint_id = written.endpoint_id and earlier.position is null
+       ) from (select distinct endpoint_id from input) as written
      )
      insert into webhook_deliveries (endpoint_id, id, sequence, event_id, type, body, created_at, attempts)
      select endpoint_id, id, number + coalesce(latest.sequence, 0), event_id, type, body, created_at, 0

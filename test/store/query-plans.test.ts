@@ -291,7 +291,7 @@ function scansOnSqlite(path: string, queries: Recorded[]): string[] {
     const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
     const scans = plan
       .map(({ detail }) => detail)
-      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input|json_each)/.test(detail))
+      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input)/.test(detail))
     for (const scan of scans) {
       const [, name = ''] = /^SCAN (\S+)/.exec(scan) ?? []
       if (!SMALL.has(name)) found.push(`${scan}: ${text}`)
@@ -314,6 +314,8 @@ const SMALL = new Set([
   'minutes',
   'unassigned',
   'numbered',
+  'written',
+  'latest',
   'json_each',
   'CONSTANT',
 ])
