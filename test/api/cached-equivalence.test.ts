@@ -6,7 +6,8 @@ import fc from 'fast-check'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import { DAY_MS } from '../../src/time.ts'
-import { type KeptResponse, keepAliveClient, type RawRequest, sourceOf } from '../support/keep-alive.ts'
+import { type KeptResponse, keepAliveClient, type RawRequest } from '../support/keep-alive.ts'
+import { sourceOf } from '../support/response-source.ts'
 import { addEdge, operator, serve } from '../support/server.ts'
 
 const RUNS = 400

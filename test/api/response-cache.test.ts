@@ -6,6 +6,7 @@ import { provision } from '../../src/domain/workspaces.ts'
 import { DAY_MS, startOfDay } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { startServing } from '../support/process.ts'
+import { sourceOf } from '../support/response-source.ts'
 import {
   addWorkspace,
   caller,
@@ -16,9 +17,6 @@ import {
 } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { mergeReport } from '../support/usage.ts'
-
-/** Distinguishes hits from misses: the cache and Fastify have different prefixes of request ids. */
-const sourceOf = ({ headers }: TestResponse) => headers.get('x-request-id')?.replace(/-[0-9a-z]+$/, '')
 
 const contentOf = ({ status, headers, text }: TestResponse) => ({
   status,

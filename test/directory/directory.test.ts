@@ -19,6 +19,7 @@ import type { Connection, Db, Store } from '../../src/store/store.ts'
 import type { Tables } from '../../src/store/tables.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
+import { sourceOf } from '../support/response-source.ts'
 import {
   addEdge,
   addWorkspace,
@@ -281,7 +282,9 @@ for (const engine of engines) {
 test('without the database a node uses its cache until the lease expires, then returns 503', async (t) => {
   const { server, relay } = await serveThroughRelay(t)
   const edge = await addEdge(server)
-  await edge.verify(server.key.token)
+  // A verdict is not cached if a change arrives while it is read.
+  const uncached = sourceOf(await server.call('GET', '/unknown'))
+  await until('it is cached', async () => sourceOf(await edge.verify(server.key.token)) !== uncached)
   relay.cut()
   const cutAt = performance.now()
   let last = await edge.verify(server.key.token)

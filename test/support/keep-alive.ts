@@ -48,7 +48,3 @@ export async function responseTo(sent: ClientRequest): Promise<KeptResponse> {
     body,
   }
 }
-
-/** Distinguishes hits from misses: the response cache and Fastify have different prefixes of request ids. */
-export const sourceOf = ({ headers }: KeptResponse) =>
-  headers.find(([name]) => name === 'x-request-id')?.[1].replace(/-[0-9a-z]+$/, '')
