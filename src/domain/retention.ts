@@ -5,6 +5,7 @@ import { countChangesBefore, deleteChangesBefore } from '../store/change-log.ts'
 import type { MaintenanceState } from '../store/maintenance.ts'
 import { countExpired, deleteExpired, type Expired, type ExpiringTable } from '../store/retention.ts'
 import { renewNamesInUse } from '../store/tunnel-names.ts'
+import { deletePreviousSecrets } from '../store/webhook-endpoints.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
 import { deleteAuditBefore } from './audit-export-all.ts'
 import type { Services } from './context.ts'
@@ -74,6 +75,7 @@ export const retentionTables = (settings: RetentionSettings): string[] => [
 export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {
   const now = nowOf(run.services, run.state)
   if (!(await renewNames(run, now))) return false
+  if (!(await runInBatches(run, (db, size) => deletePreviousSecrets(db, now, size)))) return false
   for (const [table, before] of expiryLimits(now, settings)) {
     const deleteBatch: Batch =
       table === 'audit_log'

@@ -71,6 +71,23 @@ export async function updateEndpoint(tx: Tx, id: string, change: EndpointChange)
   await tx.updateTable('webhook_endpoints').set(change).where('id', '=', id).execute()
 }
 
+/** Those whose overlap has ended, at most `limit`. Returns how many. */
+export async function deletePreviousSecrets(tx: Tx, before: number, limit: number): Promise<number> {
+  const { numUpdatedRows } = await tx
+    .updateTable('webhook_endpoints')
+    .set({ previous_secret: null, previous_secret_until: null })
+    .where('id', 'in', (endpoints) =>
+      endpoints
+        .selectFrom('webhook_endpoints')
+        .select('id')
+        .where('previous_secret_until', '<=', before)
+        .orderBy('previous_secret_until')
+        .limit(limit),
+    )
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
+}
+
 /**
  * After a change that matters to what is being sent: ends the claim and the series of failures. What is in
  * the queue is due now, unless the endpoint is disabled.

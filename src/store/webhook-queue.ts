@@ -30,21 +30,13 @@ export async function claimDue(
   // Read first: an update would lock the SQLite file, and most of the time nothing is due.
   if ((await selectDue(store.db, 1).execute()).length === 0) return []
   return store.transaction(async (tx) => {
-    // Deletes the previous secret after the overlap.
-    const duringOverlap = <T>(column: string) =>
-      sql<T | null>`case when previous_secret_until > ${nowIn(tx)} then ${sql.ref(column)} end`
     const query = selectDue(tx, limit)
     // Not those that another node claims now, or assigns positions for.
     const due = await (isPostgres(tx) ? query.forUpdate().skipLocked() : query).execute()
     if (due.length === 0) return []
     const rows = await tx
       .updateTable('webhook_endpoints')
-      .set({
-        claim,
-        due_at: sql<number>`${nowIn(tx)} + ${claimMs}`,
-        previous_secret: duringOverlap('previous_secret'),
-        previous_secret_until: duringOverlap('previous_secret_until'),
-      })
+      .set({ claim, due_at: sql<number>`${nowIn(tx)} + ${claimMs}` })
       .where(
         'id',
         'in',

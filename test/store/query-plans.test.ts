@@ -687,6 +687,7 @@ const calls: [module: object, calls: Calls][] = [
       lockEndpoint: (db) => webhookEndpoints.lockEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
       insertEndpoint: (db) => webhookEndpoints.insertEndpoint(db, endpoint),
       updateEndpoint: (db) => webhookEndpoints.updateEndpoint(db, 'whk_1', { url: 'https://x.example' }),
+      deletePreviousSecrets: (db) => webhookEndpoints.deletePreviousSecrets(db, 100, 10),
       restartQueue: (db) => webhookEndpoints.restartQueue(db, 'whk_1'),
       deleteEndpoint: (db) => webhookEndpoints.deleteEndpoint(db, 'whk_2'),
       listDeliveries: (db) => webhookEndpoints.listDeliveries(db, 'whk_7', { before: 75, limit: 10 }),

@@ -98,6 +98,22 @@ async function fill({ store, clock }: Services) {
     const delivery = { endpoint_id: 'x', id, sequence: 1, type: 'x', body: '{}', attempts: 0 }
     await insert('webhook_deliveries', { ...delivery, event_id: id, created_at: created_at + 10 * DAY_MS })
   }
+  const endpoint = {
+    workspace_id: 'ws_1',
+    url: '',
+    description: '',
+    created_at: 1,
+    secret: 'x',
+    disabled_at: 1,
+  }
+  for (const [id, previous_secret_until] of [
+    ['gone', now - MINUTE],
+    ['kept', now + MINUTE],
+  ] as const) {
+    const queue = { last_position: 0, next_position: 1 }
+    const previous = { previous_secret: id, previous_secret_until }
+    await insert('webhook_endpoints', { ...endpoint, ...queue, ...previous, id })
+  }
   for (const [edge_id, lease_until] of [
     ['gone', now - HOUR],
     ['kept', now - MINUTE],
@@ -212,6 +228,9 @@ for (const engine of engines) {
     assert.deepEqual(await column(services, 'notice_mails', 'digest_id'), ['kept'])
     assert.deepEqual(await column(services, 'operator_alerts', 'subject_id'), ['kept'])
     assert.deepEqual(await column(services, 'webhook_deliveries', 'event_id'), ['kept'])
+    assert.deepEqual((await column(services, 'webhook_endpoints', 'previous_secret')).filter(Boolean), [
+      'kept',
+    ])
     assert.deepEqual(await column(services, 'key_feed', 'number'), [6])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)

@@ -42,10 +42,10 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
   const { port: echoPort } = echo.address() as { port: number }
   const tcp = startProcess(
     t,
-    ['tunnel', 'tcp', `127.0.0.1:${echoPort}`, '--name', 'tcp', '--edge', edge.url, '--json'],
+    ['tunnel', 'tcp', `127.0.0.1:${echoPort}`, '--name', 'tcp', '--edge', edge.url],
     { ADIT_API_KEY: key },
   )
-  await tcp.waitFor(/"event":"open"/)
+  await tcp.waitFor(/^tcp:/m)
   const dial = () => connect(port, '127.0.0.1').on('error', () => {})
 
   assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
@@ -77,7 +77,11 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
   await assert.rejects(openSocket(edge, tunnel.host), /429/)
   await closed
   await ended
-  await tcp.waitFor(/"event":"notice","message":"The workspace \\"acme\\" has used up its quota/)
+  await tcp.waitFor(
+    /^! The workspace "acme" has used up its quota for this month\. .* is rejected\.$/m,
+    'stderr',
+  )
+  await tunnel.waitFor(/"event":"notice","message":"The workspace \\"acme\\" has used up its quota/)
   const rejected = dial()
   await closing(rejected)
   assert.equal(rejected.bytesRead, 0)
@@ -93,6 +97,10 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
     REACTION_MS,
   )
   await tunnel.waitFor(/"event":"notice","message":"The quota of the workspace was raised or renewed/)
+  await tcp.waitFor(
+    /^! The quota of the workspace was raised or renewed: traffic is accepted again\.$/m,
+    'stderr',
+  )
   const again = dial()
   again.write('hello')
   await once(again, 'data')

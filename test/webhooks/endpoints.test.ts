@@ -15,7 +15,7 @@ import { operator, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
 import { responses, startReceiver } from '../support/webhook-receiver.ts'
-import { addEndpoint, deliveriesOf, encryptedSecret } from '../support/webhooks.ts'
+import { addEndpoint, deliveriesOf } from '../support/webhooks.ts'
 
 const WEBHOOKS = '/workspaces/acme/webhooks'
 const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
@@ -88,22 +88,6 @@ for (const engine of engines) {
     await until('it arrives', () => receiver.received.length === 1)
     assert.equal(receiver.rejected, 0)
     await ann.remove(`${WEBHOOKS}/${id}`)
-  })
-
-  test(`${engine}: a previous secret is deleted after the overlap`, async (t) => {
-    const { services, workspace } = await serving
-    const receiver = await startReceiver(t)
-    const previous = { previous_secret: encryptedSecret(), previous_secret_until: Date.now() - 1 }
-    const id = await addEndpoint(services, workspace.id, { url: receiver.url, ...previous })
-    await createKeyIn()
-    await until('it arrives', () => receiver.received.length === 1)
-    const row = await services.store.db
-      .selectFrom('webhook_endpoints')
-      .select(['previous_secret', 'previous_secret_until'])
-      .where('id', '=', id)
-      .executeTakeFirst()
-    assert.deepEqual({ ...row }, { previous_secret: null, previous_secret_until: null })
-    await (await owner).remove(`${WEBHOOKS}/${id}`)
   })
 
   test(`${engine}: only owners manage webhooks, and those of another workspace do not exist`, async () => {

@@ -28,6 +28,8 @@ export const webhooks: Migration = ({ int64, strict, clustered }) => [
    )${strict}`,
   'create index webhook_endpoints_by_workspace on webhook_endpoints (workspace_id)',
   'create index webhook_endpoints_due on webhook_endpoints (due_at) where due_at is not null',
+  `create index webhook_endpoints_by_overlap on webhook_endpoints (previous_secret_until)
+     where previous_secret_until is not null`,
 
   `create table webhook_deliveries (
      endpoint_id text not null,

@@ -113,14 +113,14 @@ export class TunnelClient {
     this.#events.send(event)
   }
 
-  /** Tells the client that requests are rejected because of a quota, or accepted again. */
+  /** Tells the client that traffic is rejected because of a quota, or accepted again. */
   setQuotaReached(until: number | undefined): void {
     const isReached = until !== undefined
     if (isReached === this.#isQuotaReached) return
     this.#isQuotaReached = isReached
     const message = isReached
-      ? `${quotaUsedUp(this.key.workspace, until)} Until then, requests through this tunnel are rejected.`
-      : 'The quota of the workspace was raised or renewed: requests are accepted again.'
+      ? `${quotaUsedUp(this.key.workspace, until)} Until then, traffic through this tunnel is rejected.`
+      : 'The quota of the workspace was raised or renewed: traffic is accepted again.'
     this.#events.sendNow({ event: 'notice', message })
   }
 
