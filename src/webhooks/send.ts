@@ -1,8 +1,9 @@
 // Sends one request of a webhook, with limits on time and on the size of the response. Redirects are not
 // followed: their target would have to be checked too, and Standard Webhooks counts them as failures.
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-import { pinnedLookup, TargetError, type Targets } from './targets.ts'
+import type { Duplex } from 'node:stream'
+import { connect, tooMuchReceived } from './connection.ts'
+import { TargetError, type Targets } from './targets.ts'
 
 // Not static imports: that of `node:http` would also load Node's `fetch` client, 40 ms of startup.
 const http = process.getBuiltinModule('node:http')
@@ -15,8 +16,6 @@ const RESPONSE_BYTES_MAX = 16 * 1_024
 const HEADER_BYTES_MAX = 16 * 1_024
 /** Also of informational responses, empty lines and chunk extensions, which Node does not limit. */
 const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
-/** Servers send one or two. */
-const TICKETS_MAX = 10
 /** Of the response, for the log of deliveries. */
 const LOGGED_CHARS_MAX = 1_000
 
@@ -88,9 +87,8 @@ function post(
     const request = send(url, {
       method: 'POST',
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-      // A connection of its own, so that none is used that was made to an address checked earlier.
-      agent: false,
-      lookup: pinnedLookup(addresses),
+      // Of its own, so that none is used that was made to an address checked earlier.
+      createConnection: () => connect(url, addresses),
       maxHeaderSize: HEADER_BYTES_MAX,
       signal,
     })
@@ -113,19 +111,12 @@ function post(
   })
 }
 
-/** Closes the connection beyond the limits. What the parser has complete by then counts. */
-function limitReceived(socket: Socket): void {
-  const close = () => socket.destroy(new Error('too much was received before the response'))
+/** Closes the connection beyond the limit. What the parser has complete by then counts. */
+function limitReceived(socket: Duplex): void {
   let bytes = 0
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length
-    if (bytes > RECEIVED_BYTES_MAX) close()
-  })
-  // Session tickets of TLS are not data.
-  let tickets = 0
-  socket.on('session', () => {
-    tickets += 1
-    if (tickets > TICKETS_MAX) close()
+    if (bytes > RECEIVED_BYTES_MAX) socket.destroy(tooMuchReceived())
   })
 }
 

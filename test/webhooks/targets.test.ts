@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { isPublicAddress } from '../../src/net/public-address.ts'
@@ -223,25 +223,46 @@ test('a receiver that sends without end before its response, or between its part
   assert.equal(results.extensions?.status, 200)
 })
 
-test('a receiver that sends TLS session tickets without end is disconnected', async (t) => {
+/** A receiver by TLS, whose certificate this process trusts; undefined without an openssl that can be one. */
+async function startTlsReceiver(t: TestContext, ...options: string[]) {
   const files = makeCertificate(t, 'IP:127.0.0.1')
-  if (!files) return t.skip('openssl is not installed')
+  if (!files) return undefined
   const trusted = getCACertificates()
   setDefaultCACertificates([...trusted, readFileSync(files.certificate, 'utf8')])
   t.after(() => setDefaultCACertificates(trusted))
   const port = await freePort()
   const server = spawn('openssl', [
-    ...['s_server', '-accept', `127.0.0.1:${port}`, '-tls1_3', '-num_tickets', '100000000'],
-    ...['-key', files.key, '-cert', files.certificate],
+    ...['s_server', '-accept', `127.0.0.1:${port}`, '-key', files.key, '-cert', files.certificate],
+    ...options,
   ])
   t.after(() => server.kill('SIGKILL'))
   const isListening = await Promise.race([
     once(server.stdout, 'data').then(() => true),
     once(server, 'close').then(() => false),
   ])
-  if (!isListening) return t.skip('this openssl does not send many session tickets')
-  const { error } = await send(`https://127.0.0.1:${port}/`, loopback, 60_000)
-  assert.equal(error, 'The request failed: too much was received before the response.')
+  server.stdout.resume()
+  return isListening ? { url: `https://127.0.0.1:${port}/`, stdin: server.stdin } : undefined
+}
+
+const RECEIVED_TOO_MUCH = 'The request failed: too much was received before the response.'
+
+test('a receiver that sends TLS session tickets without end is disconnected', async (t) => {
+  const receiver = await startTlsReceiver(t, '-tls1_3', '-num_tickets', '100000000')
+  if (!receiver) return t.skip('openssl is not installed')
+  assert.equal((await send(receiver.url, loopback, 60_000)).error, RECEIVED_TOO_MUCH)
+})
+
+test('a receiver that updates the keys of TLS without end is disconnected', async (t) => {
+  const receiver = await startTlsReceiver(t, '-tls1_3')
+  if (!receiver) return t.skip('openssl is not installed')
+  // Each line is a command to update the keys.
+  const write = () => {
+    while (receiver.stdin.writable && receiver.stdin.write('K\n'.repeat(1_000)));
+  }
+  receiver.stdin.on('error', () => {})
+  receiver.stdin.on('drain', write)
+  write()
+  assert.equal((await send(receiver.url, loopback, 60_000)).error, RECEIVED_TOO_MUCH)
 })
 
 test('text of a response that PostgreSQL or a page could not show is replaced', async (t) => {

@@ -1,0 +1,52 @@
+// The connection of one request of a webhook, to an address that was checked.
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { pinnedLookup } from './targets.ts'
+
+// Not a static import, which would also load the root certificates.
+const tls = process.getBuiltinModule('node:tls')
+
+/**
+ * Of TLS, before decryption. A chain of certificates may have 100 KiB. Node processes messages of TLS as long
+ * as there are any, so key updates without end would occupy the event loop.
+ */
+const ENCRYPTED_BYTES_MAX = 160 * 1_024
+
+export const tooMuchReceived = () => new Error('too much was received before the response')
+
+export function connect(url: URL, addresses: readonly string[]): Duplex {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const isHttps = url.protocol === 'https:'
+  const port = Number(url.port || (isHttps ? 443 : 80))
+  const socket = connectTcp({ host, port, lookup: pinnedLookup(addresses) })
+  if (!isHttps) return socket
+  return tls.connect({
+    socket: limitReceived(socket),
+    host,
+    servername: isIP(host) ? '' : host,
+    ALPNProtocols: ['http/1.1'],
+  })
+}
+
+/** The same stream, which fails beyond the limit. */
+function limitReceived(socket: Socket): Duplex {
+  let bytes = 0
+  const stream = new Duplex({
+    read: () => void socket.resume(),
+    write: (chunk, _encoding, done) => void socket.write(chunk, done),
+    final: (done) => void socket.end(done),
+    destroy(error, done) {
+      socket.destroy()
+      done(error)
+    },
+  })
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > ENCRYPTED_BYTES_MAX) stream.destroy(tooMuchReceived())
+    else if (!stream.push(chunk)) socket.pause()
+  })
+  socket.on('end', () => stream.push(null))
+  socket.on('error', (error) => stream.destroy(error))
+  socket.on('close', () => stream.destroy())
+  return stream
+}
