@@ -98,15 +98,18 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
   const serialize = serializerFor(verifyKey.response.schema)
   const describe = (key: ValidKey, row: WorkspaceRow) =>
     serialize({ ...describeValidKey(directory, key), workspace: describeWorkspace(row) })
-  /** Responses differ only by the id of the key, unless it expires. */
-  const templates = new WeakMap<WorkspaceRow, readonly [before: string, after: string]>()
-  function templateOf(key: ValidKey, row: WorkspaceRow) {
-    const known = templates.get(row)
-    if (known) return known
-    const [before = '', ...after] = describe({ ...key, keyId: KEY_ID }, row).split(KEY_ID)
-    const template = [before, after.join(KEY_ID)] as const
-    templates.set(row, template)
-    return template
+  /** Responses differ only by the id of the key, unless it expires. Before it, all are the same. */
+  let start = ''
+  const ends = new WeakMap<WorkspaceRow, string>()
+  function endOf(key: ValidKey, row: WorkspaceRow): string {
+    const known = ends.get(row)
+    if (known !== undefined) return known
+    const text = describe({ ...key, keyId: KEY_ID }, row)
+    const at = text.indexOf(KEY_ID)
+    const end = text.slice(at + KEY_ID.length)
+    start = text.slice(0, at)
+    ends.set(row, end)
+    return end
   }
   return {
     id: verifyKey.id,
@@ -131,8 +134,8 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
       const row = key && directory.cachedWorkspace(key.workspaceId)
       if (!row) return undefined
       if (key.expiresAt !== null) return describe(key, row)
-      const [before, after] = templateOf(key, row)
-      return before + key.keyId + after
+      const end = endOf(key, row)
+      return start + key.keyId + end
     },
   }
 }
