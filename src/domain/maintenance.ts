@@ -108,7 +108,6 @@ export const runAlerts = (
   { mail, rejections, databaseUpForMs, events }: AlertOptions,
 ): Promise<void> =>
   runEach([
-    () => recordExpiredKeys(run, RECENTLY_MS),
     async () => rejections?.flush(run.services),
     () =>
       alertSilentEdges(run, {
@@ -116,6 +115,7 @@ export const runAlerts = (
         databaseUpForMs,
         onSilent: (edge) => events.onSilentEdge?.(edge),
       }),
+    () => recordExpiredKeys(run, RECENTLY_MS),
     async () => mail && sendNoticeMails(run, mail),
   ])
 
