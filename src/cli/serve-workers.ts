@@ -22,7 +22,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   try {
-    const workers = await startWorkers(config.workers, log).catch(() => {
+    const workers = await startWorkers(config, log).catch(() => {
       throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
     })
     const stop = () => workers.stop('SIGTERM')

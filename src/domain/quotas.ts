@@ -90,8 +90,9 @@ export const isQuotaReached = (quota: UsageQuota | undefined, now: number): bool
 export const monthOf = (now: number) => ({ from: startOfMonth(now), until: startOfMonth(now, 1) })
 
 /**
- * An edge that has carried this share of a quota reports at once, however long the server asked it to wait:
- * so no workspace gets from below 80 % to beyond 100 % unseen.
+ * An edge that has carried this share of a quota since its last report reports within 5 seconds, however long
+ * the server asked it to wait. So 40 edges together have at most a fifth of the quota unreported, apart from
+ * the traffic of 5 seconds.
  */
 const REPORT_SHARE = 200
 

@@ -4,7 +4,7 @@
 import { withoutLinks } from '../contract/text.ts'
 import type { QueuedDelivery } from '../store/webhook-events.ts'
 import {
-  type Assigned,
+  type AssignedEndpoint,
   assignPositions,
   deleteOrphans,
   listUnassigned,
@@ -46,6 +46,8 @@ export const PENDING_FAILING_MAX = 10_000
 const FAILING_MS = HOUR_MS
 /** How many deliveries get positions in one transaction. */
 const ASSIGNED_MAX = 1_000
+/** Transactions of one call, so that sending continues while many events arrive. */
+const ROUNDS_MAX = 10
 /** Deliveries that the log of an endpoint keeps. */
 export const LOGGED_MAX = 1_000
 /** How many are deleted at once. */
@@ -77,15 +79,20 @@ export const retryInMs = (failingMs: number, random: number): number =>
  */
 export async function queueEvents(services: Services): Promise<void> {
   const { store } = services
-  let isProgress = true
-  while (isProgress) {
-    const { endpointIds, isComplete } = await listUnassigned(store.db, ASSIGNED_MAX)
+  let after = ''
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const { endpointIds, isComplete } = await listUnassigned(store.db, after, ASSIGNED_MAX)
     if (endpointIds.length === 0) return
-    const { deliveries, endpoints } = await store.transaction(async (tx) => {
+    const { locked, endpoints } = await store.transaction(async (tx) => {
       const locked = await lockEndpoints(tx, endpointIds)
       if (locked.length < endpointIds.length) await deleteOrphans(tx, endpointIds)
-      return assignPositions(tx, locked, ASSIGNED_MAX)
+      return { locked, ...(await assignPositions(tx, locked, ASSIGNED_MAX)) }
     })
+    // Those that another transaction has locked wait for the next call, without delaying the others.
+    const lockedIds = new Set(locked.map(({ id }) => id))
+    const firstLocked = endpointIds.findIndex((id) => lockedIds.has(id))
+    const skipped = firstLocked === -1 ? endpointIds : endpointIds.slice(0, firstLocked)
+    after = skipped.at(-1) ?? after
     for (const endpoint of endpoints.filter(isBacklogged)) {
       const { enabled_position } = endpoint
       await disable(services, endpoint, {
@@ -93,12 +100,12 @@ export async function queueEvents(services: Services): Promise<void> {
         expected: { disabled_at: null, enabled_position },
       })
     }
-    isProgress = !isComplete && deliveries.length > 0
+    if (isComplete) return
   }
 }
 
 /** What waited when an owner enabled the endpoint does not count, so that it can be sent. */
-function isBacklogged(endpoint: Assigned['endpoints'][number]): boolean {
+function isBacklogged(endpoint: AssignedEndpoint): boolean {
   const { last_position, next_position, enabled_position, failing_since, disabled_at, now } = endpoint
   const isFailing = failing_since !== null && failing_since <= now - FAILING_MS
   const pending = last_position - Math.max(next_position - 1, enabled_position)

@@ -1,7 +1,7 @@
 // SQL that adds events to the queues of webhook endpoints. It locks no endpoint: a transaction that records
 // an event, such as a revocation, never waits for another one that does.
-import { type Selectable, sql } from 'kysely'
-import { executeBulk, isPostgres } from './bulk.ts'
+import type { Selectable } from 'kysely'
+import { executeBulk, isOneOf, listParameter } from './bulk.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -13,35 +13,28 @@ export interface EventReceiver {
   workspace_id: string
   /** Of the workspace. */
   slug: string
-  /** As in the table. */
+  /** Types between commas; null means all. */
   events: string | null
 }
 
 /** The enabled endpoints of the workspaces. */
 export const listReceivers = (tx: Tx, workspaceIds: readonly string[]): Promise<EventReceiver[]> =>
-  selectReceivers(tx, {
-    workspaceIds: isPostgres(tx) ? [...workspaceIds] : JSON.stringify(workspaceIds),
-  })
+  selectReceivers(tx, { workspaceIds: listParameter(tx, workspaceIds) })
 
-const selectReceivers = statement(
-  (db: Tx, { workspaceIds }: Placeholders<{ workspaceIds: string[] | string }>) =>
-    db
-      .selectFrom('webhook_endpoints as endpoint')
-      .select(['endpoint.id', 'endpoint.workspace_id', 'endpoint.events'])
-      .select(({ selectFrom }) =>
-        selectFrom('workspaces')
-          .select('slug')
-          .whereRef('workspaces.id', '=', 'endpoint.workspace_id')
-          .$asScalar()
-          .$notNull()
-          .as('slug'),
-      )
-      .where(
-        isPostgres(db)
-          ? sql<boolean>`endpoint.workspace_id = any(cast(${workspaceIds} as text[]))`
-          : sql<boolean>`endpoint.workspace_id in (select value from json_each(${workspaceIds}))`,
-      )
-      .where('endpoint.disabled_at', 'is', null),
+const selectReceivers = statement((db: Tx, { workspaceIds }: Placeholders<{ workspaceIds: string }>) =>
+  db
+    .selectFrom('webhook_endpoints as endpoint')
+    .select(['endpoint.id', 'endpoint.workspace_id', 'endpoint.events'])
+    .select(({ selectFrom }) =>
+      selectFrom('workspaces')
+        .select('slug')
+        .whereRef('workspaces.id', '=', 'endpoint.workspace_id')
+        .$asScalar()
+        .$notNull()
+        .as('slug'),
+    )
+    .where(isOneOf(db, 'endpoint.workspace_id', workspaceIds))
+    .where('endpoint.disabled_at', 'is', null),
 )
 
 export type NewDelivery = Pick<

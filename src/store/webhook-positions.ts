@@ -1,41 +1,52 @@
-// Assigns positions in the queues of webhook endpoints, to deliveries that are committed, under a lock of the
-// endpoint: what becomes visible later gets a higher position.
+// Gives committed deliveries their position in the queue of the webhook endpoint, under a lock of the
+// endpoint: what is committed later gets a higher position.
 import { executeBulk, isPostgres } from './bulk.ts'
 import { nowText } from './database-clock.ts'
 import type { Db, Tx } from './store.ts'
 import type { EndpointRow } from './webhook-queue.ts'
 
-/** Endpoints of the first deliveries without a position, at most `limit`. */
-export async function listUnassigned(db: Db, limit: number) {
+/** So that one statement assigns the positions, also on SQLite. */
+const ENDPOINTS_MAX = 100
+
+/** Endpoints of the first `limit` deliveries without a position, to endpoints whose id follows `after`. */
+export async function listUnassigned(db: Db, after: string, limit: number) {
   const rows = await db
     .selectFrom('webhook_deliveries')
     .select('endpoint_id')
     .where('position', 'is', null)
+    .where('endpoint_id', '>', after)
     .orderBy('endpoint_id')
     .orderBy('sequence')
     .limit(limit)
     .execute()
-  return { endpointIds: [...new Set(rows.map((row) => row.endpoint_id))], isComplete: rows.length < limit }
+  const endpointIds = [...new Set(rows.map((row) => row.endpoint_id))]
+  return {
+    endpointIds: endpointIds.slice(0, ENDPOINTS_MAX),
+    isComplete: rows.length < limit && endpointIds.length <= ENDPOINTS_MAX,
+  }
 }
 
-export type LockedQueue = Pick<EndpointRow, 'id' | 'last_position'>
+export type LockedEndpoint = Pick<EndpointRow, 'id' | 'last_position'>
 
 /** Locks the endpoints, except those that are locked by another transaction. */
-export function lockEndpoints(tx: Tx, ids: readonly string[]): Promise<LockedQueue[]> {
+export function lockEndpoints(tx: Tx, ids: readonly string[]): Promise<LockedEndpoint[]> {
   const query = tx.selectFrom('webhook_endpoints').select(['id', 'last_position']).where('id', 'in', ids)
   return (isPostgres(tx) ? query.forUpdate().skipLocked() : query).execute()
 }
 
+/** With the time of the database. */
+export type AssignedEndpoint = EndpointRow & { now: number }
+
 export interface Assigned {
   deliveries: { endpoint_id: string; id: string; position: number }[]
-  /** Of these deliveries, with the time of the database. */
-  endpoints: (EndpointRow & { now: number })[]
+  /** Of these deliveries. They are now due. */
+  endpoints: AssignedEndpoint[]
 }
 
-/** For locked endpoints, at most `limit` deliveries of all of them together. They are due. */
+/** For at most `limit` deliveries of the locked endpoints together. */
 export async function assignPositions(
   tx: Tx,
-  locked: readonly LockedQueue[],
+  locked: readonly LockedEndpoint[],
   limit: number,
 ): Promise<Assigned> {
   const deliveries = await executeBulk<Assigned['deliveries'][number]>(
@@ -60,7 +71,7 @@ export async function assignPositions(
   const last = new Map<string, number>()
   for (const { endpoint_id, position } of deliveries)
     last.set(endpoint_id, Math.max(position, last.get(endpoint_id) ?? position))
-  const endpoints = await executeBulk<Assigned['endpoints'][number]>(
+  const endpoints = await executeBulk<AssignedEndpoint>(
     tx,
     { queue: 'text', last: 'bigint' },
     [...last],
@@ -71,7 +82,7 @@ export async function assignPositions(
   return { deliveries, endpoints }
 }
 
-/** Deliveries without a position to endpoints that were deleted when they were recorded. */
+/** Deletes deliveries without a position whose endpoint no longer exists. */
 export async function deleteOrphans(tx: Tx, endpointIds: readonly string[]): Promise<void> {
   await tx
     .deleteFrom('webhook_deliveries')

@@ -1,21 +1,21 @@
-// The connection of one request of a webhook, to an address that was checked.
+// Opens the connection for one webhook request, to an address that was checked.
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { pinnedLookup } from './targets.ts'
+import { hostOf, pinnedLookup } from './targets.ts'
 
 // Not a static import, which would also load the root certificates.
 const tls = process.getBuiltinModule('node:tls')
 
 /**
- * Of TLS, before decryption. A chain of certificates may have 100 KiB. Node processes messages of TLS as long
- * as there are any, so key updates without end would occupy the event loop.
+ * Limit of received bytes of TLS, before decryption. A chain of certificates may have 100 KiB. Node processes
+ * messages of TLS as long as there are any, so key updates without end would occupy the event loop.
  */
 const ENCRYPTED_BYTES_MAX = 160 * 1_024
 
 export const tooMuchReceived = () => new Error('too much was received before the response')
 
 export function connect(url: URL, addresses: readonly string[]): Duplex {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = hostOf(url)
   const isHttps = url.protocol === 'https:'
   const port = Number(url.port || (isHttps ? 443 : 80))
   const socket = connectTcp({ host, port, lookup: pinnedLookup(addresses) })
@@ -28,7 +28,7 @@ export function connect(url: URL, addresses: readonly string[]): Duplex {
   })
 }
 
-/** The same stream, which fails beyond the limit. */
+/** Wraps the socket in a stream that fails beyond the limit. */
 function limitReceived(socket: Socket): Duplex {
   let bytes = 0
   const stream = new Duplex({
@@ -47,6 +47,7 @@ function limitReceived(socket: Socket): Duplex {
   })
   socket.on('end', () => stream.push(null))
   socket.on('error', (error) => stream.destroy(error))
-  socket.on('close', () => stream.destroy())
+  // After its end, what is still buffered can be read.
+  socket.on('close', () => socket.readableEnded || stream.destroy())
   return stream
 }

@@ -1,6 +1,6 @@
 // Sends what is in the queues of webhook endpoints. Each node polls for new events and for endpoints with
-// something to send, claims them, and sends to many at the same time, so that one that is slow delays no
-// other.
+// something to send, claims them, and sends to many at the same time, so that a slow one does not delay the
+// others.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Services } from '../domain/context.ts'
 import {
@@ -25,7 +25,7 @@ const POLL_INTERVAL_MS = 1_000
  * requests to the database.
  */
 const ENDPOINTS_MAX = 128
-/** Then an endpoint is released, so that others that are due get their turn. */
+/** A node releases an endpoint after this time, so that others that are due get their turn. */
 const TURN_MS = 10_000
 /** Left of the claim after the longest request, to record its result. */
 const RECORD_MS = 5_000
@@ -55,27 +55,36 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
   const { signal } = stopping
   const active = new Set<Promise<void>>()
   /** Ends the sending to an endpoint. */
-  const replacing = new Map<string, AbortController>()
-  let isFailing = false
+  const abortByEndpoint = new Map<string, AbortController>()
 
-  const guard = (work: Promise<void>) =>
-    work.catch((error) => {
+  /** Reports the first of several failures in a row, and the success after them. */
+  function createReporter() {
+    let isFailing = false
+    const succeeded = () => {
+      if (isFailing) onRecovery()
+      isFailing = false
+    }
+    const failed = (error: unknown) => {
       if (!isFailing && !signal.aborted) onFailure(error)
       isFailing = true
-    })
+    }
+    return { observe: (work: Promise<void>) => work.then(succeeded, failed) }
+  }
+  const polls = createReporter()
+  const sends = createReporter()
 
-  /** An endpoint has one slot: what is sent by an earlier claim, which an owner has ended, is aborted. */
+  /** If a change by an owner ended an earlier claim of the endpoint, its request is aborted. */
   function start(endpoint: ClaimedEndpoint, claimedAt: number): void {
     const { id } = endpoint
-    replacing.get(id)?.abort()
+    abortByEndpoint.get(id)?.abort()
     const replaced = new AbortController()
-    replacing.set(id, replaced)
-    const either = AbortSignal.any([signal, replaced.signal])
-    const sending = guard(sendQueue(services, endpoint, { ...options, signal: either, claimedAt }))
+    abortByEndpoint.set(id, replaced)
+    const aborted = AbortSignal.any([signal, replaced.signal])
+    const sending = sends.observe(sendQueue(services, endpoint, { ...options, signal: aborted, claimedAt }))
     active.add(sending)
     sending.finally(() => {
       active.delete(sending)
-      if (replacing.get(id) === replaced) replacing.delete(id)
+      if (abortByEndpoint.get(id) === replaced) abortByEndpoint.delete(id)
     })
   }
 
@@ -85,13 +94,11 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
     if (free <= 0) return
     const claimedAt = performance.now()
     for (const endpoint of await claimEndpoints(services, free)) start(endpoint, claimedAt)
-    if (isFailing) onRecovery()
-    isFailing = false
   }
 
   async function pollUntilStopped(): Promise<void> {
     while (!signal.aborted) {
-      await guard(poll())
+      await polls.observe(poll())
       // Random, so that nodes that were started together do not all poll at the same moment.
       await delay(pollIntervalMs * (0.5 + Math.random() / 2), undefined, { signal, ref: false }).catch(
         () => {},
@@ -129,7 +136,7 @@ async function sendQueue(
     // The database is slow: the claim could expire during the request, and another node send the same.
     if (performance.now() - renewedAt > CLAIM_MS - sendTimeoutMs - RECORD_MS) break
     const attempt = await send(endpoint, delivery, services.clock(), options)
-    // It may have arrived; another node sends it again.
+    // It may have been delivered; it is sent again.
     if (signal.aborted && attempt.status === null) break
     renewedAt = performance.now()
     if (!(await recordAttempt(services, endpoint, { delivery, attempt, failingMs }))) return

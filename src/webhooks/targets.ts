@@ -68,7 +68,8 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
   return { resolve, isForbiddenLiteral, allowsHttp: privateNetworks.length > 0 }
 }
 
-const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
+/** An IPv6 address without its brackets. */
+export const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 
 const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
 

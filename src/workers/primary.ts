@@ -5,14 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { isMessage, sendTo } from './messages.ts'
 
-/** A worker that does not listen by then is killed; during a restart the previous one goes on. */
+/** A worker that does not listen by then is killed; during a restart the previous one keeps serving. */
 const START_TIMEOUT_MS = 90_000
-/** A worker has 20 s to complete requests. One that still runs by then is killed. */
+/** After its stop delay, a worker has 20 s to complete requests. One that still runs by then is killed. */
 const STOP_TIMEOUT_MS = 40_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 30_000
 /** The backoff starts again after a worker that has run for so long. */
 const STABLE_MS = 30_000
+
+export interface WorkersConfig {
+  readonly workers: number
+  readonly stopDelayS: number
+}
 
 export interface Workers {
   readonly address: Address
@@ -26,21 +31,28 @@ export interface Workers {
   ended: Promise<void>
 }
 
-/** The place of a worker, empty until it is replaced. */
+/** One of the `count` positions, empty between the end of a worker and the start of the next. */
 interface Slot {
   worker: Worker | undefined
 }
 
-export async function startWorkers(count: number, log: Logger): Promise<Workers> {
+export async function startWorkers(
+  { workers: count, stopDelayS }: WorkersConfig,
+  log: Logger,
+): Promise<Workers> {
   relayBroadcasts()
-  const first = cluster.fork()
+  const fork = (): Worker =>
+    // Emitted if a connection or a message cannot be passed to a worker that has just ended.
+    cluster.fork().on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))
+  const first = fork()
   const address = await listening(first)
   const slots: Slot[] = [{ worker: first }]
   const stopping = new AbortController()
   let restarting: Promise<void> | undefined
+  let isRestartRequested = false
 
   async function start(): Promise<Worker> {
-    const worker = cluster.fork()
+    const worker = fork()
     await listening(worker)
     log.info({ worker: worker.process.pid }, 'worker listening')
     return worker
@@ -50,10 +62,9 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
   async function supervise(slot: Slot): Promise<void> {
     let backoffMs = BACKOFF_MIN_MS
     while (!stopping.signal.aborted) {
-      const startedAt = performance.now()
-      const reason = await runWorker(slot).catch(errorOf)
+      const { ranMs, ...reason } = await runWorker(slot).catch((error) => ({ err: error, ranMs: 0 }))
       if (stopping.signal.aborted) return
-      if (performance.now() - startedAt > STABLE_MS) backoffMs = BACKOFF_MIN_MS
+      if (ranMs > STABLE_MS) backoffMs = BACKOFF_MIN_MS
       log.error({ ...reason, retryMs: backoffMs }, 'worker ended; starting another')
       await sleep(backoffMs, undefined, stopping).catch(() => {})
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS)
@@ -63,12 +74,13 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
   /** Resolves when the worker of the slot, or one that a restart has put there, has ended. */
   async function runWorker(slot: Slot) {
     slot.worker ??= await start()
+    const listeningSince = performance.now()
     for (;;) {
       const worker: Worker = slot.worker
       const exit = await exitOf(worker)
       if (slot.worker !== worker) continue
       slot.worker = undefined
-      return exit
+      return { ...exit, ranMs: performance.now() - listeningSince }
     }
   }
 
@@ -81,9 +93,17 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
       // If the previous one has ended meanwhile, `supervise` replaces it.
       const isReplaced = slot.worker === previous
       if (isReplaced) slot.worker = next
-      await endReplaced(isReplaced ? previous : next)
+      await stopReplaced(isReplaced ? previous : next)
     }
     log.info({ workers: count }, 'workers restarted')
+  }
+
+  /** A request during a restart starts another one, because some workers are already replaced. */
+  async function restartWhileRequested(): Promise<void> {
+    while (isRestartRequested) {
+      isRestartRequested = false
+      await restartAll()
+    }
   }
 
   while (slots.length < count) slots.push({ worker: undefined })
@@ -92,7 +112,8 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
     address,
     list: () => slots.flatMap(({ worker }) => worker ?? []),
     restart() {
-      restarting ??= restartAll()
+      isRestartRequested = true
+      restarting ??= restartWhileRequested()
         .catch((error) => log.error({ err: error }, 'restart stopped: the new worker did not start'))
         .finally(() => {
           restarting = undefined
@@ -100,8 +121,10 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
       return restarting
     },
     stop(signal) {
+      if (!stopping.signal.aborted)
+        setTimeout(killAll, stopDelayS * 1_000 + STOP_TIMEOUT_MS, 'SIGKILL').unref()
       stopping.abort()
-      for (const worker of runningWorkers()) worker.process.kill(signal)
+      killAll(signal)
     },
     ended: Promise.all(supervised).then(async () => void (await Promise.all(runningWorkers().map(exitOf)))),
   }
@@ -110,11 +133,16 @@ export async function startWorkers(count: number, log: Logger): Promise<Workers>
 const runningWorkers = (): Worker[] =>
   Object.values(cluster.workers ?? {}).flatMap((worker) => (worker && !worker.isDead() ? worker : []))
 
+function killAll(signal: NodeJS.Signals): void {
+  for (const worker of runningWorkers()) worker.process.kill(signal)
+}
+
 /** Rejects if the worker ends before it listens. */
 function listening(worker: Worker): Promise<Address> {
   const { promise, resolve, reject } = Promise.withResolvers<Address>()
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), START_TIMEOUT_MS)
   worker.once('listening', resolve)
+  worker.once('error', reject)
   worker.once('exit', () => reject(new Error('The worker ended before it listened.')))
   return promise.finally(() => clearTimeout(timer))
 }
@@ -131,9 +159,7 @@ function exitOf({ process: child }: Worker): Promise<Exit> {
   return new Promise((resolve) => child.once('exit', () => resolve(describe())))
 }
 
-const errorOf = (error: unknown) => ({ err: error })
-
-async function endReplaced(worker: Worker): Promise<void> {
+async function stopReplaced(worker: Worker): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS)
   sendTo(worker, { kind: 'adit:replaced' })
   await exitOf(worker)

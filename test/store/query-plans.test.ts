@@ -671,7 +671,7 @@ const calls: [module: object, calls: Calls][] = [
   [
     webhookPositions,
     {
-      listUnassigned: (db) => webhookPositions.listUnassigned(db, 10),
+      listUnassigned: (db) => webhookPositions.listUnassigned(db, 'whk_490', 10),
       lockEndpoints: (db) => webhookPositions.lockEndpoints(db, ['whk_491', 'whk_492']),
       assignPositions: (db) =>
         webhookPositions.assignPositions(db, [{ id: 'whk_491', last_position: 4_919 }], 10),

@@ -1,7 +1,6 @@
 // Requests go to public addresses and configured networks only, however a target is written or resolved.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
@@ -236,11 +235,15 @@ async function startTlsReceiver(t: TestContext, ...options: string[]) {
     ...options,
   ])
   t.after(() => server.kill('SIGKILL'))
-  const isListening = await Promise.race([
-    once(server.stdout, 'data').then(() => true),
-    once(server, 'close').then(() => false),
-  ])
-  server.stdout.resume()
+  const isListening = await new Promise<boolean>((resolve) => {
+    let printed = ''
+    // It may print other lines before it listens.
+    server.stdout.on('data', (chunk: Buffer) => {
+      if (printed.length < 10_000) printed += chunk
+      if (printed.includes('ACCEPT')) resolve(true)
+    })
+    server.once('close', () => resolve(false))
+  })
   return isListening ? { url: `https://127.0.0.1:${port}/`, stdin: server.stdin } : undefined
 }
 

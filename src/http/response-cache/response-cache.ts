@@ -23,10 +23,10 @@ const BYTES_MAX = 32 * 1024 * 1024
 const BODY_BYTES_MAX = 256 * 1024
 /** Approximate size of an entry without its body. */
 const ENTRY_BYTES = 1_000
-/** Bounds how many spellings of a URL one caller can fill the cache with. */
+/** A longer one is not stored. A caller that varies the URL can displace the entries of others. */
 const URL_CHARS_MAX = 200
-/** A short text is written faster together with the head, a long one without encoding it each time. */
-const ENCODED_FROM = 8 * 1024
+/** Short bodies are written with the head as one string; longer ones are encoded once. */
+const BUFFER_BYTES_MIN = 8 * 1024
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -112,7 +112,7 @@ export class ResponseCache {
     const startedAt = performance.now()
     const { method, url = '', headers } = request
     const cacheable = this.#byRoute.get(`${method} ${pathOf(url)}`)
-    // The prebuilt head is that of a connection that stays open.
+    // The prebuilt head says `Connection: keep-alive`.
     if (!cacheable?.hasOrdinaryHeaders(headers) || !response.shouldKeepAlive) return false
     const clientIp = this.#clientIp(request)
     const hash = this.#credentialHash(request, verified)
@@ -157,7 +157,7 @@ export class ResponseCache {
     if (bytes > BODY_BYTES_MAX) return
     this.#responses.set(cacheKey((caller as Context).workspaceId, url), {
       head: headOf(reply),
-      body: bytes < ENCODED_FROM ? body : Buffer.from(body),
+      body: bytes < BUFFER_BYTES_MIN ? body : Buffer.from(body),
       bytes,
       isFresh,
     })

@@ -1,5 +1,4 @@
-// The heads of responses from the cache: one text, to which the headers are added that differ from response
-// to response.
+// Prebuilt heads of responses from the cache: length, request id and date are appended for each response.
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { OperationDurations } from '../../metrics/request-durations.ts'
@@ -11,7 +10,7 @@ const { validateHeaderValue } = process.getBuiltinModule('node:http')
 export interface ResponseHead {
   readonly route: string | undefined
   readonly durations: OperationDurations | undefined
-  /** Ends with the name of the header Content-Length. */
+  /** Ends with `content-length: `. */
   readonly text: string
 }
 
@@ -34,7 +33,7 @@ export function headOf(reply: FastifyReply): ResponseHead {
   return { route: url, durations: config.durations, text: lines.join('\r\n') }
 }
 
-/** Sets the text that `writeHead` would set after it has validated each header. */
+/** Sets the private field in which `writeHead` stores the same text, after it has validated each header. */
 export function setHead(
   response: ServerResponse,
   head: ResponseHead,

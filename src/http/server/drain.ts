@@ -1,4 +1,4 @@
-// Draining: requests that reached the server before it stops get their responses.
+// Draining: requests on accepted connections get their responses before the server stops.
 import { Server as Listener } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
