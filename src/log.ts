@@ -48,7 +48,8 @@ function createDestination(): DestinationStream & { flush(done: () => void): voi
     maxLength: BUFFER_BYTES_MAX,
   })
   destination.on('error', () => {})
-  // Its types only know texts.
+  // Its types know neither this nor buffers.
+  const setMinLength = (bytes: number) => Object.assign(destination, { minLength: bytes })
   const write = destination.write.bind(destination) as unknown as (bytes: Buffer) => boolean
   // Lines are encoded into one buffer, which costs less than a buffer for each line.
   const batch = Buffer.allocUnsafeSlow(BATCH_BYTES)
@@ -71,8 +72,11 @@ function createDestination(): DestinationStream & { flush(done: () => void): voi
   }
   const flushSync = destination.flushSync.bind(destination)
   destination.flushSync = () => {
+    // Only adds the batch to what is flushed: an asynchronous write would be lost when the process exits.
+    setMinLength(Number.POSITIVE_INFINITY)
     writeBatch()
     withFailingWritesDropped(flushSync)
+    setMinLength(1)
   }
   // Instead of `periodicFlush`, which makes an empty write at each interval while nothing is logged.
   let isFlushScheduled = false
