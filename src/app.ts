@@ -23,7 +23,7 @@ import { registerDashboardApi } from './http/api/dashboard/index.ts'
 import { registerDeviceApi } from './http/api/device.ts'
 import { registerEdgeApi } from './http/api/edge.ts'
 import { registerMcp } from './http/api/mcp.ts'
-import { describePublic, registerPublicApi } from './http/api/public.ts'
+import { registerPublicApi } from './http/api/public.ts'
 import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
 import { createKnownBrowsers } from './http/auth/known-browser.ts'
 import { createRateLimit } from './http/auth/rate-limit.ts'
@@ -273,11 +273,9 @@ function createApiServer(options: ApiServerOptions) {
   const { requests: durations } = services.instruments
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
   registerHealth(server, { isReady, ping: services.store.ping })
-  const document = describePublic(variant, baseUrl)
   registerPublicApi(server, {
     services,
     directory,
-    document,
     variant,
     baseUrl,
     rateLimit,

@@ -1,10 +1,10 @@
 // Device authorization for `adit login`, /device/authorize and /device/token: see
 // domain/device-authorizations.ts. The callers have no credentials yet, so starting is limited per network,
 // and polling per device.
+
 import type { FastifyInstance } from 'fastify'
 import { deviceInfo } from '../../contract/description.ts'
 import { DEVICE_GRANT, DEVICE_PREFIX, deviceOperations, type GrantError } from '../../contract/device.ts'
-import { describe } from '../../contract/openapi.ts'
 import { isBlank } from '../../contract/text.ts'
 import type { Services } from '../../domain/context.ts'
 import { startDevice } from '../../domain/device-authorizations.ts'
@@ -14,6 +14,7 @@ import { rejectCrossSite, requestOrigin } from '../auth/csrf.ts'
 import { createLoginThrottle } from '../auth/login-throttle.ts'
 import { perNetwork } from '../auth/sign-in-limits.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
+import { createOpenApiDocument } from './openapi-document.ts'
 
 interface DeviceCaller {
   address: string
@@ -34,11 +35,6 @@ const POLL_INTERVAL_S = 5
 export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }: DeviceApiOptions): void {
   const throttle = createLoginThrottle(services.clock)
   const isTooSoon = createPollLimit(services.clock)
-  const document = describe({
-    ...deviceInfo,
-    serverUrl: (baseUrl ?? '') + DEVICE_PREFIX,
-    operations: deviceOperations,
-  })
   const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
     'device.authorize': async ({ address, url }, { device_name: name }) => {
       throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
@@ -60,7 +56,11 @@ export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }
         return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
       return describeResult(await pollDevice(services, { deviceCode, address }), services.clock())
     },
-    'description.read': () => document,
+    'description.read': createOpenApiDocument({
+      ...deviceInfo,
+      serverUrl: (baseUrl ?? '') + DEVICE_PREFIX,
+      operations: deviceOperations,
+    }),
   }
   registerOperations(server, deviceOperations, handlers, {
     prefix: DEVICE_PREFIX,

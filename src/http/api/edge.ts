@@ -1,9 +1,9 @@
 // The edge API: /edge/v1. Only for edges, so without CORS headers.
+
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { edgeInfo } from '../../contract/description.ts'
 import { EDGE_PREFIX, edgeOperations, type verifyKey } from '../../contract/edge.ts'
-import { describe } from '../../contract/openapi.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import {
   type Directory,
@@ -25,6 +25,7 @@ import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { keyChanges, parseEventId } from './change-events.ts'
 import { ChangeStreams } from './change-streams.ts'
+import { createOpenApiDocument } from './openapi-document.ts'
 import { describeValidKey } from './valid-key.ts'
 
 export interface EdgeOptions {
@@ -78,7 +79,6 @@ export function registerEdgeApi(
       ),
     onRecovered: () => server.log.info('edges report usage at the default interval again'),
   })
-  const document = describeEdgeApi(baseUrl)
   const describeResult = (result: ValidKey | InvalidCredential): MaybePromise<VerifyResult> =>
     result.valid
       ? thenMaybe(directory.getWorkspace(result.workspaceId), (row) => ({
@@ -113,7 +113,11 @@ export function registerEdgeApi(
         ingestReport(services, directory.findWorkspaceIds, actor.id, report),
       ),
     'hosts.find': (_caller, { host }) => findHost(services, directory, host),
-    'description.read': () => document,
+    'description.read': createOpenApiDocument({
+      ...edgeInfo,
+      serverUrl: baseUrl + EDGE_PREFIX,
+      operations: edgeOperations,
+    }),
   }
 
   registerOperations(server, edgeOperations, handlers, {
@@ -133,6 +137,3 @@ export function registerEdgeApi(
   })
   return { openStreams: () => streams.count }
 }
-
-const describeEdgeApi = (baseUrl: string) =>
-  describe({ ...edgeInfo, serverUrl: baseUrl + EDGE_PREFIX, operations: edgeOperations })

@@ -1,7 +1,7 @@
 // The public API: /api/v1 in the variant that the deployment runs.
+
 import type { FastifyInstance } from 'fastify'
 import { publicInfo } from '../../contract/description.ts'
-import { describe } from '../../contract/openapi.ts'
 import type { Operation } from '../../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../../contract/variants.ts'
 import {
@@ -19,6 +19,7 @@ import { bearerToken, createAuthenticator, keyMessages } from '../auth/authentic
 import type { RateLimit } from '../auth/rate-limit.ts'
 import { LongLists } from '../operations/long-lists.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
+import { createOpenApiDocument } from './openapi-document.ts'
 
 export interface PublicOptions {
   services: Services
@@ -28,8 +29,6 @@ export interface PublicOptions {
   baseUrl: string | undefined
   rateLimit: RateLimit | undefined
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
-  /** The OpenAPI document of the same variant, from `describePublic`. */
-  document: object
 }
 
 /** The context of an authenticated request, and the raw key that it came with. */
@@ -40,7 +39,7 @@ interface KeyContext extends Context {
 type Callers = { anyone: undefined; key: KeyContext }
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
-  const { services, directory, variant, baseUrl, rateLimit, describeWorkspace, document } = options
+  const { services, directory, variant, baseUrl, rateLimit, describeWorkspace } = options
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const longLists = new LongLists(
     'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
@@ -62,7 +61,12 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
       }),
     'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
     'usage.read': (ctx, { days }) => readUsage(ctx, days),
-    'description.read': () => document,
+    // Of the running variant only.
+    'description.read': createOpenApiDocument({
+      ...publicInfo(variant),
+      serverUrl: (baseUrl ?? '') + PUBLIC_PREFIX,
+      operations: variants[variant],
+    }),
   }
 
   mountPreflight(server, variants[variant])
@@ -94,14 +98,6 @@ function mountPreflight(server: FastifyInstance, operations: readonly Operation[
   }
   server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())
 }
-
-/** The document describes the running variant only. */
-export const describePublic = (variant: Variant, baseUrl = '') =>
-  describe({
-    ...publicInfo(variant),
-    serverUrl: baseUrl + PUBLIC_PREFIX,
-    operations: variants[variant],
-  })
 
 function requireValid(result: ValidKey | InvalidCredential): void {
   if (!result.valid) throw new Fault('unauthorized', { message: keyMessages[result.reason] })

@@ -1,15 +1,16 @@
 // The dashboard's API, /dashboard/api: for users who are signed in, from the dashboard's own pages only. Each
 // file of this folder has the handlers of one group of operations.
+
 import type { FastifyInstance } from 'fastify'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../../contract/dashboard/index.ts'
 import { dashboardInfo } from '../../../contract/description.ts'
-import { describe } from '../../../contract/openapi.ts'
 import { requireNavigation, requireSameOrigin } from '../../auth/csrf.ts'
 import { createLoginThrottle } from '../../auth/login-throttle.ts'
 import { createPasswordQueue } from '../../auth/password-queue.ts'
 import { type Callers, createSessionAuthenticator } from '../../auth/sessions.ts'
 import { createSignInLimits } from '../../auth/sign-in-limits.ts'
 import { registerOperations } from '../../operations/routes.ts'
+import { createOpenApiDocument } from '../openapi-document.ts'
 import { accountHandlers } from './account.ts'
 import { confirmations } from './confirmation.ts'
 import { deviceHandlers } from './devices.ts'
@@ -30,13 +31,6 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
   const signInLimits = createSignInLimits(services, knownBrowsers, auth)
   const deps = { ...options, throttle, enqueue, signInLimits, findUser, log: server.log }
   const confirmed = { ...deps, ...confirmations(deps) }
-  const serverUrl = (baseUrl ?? '') + DASHBOARD_PREFIX
-  const document = describe({
-    ...dashboardInfo,
-    serverUrl,
-    operations: dashboardOperations,
-    hasWebhooks: true,
-  })
   const handlers: DashboardHandlers = {
     ...signInHandlers(deps),
     ...linkHandlers(deps),
@@ -47,7 +41,12 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     ...memberHandlers(deps),
     ...tunnelHandlers(deps),
     ...webhookHandlers(deps),
-    'description.read': () => document,
+    'description.read': createOpenApiDocument({
+      ...dashboardInfo,
+      serverUrl: (baseUrl ?? '') + DASHBOARD_PREFIX,
+      operations: dashboardOperations,
+      hasWebhooks: true,
+    }),
   }
   registerOperations<Callers, typeof dashboardOperations>(server, dashboardOperations, handlers, {
     prefix: DASHBOARD_PREFIX,
