@@ -1,15 +1,22 @@
-// Runs the suite, or the given folders of it. The files of a folder share one process or a few, so that the
+// Runs the suite, or all of the given folders. The files of a folder share one process or a few, so that the
 // program is loaded and compiled once for all of them.
-import { globSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { globalSetup, globalTeardown } from './support/global.ts'
 
 /** More than two cores, because tests also wait; not many more, because some have time limits. */
-const CONCURRENCY = 4
+const CONCURRENCY = 5
 const TEST_TIMEOUT_MS = 120_000
+/**
+ * Titles of the tests that fail if something takes longer than that. They run one at a time after all others, so that
+ * they measure the program and not how busy the machine is.
+ */
+const TIMED = /\bwithin (a second|\d+ ms)\b/
 /**
  * Folders whose tests mostly wait for other processes, the slowest first, with the number of processes that their
  * files are distributed to.
@@ -21,9 +28,20 @@ const WAITING: Record<string, number> = {
   process: 5,
   hostile: 2,
   package: 2,
+  'edge-sdk': 2,
+}
+
+/**
+ * Folders that have a script of their own, because they take several minutes: `npm run test:<folder>` runs all of their
+ * files, and `npm test` only these.
+ */
+const SHORT: Record<string, readonly string[]> = {
+  pages: ['accessibility', 'dashboard', 'not-found', 'sign-in', 'usage'],
+  process: ['bench', 'early-responses', 'kill', 'log', 'report-kill', 'start', 'stop', 'storage', 'workers'],
 }
 
 const root = fileURLToPath(new URL('.', import.meta.url))
+const given = process.argv.slice(2)
 const scratch = mkdtempSync(join(tmpdir(), 'adit-suite-'))
 process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
 
@@ -35,8 +53,11 @@ interface Group {
 
 /** The files of each process, distributed by size. */
 function groupsOf(folder: string): Group[] {
-  const files = globSync(`${folder}/*.test.ts`, { cwd: root })
-    .map((file) => ({ file: join(root, file), bytes: statSync(join(root, file)).size }))
+  const short = given.includes(folder) ? undefined : SHORT[folder]
+  const names =
+    short?.map((name) => `${folder}/${name}.test.ts`) ?? globSync(`${folder}/*.test.ts`, { cwd: root })
+  const files = names
+    .map((name) => ({ file: join(root, name), bytes: statSync(join(root, name)).size }))
     .toSorted((a, b) => b.bytes - a.bytes)
   const count = Math.min(WAITING[folder] ?? 1, files.length)
   const groups: Group[] = Array.from({ length: count }, (_, index) => ({
@@ -53,13 +74,12 @@ function groupsOf(folder: string): Group[] {
 }
 
 /** One file that imports the others. */
-function combine({ name, files }: Group): string {
+function combine({ name, files }: Omit<Group, 'bytes'>): string {
   const path = join(scratch, `${name}.mjs`)
   writeFileSync(path, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
   return path
 }
 
-const given = process.argv.slice(2)
 const folders = given.length > 0 ? given : globSync('*/', { cwd: root })
 // The longest first, so that none of them is left running alone at the end. Those that wait alternate with those that
 // compute, so that there is always work for every core.
@@ -78,18 +98,37 @@ const groups = Array.from({ length: Math.max(waiting.length, computing.length) }
 const interrupted = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => interrupted.abort())
 
-// Not written in the call, because @types/node does not have globalSetupPath yet.
 const options = {
-  files: groups.map(combine),
-  concurrency: CONCURRENCY,
   timeout: TEST_TIMEOUT_MS,
   signal: interrupted.signal,
-  globalSetupPath: join(root, 'support/global.ts'),
   execArgv: [`--import=${join(root, 'support/without-async-hooks.ts')}`],
 }
-run(options)
-  .on('test:fail', () => {
-    process.exitCode = 1
-  })
+const timed = groups.flatMap(({ files }) => files).filter((file) => TIMED.test(readFileSync(file, 'utf8')))
+
+async function* runAll() {
+  yield* run({ ...options, concurrency: CONCURRENCY, testSkipPatterns: [TIMED], files: groups.map(combine) })
+  if (timed.length === 0 || interrupted.signal.aborted) return
+  const files = [combine({ name: 'timed', files: timed })]
+  yield* run({ ...options, concurrency: 1, testNamePatterns: [TIMED], files })
+}
+
+/** Both runs use the same databases. */
+async function* withDatabases(events: ReturnType<typeof runAll>) {
+  await globalSetup()
+  try {
+    yield* events
+  } finally {
+    await globalTeardown()
+  }
+}
+
+async function* withExitCode(events: ReturnType<typeof runAll>) {
+  for await (const event of events) {
+    if (event.type === 'test:fail') process.exitCode = 1
+    yield event
+  }
+}
+
+Readable.from(withExitCode(withDatabases(runAll())))
   .compose(spec)
   .pipe(process.stdout)

@@ -6,7 +6,8 @@ import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { settings } from '../../src/config.ts'
-import { createDatabase, createFolder, createMigratedDatabase, SECRET } from '../support/databases.ts'
+import { createDatabase, createFolder, createMigratedDatabase } from '../support/databases.ts'
+import { SECRET } from '../support/migrated-databases.ts'
 import { root, run, startProcess } from '../support/process.ts'
 
 test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (t) => {

@@ -1,7 +1,8 @@
 // Limits on invitations per inviter, workspace and address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDatabase, engines, SECRET } from '../support/databases.ts'
+import { createDatabase, engines } from '../support/databases.ts'
+import { SECRET } from '../support/migrated-databases.ts'
 import { startServing } from '../support/process.ts'
 import { addWorkspace, serve } from '../support/server.ts'
 import { addMember, openBrowser, signIn, type TestBrowser } from '../support/users.ts'

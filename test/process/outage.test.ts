@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/cleanup.ts'
 import { populate, startClients } from '../support/clients.ts'
-import { SECRET } from '../support/databases.ts'
+import { SECRET } from '../support/migrated-databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { serving, startProcess, startServing } from '../support/process.ts'
 

@@ -7,19 +7,14 @@ import { after } from 'node:test'
 import pg from 'pg'
 import { createCitusSchema, createDistributedSchema } from './citus.ts'
 import { atEnd, type Test } from './cleanup.ts'
+import { onServer, SQLITE_FILE, sqliteUrl, TEMPLATES } from './migrated-databases.ts'
 
 export type Engine = 'sqlite' | 'postgres'
 /** In `npm run test:citus` a PostgreSQL database is one of the cluster. */
 const onCitus = process.env.TEST_CITUS_URL !== undefined
 export const engines: readonly Engine[] = onCitus ? ['postgres'] : ['sqlite', 'postgres']
 
-/** Environment variables in which the global setup passes the migrated databases to the tests. */
-export const TEMPLATES = { sqlite: 'TEST_SQLITE_TEMPLATE', postgres: 'TEST_POSTGRES_TEMPLATE' } as const
 const MISSING_SETUP = 'Run the tests through "npm test": its global setup starts PostgreSQL.'
-const SQLITE_FILE = 'adit.db'
-
-/** ADIT_SECRET of every test server; required with PostgreSQL. */
-export const SECRET = 'only-for-tests-0123456789abcdefghijklmn'
 
 /** An empty database. Returns the value for ADIT_DATABASE_URL. */
 export async function createDatabase(t: Test, engine: Engine): Promise<string> {
@@ -164,13 +159,4 @@ export function createFolder(t: Test): string {
   const folder = mkdtempSync(join(tmpdir(), 'adit-test-'))
   atEnd(t, () => rmSync(folder, { recursive: true, force: true }))
   return folder
-}
-
-export const sqliteUrl = (folder: string) => `sqlite:${join(folder, SQLITE_FILE)}`
-
-export async function onServer(server: string, statement: string): Promise<void> {
-  const client = new pg.Client(server)
-  await client.connect()
-  await client.query(statement)
-  await client.end()
 }

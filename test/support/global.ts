@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { readConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
-import { onServer, SECRET, sqliteUrl, TEMPLATES } from './databases.ts'
+import { onServer, SECRET, sqliteUrl, TEMPLATES } from './migrated-databases.ts'
 import { type Cluster, createCluster } from './postgres.ts'
 
 const MIGRATE_TIMEOUT_MS = 30_000

@@ -4,7 +4,7 @@ import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { atEnd, type Test } from './cleanup.ts'
 import type { CommandRequest } from './command-runner.ts'
-import { SECRET } from './databases.ts'
+import { SECRET } from './migrated-databases.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 const launcher = fileURLToPath(new URL('../../bin/adit.js', import.meta.url))

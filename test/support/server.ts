@@ -11,7 +11,8 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import type { WorkspaceRow } from '../../src/store/workspaces.ts'
 import { atEnd, cleanUpInBackground, type Test } from './cleanup.ts'
-import { createDatabase, createMigratedDatabase, type Engine, SECRET } from './databases.ts'
+import { createDatabase, createMigratedDatabase, type Engine } from './databases.ts'
+import { SECRET } from './migrated-databases.ts'
 import { startRelay } from './relay.ts'
 
 export const operator: Actor = { kind: 'operator', id: 'test' }

@@ -7,7 +7,7 @@ import type { Tables } from '../../src/store/tables.ts'
 import { type DeliveryOptions, startWebhookDelivery } from '../../src/webhooks/delivery.ts'
 import { createTargets } from '../../src/webhooks/targets.ts'
 import { atEnd, type Test } from './cleanup.ts'
-import { SECRET } from './databases.ts'
+import { SECRET } from './migrated-databases.ts'
 
 /** Adds an endpoint that wants all events; returns its id. */
 export async function addEndpoint(
