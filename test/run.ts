@@ -1,4 +1,4 @@
-// Runs the suite, or all of the given folders. The files of a folder share one process or a few, so that the
+// Runs the suite, its long part (`--long`), or the given folders. The files of a folder share one process or a few, so that the
 // program is loaded and compiled once for all of them.
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,17 +31,41 @@ const WAITING: Record<string, number> = {
   'edge-sdk': 2,
 }
 
-/**
- * Folders that have a script of their own, because they take several minutes: `npm run test:<folder>` runs all of their
- * files, and `npm test` only these.
- */
-const SHORT: Record<string, readonly string[]> = {
-  pages: ['accessibility', 'dashboard', 'not-found', 'sign-in', 'usage'],
-  process: ['bench', 'early-responses', 'kill', 'log', 'report-kill', 'start', 'stop', 'storage', 'workers'],
-}
+/** What `--long` runs. Without it and without a folder, all other files run, some of each folder. */
+const LONG: readonly string[] = [
+  'pages/account.test.ts',
+  'pages/audit.test.ts',
+  'pages/device.test.ts',
+  'pages/docs.test.ts',
+  'pages/get-started.test.ts',
+  'pages/keys.test.ts',
+  'pages/members.test.ts',
+  'pages/performance.test.ts',
+  'pages/quotas.test.ts',
+  'pages/settings.test.ts',
+  'pages/tunnel-access.test.ts',
+  'pages/tunnel-names.test.ts',
+  'pages/tunnels.test.ts',
+  'pages/tunnels-live.test.ts',
+  'pages/webhooks.test.ts',
+  'process/alert-kill.test.ts',
+  'process/audit-export.test.ts',
+  'process/conflicts.test.ts',
+  'process/connections.test.ts',
+  'process/failover.test.ts',
+  'process/outage.test.ts',
+  'process/rolling-restart.test.ts',
+  'process/rolling-update.test.ts',
+  'process/sign-in-load.test.ts',
+  'tunnels/demo.test.ts',
+  'tunnels/killed.test.ts',
+  'faults/broken-lease.test.ts',
+  'faults/webhooks.test.ts',
+]
 
 const root = fileURLToPath(new URL('.', import.meta.url))
-const given = process.argv.slice(2)
+const given = process.argv.slice(2).filter((argument) => argument !== '--long')
+const isLong = process.argv.includes('--long')
 const scratch = mkdtempSync(join(tmpdir(), 'adit-suite-'))
 process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
 
@@ -53,11 +77,9 @@ interface Group {
 
 /** The files of each process, distributed by size. */
 function groupsOf(folder: string): Group[] {
-  const short = given.includes(folder) ? undefined : SHORT[folder]
-  const names =
-    short?.map((name) => `${folder}/${name}.test.ts`) ?? globSync(`${folder}/*.test.ts`, { cwd: root })
-  const files = names
-    .map((name) => ({ file: join(root, name), bytes: statSync(join(root, name)).size }))
+  const files = globSync(`${folder}/*.test.ts`, { cwd: root })
+    .filter((file) => given.length > 0 || LONG.includes(file) === isLong)
+    .map((file) => ({ file: join(root, file), bytes: statSync(join(root, file)).size }))
     .toSorted((a, b) => b.bytes - a.bytes)
   const count = Math.min(WAITING[folder] ?? 1, files.length)
   const groups: Group[] = Array.from({ length: count }, (_, index) => ({
