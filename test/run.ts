@@ -54,13 +54,22 @@ const LONG: readonly string[] = [
   'process/connections.test.ts',
   'process/failover.test.ts',
   'process/outage.test.ts',
+  'process/report-kill.test.ts',
   'process/rolling-restart.test.ts',
   'process/rolling-update.test.ts',
   'process/sign-in-load.test.ts',
+  'process/workers.test.ts',
+  'tunnels/caddy.test.ts',
   'tunnels/demo.test.ts',
   'tunnels/killed.test.ts',
+  'tunnels/open-tunnels.test.ts',
+  'tunnels/tls-ask.test.ts',
   'faults/broken-lease.test.ts',
   'faults/webhooks.test.ts',
+  'api/long-lists.test.ts',
+  'dashboard/invitation-limits.test.ts',
+  'mcp/batches.test.ts',
+  'package/packages.test.ts',
 ]
 
 const root = fileURLToPath(new URL('.', import.meta.url))
@@ -95,10 +104,17 @@ function groupsOf(folder: string): Group[] {
   return groups
 }
 
-/** One file that imports the others. */
+/**
+ * One file that imports the others, first those that await what they start for their tests. Otherwise the tests of
+ * others can end meanwhile, and with them the run.
+ */
 function combine({ name, files }: Omit<Group, 'bytes'>): string {
   const path = join(scratch, `${name}.mjs`)
-  writeFileSync(path, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
+  const isAwaiting = (file: string) => /^(const .* = )?await /m.test(readFileSync(file, 'utf8'))
+  const { first = [], others = [] } = Object.groupBy(files, (file) => (isAwaiting(file) ? 'first' : 'others'))
+  const load = (some: string[]) =>
+    `await Promise.all([${some.map((file) => `import('${pathToFileURL(file)}')`).join(', ')}])\n`
+  writeFileSync(path, load(first) + load(others))
   return path
 }
 

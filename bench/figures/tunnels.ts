@@ -19,6 +19,8 @@ const IDLE_FIRST = 700
 const IDLE_TUNNELS = 1_000
 /** As many as the limit of tunnels per workspace requires. */
 const IDLE_WORKSPACES = ['a', 'b', 'c', 'd']
+/** One connection would not send enough requests for V8 to optimize the code. */
+const WARM_UP_CONNECTIONS = 64
 const MICROSECONDS = 1e6
 const MEGABYTE = 1e6
 
@@ -64,7 +66,13 @@ function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: num
 
 const throughput = (fixtures: Fixtures, connections: number) =>
   compareRoutes(fixtures, async (route, round) => {
-    const { perSecond, busy } = await repeat(fixtures, route, connections, round)
+    const isWarmUp = round < 0
+    const { perSecond, busy } = await repeat(
+      fixtures,
+      route,
+      isWarmUp ? WARM_UP_CONNECTIONS : connections,
+      round,
+    )
     return { value: perSecond, busy }
   })
 
