@@ -113,8 +113,11 @@ async function runLong(fixtures: Fixtures): Promise<LongRun> {
     .run({ url: served.url, connections: CONNECTIONS, draw, until: { seconds: SOAK_S } }, served.pid)
     .finally(watched.stop)
   const verified = Math.floor((loaded.completed * KEYS) / requests.length)
-  fixtures.progress('verifications until there were a million')
-  await verifyMany(fixtures, served, { ...edgeVerifying(fixtures, KEYS), keys: KEYS }, MILLION - verified)
+  // A fast machine has verified a million by then.
+  if (verified < MILLION) {
+    fixtures.progress('verifications until there were a million')
+    await verifyMany(fixtures, served, { ...edgeVerifying(fixtures, KEYS), keys: KEYS }, MILLION - verified)
+  }
   const [perSecond, mostMiB] = [Math.round(loaded.perSecond), Math.round(watched.most())]
   const note = `${perSecond} requests/s for ${SOAK_S} s, at most ${mostMiB} MiB`
   return {

@@ -30,8 +30,10 @@ export function runAtMaxLoad(job: Job, lists: Prepared[][]): Promise<Outcome> {
         ...(expect && 'body' in expect && { expectBody: expect.body }),
         ...(expect && 'starts' in expect && { verifyBody: (body) => body.startsWith(expect.starts) }),
       },
-      (error, { errors, timeouts, mismatches, non2xx, latency }) => {
+      (error, result) => {
+        // Without a result, although the types have one.
         if (error) return reject(error)
+        const { errors, timeouts, mismatches, non2xx, latency } = result
         const faults = { errors, timeouts, mismatches, non2xx }
         if (completed === 0 || Object.values(faults).some((count) => count > 0))
           return reject(
