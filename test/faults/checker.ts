@@ -45,12 +45,14 @@ interface Facts {
   requestedAt: Map<string, number>
   /** … it was acknowledged, or the key expired: from then on it must be rejected. */
   revokedAt: Map<string, number>
+  expiring: Set<string>
 }
 
 function factsOf({ attempts, initialKeyIds }: Verdicts): Facts {
   const keyIds = new Set(initialKeyIds)
   const requestedAt = new Map<string, number>()
   const revokedAt = new Map<string, number>()
+  const expiring = new Set<string>()
   // 404 counts too: a client that retries after a lost response takes it for the acknowledgement.
   const isRevoked = (attempt: Attempt) => isAcknowledged(attempt) || attempt.response?.status === 404
   const keepFirst = (times: Map<string, number>, id: string, ms: number) =>
@@ -61,6 +63,7 @@ function factsOf({ attempts, initialKeyIds }: Verdicts): Facts {
       const { id } = response?.json ?? {}
       keyIds.add(id)
       if (expiresMs !== undefined) {
+        expiring.add(id)
         keepFirst(requestedAt, id, expiresMs - EXPIRED_EARLY_MAX_MS)
         keepFirst(revokedAt, id, expiresMs)
       }
@@ -69,19 +72,20 @@ function factsOf({ attempts, initialKeyIds }: Verdicts): Facts {
     keepFirst(requestedAt, revokes, startMs)
     if (isRevoked(attempt)) keepFirst(revokedAt, revokes, endMs)
   }
-  return { keyIds, requestedAt, revokedAt }
+  return { keyIds, requestedAt, revokedAt, expiring }
 }
 
 /**
  * No request that starts after the acknowledgement of a revocation is accepted with that key, on any node.
  */
-const staleAccepts = ({ attempts }: Verdicts, { revokedAt }: Facts): Violation[] =>
+const staleAccepts = ({ attempts }: Verdicts, { revokedAt, expiring }: Facts): Violation[] =>
   attempts.flatMap((attempt) => {
     const { keyId = '', startMs, endMs } = attempt
     const revoked = revokedAt.get(keyId)
     if (revoked === undefined || startMs <= revoked || outcomeOf(attempt) !== 'accepted') return []
     const [late, took] = [startMs - revoked, endMs - startMs].map(Math.round)
-    return violation('stale accept', attempt, `${keyId}, ${late} ms after its end, in ${took} ms`)
+    const end = expiring.has(keyId) ? 'expiry' : 'revocation'
+    return violation('stale accept', attempt, `${keyId}, ${late} ms after its ${end}, in ${took} ms`)
   })
 
 /** A created key is accepted immediately by all nodes, until its revocation is requested. */
