@@ -50,7 +50,7 @@ const bodies: Record<string, string> = {
   ).join(',')}]}`,
 }
 
-test('four concurrent invalid reports of 4 MiB delay no other request', async (t) => {
+test('four concurrent invalid reports of 4 MiB delay other requests by less than 300 ms', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const secrets = await populate(database)
   const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })

@@ -49,7 +49,7 @@ const peakBytes = (pid: number) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 for (const engine of engines)
-  test(`${engine}: four clients that send the largest batches do not delay other requests, and memory stays bounded`, async (t) => {
+  test(`${engine}: four clients that send the largest batches delay other requests by less than 300 ms, and memory stays bounded`, async (t) => {
     const { node, access } = await startNode(t, engine)
     const pid = node.child.pid as number
     const before = peakBytes(pid)
