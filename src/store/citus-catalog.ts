@@ -5,7 +5,7 @@ import type pg from 'pg'
  * The largest number of workers, without splitting shards. A report is merged by a transaction for each
  * shard, so fewer are faster: with 8, 16 and 32 shards, 10,000, 7,000 and 5,000 counters a second.
  */
-const SHARDS = 16
+const SHARDS = 8
 
 /** The message names the cause and the remedy. */
 export class DistributeError extends Error {
