@@ -9,9 +9,13 @@ import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { globalSetup, globalTeardown } from './support/global.ts'
 
-/** More than two cores, because tests also wait; not many more, because some have time limits. */
-const CONCURRENCY = 5
-const TEST_TIMEOUT_MS = 120_000
+/**
+ * More than two cores, because tests also wait; not many more, because programs have time limits. Long tests keep the
+ * cores busy by themselves.
+ */
+const CONCURRENCY = { usual: 5, long: 3 }
+/** Ends what hangs. Machines are sometimes several times slower than usual. */
+const TEST_TIMEOUT_MS = 300_000
 /**
  * Titles of the tests that fail if something takes longer than that, none of them a subtest. They run one at a time after all others, so that
  * they measure the program and not how busy the machine is.
@@ -52,12 +56,15 @@ const LONG: readonly string[] = [
   'process/audit-export.test.ts',
   'process/conflicts.test.ts',
   'process/connections.test.ts',
+  'process/early-responses.test.ts',
   'process/failover.test.ts',
   'process/outage.test.ts',
   'process/report-kill.test.ts',
   'process/rolling-restart.test.ts',
   'process/rolling-update.test.ts',
   'process/sign-in-load.test.ts',
+  'process/stop.test.ts',
+  'process/storage.test.ts',
   'process/workers.test.ts',
   'tunnels/caddy.test.ts',
   'tunnels/demo.test.ts',
@@ -144,7 +151,12 @@ const options = {
 const timed = groups.flatMap(({ files }) => files).filter((file) => TIMED.test(readFileSync(file, 'utf8')))
 
 async function* runAll() {
-  yield* run({ ...options, concurrency: CONCURRENCY, testSkipPatterns: [TIMED], files: groups.map(combine) })
+  yield* run({
+    ...options,
+    concurrency: isLong ? CONCURRENCY.long : CONCURRENCY.usual,
+    testSkipPatterns: [TIMED],
+    files: groups.map(combine),
+  })
   if (timed.length === 0 || interrupted.signal.aborted) return
   const files = [combine({ name: 'timed', files: timed })]
   yield* run({ ...options, concurrency: 1, testNamePatterns: [TIMED], files })
