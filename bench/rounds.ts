@@ -1,6 +1,8 @@
 // Scenarios measured in alternating rounds: A B, B A, A B … The speed of a machine varies over minutes, but
 // little between two consecutive rounds; so each round gives a ratio, and the figure is the median of the
-// ratios.
+// ratios. Rounds in which the host of a virtual machine took much of its processors are repeated.
+import { measureStolen } from './stolen.ts'
+
 export interface Sample {
   value: number
   busy?: number | undefined
@@ -40,17 +42,33 @@ export const secondsOf = (round: number) => (round < 0 ? timing.warmUpS : timing
 export const untilOf = (round: number) =>
   timing.requests ? { amount: timing.requests } : { seconds: secondsOf(round) }
 
-/** The samples of each scenario, by round. */
+/** Share of the processor time that a round needed; more distorts its ratio. */
+const STOLEN_MAX = 0.1
+
+/** The samples of each scenario, by round. As many rounds are repeated at most. */
 export async function alternate(scenarios: Scenario[], rounds = timing.rounds): Promise<Sample[][]> {
   const samples: Sample[][] = scenarios.map(() => [])
-  for (let round = -1; round < rounds; round += 1) {
-    const order = scenarios.map((_, index) => index)
-    if (round % 2 !== 0) order.reverse()
-    for (const index of order) {
-      const sample = await (scenarios[index] as Scenario)(round)
-      if (round >= 0) samples[index]?.push(sample)
+  let repeats = timing.requests ? 0 : rounds
+  await runRound(scenarios, -1)
+  for (let round = 0; round < rounds; ) {
+    const stolen = measureStolen()
+    const taken = await runRound(scenarios, round)
+    if (stolen() > STOLEN_MAX && repeats > 0) {
+      repeats -= 1
+      continue
     }
+    for (const [index, sample] of taken.entries()) samples[index]?.push(sample)
+    round += 1
   }
+  return samples
+}
+
+/** A sample of each scenario. */
+async function runRound(scenarios: Scenario[], round: number): Promise<Sample[]> {
+  const order = scenarios.map((_, index) => index)
+  if (round % 2 !== 0) order.reverse()
+  const samples: Sample[] = []
+  for (const index of order) samples[index] = await (scenarios[index] as Scenario)(round)
   return samples
 }
 
