@@ -20,7 +20,7 @@ const TEST_TIMEOUT_MS = 300_000
  * Titles of the tests that fail if something takes longer than that, none of them a subtest. They run one at a time after all others, so that
  * they measure the program and not how busy the machine is.
  */
-const TIMED = /\b(within a second|(within|by (less|more) than) \d+ ms)\b/
+const TIMED = /\b(within a second|(within|at most) 2 s|(within|by (less|more) than) \d+ ms)\b/
 /**
  * Folders whose tests mostly wait for other processes, the slowest first, with the number of processes that their
  * files are distributed to.

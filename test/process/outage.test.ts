@@ -28,7 +28,7 @@ async function begin(t: TestContext) {
 }
 
 for (const how of ['fast', 'kill'] as const)
-  test(`while PostgreSQL is stopped (${how}) 503 is immediate, and then all succeeds`, async (t) => {
+  test(`while PostgreSQL is stopped (${how}) 503 is immediate, and all succeeds within 2 s of its start`, async (t) => {
     const { cluster, database, node, clients, statusOf } = await begin(t)
     await cluster.stop(how)
     const gone = performance.now()
@@ -49,7 +49,7 @@ for (const how of ['fast', 'kill'] as const)
     assert.equal((await node.ended).code, 0)
   })
 
-test('while PostgreSQL hangs requests get 503, and a stop does not wait for it', async (t) => {
+test('while PostgreSQL hangs requests get 503, succeed within 2 s afterwards, and a stop does not wait for it', async (t) => {
   const { cluster, database, node, clients, statusOf } = await begin(t)
   cluster.freeze()
   await sleep(4_000)
