@@ -36,16 +36,16 @@ export interface Timing {
 /** Of the whole run. The test of the bench shortens it. */
 export const timing: Timing = { rounds: 5, roundS: 1, warmUpS: 2 }
 
-export const secondsOf = (round: number) => (round < 0 ? timing.warmUpS : timing.roundS)
+export const secondsOf = (round: number, warmUpS = timing.warmUpS) => (round < 0 ? warmUpS : timing.roundS)
 
 /** How long a round sends requests. */
-export const untilOf = (round: number) =>
-  timing.requests ? { amount: timing.requests } : { seconds: secondsOf(round) }
+export const untilOf = (round: number, warmUpS?: number) =>
+  timing.requests ? { amount: timing.requests } : { seconds: secondsOf(round, warmUpS) }
 
 /** Share of the processor time that a round needed; more distorts its ratio. */
 const STOLEN_MAX = 0.1
 
-/** The samples of each scenario, by round. As many rounds are repeated at most. */
+/** The samples of each scenario, by round. At most as many rounds are repeated, so that a run ends. */
 export async function alternate(scenarios: Scenario[], rounds = timing.rounds): Promise<Sample[][]> {
   const samples: Sample[][] = scenarios.map(() => [])
   let repeats = timing.requests ? 0 : rounds

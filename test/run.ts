@@ -17,8 +17,8 @@ const CONCURRENCY = { usual: 5, long: 3 }
 /** Ends what hangs. Machines are sometimes several times slower than usual. */
 const TEST_TIMEOUT_MS = 300_000
 /**
- * Titles of the tests that fail if something takes longer than that, none of them a subtest. They run one at a time after all others, so that
- * they measure the program and not how busy the machine is.
+ * Titles of the tests that fail if something takes longer than that, none of them a subtest. They run one at a time
+ * after all others, so that they measure the program and not how busy the machine is.
  */
 const TIMED = /\b(within a second|(within|at most) 2 s|(within|by (less|more) than) \d+ ms)\b/
 /**

@@ -19,7 +19,7 @@ const IDLE_FIRST = 700
 const IDLE_TUNNELS = 1_000
 /** As many as the limit of tunnels per workspace requires. */
 const IDLE_WORKSPACES = ['a', 'b', 'c', 'd']
-/** V8 has optimized the code of edge and client after some 30,000 requests. That of the proxy is less. */
+/** V8 takes some 30,000 requests to optimize the code of edge and client, and fewer for the proxy's. */
 const WARM_UP_S = 10
 /** More than usual: a request passes through four processes, so each round depends on how they are scheduled. */
 const ROUNDS = 11
@@ -65,9 +65,7 @@ async function compareRoutes(
 
 function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: number, round: number) {
   const request: RequestSpec = { method: 'GET', path: '/', headers: { host } }
-  const isWarmUp = round < 0 && !timing.requests
-  const until = isWarmUp ? { seconds: WARM_UP_S } : untilOf(round)
-  return fixtures.load.repeat({ url, connections, request, until }, ...pids)
+  return fixtures.load.repeat({ url, connections, request, until: untilOf(round, WARM_UP_S) }, ...pids)
 }
 
 const throughput = (fixtures: Fixtures, connections: number) =>

@@ -21,7 +21,7 @@ async function connect(t: TestContext, database: string): Promise<pg.Client> {
   return client
 }
 
-test('connections killed under load cause few 503, none of them after at most 2 s, no loss and no duplicates', async (t) => {
+test('connections killed under load cause few 503, for at most 2 s, no loss and no duplicates', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const secrets = await populate(database)
   const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' }

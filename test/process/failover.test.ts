@@ -61,7 +61,7 @@ test('failover takes at most 2 s also if connections to the old primary stay ope
   await end(performance.now())
 })
 
-test('a standby causes 503 until within 2 s of its promotion, and no revoked key is accepted', async (t) => {
+test('a standby causes 503, its promotion ends that within 2 s, and no revoked key is accepted', async (t) => {
   const { primary, standby, relay, urls, clients, end } = await begin(t)
   relay.lead(standby.url)
   await primary.stop('kill')
