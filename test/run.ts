@@ -18,7 +18,7 @@ const CONCURRENCY = { usual: 5, long: 3 }
 const TEST_TIMEOUT_MS = 300_000
 /**
  * Titles of the tests that fail if something takes longer than that, none of them a subtest. They run one at a time
- * after all others, so that they measure the program and not how busy the machine is.
+ * before all others, so that they measure the program and not how busy the machine is.
  */
 const TIMED = /\b(within a second|(within|at most) 2 s|(within|by (less|more) than) \d+ ms)\b/
 /**
@@ -26,17 +26,18 @@ const TIMED = /\b(within a second|(within|at most) 2 s|(within|by (less|more) th
  * files are distributed to.
  */
 const WAITING: Record<string, number> = {
-  pages: 2,
   faults: 2,
   tunnels: 4,
+  'edge-sdk': 2,
   process: 5,
+  pages: 2,
   hostile: 2,
   package: 2,
-  'edge-sdk': 2,
 }
 
 /** What `--long` runs. Without it and without a folder, all other files run, some of each folder. */
 const LONG: readonly string[] = [
+  'pages/accessibility.test.ts',
   'pages/account.test.ts',
   'pages/audit.test.ts',
   'pages/device.test.ts',
@@ -49,8 +50,9 @@ const LONG: readonly string[] = [
   'pages/settings.test.ts',
   'pages/tunnel-access.test.ts',
   'pages/tunnel-names.test.ts',
-  'pages/tunnels.test.ts',
   'pages/tunnels-live.test.ts',
+  'pages/tunnels.test.ts',
+  'pages/usage.test.ts',
   'pages/webhooks.test.ts',
   'process/alert-kill.test.ts',
   'process/audit-export.test.ts',
@@ -63,19 +65,36 @@ const LONG: readonly string[] = [
   'process/rolling-restart.test.ts',
   'process/rolling-update.test.ts',
   'process/sign-in-load.test.ts',
+  'process/start.test.ts',
   'process/stop.test.ts',
   'process/storage.test.ts',
   'process/workers.test.ts',
   'tunnels/caddy.test.ts',
   'tunnels/demo.test.ts',
   'tunnels/killed.test.ts',
+  'tunnels/limits.test.ts',
+  'tunnels/name-claims.test.ts',
+  'tunnels/name-rules.test.ts',
   'tunnels/open-tunnels.test.ts',
+  'tunnels/recent-names.test.ts',
   'tunnels/tls-ask.test.ts',
   'faults/broken-lease.test.ts',
   'faults/webhooks.test.ts',
+  'hostile/control-plane.test.ts',
+  'api/client-address.test.ts',
   'api/long-lists.test.ts',
+  'bench/bench.test.ts',
+  'cli/backup.test.ts',
+  'cli/edge-and-tunnel.test.ts',
+  'cli/tunnel-access.test.ts',
   'dashboard/invitation-limits.test.ts',
+  'dashboard/oidc.test.ts',
+  'dashboard/password-queue.test.ts',
+  'dashboard/sso.test.ts',
+  'edge/hostile-reports.test.ts',
   'mcp/batches.test.ts',
+  'mcp/revisions.test.ts',
+  'mcp/stdio.test.ts',
   'package/packages.test.ts',
 ]
 
@@ -112,16 +131,20 @@ function groupsOf(folder: string): Group[] {
 }
 
 /**
- * One file that imports the others, first those that await what they start for their tests. Otherwise the tests of
- * others can end meanwhile, and with them the run.
+ * One file that imports the others. No test begins before all of them are loaded: otherwise the tests of some could
+ * end, and with them the run, while others still start what their tests need.
  */
 function combine({ name, files }: Omit<Group, 'bytes'>): string {
   const path = join(scratch, `${name}.mjs`)
-  const isAwaiting = (file: string) => /^(const .* = )?await /m.test(readFileSync(file, 'utf8'))
-  const { first = [], others = [] } = Object.groupBy(files, (file) => (isAwaiting(file) ? 'first' : 'others'))
-  const load = (some: string[]) =>
-    `await Promise.all([${some.map((file) => `import('${pathToFileURL(file)}')`).join(', ')}])\n`
-  writeFileSync(path, load(first) + load(others))
+  const imports = files.map((file) => `import('${pathToFileURL(file)}')`)
+  writeFileSync(
+    path,
+    `import { before } from 'node:test'
+const loaded = Promise.all([${imports.join(', ')}])
+before(() => loaded)
+await loaded
+`,
+  )
   return path
 }
 
@@ -146,20 +169,23 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, 
 const options = {
   timeout: TEST_TIMEOUT_MS,
   signal: interrupted.signal,
-  execArgv: [`--import=${join(root, 'support/without-async-hooks.ts')}`],
+  // Threads of the garbage collector would compete with the other processes.
+  execArgv: ['--single-threaded-gc', `--import=${join(root, 'support/without-async-hooks.ts')}`],
 }
 const timed = groups.flatMap(({ files }) => files).filter((file) => TIMED.test(readFileSync(file, 'utf8')))
 
 async function* runAll() {
+  if (timed.length > 0) {
+    const files = [combine({ name: 'timed', files: timed })]
+    yield* run({ ...options, concurrency: 1, testNamePatterns: [TIMED], files })
+  }
+  if (interrupted.signal.aborted) return
   yield* run({
     ...options,
     concurrency: isLong ? CONCURRENCY.long : CONCURRENCY.usual,
     testSkipPatterns: [TIMED],
     files: groups.map(combine),
   })
-  if (timed.length === 0 || interrupted.signal.aborted) return
-  const files = [combine({ name: 'timed', files: timed })]
-  yield* run({ ...options, concurrency: 1, testNamePatterns: [TIMED], files })
 }
 
 /** Both runs use the same databases. */
