@@ -1,12 +1,26 @@
 // The pages of an edge for requests that the access rules of a tunnel reject.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Page } from 'playwright-core'
 import { openBrowser } from '../support/browser.ts'
 import { startStandaloneEdge } from '../support/standalone-edge.ts'
 import { openTunnel } from '../support/tunnels.ts'
 import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE } from './harness.ts'
 
 const USER = { username: 'ann', password: 'correct horse' }
+
+/** Chromium shows the page of a 401 when the user cancels its dialog. Without a window, some versions have none. */
+async function cancelDialogs(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  session.on('Fetch.requestPaused', ({ requestId }) => session.send('Fetch.continueRequest', { requestId }))
+  session.on('Fetch.authRequired', ({ requestId }) =>
+    session.send('Fetch.continueWithAuth', {
+      requestId,
+      authChallengeResponse: { response: 'CancelAuth' },
+    }),
+  )
+  await session.send('Fetch.enable', { handleAuthRequests: true })
+}
 
 test('rejections are readable on desktop and phone, light and dark, and a browser can sign in', async (t) => {
   const browser = await openBrowser(t)
@@ -22,6 +36,7 @@ test('rejections are readable on desktop and phone, light and dark, and a browse
   const office = await openTunnel(t, { ...options, name: 'office', flags: ['--allow-ip', '10.0.0.0/8'] })
   const from = { 'x-forwarded-for': '2001:db8:1234:5678:9abc:def0:1234:5678' }
   const { page, errors } = await openPage(await browser.newContext({ extraHTTPHeaders: from }))
+  await cancelDialogs(page)
   for (const [name, url, heading] of [
     ['401', password.url, 'Sign in to continue'],
     ['403', office.url, 'Access denied'],
