@@ -48,6 +48,7 @@ const LONG: readonly string[] = [
   'pages/performance.test.ts',
   'pages/quotas.test.ts',
   'pages/settings.test.ts',
+  'pages/sign-in.test.ts',
   'pages/tunnel-access.test.ts',
   'pages/tunnel-names.test.ts',
   'pages/tunnels-live.test.ts',
