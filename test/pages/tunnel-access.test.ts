@@ -9,8 +9,8 @@ import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE } from './harness.ts'
 
 const USER = { username: 'ann', password: 'correct horse' }
 
-/** Chromium shows the page of a 401 when the user cancels its dialog. Without a window, some versions have none. */
-async function cancelDialogs(page: Page): Promise<void> {
+/** Chromium shows the page of a 401 once its sign-in dialog is canceled. Some versions have no dialog if headless. */
+async function cancelSignInDialogs(page: Page): Promise<void> {
   const session = await page.context().newCDPSession(page)
   session.on('Fetch.requestPaused', ({ requestId }) => session.send('Fetch.continueRequest', { requestId }))
   session.on('Fetch.authRequired', ({ requestId }) =>
@@ -36,7 +36,7 @@ test('rejections are readable on desktop and phone, light and dark, and a browse
   const office = await openTunnel(t, { ...options, name: 'office', flags: ['--allow-ip', '10.0.0.0/8'] })
   const from = { 'x-forwarded-for': '2001:db8:1234:5678:9abc:def0:1234:5678' }
   const { page, errors } = await openPage(await browser.newContext({ extraHTTPHeaders: from }))
-  await cancelDialogs(page)
+  await cancelSignInDialogs(page)
   for (const [name, url, heading] of [
     ['401', password.url, 'Sign in to continue'],
     ['403', office.url, 'Access denied'],
