@@ -2,10 +2,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Job, LoadMessage, Order, Outcome, Pace, Repeat, Transfer } from './load/jobs.ts'
+import type { Job, LoadMessage, Order, Outcome, Transfer } from './load/jobs.ts'
 import { cpuSecondsOf } from './processes.ts'
 
 export interface Loaded extends Outcome {
+  perSecond: number
   /** CPU seconds of the server; undefined without /proc. */
   cpuS: number | undefined
   /** CPU seconds per second of the run. */
@@ -14,8 +15,6 @@ export interface Loaded extends Outcome {
 
 export interface Load {
   run(job: Job, ...serverPids: number[]): Promise<Loaded>
-  pace(pace: Pace, ...serverPids: number[]): Promise<Loaded>
-  repeat(repeat: Repeat, ...serverPids: number[]): Promise<Loaded>
   transfer(transfer: Transfer, ...serverPids: number[]): Promise<Loaded>
   stop(): void
 }
@@ -44,13 +43,12 @@ export function startLoad(): Load {
     if (!('outcome' in reply)) throw new Error('the load process sent no outcome')
     const cpuS = cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore
     const busy = cpuS === undefined ? undefined : cpuS / ((performance.now() - began) / 1000)
-    return { ...reply.outcome, cpuS, busy }
+    const { completed, seconds } = reply.outcome
+    return { completed, seconds, perSecond: completed / seconds, cpuS, busy }
   }
 
   return {
     run: (job, ...pids) => carryOut({ job }, pids),
-    pace: (pace, ...pids) => carryOut({ pace }, pids),
-    repeat: (repeat, ...pids) => carryOut({ repeat }, pids),
     transfer: (transfer, ...pids) => carryOut({ transfer }, pids),
     stop: () => child?.kill('SIGKILL'),
   }

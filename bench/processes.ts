@@ -138,10 +138,6 @@ export function cpuSecondsOf(...pids: number[]): number | undefined {
   return Number.isNaN(seconds) ? undefined : seconds
 }
 
-/** The processes that it started; none without /proc. */
-export const childrenOf = (pid: number): number[] =>
-  (readProc(pid, `task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number)
-
 /** The resident set, in MiB. */
 export function residentOf(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readProc(pid, 'status') ?? '')?.[1]

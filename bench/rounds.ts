@@ -19,8 +19,6 @@ export interface Measured {
   other: number
   rounds: number
   busy?: { ours: number; other: number }
-  /** For the chart: throughput at each size, relative to the smallest. */
-  series?: { size: number; relative: number }[]
   note?: string
 }
 
@@ -45,39 +43,32 @@ export const untilOf = (round: number, warmUpS?: number) =>
 /** Share of the processor time that a round needed; more distorts its ratio. */
 const STOLEN_MAX = 0.1
 
-/** The samples of each scenario, by round. At most as many rounds are repeated, so that a run ends. */
-export async function alternate(scenarios: Scenario[], rounds = timing.rounds): Promise<Sample[][]> {
-  const samples: Sample[][] = scenarios.map(() => [])
+/** Measures both in turn. At most as many rounds are repeated, so that a run ends. */
+export async function compare(ours: Scenario, other: Scenario, rounds = timing.rounds): Promise<Measured> {
+  const samples = { ours: [] as Sample[], other: [] as Sample[] }
   let repeats = timing.requests ? 0 : rounds
-  await runRound(scenarios, -1)
+  await runRound(ours, other, -1)
   for (let round = 0; round < rounds; ) {
     const stolen = measureStolen()
-    const taken = await runRound(scenarios, round)
+    const taken = await runRound(ours, other, round)
     if (stolen() > STOLEN_MAX && repeats > 0) {
       repeats -= 1
       continue
     }
-    for (const [index, sample] of taken.entries()) samples[index]?.push(sample)
+    samples.ours.push(taken.ours)
+    samples.other.push(taken.other)
     round += 1
   }
-  return samples
+  return summarize(samples.ours, samples.other)
 }
 
-/** A sample of each scenario. */
-async function runRound(scenarios: Scenario[], round: number): Promise<Sample[]> {
-  const order = scenarios.map((_, index) => index)
-  if (round % 2 !== 0) order.reverse()
-  const samples: Sample[] = []
-  for (const index of order) samples[index] = await (scenarios[index] as Scenario)(round)
-  return samples
+async function runRound(ours: Scenario, other: Scenario, round: number) {
+  if (round % 2 === 0) return { ours: await ours(round), other: await other(round) }
+  const second = await other(round)
+  return { ours: await ours(round), other: second }
 }
 
-export async function compare(ours: Scenario, other: Scenario, rounds = timing.rounds): Promise<Measured> {
-  const [a = [], b = []] = await alternate([ours, other], rounds)
-  return measuredOf(a, b)
-}
-
-export function measuredOf(ours: Sample[], other: Sample[]): Measured {
+function summarize(ours: Sample[], other: Sample[]): Measured {
   const ratios = ours.map(({ value }, round) => value / (other[round] as Sample).value)
   const busy = { ours: busyOf(ours), other: busyOf(other) }
   return {

@@ -3,8 +3,6 @@ import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Figure, Result } from './figure.ts'
 import { createFixtures, type Fixtures } from './fixtures.ts'
-import { describeLoad } from './load/wrk.ts'
-import { isWhole, writeChart } from './output/chart.ts'
 import { writeDocument } from './output/document.ts'
 import { targetOf } from './output/format.ts'
 import { jsonLine, table } from './output/table.ts'
@@ -14,11 +12,11 @@ import { figures, measure } from './suite.ts'
 const HELP = `npm run bench -- [<figure>…] [--list] [--no-write] [--seconds <n>]
 
 Measures Adit and its baselines in alternating rounds, and prints a table and a line of JSON for each figure,
-in the order of --list. A prefix selects a family, e.g. "latency". Without names, all figures are measured,
-and docs/performance.md and docs/performance.svg are written. A missed target is not a failure.
+in the order of --list. A prefix selects a family, e.g. "report". Without names, all figures are measured,
+and docs/performance.md is written. A missed target is not a failure.
 
   --list      list the figures, their targets and what they compare
-  --no-write  do not write the documents
+  --no-write  do not write the document
   --seconds   length of a round, 1 by default; longer on a slow or busy machine
   --help      show this help
 
@@ -35,7 +33,7 @@ const progress = (text: string) => {
 // A closed pipe (`| head`) must not prevent the cleanup.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-/** Selects a figure by name, or a family by the prefix of its names: `latency`, `verify`. */
+/** Selects a figure by name, or a family by the prefix of its names: `report`, `verify`. */
 const isNamed =
   (selector: string) =>
   ({ name }: Figure) =>
@@ -109,7 +107,6 @@ async function main(): Promise<number> {
   const [load = 0] = loadavg()
   if (load > QUIET_LOAD)
     progress(`the machine is busy (load ${load.toFixed(1)}): results will not be reliable`)
-  progress(describeLoad())
   const fixtures = createFixtures(progress)
   const results: Result[] = []
   let isStopping = false
@@ -125,10 +122,8 @@ async function main(): Promise<number> {
   await measureAll(fixtures, chosen, results).finally(() => fixtures.close())
   print(results)
   // Only after a complete run: the table compares results of one machine at one time.
-  if (positionals.length === 0 && results.length === chosen.length && !values['no-write']) {
+  if (positionals.length === 0 && results.length === chosen.length && !values['no-write'])
     writeDocument(results)
-    if (isWhole(results)) writeChart(results)
-  }
   progress('done')
   return results.length === chosen.length ? 0 : 1
 }

@@ -1,27 +1,21 @@
 // All figures, in the order in which they are measured and shown.
 import type { Figure, Result } from './figure.ts'
-import { againstBare } from './figures/against-bare.ts'
-import { flat } from './figures/flat.ts'
 import { postgres } from './figures/postgres.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
 import { revoke } from './figures/revoke.ts'
 import { tunnels } from './figures/tunnels.ts'
-import { usage } from './figures/usage.ts'
 import { verify } from './figures/verify.ts'
-import { workers } from './figures/workers.ts'
+import { workspace } from './figures/workspace.ts'
 import type { Fixtures } from './fixtures.ts'
 
 export const figures: Figure[] = [
-  ...againstBare,
+  ...workspace,
   ...verify,
   ...postgres,
-  ...usage,
   ...reports,
   ...revoke,
   ...tunnels,
-  ...flat,
-  ...workers,
   ...processes,
 ]
 

@@ -1,19 +1,10 @@
-// The same counters by plain upserts of a number of rows: a prepared statement and a commit for each, in a
+// The same counters by plain upserts of a report's rows: a prepared statement and a commit for each, in a
 // table like ours, without HTTP and without a roll-up.
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { REPORTED, reportedDays, workspaceIdOf } from '../seed/plan.ts'
 
-interface Settings {
-  database: string
-  /** Rows of a statement. */
-  rows: number
-  /** On PostgreSQL. */
-  connections: number
-}
-
-const settings = JSON.parse(process.argv[2] as string) as Settings
-const { database } = settings
+const { database } = JSON.parse(process.argv[2] as string) as { database: string }
 
 const rows = reportedDays().flatMap((day) =>
   Array.from({ length: REPORTED.count }, (_, index) => ({
@@ -33,7 +24,7 @@ const greatest = (name: string) =>
   `then excluded.${name} else bench_counters.${name} end`
 const WIDTH = 9
 const upsertWith = (parameter: (position: number) => string) => `insert into bench_counters values
-  ${Array.from({ length: settings.rows }, (_, row) => {
+  ${Array.from({ length: REPORTED.count }, (_, row) => {
     const parameters = Array.from({ length: WIDTH }, (_, column) => parameter(row * WIDTH + column + 1))
     return `(${parameters})`
   })}
@@ -48,7 +39,7 @@ function nextRow(): (string | number)[] {
   return [workspaceId, day, 'edge_bench', 'e-1', n, n * 10_000 + 4_821, n * 10_000 + 9_377, n, day + n]
 }
 
-const nextRows = () => Array.from({ length: settings.rows }, nextRow).flat()
+const nextRows = () => Array.from({ length: REPORTED.count }, nextRow).flat()
 
 const write = database.startsWith('sqlite:') ? openSqlite() : await openPostgres()
 process.on('message', async ({ seconds }: { seconds: number }) => {
@@ -66,23 +57,20 @@ function openSqlite() {
   const upsert = file.prepare(upsertWith(() => '?'))
   return async (deadline: number) => {
     let written = 0
-    for (; performance.now() < deadline; written += settings.rows) upsert.run(...nextRows())
+    for (; performance.now() < deadline; written += REPORTED.count) upsert.run(...nextRows())
     return written
   }
 }
 
 async function openPostgres() {
-  const clients = Array.from({ length: settings.connections }, () => new pg.Client(database))
-  await Promise.all(clients.map((client) => client.connect()))
-  await clients[0]?.query(TABLE)
+  const client = new pg.Client(database)
+  await client.connect()
+  await client.query(TABLE)
   const text = upsertWith((position) => `$${position}`)
   return async (deadline: number) => {
     let written = 0
-    const writer = async (client: pg.Client) => {
-      for (; performance.now() < deadline; written += settings.rows)
-        await client.query({ name: 'upsert', text, values: nextRows() })
-    }
-    await Promise.all(clients.map(writer))
+    for (; performance.now() < deadline; written += REPORTED.count)
+      await client.query({ name: 'upsert', text, values: nextRows() })
     return written
   }
 }

@@ -10,7 +10,7 @@ import type { Fixtures } from '../fixtures.ts'
 import type { RequestSpec } from '../load/jobs.ts'
 import { end, residentOf, spawnServe } from '../processes.ts'
 import { compare, type Measured, median, onceOf } from '../rounds.ts'
-import { bearer, CONNECTIONS, edgeVerifying, ownKey, reading, reportOf, verifyMany } from '../scenarios.ts'
+import { bearer, CONNECTIONS, ownKey, reading, reportOf } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { today } from '../seed/plan.ts'
 
@@ -48,7 +48,6 @@ const SOAK_S = 120
 const SETTLED_S = 30
 const LAST_S = 10
 const KEYS = 100_000
-const MILLION = 1_000_000
 
 /** Verifications of every key, and between them reads of both kinds and small reports. */
 function mixture(fixtures: Fixtures): RequestSpec[] {
@@ -90,51 +89,20 @@ function watchMemory(pid: number) {
   }
 }
 
-interface LongRun {
-  soak: Measured
-  memory: Measured
-}
-
-/** Two minutes of mixed load, then verifications up to a million. */
-async function runLong(fixtures: Fixtures): Promise<LongRun> {
+/** Two minutes of mixed load. */
+async function soak(fixtures: Fixtures): Promise<Measured> {
   const served = await fixtures.adit(await fixtures.sqlite(`keys-${KEYS}`, keysPlan(KEYS)))
-  const bare = await fixtures.baseline('bare', {
-    status: 200,
-    headers: {},
-    body: '',
-    date: true,
-    keepAliveS: 5,
-  })
   const requests = mixture(fixtures)
   const watched = watchMemory(served.pid)
   fixtures.progress(`${SOAK_S} s of mixed load`)
   const draw = { kind: 'requests', requests, each: 'all' } as const
-  const loaded = await fixtures.load
+  const { perSecond } = await fixtures.load
     .run({ url: served.url, connections: CONNECTIONS, draw, until: { seconds: SOAK_S } }, served.pid)
     .finally(watched.stop)
-  const verified = Math.floor((loaded.completed * KEYS) / requests.length)
-  // A fast machine has verified a million by then.
-  if (verified < MILLION) {
-    fixtures.progress('verifications until there were a million')
-    await verifyMany(fixtures, served, { ...edgeVerifying(fixtures, KEYS), keys: KEYS }, MILLION - verified)
-  }
-  const [perSecond, mostMiB] = [Math.round(loaded.perSecond), Math.round(watched.most())]
-  const note = `${perSecond} requests/s for ${SOAK_S} s, at most ${mostMiB} MiB`
   return {
-    soak: {
-      ...onceOf(watched.within(SOAK_S - LAST_S, SOAK_S), watched.within(SETTLED_S - LAST_S, SETTLED_S)),
-      note,
-    },
-    memory: onceOf(residentOf(served.pid), residentOf(bare.pid)),
+    ...onceOf(watched.within(SOAK_S - LAST_S, SOAK_S), watched.within(SETTLED_S - LAST_S, SETTLED_S)),
+    note: `${Math.round(perSecond)} requests/s for ${SOAK_S} s, at most ${Math.round(watched.most())} MiB`,
   }
-}
-
-const longRuns = new WeakMap<Fixtures, Promise<LongRun>>()
-
-async function longRun(fixtures: Fixtures, figure: keyof LongRun): Promise<Measured> {
-  const both = longRuns.get(fixtures) ?? runLong(fixtures)
-  longRuns.set(fixtures, both)
-  return (await both)[figure]
 }
 
 export const processes: Figure[] = [
@@ -152,14 +120,6 @@ export const processes: Figure[] = [
     other: 'in the seconds 20 to 30',
     unit: 'MiB',
     target: { atMost: 1.2 },
-    measure: (fixtures) => longRun(fixtures, 'soak'),
-  },
-  {
-    name: 'memory',
-    ours: 'resident set after a million verifications of 100,000 keys',
-    other: 'an idle bare server',
-    unit: 'MiB',
-    target: { atMost: 2.5 },
-    measure: (fixtures) => longRun(fixtures, 'memory'),
+    measure: soak,
   },
 ]

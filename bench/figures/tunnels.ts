@@ -64,8 +64,9 @@ async function compareRoutes(
 }
 
 function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: number, round: number) {
-  const request: RequestSpec = { method: 'GET', path: '/', headers: { host } }
-  return fixtures.load.repeat({ url, connections, request, until: untilOf(round, WARM_UP_S) }, ...pids)
+  const requests: RequestSpec[] = [{ method: 'GET', path: '/', headers: { host } }]
+  const draw = { kind: 'requests', requests, each: 'all' } as const
+  return fixtures.load.run({ url, connections, draw, until: untilOf(round, WARM_UP_S) }, ...pids)
 }
 
 const throughput = (fixtures: Fixtures, connections: number) =>

@@ -1,27 +1,36 @@
 // Key verification by edges.
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
-import { compare } from '../rounds.ts'
+import { compare, type Measured } from '../rounds.ts'
 import { edgeVerifying, verificationOf, verifying, verifyMany } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
-import { startBare } from './against-bare.ts'
+import { startBare } from './workspace.ts'
 
 const KEYS = 100_000
+const MANY_KEYS = 1_000_000
+const FEW_KEYS = 1_000
 
 /** Adit with all presented keys in its cache, as after the first minutes of a node. */
-export async function startWarm(fixtures: Fixtures, database: string, keys: number) {
-  const ours = await fixtures.adit(database)
+async function startWarm(fixtures: Fixtures, keys: number) {
+  const ours = await fixtures.adit(await fixtures.sqlite(`keys-${keys}`, keysPlan(keys)))
   const what = edgeVerifying(fixtures, keys)
   const { perSecond } = await verifyMany(fixtures, ours, what, what.keys)
-  return { ours, what, firstTime: `${Math.round(perSecond)}/s with an empty cache` }
+  return { ours, what, note: `${Math.round(perSecond)}/s with an empty cache` }
 }
 
-async function againstBare(fixtures: Fixtures) {
-  const database = await fixtures.sqlite('keys-100000', keysPlan(KEYS))
-  const { ours, what, firstTime } = await startWarm(fixtures, database, KEYS)
+async function againstBare(fixtures: Fixtures): Promise<Measured> {
+  const { ours, what, note } = await startWarm(fixtures, KEYS)
   const bare = await startBare(fixtures, ours, verificationOf(fixtures, what))
   const measured = await compare(verifying(fixtures, ours, what), verifying(fixtures, bare, what))
-  return { ...measured, note: firstTime }
+  return { ...measured, note }
+}
+
+async function againstFew(fixtures: Fixtures): Promise<Measured> {
+  const scenario = async (keys: number) => {
+    const { ours, what } = await startWarm(fixtures, keys)
+    return verifying(fixtures, ours, what)
+  }
+  return compare(await scenario(MANY_KEYS), await scenario(FEW_KEYS))
 }
 
 export const verify: Figure[] = [
@@ -32,5 +41,13 @@ export const verify: Figure[] = [
     unit: 'requests/s',
     target: { atLeast: 0.75 },
     measure: againstBare,
+  },
+  {
+    name: 'verify_flat',
+    ours: 'verification, 1,000,000 keys in 100,000 workspaces, of which 20,000 are presented',
+    other: '1,000 keys in 100 workspaces',
+    unit: 'requests/s',
+    target: { atLeast: 0.9 },
+    measure: againstFew,
   },
 ]

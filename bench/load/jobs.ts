@@ -36,25 +36,8 @@ export interface Job {
   draw: Requests | Keys
   /** A duration, or a number of responses. */
   until: { seconds: number } | { amount: number }
-  /** The body of every response, or its beginning. */
-  expect?: { body: string } | { starts: string }
-}
-
-/** Requests at a constant rate, independent of earlier responses. */
-export interface Pace {
-  url: string
-  connections: number
-  request: RequestSpec
-  perSecond: number
-  seconds: number
-}
-
-/** One request repeated over raw sockets, for a duration or a number of responses. */
-export interface Repeat {
-  url: string
-  connections: number
-  request: RequestSpec
-  until: Job['until']
+  /** How the body of every response begins. */
+  bodyPrefix?: string
 }
 
 /** One download of `/down/{bytes}`, or upload to `/up`. */
@@ -66,12 +49,10 @@ export interface Transfer {
 }
 
 export interface Outcome {
+  /** Requests, or bytes of a transfer. */
   completed: number
   seconds: number
-  perSecond: number
-  p50: number
-  p99: number
 }
 
-export type Order = { job: Job } | { pace: Pace } | { repeat: Repeat } | { transfer: Transfer }
+export type Order = { job: Job } | { transfer: Transfer }
 export type LoadMessage = { ready: true } | { outcome: Outcome } | { failed: string }

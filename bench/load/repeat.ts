@@ -1,32 +1,33 @@
 // One request after the other on each connection, as fast as the responses come.
-import { openConnections, type RawConnection } from './connections.ts'
-import type { Outcome, Repeat } from './jobs.ts'
-import { outcomeOf } from './outcome.ts'
+import { openConnections } from './connections.ts'
+import type { Job, Outcome } from './jobs.ts'
+import type { RequestList } from './requests.ts'
 
-export async function repeat({ until, ...target }: Repeat): Promise<Outcome> {
-  const latencies: number[] = []
-  const sentAt = new Map<RawConnection, number>()
+export async function repeat({ until, ...job }: Job, lists: RequestList[]): Promise<Outcome> {
   const { promise: done, resolve, reject } = Promise.withResolvers<void>()
-  const send = (connection: RawConnection) => {
-    sentAt.set(connection, performance.now())
-    connection.send()
-  }
-  const all = await openConnections({
-    ...target,
+  const next = lists.map((list) => {
+    let sent = 0
+    return () => list(sent++)
+  })
+  let completed = 0
+  const connections = await openConnections({
+    ...job,
     onError: reject,
-    onResponse(connection) {
-      const now = performance.now()
-      latencies.push(now - (sentAt.get(connection) as number))
-      const isOver =
-        'seconds' in until ? now - began >= until.seconds * 1000 : latencies.length >= until.amount
+    onResponse(index) {
+      completed += 1
+      const isOver = 'seconds' in until ? performance.now() >= deadline : completed >= until.amount
       if (isOver) resolve()
-      else send(connection)
+      else send(index)
     },
   })
+  const send = (index: number) => {
+    connections[index]?.send((next[index] as () => Buffer)())
+  }
   const began = performance.now()
-  for (const connection of all) send(connection)
-  await done
-  const seconds = (performance.now() - began) / 1000
-  for (const { close } of all) close()
-  return outcomeOf(latencies, seconds)
+  const deadline = began + ('seconds' in until ? until.seconds * 1000 : 0)
+  for (const index of connections.keys()) send(index)
+  await done.finally(() => {
+    for (const { close } of connections) close()
+  })
+  return { completed, seconds: (performance.now() - began) / 1000 }
 }

@@ -1,19 +1,17 @@
 // One large download or upload.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { lengthOf } from './connections.ts'
+import { findBounds } from './connections.ts'
 import type { Outcome, Transfer } from './jobs.ts'
 
 const CHUNK = Buffer.alloc(64 * 1024, 'x')
 
-/** `completed` is in bytes. */
 export async function transfer({ url, host, direction, bytes }: Transfer): Promise<Outcome> {
   const { hostname, port } = new URL(url)
   const target = { host: hostname, port: Number(port), noDelay: true }
   const began = performance.now()
   await (direction === 'down' ? download : upload)(target, host, bytes)
-  const ms = performance.now() - began
-  return { completed: bytes, seconds: ms / 1000, perSecond: bytes / (ms / 1000), p50: ms, p99: ms }
+  return { completed: bytes, seconds: (performance.now() - began) / 1000 }
 }
 
 interface Target {
@@ -31,9 +29,9 @@ async function download(target: Target, host: string, bytes: number): Promise<vo
     received += chunk.length
     if (head) {
       head = Buffer.concat([head, chunk])
-      const length = lengthOf(head)
-      if (length !== undefined) {
-        expected = length
+      const bounds = findBounds(head)
+      if (bounds) {
+        expected = bounds.end
         head = undefined
       }
     }

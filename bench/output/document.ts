@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import type { Result } from '../figure.ts'
-import { describeLoad } from '../load/wrk.ts'
 import { markdownTable } from './table.ts'
 
 const FILE = new URL('../../docs/performance.md', import.meta.url)
@@ -18,7 +17,7 @@ export function writeDocument(results: Result[]): void {
   const lines = [
     BEGIN,
     '',
-    ...[...facts(), describeLoad()].map((fact) => `- ${fact}`),
+    ...facts().map((fact) => `- ${fact}`),
     '',
     markdownTable(results),
     '',
@@ -28,7 +27,7 @@ export function writeDocument(results: Result[]): void {
   writeFileSync(FILE, `${text.slice(0, from)}${lines.join('\n')}\n${text.slice(to)}`)
 }
 
-export function facts(): string[] {
+function facts(): string[] {
   const all = cpus()
   // That package has the version of the PostgreSQL in it.
   const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))

@@ -28,7 +28,7 @@ export function table(results: Result[]): string {
 }
 
 export function jsonLine(result: Result): string {
-  const { figure, ratio, ours, other, rounds, spread, busy, series, note, seconds } = result
+  const { figure, ratio, ours, other, rounds, spread, busy, note, seconds } = result
   return JSON.stringify({
     name: figure.name,
     ratio,
@@ -40,7 +40,6 @@ export function jsonLine(result: Result): string {
     target: targetOf(figure.target) || undefined,
     met: isMet(result),
     busy,
-    series,
     note,
     seconds: Math.round(seconds),
   })

@@ -17,7 +17,3 @@ export const edgesPlan = (edgesADay: number): Plan => ({
   withHistory: 0,
   edgesADay,
 })
-
-/** Histories that make 10 thousand, 100 thousand, 1 million and 10 million counter rows. */
-export const HISTORIES = [1, 10, 100, 990]
-export const KEY_COUNTS = [1_000, 10_000, 100_000, 1_000_000]

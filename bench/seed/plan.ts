@@ -46,8 +46,4 @@ export const sqlOf = {
 export const countersSql = (rows = 1) =>
   [...Object.values(COUNTER).map((each) => each * rows), sqlOf.lastSeen('day')].join(', ')
 
-/** Counter rows of a plan, to the row. */
-export const countersOf = ({ withHistory }: Plan) =>
-  COUNTERS_A_DAY * (withHistory * (HISTORY_DAYS - REPORTED_DAYS) + (withHistory > 0 ? REPORTED_DAYS : 0))
-
 export const reportedDays = () => Array.from({ length: REPORTED_DAYS }, (_, back) => today() - back * DAY_MS)

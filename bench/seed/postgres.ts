@@ -1,9 +1,9 @@
-// Seeds a PostgreSQL database, and the table of raw events that roll-ups are compared with.
+// Seeds a PostgreSQL database.
 import pg from 'pg'
 import type { SeededKeys } from './keys.ts'
 import * as plans from './plan.ts'
 
-const { sqlOf, COUNTER } = plans
+const { sqlOf } = plans
 const CHUNK = 20_000
 
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -83,49 +83,6 @@ export const seedDays = (url: string, days: number) =>
        select $1, day, ${plans.countersSql(plans.COUNTERS_A_DAY)}, ${plans.PEAK_TUNNELS}
        from generate_series(${first}::bigint, ${plans.today()}, ${plans.DAY_MS}) as day`,
       [plans.workspaceIdOf(1)],
-    )
-    await vacuum(client)
-  })
-
-export interface Events {
-  count: number
-  days: number
-  workspaceId: string
-}
-
-/** The same events twice: one row each in a table of their own, and as an edge would have reported them. */
-export const seedEvents = (url: string, { count, days, workspaceId }: Events) =>
-  withClient(url, async (client) => {
-    const first = plans.today() - (days - 1) * plans.DAY_MS
-    const each = Math.floor(count / days)
-    // Unlogged only to fill it faster; reads cost the same.
-    await client.query(`create unlogged table raw_events
-      (workspace_id text not null, at bigint not null, bytes_in bigint not null, bytes_out bigint not null)`)
-    await client.query(
-      `insert into raw_events
-       select $1, ${first} + n * ${Math.floor((days * plans.DAY_MS) / count)}::bigint,
-         400 + n % 900, 9000 + n % 7000
-       from generate_series(0, ${count - 1}) as n`,
-      [workspaceId],
-    )
-    // A covering index: the query does not read the table itself.
-    await client.query(
-      'create index raw_events_by_time on raw_events (workspace_id, at) include (bytes_in, bytes_out)',
-    )
-    // Without it the planner assumes a separate day for every row, and sorts ten million rows.
-    await client.query('create statistics raw_events_days on (at / 86400000) from raw_events')
-    const counters = `${each * 3}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${each}, ${sqlOf.lastSeen('day')}`
-    const window = `from generate_series(${first}::bigint, ${plans.today()}, ${plans.DAY_MS}) as day`
-    await client.query(
-      `insert into usage_counters
-       select $1, day, 'edge_${'1'.padStart(26, '0')}', 'e-1', ${counters} ${window}`,
-      [workspaceId],
-    )
-    await client.query(
-      `insert into usage_days
-         (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
-       select $1, day, ${counters}, ${plans.PEAK_TUNNELS} ${window}`,
-      [workspaceId],
     )
     await vacuum(client)
   })

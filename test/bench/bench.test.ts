@@ -1,24 +1,20 @@
 // The bench works: it is run rarely, and a rename elsewhere must not break it unnoticed.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createFixtures } from '../../bench/fixtures.ts'
-import type { Job } from '../../bench/load/jobs.ts'
-import { prepareOne } from '../../bench/load/requests.ts'
-import { runWithWrk, wrkVersion } from '../../bench/load/wrk.ts'
+import { startLoad } from '../../bench/load.ts'
 import { jsonLine, table } from '../../bench/output/table.ts'
 import { timing } from '../../bench/rounds.ts'
 import { edgesPlan, keysPlan } from '../../bench/seed/catalog.ts'
 import { createKeys } from '../../bench/seed/keys.ts'
-import { REPORTED_DAYS, SHARED, workspaceIdOf } from '../../bench/seed/plan.ts'
-import { seedEvents, seedPostgres, withClient } from '../../bench/seed/postgres.ts'
+import { REPORTED_DAYS, SHARED } from '../../bench/seed/plan.ts'
+import { seedPostgres, withClient } from '../../bench/seed/postgres.ts'
 import { figures, measure } from '../../bench/suite.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createFolder, createMigratedDatabase } from '../support/databases.ts'
 import { root } from '../support/process.ts'
+import { startHttp } from '../support/tunneled.ts'
 
 const KEYS = 100
 
@@ -35,17 +31,15 @@ test('figures are measured on seeded databases or a tunnel, by real servers, bas
   }
 })
 
-test('PostgreSQL is seeded with keys, the rows of edges and raw events', async (t) => {
+test('PostgreSQL is seeded with keys and the rows of edges', async (t) => {
   const url = await createMigratedDatabase(t, 'postgres')
   const keys = createKeys(`${createFolder(t)}/keys.txt`, KEYS)
   await seedPostgres(url, { ...edgesPlan(3), ...keysPlan(KEYS), workspaces: 101 }, keys)
-  await seedEvents(url, { count: 300, days: 30, workspaceId: workspaceIdOf(1) })
   const count = async (name: string) =>
     Number((await withClient(url, (client) => client.query(`select count(*) from ${name}`))).rows[0].count)
   assert.equal(await count('api_keys'), KEYS)
-  assert.equal(await count('usage_counters'), 30 + 3 * REPORTED_DAYS * SHARED.count)
-  assert.equal(await count('usage_days'), 30 + REPORTED_DAYS * SHARED.count)
-  assert.equal(await count('raw_events'), 300)
+  assert.equal(await count('usage_counters'), 3 * REPORTED_DAYS * SHARED.count)
+  assert.equal(await count('usage_days'), REPORTED_DAYS * SHARED.count)
 })
 
 test('every figure has a name of its own and is explained', () => {
@@ -61,28 +55,31 @@ test('every figure has a name of its own and is explained', () => {
   )
 })
 
-test('wrk sends the requests in turn, and a response other than 2xx fails the run', async (t) => {
-  if (wrkVersion() === undefined) return t.skip('wrk is not installed')
+test('the load sends its requests in turn, and an unexpected status or body fails the run', async (t) => {
   const seen = new Set<string>()
   let status = 200
-  const server = createServer((request, response) => {
+  const { port } = await startHttp(t, (request, response) => {
     seen.add(request.url ?? '')
-    response.writeHead(status).end('ok')
-  }).listen(0, '127.0.0.1')
-  atEnd(t, () => server.close())
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    response.writeHead(status, { 'content-length': 5 }).end('hello')
+  })
+  const load = startLoad()
+  atEnd(t, load.stop)
   const paths = ['/first', '/second', '/third']
-  const lists = [paths.map((path) => prepareOne(url, { method: 'GET', path, headers: {} }))]
-  const job: Job = {
-    url,
+  const job = {
+    url: `http://127.0.0.1:${port}`,
     connections: 2,
-    draw: { kind: 'requests', requests: [], each: 'all' },
-    until: { seconds: 1 },
+    draw: {
+      kind: 'requests' as const,
+      requests: paths.map((path) => ({ method: 'GET' as const, path, headers: {} })),
+      each: 'all' as const,
+    },
+    until: { amount: 12 },
+    bodyPrefix: 'hello',
   }
-  const { completed, perSecond } = await runWithWrk(job, lists)
-  assert.ok(completed > 0 && perSecond > 0)
+  const { completed, perSecond } = await load.run(job)
+  assert.ok(completed >= 12 && perSecond > 0)
   assert.deepEqual([...seen].sort(), paths)
+  await assert.rejects(load.run({ ...job, bodyPrefix: 'goodbye' }), /unexpected response/)
   status = 500
-  await assert.rejects(runWithWrk(job, lists), /bad responses/)
+  await assert.rejects(load.run(job), /unexpected response/)
 })
