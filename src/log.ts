@@ -1,21 +1,18 @@
 // The log: JSON lines on standard error, with secrets masked. Standard output belongs to the commands.
-import pino, { type DestinationStream, type Logger } from 'pino'
-
-/** The object that sonic-boom uses too. */
-const fs = process.getBuiltinModule('node:fs')
+import { write, writeSync } from 'node:fs'
+import pino, { type Logger } from 'pino'
 
 const SECRET_PREFIX = 'adit_'
 /** The last line of defense, should a secret get into a log line: its random part is masked. */
 const SECRET = /adit_(edge_)?[0-9A-Za-z]{8,}/g
 
+const STDERR = 2
 /** Lines are written in batches: a write for each would cost more than creating the line. */
-const BATCH_BYTES = 32 * 1024
-/** Of a UTF-16 code unit in UTF-8. */
-const CHAR_BYTES_MAX = 3
-const WRITE_BYTES_MAX = 64 * 1024
+const BATCH_CHARS = 32 * 1024
 const FLUSH_DELAY_MS = 50
-/** If standard error is not read, further lines are dropped. */
-const BUFFER_BYTES_MAX = 4 * 1024 * 1024
+/** If standard error cannot be written, further lines are dropped. */
+const BUFFER_CHARS_MAX = 4 * 1024 * 1024
+const RETRY_MS = 100
 const FLUSH_TIMEOUT_MS = 3_000
 const EXIT_RETRIES_MAX = 10
 
@@ -28,93 +25,102 @@ export function createLog(level: string): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: describeError },
     },
-    createDestination(),
+    stderr,
   )
+}
+
+/** For lines of which there are thousands a second: pino takes four times as long for each. */
+export function writeRecord(message: string, fields: object): void {
+  stderr.write(
+    `${JSON.stringify({ level: 'info', time: now(), pid: process.pid, ...fields, msg: message })}\n`,
+  )
+}
+
+let timestampMs = 0
+let timestamp = ''
+
+/** Cached: many lines are written in the same millisecond. */
+function now(): string {
+  const ms = Date.now()
+  if (ms !== timestampMs) {
+    timestampMs = ms
+    timestamp = new Date(ms).toISOString()
+  }
+  return timestamp
 }
 
 /**
  * Asynchronous, so that a slow reader of the log does not block the server. If writing fails (disk full,
  * terminal closed), lines are kept up to the limit and written once that is possible again.
  */
-function createDestination(): DestinationStream & { flush(done: () => void): void } {
-  const destination = pino.destination({
-    dest: 2,
-    sync: false,
-    // It gets whole batches.
-    minLength: 1,
-    maxWrite: WRITE_BYTES_MAX,
-    // Texts would be measured again with each one that is added.
-    contentMode: 'buffer',
-    maxLength: BUFFER_BYTES_MAX,
-  })
-  destination.on('error', () => {})
-  // Its types know neither this nor buffers.
-  const setMinLength = (bytes: number) => Object.assign(destination, { minLength: bytes })
-  const write = destination.write.bind(destination) as unknown as (bytes: Buffer) => boolean
-  // Lines are encoded into one buffer, which costs less than a buffer for each line.
-  const batch = Buffer.allocUnsafeSlow(BATCH_BYTES)
-  let used = 0
-  function writeBatch(): void {
-    if (used > 0) write(Buffer.from(batch.subarray(0, used)))
-    used = 0
+class LogStream {
+  #lines: string[] = []
+  #chars = 0
+  /** What is being written, or is to be written again. */
+  #batch: Buffer = Buffer.alloc(0)
+  #isWriting = false
+  #timer: NodeJS.Timeout | undefined
+  #onFlushed: (() => void)[] = []
+
+  write(line: string): void {
+    if (this.#chars + this.#batch.length > BUFFER_CHARS_MAX) return
+    this.#lines.push(line.includes(SECRET_PREFIX) ? line.replace(SECRET, 'adit_$1***') : line)
+    this.#chars += line.length
+    if (this.#chars >= BATCH_CHARS) this.#writeBatch()
+    else this.#timer ??= setTimeout(() => this.#writeBatch(), FLUSH_DELAY_MS).unref()
   }
-  function add(line: string): void {
-    const bytesMax = line.length * CHAR_BYTES_MAX
-    if (used + bytesMax > BATCH_BYTES) writeBatch()
-    if (bytesMax > BATCH_BYTES) write(Buffer.from(line))
-    else used += batch.write(line, used)
+
+  flush(done: () => void): void {
+    this.#onFlushed.push(done)
+    this.#writeBatch()
   }
-  // pino calls these two when the process exits.
-  const flush = destination.flush.bind(destination)
-  destination.flush = (done) => {
-    writeBatch()
-    flush(done)
+
+  #writeBatch(): void {
+    if (this.#isWriting) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#batch.length === 0) this.#batch = this.#takeLines()
+    if (this.#batch.length === 0) {
+      for (const done of this.#onFlushed.splice(0)) done()
+      return
+    }
+    this.#isWriting = true
+    write(STDERR, this.#batch, (error, bytes) => {
+      this.#isWriting = false
+      if (error) {
+        this.#timer ??= setTimeout(() => this.#writeBatch(), RETRY_MS).unref()
+        return
+      }
+      this.#batch = this.#batch.subarray(bytes)
+      this.#writeBatch()
+    })
   }
-  const flushSync = destination.flushSync.bind(destination)
-  destination.flushSync = () => {
-    // Only adds the batch to what is flushed: an asynchronous write would be lost when the process exits.
-    setMinLength(Number.POSITIVE_INFINITY)
-    writeBatch()
-    withFailingWritesDropped(flushSync)
-    setMinLength(1)
+
+  #takeLines(): Buffer {
+    const lines = Buffer.from(this.#lines.join(''))
+    this.#lines = []
+    this.#chars = 0
+    return lines
   }
-  // Instead of `periodicFlush`, which makes an empty write at each interval while nothing is logged.
-  let isFlushScheduled = false
-  function flushBatch(): void {
-    isFlushScheduled = false
-    writeBatch()
-  }
-  return {
-    write(line) {
-      add(line.includes(SECRET_PREFIX) ? line.replace(SECRET, 'adit_$1***') : line)
-      if (isFlushScheduled) return
-      isFlushScheduled = true
-      setTimeout(flushBatch, FLUSH_DELAY_MS).unref()
-    },
-    // Twice: while a write is in progress, the first one does not wait for lines that were added since.
-    flush: (done) => destination.flush(() => destination.flush(done)),
+
+  /** A batch that is being written has been passed to the system, and is not written twice. */
+  writeAtExit(): void {
+    const batch = this.#isWriting ? Buffer.alloc(0) : this.#batch
+    let rest = Buffer.concat([batch, this.#takeLines()])
+    for (let retriesLeft = EXIT_RETRIES_MAX; rest.length > 0; ) {
+      try {
+        rest = rest.subarray(writeSync(STDERR, rest))
+      } catch (error) {
+        // A pipe that is not read gets a second; nothing else is going to change.
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || retriesLeft-- === 0) return
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS)
+      }
+    }
   }
 }
 
-/** pino flushes when the process exits, and sonic-boom would repeat a failing write forever. */
-function withFailingWritesDropped(flushSync: () => void): void {
-  const { writeSync } = fs
-  let retriesLeft = EXIT_RETRIES_MAX
-  fs.writeSync = ((fd: number, bytes: Buffer) => {
-    try {
-      return writeSync(fd, bytes)
-    } catch (error) {
-      // Standard error is a pipe that is not read: sonic-boom waits 100 ms before it tries again.
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN' && retriesLeft-- > 0) throw error
-      return bytes.length
-    }
-  }) as typeof writeSync
-  try {
-    flushSync()
-  } finally {
-    fs.writeSync = writeSync
-  }
-}
+const stderr = new LogStream()
+process.once('exit', () => stderr.writeAtExit())
 
 /** Message and stack, not the other members: a driver's error can quote the row that caused it. */
 function describeError(error: unknown) {

@@ -165,8 +165,8 @@ test('hits and misses are logged alike, with the trace, and a key sent as a requ
     [...turns, 'adit_***'],
   )
   assert.deepEqual(
-    [constant[0].method, constant[0].route, constant[0].status, constant[0].from, constant[0].traceId],
+    [constant[0].method, constant[0].route, constant[0].status, constant[0].clientIp, constant[0].traceId],
     ['GET', '/api/v1/workspace', 200, '127.0.0.1', TRACE_ID],
   )
-  assert.match(constant[0].by, /^tok_/)
+  assert.match(constant[0].callerId, /^tok_/)
 })

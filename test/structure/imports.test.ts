@@ -35,6 +35,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'domain',
       'directory',
       'lazily',
+      'log',
       'lru-cache',
       'mail',
       'mcp',

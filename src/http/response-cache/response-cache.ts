@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import type { Context } from '../../domain/context.ts'
 import { createLruCache } from '../../lru-cache.ts'
 import { bearerToken } from '../auth/authenticator.ts'
-import { createAccessLog } from '../server/access-log.ts'
+import { logAccess } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
 import { traceIdOf } from '../server/trace-context.ts'
 import type {
@@ -80,13 +80,13 @@ export class ResponseCache {
   readonly #clientIp: (request: IncomingMessage) => string | undefined
   readonly #hashOf: (secret: string) => string
   readonly #requestId = requestIds()
-  readonly #logAccess: ReturnType<typeof createAccessLog>
+  readonly #log: Logger
 
   constructor({ operations, hashOf, log, ...options }: ResponseCacheOptions) {
     this.#byId = new Map(operations.map((operation) => [operation.id, operation]))
     this.#hashOf = hashOf
     this.#clientIp = createEligibility(options)
-    this.#logAccess = createAccessLog(log)
+    this.#log = log
   }
 
   /** Stores the responses of cacheable operations. To be called before routes are registered. */
@@ -215,15 +215,15 @@ export class ResponseCache {
     response.end(body, bytes === body.length ? 'latin1' : 'utf8')
     const ms = performance.now() - startedAt
     head.durations?.observe(200, ms)
-    this.#logAccess({
+    logAccess(this.#log, {
       requestId,
       traceId: traceIdOf(headers.traceparent),
       method,
       route: head.route,
       status: 200,
       ms,
-      from: clientIp,
-      by: callerId,
+      clientIp,
+      callerId,
     })
   }
 }

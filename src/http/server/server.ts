@@ -6,7 +6,7 @@ import type { Actor } from '../../domain/context.ts'
 import { Fault, invalid } from '../../domain/fault.ts'
 import type { RequestDurations } from '../../metrics/request-durations.ts'
 import type { ResponseCache } from '../response-cache/response-cache.ts'
-import { createAccessLog } from './access-log.ts'
+import { logAccess } from './access-log.ts'
 import { parseBody } from './body.ts'
 import type { ClientReader } from './client-address.ts'
 import { shouldCloseAfterResponse } from './connection.ts'
@@ -121,12 +121,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (isStopping() || shouldCloseAfterResponse(request.raw)) reply.header('connection', 'close')
     done(null, payload)
   })
-  const logAccess = createAccessLog(log)
   server.addHook('onResponse', (request, reply, done) => {
     const { url: route, config } = request.routeOptions
     const { statusCode: status, elapsedTime: ms } = reply
     ;(route === undefined ? durations.unmatched : config.durations)?.observe(status, ms)
-    logAccess({
+    logAccess(log, {
       requestId: request.id,
       traceId: traceIdOf(request.headers.traceparent),
       method: request.method,
@@ -134,8 +133,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
       path: route ? undefined : decodeAscii(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
       status,
       ms,
-      from: request.clientAddress,
-      by: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
+      clientIp: request.clientAddress,
+      callerId: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
     })
     done()
   })
