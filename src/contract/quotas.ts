@@ -26,8 +26,7 @@ export const UsageQuota = Type.Object(
         'When the month ends, and with it the level. Compare it with the clock that you count days by.',
     }),
     reportBytes: amount(
-      'After so many bytes that are not reported, report the usage of this workspace within 5 seconds, also if ' +
-        '`nextReportInS` asks for a longer wait.',
+      'After so many bytes that are not reported, report the usage of this workspace within 5 seconds.',
     ),
     reportRequests: amount('The same, in requests.'),
   },

@@ -6,11 +6,6 @@ import { operation } from './operation.ts'
 /** Maximum number of items of a report, in both lists together. */
 export const REPORT_ITEMS_MAX = 5_000
 
-/** Seconds between two reports of an edge, unless the server asks for more. */
-export const REPORT_INTERVAL_S = 5
-/** The longest interval that a server asks for and that an edge obeys. */
-export const REPORT_INTERVAL_MAX_S = 300
-
 /** Larger integers are rejected, because many JSON parsers round them. */
 const Total = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
@@ -63,9 +58,9 @@ export const reportUsage = operation({
     'the edge starts. The response is sent after the commit.\n\n' +
     'A report has at most 5,000 items. Items that cannot be accepted are listed in `refused` with a ' +
     'reason, and the others are stored. A malformed report is rejected as a whole.\n\n' +
-    '`nextReportInS` says when the next report is wanted. It is 5 while the server keeps up and grows up to ' +
-    '300 while merging reports takes more than half of the time. Vary the wait by 10 % at random, so that ' +
-    'edges do not report simultaneously. A 503 has the same number in `Retry-After`.',
+    'Report every 5 seconds, and vary that by 10 % at random, so that edges do not report simultaneously. If ' +
+    'more reports arrive than the database can merge, some get 503: keep counting, and send the totals of ' +
+    'that moment after `Retry-After` or with the next report, whichever is later.',
   body: Type.Object(
     {
       epoch: Type.String({
@@ -123,20 +118,12 @@ export const reportUsage = operation({
             { title: 'RefusedItem' },
           ),
         ),
-        nextReportInS: Type.Optional(
-          Type.Integer({
-            minimum: REPORT_INTERVAL_S,
-            maximum: REPORT_INTERVAL_MAX_S,
-            description: 'Seconds after which the next report is wanted. Absent in earlier versions: 5.',
-          }),
-        ),
       },
       { title: 'ReportReceipt' },
     ),
     example: {
       accepted: 1,
       refused: [{ list: 'counters', index: 0, reason: 'unknown_workspace' }],
-      nextReportInS: 5,
     },
   },
   faults: [],

@@ -1,7 +1,6 @@
-// Lines for the log about reports of usage: when they fail, are rejected or slowed down, and when that ends.
+// Lines for the log about reports of usage: when they fail or are rejected, and when that ends.
 import type { Receipt } from './control-plane.ts'
 import { createNoticeOnce } from './notice-once.ts'
-import { USUAL_WAIT_S } from './report-delay.ts'
 
 interface ReportResult {
   sent: number
@@ -9,8 +8,6 @@ interface ReportResult {
   failures: unknown[]
   /** How many times usage was not counted, since the start. */
   lost: number
-  /** Seconds that the responses asked to wait. */
-  waits: number[]
 }
 
 export function createNotices(onNotice: (line: string) => void, folder: string) {
@@ -18,11 +15,10 @@ export function createNotices(onNotice: (line: string) => void, folder: string) 
   const outage = createNoticeOnce(onNotice, 'Reporting usage again.')
   const rejection = createNoticeOnce(onNotice, 'The control plane accepts all usage again.')
   const limit = createNoticeOnce(onNotice, 'Counting all usage again.')
-  const slowed = createNoticeOnce(onNotice, 'The control plane accepts reports at the usual interval again.')
   let lostBefore = 0
   return {
     disk,
-    update({ sent, refused, failures, lost, waits }: ReportResult) {
+    update({ sent, refused, failures, lost }: ReportResult) {
       const [failure] = failures
       if (failure === undefined) outage.end()
       else outage.begin(`Failed to report usage, kept in ${folder}: ${(failure as Error).message}`)
@@ -33,11 +29,6 @@ export function createNotices(onNotice: (line: string) => void, folder: string) 
         limit.begin('Too much unreported usage: usage of further workspaces is not counted.')
       else limit.end()
       lostBefore = lost
-      if (waits.some((seconds) => seconds >= 2 * USUAL_WAIT_S))
-        slowed.begin(
-          'The control plane is busy: usage is reported less often, and shown up to 5 minutes late.',
-        )
-      else if (waits.length > 0) slowed.end()
     },
   }
 }

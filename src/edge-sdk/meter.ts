@@ -12,7 +12,7 @@ import {
 import { createNotices } from './meter-notices.ts'
 import { Quotas } from './quotas.ts'
 import { remainderOf } from './rejected-items.ts'
-import { reportDelayMs, USUAL_WAIT_S } from './report-delay.ts'
+import { reportDelayMs } from './report-delay.ts'
 import { safeCallback } from './safe-callback.ts'
 import { openSpool, type SpoolFile } from './spool.ts'
 import type { Batch } from './usage-batches.ts'
@@ -41,7 +41,7 @@ export interface MeterOptions {
   folder: string
   /** Called with a line for the log when usage cannot be spooled or reported, or is rejected. */
   onNotice?: (line: string) => void
-  /** Interval between reports while the control plane does not ask for a longer one; 5,000 by default. */
+  /** Interval between reports; 5,000 by default. */
   reportEveryMs?: number
   /** Limit of unreported items (totals and minutes per workspace); 50,000 by default. */
   itemsMax?: number
@@ -62,8 +62,8 @@ export async function startMeter(
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
   const quotas = new Quotas(itemsMax)
-  /** Seconds that the control plane asked to wait. */
-  let waitS = USUAL_WAIT_S
+  /** Of the reports that were rejected last. */
+  let retryAfterS = 0
 
   /**
    * Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is
@@ -90,18 +90,16 @@ export async function startMeter(
   async function report(): Promise<void> {
     const refused: Receipt['refused'] = []
     const failures: unknown[] = []
-    const waits: number[] = []
     let sent = 0
+    retryAfterS = 0
     const send = async (one: Report) => {
       sent += 1
       try {
         const receipt = await controlPlane.report(one)
         refused.push(...receipt.refused)
-        waits.push(Number(receipt.nextReportInS) || USUAL_WAIT_S)
         return receipt
       } catch (error) {
-        if (error instanceof ControlPlaneError && error.retryAfterS !== undefined)
-          waits.push(error.retryAfterS)
+        if (error instanceof ControlPlaneError) retryAfterS = Math.max(retryAfterS, error.retryAfterS ?? 0)
         throw error
       }
     }
@@ -114,9 +112,7 @@ export async function startMeter(
     } catch (error) {
       failures.push(error)
     }
-    // An unreachable control plane asks for nothing, and may still be as busy as it was.
-    if (sent === 0 || waits.length > 0) waitS = Math.max(USUAL_WAIT_S, ...waits)
-    notices.update({ sent, refused, failures, lost: counters.lost(), waits })
+    notices.update({ sent, refused, failures, lost: counters.lost() })
   }
 
   /** The usage of workspaces near their quota, for which the next report would be too late. */
@@ -156,7 +152,8 @@ export async function startMeter(
   let isStopped = false
   async function reportRepeatedly(): Promise<void> {
     await reportOnce()
-    if (!isStopped) reportTimer = setTimeout(reportRepeatedly, reportDelayMs(reportEveryMs, waitS)).unref()
+    if (!isStopped)
+      reportTimer = setTimeout(reportRepeatedly, reportDelayMs(reportEveryMs, retryAfterS)).unref()
   }
   void reportRepeatedly()
 

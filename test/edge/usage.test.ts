@@ -26,8 +26,7 @@ for (const engine of engines) {
         tunnels: [{ workspace: 'acme', minute: '2026-03-01T10:02:00.000Z', open: 3 }],
       })
       assert.equal(status, 200)
-      assert.partialDeepStrictEqual(json, { accepted: 2, refused: [] })
-      assert.ok(json.nextReportInS >= 5 && json.nextReportInS <= 300)
+      assert.deepEqual(json, { accepted: 2, refused: [] })
       const usage = (await server.call('GET', '/usage?days=1')).json
       const day = '2026-03-01T00:00:00.000Z'
       assert.deepEqual(

@@ -16,7 +16,6 @@ import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { findHost } from '../../domain/hosts.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas.ts'
-import { createReportPacing, paceReport } from '../../domain/report-pacing.ts'
 import { ingestReport } from '../../domain/reports.ts'
 import { claimTunnel } from '../../domain/tunnel-claims.ts'
 import { syncTunnels } from '../../domain/tunnel-sync.ts'
@@ -71,14 +70,6 @@ export function registerEdgeApi(
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
   })
-  const pacing = createReportPacing({
-    onSlowed: (nextReportInS) =>
-      server.log.warn(
-        { nextReportInS },
-        'merging usage takes over half of the time; edges report less often',
-      ),
-    onRecovered: () => server.log.info('edges report usage at the default interval again'),
-  })
   const describeResult = (result: ValidKey | InvalidCredential): MaybePromise<VerifyResult> =>
     result.valid
       ? thenMaybe(directory.getWorkspace(result.workspaceId), (row) => ({
@@ -109,9 +100,7 @@ export function registerEdgeApi(
     'tunnels.claim': ({ actor }, claim) => claimTunnel(services, actor.id, claim),
     'tunnels.sync': ({ actor }, sync) => syncTunnels(services, actor.id, sync),
     'usage.report': ({ actor }, report) =>
-      paceReport(pacing, actor.id, report, () =>
-        ingestReport(services, directory.findWorkspaceIds, actor.id, report),
-      ),
+      ingestReport(services, directory.findWorkspaceIds, actor.id, report),
     'hosts.find': (_caller, { host }) => findHost(services, directory, host),
     'description.read': createOpenApiDocument({
       ...edgeInfo,
