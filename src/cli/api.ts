@@ -5,7 +5,6 @@ import { WORKSPACE_OF_KEY_ARCHIVED } from '../credentials/archive.ts'
 import { withCertificateAdvice } from './certificate-advice.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Profile, readProfiles } from './profiles.ts'
-import { oneLine } from './style.ts'
 
 export interface ApiInput {
   url: string | undefined
@@ -62,11 +61,13 @@ export function findAccess({ url, profile: name }: ApiInput): Access {
 }
 
 /** For calls to an edge, which need no server URL. */
-export const findKey = ({ profile }: ApiInput): Pick<Access, 'apiKey' | 'keySource'> =>
-  findKeyAndSources(profile)
+export const findKey = ({ profile }: ApiInput) => findKeyAndSources(profile)
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
 const LOOPBACK = /^(localhost|[\w.-]+\.localhost|127\.[\d.]+|\[::1\])(:|\/|$)/i
+
+/** Whether requests to this URL stay on this machine. */
+export const isLoopback = ({ host }: URL): boolean => LOOPBACK.test(host)
 
 /**
  * A URL, `host` or `host:port`. The default scheme is https, because an API key is sent; http on loopback.
@@ -107,14 +108,10 @@ function withServerAdvice(message: string): string {
   return advice === message ? `${message} Check the URL, and that the server is running.` : advice
 }
 
-export function toCommandError({ fault, message: sent, requestId }: AditError, access: Access): Error {
-  const message = oneLine(sent)
+export function toCommandError({ fault, message, requestId }: AditError, access: Access): Error {
   switch (fault.error) {
     case 'unauthorized':
-      return keyRejected(
-        `${access.baseUrl} rejected the API key: ${oneLine(fault.message)}`,
-        access.keySource,
-      )
+      return keyRejected(`${access.baseUrl} rejected the API key: ${message}`, access.keySource)
     case 'unreachable':
     case 'timed_out':
       return new CommandError(fault.error, withServerAdvice(message))

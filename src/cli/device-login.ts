@@ -3,12 +3,14 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cleanText } from '../contract/text.ts'
+import { ResponseTooLarge, readText } from '../net/response-text.ts'
+import { messageLine } from '../net/untrusted-text.ts'
 import { abortOnSignal } from './abort-on-signal.ts'
 import { requireKey } from './api.ts'
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
 import { openBrowser } from './open-browser.ts'
-import { bold, oneLine } from './style.ts'
+import { bold, type Text, yellow } from './style.ts'
 
 const CLIENT = 'adit-cli'
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -19,6 +21,8 @@ const SLOWER_MS = 5_000
 /** Limits on what a server may ask for. */
 const INTERVAL_S_MAX = 60
 const LIFETIME_S_MAX = 3_600
+const PAGE_CHARS_MAX = 500
+const RESPONSE_BYTES_MAX = 64 * 1024
 
 export interface DeviceKey {
   apiKey: string
@@ -44,12 +48,9 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
   const { signal, release } = abortOnSignal()
   try {
     const codes = await start(url, signal)
-    const opened = openBrowser(codes.page)
     io.info([
-      opened
-        ? 'Opening your browser. If it does not open, go to:\n\n  '
-        : 'Open this page in a browser:\n\n  ',
-      codes.page,
+      ...invitation(url, codes.page),
+      codes.page.href,
       '\n\nApprove only if the page shows this code: ',
       bold(codes.userCode),
       '\n',
@@ -64,6 +65,19 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
   }
 }
 
+/** A page of another host is not opened by itself: a server could send its users anywhere. */
+function invitation(url: string, page: URL): Text[] {
+  const { hostname } = new URL(url)
+  if (page.hostname !== hostname)
+    return [
+      yellow('!'),
+      ` ${hostname} wants you to sign in at another host. If you know ${page.hostname}, open this page:\n\n  `,
+    ]
+  return openBrowser(page.href)
+    ? ['Opening your browser. If it does not open, go to:\n\n  ']
+    : ['Open this page in a browser:\n\n  ']
+}
+
 type Codes = Awaited<ReturnType<typeof start>>
 
 async function start(url: string, signal: AbortSignal) {
@@ -71,21 +85,23 @@ async function start(url: string, signal: AbortSignal) {
   const reply = await post(`${url}/device/authorize`, { client_id: CLIENT, device_name: name }, signal)
   if (reply.status !== 200) throw toError(reply)
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: page } = reply.body
-  const pageUrl = webPage(page)
+  const pageUrl = webPage(page, url)
   if (typeof deviceCode !== 'string' || !isUserCode(userCode) || !pageUrl) throw unreadable()
   return {
     deviceCode,
     userCode,
-    page: pageUrl.href,
+    page: pageUrl,
     intervalMs: seconds(reply.body.interval, INTERVAL_S_MAX),
     deadline: performance.now() + seconds(reply.body.expires_in, LIFETIME_S_MAX),
   }
 }
 
-/** The URL is from the server, and may be opened. */
-function webPage(text: unknown): URL | undefined {
-  const url = typeof text === 'string' ? URL.parse(text) : null
-  return url && /^https?:$/.test(url.protocol) ? url : undefined
+/** The URL is from the server, and may be opened. A server with TLS has a page with TLS. */
+function webPage(text: unknown, server: string): URL | undefined {
+  const url = typeof text === 'string' && text.length <= PAGE_CHARS_MAX ? URL.parse(text) : null
+  if (!url || url.username || url.password) return undefined
+  const isWeb = url.protocol === 'https:' || (url.protocol === 'http:' && server.startsWith('http:'))
+  return isWeb ? url : undefined
 }
 
 /** The code is from the server too, and printed. */
@@ -106,7 +122,7 @@ async function waitForKey(
   const form = { grant_type: GRANT, device_code: deviceCode, client_id: CLIENT }
   let delayMs = intervalMs
   while (performance.now() < deadline) {
-    await sleep(delayMs, undefined, { signal })
+    await sleep(Math.min(delayMs, deadline - performance.now()), undefined, { signal })
     const reply = await post(`${url}/device/token`, form, signal).catch(() => undefined)
     if (signal.aborted) break
     if (reply?.status === 200) return toKey(reply)
@@ -124,8 +140,9 @@ const isKeyId = (id: unknown): id is string => typeof id === 'string' && /^tok_\
 function toKey({ body }: Reply): DeviceKey {
   const { access_token: apiKey, key_id: keyId, label, approved_by: approvedBy } = body
   if (typeof apiKey !== 'string' || !isKeyId(keyId)) throw unreadable()
+  if (typeof label !== 'string' || typeof approvedBy !== 'string') throw unreadable()
   requireKey(apiKey, 'of the server')
-  return { apiKey, keyId, label: oneLine(String(label)), approvedBy: oneLine(String(approvedBy)) }
+  return { apiKey, keyId, label: messageLine(label), approvedBy: messageLine(approvedBy) }
 }
 
 async function post(url: string, form: Record<string, string>, signal: AbortSignal): Promise<Reply> {
@@ -137,10 +154,10 @@ async function post(url: string, form: Record<string, string>, signal: AbortSign
       redirect: 'manual',
       signal: AbortSignal.any([signal, timeout]),
     })
-    const body: unknown = JSON.parse(await response.text())
+    const body: unknown = JSON.parse(await readText(response, RESPONSE_BYTES_MAX))
     return { status: response.status, body: Object(body) as Reply['body'] }
   } catch (error) {
-    if (error instanceof SyntaxError) throw unreadable()
+    if (error instanceof SyntaxError || error instanceof ResponseTooLarge) throw unreadable()
     throw new CommandError('unreachable', 'The server cannot be reached. Try again.')
   }
 }
@@ -153,6 +170,6 @@ function toError({ status, body: { error, error_description: description, messag
   const text = [description, message].find((each) => typeof each === 'string')
   return new CommandError(
     typeof error === 'string' ? error : 'unreadable',
-    typeof text === 'string' ? oneLine(text) : `The server responded with status ${status}.`,
+    typeof text === 'string' ? messageLine(text) : `The server responded with status ${status}.`,
   )
 }

@@ -2,12 +2,13 @@
 // could read it.
 import { AditError, createClient } from '../client/index.ts'
 import { clientEnvironment } from '../config/environment.ts'
+import { oneLine } from '../net/untrusted-text.ts'
 import { otherProfiles, parseUrl, requireKey, unknownProfile } from './api.ts'
 import { type DeviceKey, signInWithBrowser, supportsDeviceLogin } from './device-login.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import type { Io } from './io.ts'
 import { editProfiles, type Profile, type Profiles, readProfiles } from './profiles.ts'
-import { green, oneLine, yellow } from './style.ts'
+import { green, yellow } from './style.ts'
 
 const NAME = /^[\w.-]{1,64}$/
 const LOCAL = 'http://127.0.0.1:8080'
@@ -127,20 +128,23 @@ async function probe(url: string, typed: string): Promise<void> {
 
 /** Only a key that works is saved. */
 async function checkKey(baseUrl: string, apiKey: string) {
-  try {
-    return await createClient({ baseUrl, apiKey, retries: 1 }).workspace.read()
-  } catch (error) {
+  const client = createClient({ baseUrl, apiKey, retries: 1 })
+  const { slug, name } = await client.workspace.read().catch((error) => {
     throw toLoginError(error, baseUrl)
-  }
+  })
+  if (typeof slug !== 'string' || typeof name !== 'string') throw notAditServer('unreadable', baseUrl)
+  return { slug, name }
 }
+
+const notAditServer = (code: string, baseUrl: string) =>
+  new CommandError(code, `${baseUrl} is not an Adit server. Check the URL; leave out /api/v1.`)
 
 function toLoginError(error: unknown, baseUrl: string): unknown {
   if (!(error instanceof AditError)) return error
   const { error: code } = error.fault
   if (code === 'unauthorized')
     return new NotAuthenticated(`${baseUrl} rejected the API key: ${error.message}`)
-  if (code === 'not_found' || code === 'unreadable')
-    return new CommandError(code, `${baseUrl} is not an Adit server. Check the URL; leave out /api/v1.`)
+  if (code === 'not_found' || code === 'unreadable') return notAditServer(code, baseUrl)
   if (code === 'unreachable' || code === 'timed_out')
     return new CommandError(code, `${error.message} Check the URL, and that the server is running.`)
   return new CommandError(code, error.message)

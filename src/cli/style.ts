@@ -60,10 +60,7 @@ function codesOf(style: Style, stream: NodeJS.WriteStream): Codes {
 export const joinLines = (lines: readonly Text[]): Text =>
   lines.flatMap((line, index) => (index === 0 ? [line] : ['\n', line]))
 
-/** Text from a server, which must not look like a line of this program. */
-export const oneLine = (text: string): string => stripControl(text.replaceAll(/\s*[\t\n\r]\s*/g, ' '))
-
 /** Data from a server must not move the cursor or reorder the line: such characters are shown as U+FFFD. */
 export const stripControl = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu, '\ufffd')
+  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd')

@@ -1,4 +1,5 @@
 // Errors of the client: those of the API, and calls without a usable response.
+import { messageLine } from '../net/untrusted-text.ts'
 import type { ApiFault } from './api.ts'
 
 export type { ApiFault }
@@ -15,7 +16,10 @@ export interface NoResponse {
 
 export type Fault = ApiFault | NoResponse
 
-/** Thrown by every method of the client. `switch (error.fault.error)` narrows to the fields of each fault. */
+/**
+ * Thrown by every method of the client. `switch (error.fault.error)` narrows to the fields of each fault. The
+ * message is one line that can be printed; the fault is as the server sent it.
+ */
 export class AditError extends Error {
   override name = 'AditError'
   readonly fault: Fault
@@ -26,7 +30,7 @@ export class AditError extends Error {
   readonly retryAfterS: number | undefined
 
   constructor(fault: Fault, { response, cause }: { response?: Response; cause?: unknown } = {}) {
-    super(errorMessage(fault), { cause })
+    super(messageLine(errorMessage(fault)), { cause })
     this.fault = fault
     this.status = response?.status
     this.requestId = response?.headers.get('x-request-id') ?? undefined
@@ -48,11 +52,14 @@ function errorMessage(fault: Fault): string {
   }
 }
 
+const isDetail = (detail: { path?: unknown; message?: unknown } | null) =>
+  typeof detail?.path === 'string' && typeof detail.message === 'string'
+
 const hasMessage = ({ message }: { message?: unknown }) => typeof message === 'string'
 
 /** Whether a body has the fields of its error code; if not, another server sent it. */
 const isComplete: Record<ApiFault['error'], (body: { details?: unknown; message?: unknown }) => boolean> = {
-  invalid_request: ({ details }) => Array.isArray(details),
+  invalid_request: ({ details }) => Array.isArray(details) && details.every(isDetail),
   not_found: () => true,
   internal: () => true,
   unauthorized: hasMessage,

@@ -1,4 +1,5 @@
 // Sends one call of the client: timeout for each attempt, and retries with backoff.
+import { ResponseTooLarge, readText } from '../net/response-text.ts'
 import { parseExact } from './exact-json.ts'
 import { AditError, type Fault, responseFault } from './faults.ts'
 import { buildRequest } from './request.ts'
@@ -25,6 +26,8 @@ export interface RoutedOperation {
   readonly isIdempotencyKeyed: boolean
 }
 
+/** A list of 100,000 keys fits; longer lists are read in pages. */
+const RESPONSE_BYTES_MAX = 32 * 1024 * 1024
 const BACKOFF_MIN_MS = 250
 /** A longer `Retry-After` is reported to the caller instead. */
 const DELAY_MAX_MS = 30_000
@@ -48,7 +51,7 @@ export function createTransport(options: TransportOptions) {
     try {
       const anySignal = signal ? AbortSignal.any([signal, timeout]) : timeout
       response = await send(root + path, { ...init, signal: anySignal, redirect: 'manual' })
-      text = await response.text()
+      text = await readText(response, RESPONSE_BYTES_MAX)
     } catch (cause) {
       throw new AditError(connectionFault(base.origin, cause, { signal, timeout, timeoutMs }), { cause })
     }
@@ -89,6 +92,7 @@ function parseBaseUrl(text: string): URL {
 }
 
 function mayRetry({ fault }: AditError, method: string): boolean {
+  if (fault === TOO_LARGE) return false
   if (fault.error === 'rate_limited' || fault.error === 'unavailable') return true
   const isUncertain =
     fault.error === 'unreachable' || fault.error === 'timed_out' || fault.error === 'unreadable'
@@ -102,6 +106,10 @@ interface AttemptContext {
 }
 
 const ABORTED: Fault = { error: 'aborted', message: 'The call was aborted.' }
+const TOO_LARGE: Fault = {
+  error: 'unreadable',
+  message: 'The response is larger than 32 MiB. Read long lists in pages (`limit`), or check the server URL.',
+}
 
 function connectionFault(
   origin: string,
@@ -111,6 +119,7 @@ function connectionFault(
   if (signal?.aborted) return ABORTED
   if (timeout.aborted)
     return { error: 'timed_out', message: `${origin} did not respond within ${timeoutMs / 1000} s.` }
+  if (cause instanceof ResponseTooLarge) return TOO_LARGE
   const { cause: deeper = cause } = cause as { cause?: unknown }
   const { message, code } = deeper as { message?: string; code?: string }
   const reason = (message || code || String(deeper)).replace(/\.$/, '')

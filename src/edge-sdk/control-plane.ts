@@ -1,4 +1,6 @@
 // HTTP client for the /edge/v1 operations that an edge calls, each with a timeout.
+import { readText } from '../net/response-text.ts'
+import { messageLine } from '../net/untrusted-text.ts'
 import type {
   ClaimResult,
   HostResult,
@@ -20,6 +22,9 @@ const REPORT_TIMEOUT_MS = 15_000
 const FIND_HOST_TIMEOUT_MS = 5_000
 const CLAIM_TIMEOUT_MS = 5_000
 const SYNC_TIMEOUT_MS = 10_000
+/** Above the receipt of the largest report, all of whose items are rejected. */
+const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
+const ERROR_BYTES_MAX = 64 * 1024
 
 export interface ControlPlane {
   /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
@@ -98,9 +103,9 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
     })
     let value: unknown
     try {
-      value = await response.json()
+      value = JSON.parse(await readText(response, RESPONSE_BYTES_MAX))
     } catch (error) {
-      const message = `${base?.origin} sent a response that is not JSON: ${reasonOf(error)}.`
+      const message = `${base?.origin} sent a response that cannot be read: ${reasonOf(error)}.`
       throw new ControlPlaneError(message, response.status, error)
     }
     if (isExpected(value)) return value
@@ -130,16 +135,24 @@ function retryAfterOf({ headers }: Response): number | undefined {
 }
 
 async function errorMessage(response: Response): Promise<string> {
-  const body = (await response.json().catch(() => undefined)) as ErrorBody | null | undefined
+  const body = (await readText(response, ERROR_BYTES_MAX)
+    .then((text) => JSON.parse(text))
+    .catch(() => undefined)) as ErrorBody | null | undefined
   const list = Array.isArray(body?.details) ? body.details : []
-  const details = list.map((detail) => `${detail?.path} ${detail?.message}`).join('; ')
-  const reason = body?.message || details || response.statusText
-  return `The control plane responded with ${response.status}: ${reason}`
+  const details = list.filter(isDetail).map(({ path, message }) => `${path} ${message}`)
+  const message = typeof body?.message === 'string' ? body.message : ''
+  const reason = message || details.join('; ') || response.statusText
+  return `The control plane responded with ${response.status}: ${messageLine(reason)}`
 }
 
 interface ErrorBody {
-  message?: string
-  details?: ({ path?: string; message?: string } | null)[]
+  message?: unknown
+  details?: unknown
+}
+
+const isDetail = (value: unknown): value is { path: string; message: string } => {
+  const { path, message } = (value ?? {}) as Record<string, unknown>
+  return typeof path === 'string' && typeof message === 'string'
 }
 
 /** Checks the fields that the SDK acts on; later versions may add others. */
@@ -170,5 +183,5 @@ function isSyncResult(value: unknown): value is SyncResult {
 function reasonOf(error: unknown): string {
   const { cause = error } = error as { cause?: unknown }
   const { message, code } = cause as { message?: string; code?: string }
-  return (message || code || String(cause)).replace(/\.$/, '')
+  return messageLine(message || code || String(cause)).replace(/\.$/, '')
 }

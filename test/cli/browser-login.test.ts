@@ -150,3 +150,71 @@ test(
     assert.ok(!login.output().includes('\u001b]0;'), 'printed as it was sent')
   },
 )
+
+test('a page of another host is shown with a warning, and not opened', onTerminal, async (t) => {
+  const codes = { device_code: 'x', user_code: 'BCDF-GHJK', expires_in: 600, interval: 5 }
+  let page = 'https://user:password@evil.test/'
+  const url = await startOther(t, () => ({ ...codes, verification_uri_complete: page }))
+  const { env, opened } = homeOf(t)
+  const login = atTerminal(t, ['login', '--url', url], env)
+  await login.reply(PROMPT, '\r')
+  await login.reply('is not one of device authorization', '')
+  page = `${url}/${'x'.repeat(10_000)}`
+  await login.reply(PROMPT, '\r')
+  await login.reply('is not one of device authorization', '')
+  page = 'https://evil.test/device'
+  await login.reply(PROMPT, '\r')
+  await login.reply('Press Ctrl-C to cancel.', '\u0003')
+  assert.equal(await login.ended, 1)
+  assert.match(
+    login.output(),
+    /127\.0\.0\.1 wants you to sign in at another host\. If you know evil\.test, open this page:/,
+  )
+  assert.equal(opened(), undefined)
+})
+
+test(
+  'a server cannot make login wait forever, follow a redirect, or save anything but a key',
+  onTerminal,
+  async (t) => {
+    const target = createServer((request) => assert.fail(`redirected to ${request.url}`))
+    await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve))
+    atEnd(t, () => target.close())
+    const elsewhere = `http://127.0.0.1:${(target.address() as AddressInfo).port}`
+    const key = { access_token: server.key.token, key_id: 'tok_1', label: 'x', approved_by: 'Ann' }
+    let token: object | number = {}
+    const codes = { device_code: 'x', user_code: 'BCDF-GHJK', expires_in: 1, interval: -1 }
+    const other = createServer((request, response) => {
+      const { url: path = '' } = request
+      if (path.startsWith('/api/')) return response.end(JSON.stringify({ openapi: '3.1.0', paths: {} }))
+      if (path === '/device/openapi.json') return response.end('{}')
+      if (path === '/device/token' && typeof token === 'number')
+        return response.writeHead(token, { location: elsewhere }).end('{}')
+      const page = { ...codes, verification_uri_complete: `http://${request.headers.host}/device` }
+      if (path === '/device/authorize') return response.end(JSON.stringify(page))
+      const status = 'error' in (token as object) ? 400 : 200
+      return response.writeHead(status).end(JSON.stringify(token))
+    })
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    atEnd(t, () => other.close())
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+    const { env, file } = homeOf(t)
+    const login = atTerminal(t, ['login', '--url', url], env)
+    for (const [reply, message] of [
+      [{ error: 'slow_down' }, 'The code has expired.'],
+      [307, 'The server responded with status 307.'],
+      [{ ...key, filler: 'x'.repeat(100_000) }, 'The code has expired.'],
+      [{ ...key, access_token: 'adit_x\r\nX-Injected: 1' }, 'Invalid API key (of the server)'],
+      [{ ...key, access_token: 'x'.repeat(201) }, 'Invalid API key (of the server)'],
+      [{ ...key, key_id: 'tok_1; reboot' }, 'is not one of device authorization'],
+      [{ ...key, label: { toString: 1 } }, 'is not one of device authorization'],
+      [{ error: 'access_denied', error_description: 'no\n\nadit: forged' }, 'no adit: forged'],
+    ] as const) {
+      token = reply
+      await login.reply(PROMPT, '\r')
+      await login.reply(message, '')
+    }
+    assert.equal(await login.ended, 1)
+    assert.ok(!existsSync(file))
+  },
+)

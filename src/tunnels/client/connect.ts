@@ -1,11 +1,13 @@
 // Opens a connection to the edge: an HTTP request that is upgraded to a WebSocket.
 import { randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { messageLine } from '../../net/untrusted-text.ts'
 import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
 import { acceptOf, WebSocketConnection } from '../websocket.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
+const ERROR_CODE = /^[a-z_]{1,40}$/
 
 /** The edge rejected or closed the tunnel; a retry would not help. */
 export class TunnelRejected extends Error {
@@ -58,7 +60,9 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
     readBody(response).then((body) => reject(toError(options, response, body)), reject)
   })
   upgrade.on('error', (error: NodeJS.ErrnoException) =>
-    reject(new Error(`The edge at ${edge} cannot be reached: ${error.message || error.code}.`)),
+    reject(
+      new Error(`The edge at ${edge} cannot be reached: ${messageLine(error.message || `${error.code}`)}.`),
+    ),
   )
   const abort = () => upgrade.destroy(new Error('canceled'))
   const timer = setTimeout(
@@ -111,7 +115,7 @@ function toError(
 }
 
 function notAnEdge(edge: string, { statusCode, headers: { location } }: IncomingMessage): TunnelRejected {
-  const redirect = location === undefined ? '' : `, redirect to ${location}`
+  const redirect = location === undefined ? '' : `, redirect to ${messageLine(location)}`
   return new TunnelRejected(
     'no_edge',
     `${edge} is not an Adit edge (HTTP ${statusCode}${redirect}). Check --edge.`,
@@ -122,7 +126,7 @@ function notAnEdge(edge: string, { statusCode, headers: { location } }: Incoming
 const lowerFirst = (sentence: string) =>
   sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())
 
-/** Limited, because the URL may belong to any server. */
+/** Limited and made printable, because the URL may belong to any server. */
 async function readBody(response: IncomingMessage): Promise<ErrorBody | undefined> {
   const chunks: Buffer[] = []
   let length = 0
@@ -133,7 +137,9 @@ async function readBody(response: IncomingMessage): Promise<ErrorBody | undefine
   }
   try {
     const { error, message } = JSON.parse(String(Buffer.concat(chunks)))
-    return typeof error === 'string' && typeof message === 'string' ? { error, message } : undefined
+    if (typeof error !== 'string' || typeof message !== 'string') return undefined
+    if (!ERROR_CODE.test(error)) return undefined
+    return { error, message: messageLine(message) }
   } catch {
     return undefined
   }

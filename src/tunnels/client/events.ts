@@ -49,7 +49,7 @@ function handle(line: Buffer, handlers: EventHandlers): void {
   if (fields?.event === 'open') {
     const { type, url, host, name, access } = fields as unknown as Opened
     if (type !== 'http' && type !== 'tcp') return
-    if (areStrings(url, host, name))
+    if (areStrings(url, host, name) && isAddress(url))
       onOpen({ type, url, host, name, ...(access && { access: toAccess(access) }) })
   } else if (fields?.event === 'request') {
     const { method, path, status, ms } = fields as unknown as ProxiedRequest
@@ -82,5 +82,7 @@ function parse(line: Buffer): Fields | undefined {
 
 /** They are shown to the user, so they must not contain line breaks or other control characters. */
 const areStrings = (...values: unknown[]) =>
-  values.every((value) => typeof value === 'string' && !/\p{Cc}/u.test(value))
+  values.every((value) => typeof value === 'string' && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value))
+/** It is printed for scripts, which may open it. Its scheme is that of a web page or of a TCP tunnel. */
+const isAddress = (url: string) => /^(https?|tcp):\/\/[a-z0-9.-]{1,253}(:\d{1,5})?\/?$/i.test(url)
 const areNumbers = (...values: unknown[]) => values.every((value) => typeof value === 'number')
