@@ -1,6 +1,7 @@
 // The settings of the server, parsed from the environment once and frozen. Only this file and config/ read
 // the environment.
 import { availableParallelism } from 'node:os'
+import { defaultPath } from './config/data-folder.ts'
 import { createReader, type Parsed, requireValid, setting } from './config/setting.ts'
 import {
   readBaseUrl,
@@ -63,7 +64,12 @@ export const settings = {
   ADIT_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
   ADIT_PORT: setting('port to listen on; 0 picks a free one', '8080', (text) => readInteger(text, 0, 65_535)),
   ADIT_BASE_URL: setting('public URL of the server, e.g. https://adit.example.com', '', readBaseUrl),
-  ADIT_DATABASE_URL: setting('sqlite:<path> or postgres://…', 'sqlite:./data/adit.db', readDatabaseUrl),
+  ADIT_DATABASE_URL: setting(
+    'sqlite:<path> or postgres://…; empty for adit.db in the data folder of the user',
+    '',
+    (text, environment): Target =>
+      text === '' ? { engine: 'sqlite', path: defaultPath('adit.db', environment) } : readDatabaseUrl(text),
+  ),
   ADIT_TUNNEL_DOMAIN: setting('domain of all tunnels', 'localhost', readDomain),
   ADIT_API_VARIANT: setting(
     'A: API keys can create and revoke API keys; B: they can only read',

@@ -39,6 +39,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
   const file = given['tokens-file']
+  if (file === undefined) log.info({ folder: config.folder }, 'storing unreported usage')
   const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
   const shutdown = awaitShutdown(0)
   const access = await (file === undefined

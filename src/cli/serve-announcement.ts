@@ -1,7 +1,8 @@
 // What `adit serve` prints when it listens: its URLs and the next steps; on an empty SQLite database also a
 // first API key.
+import { defaultPath } from '../config/data-folder.ts'
 import { commandName } from '../config/environment.ts'
-import { type Config, settings, version } from '../config.ts'
+import { type Config, version } from '../config.ts'
 import { hasAnyUser } from '../domain/accounts.ts'
 import type { Services } from '../domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../domain/first-run.ts'
@@ -113,8 +114,6 @@ function nextSteps(config: Config, url: string, access: Access): string[] {
 
 /** Admin commands need the same database, which another shell does not know unless it is the default. */
 function databaseHint({ database }: Config): string[] {
-  const fallback = settings.ADIT_DATABASE_URL.read(settings.ADIT_DATABASE_URL.fallback)
-  const isDefault =
-    database.engine === 'sqlite' && fallback.engine === 'sqlite' && database.path === fallback.path
+  const isDefault = database.engine === 'sqlite' && database.path === defaultPath('adit.db')
   return isDefault ? [] : ['', 'Run them with the same ADIT_DATABASE_URL as this server.']
 }

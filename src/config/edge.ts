@@ -1,6 +1,7 @@
 // Settings of `adit edge`.
 import { resolve } from 'node:path'
 import { readMetricsAddress, settings } from '../config.ts'
+import { defaultPath } from './data-folder.ts'
 import { createReader, requireValid, setting } from './setting.ts'
 import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
 
@@ -20,9 +21,9 @@ export const edgeSettings = {
     readNetworks,
   ),
   ADIT_EDGE_FOLDER: setting(
-    'folder for usage that is not reported yet; each edge needs its own',
-    './data/edge',
-    resolve,
+    'folder for usage that is not reported yet, its own for each edge; empty for one in the data folder',
+    '',
+    (text, environment) => (text === '' ? defaultPath('edge', environment) : resolve(text)),
   ),
   ADIT_EDGE_CERTIFICATES_PER_DAY: setting(
     'hosts of a workspace for which a proxy may obtain certificates within 24 hours',

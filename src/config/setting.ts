@@ -5,10 +5,10 @@ export interface Setting<T> {
   readonly summary: string
   readonly fallback: string
   /** Parses the value; throws an Error that completes "<name> …", e.g. "must be A or B". */
-  read(text: string): T
+  read(text: string, environment: NodeJS.ProcessEnv): T
 }
 
-export const setting = <T>(summary: string, fallback: string, read: (text: string) => T): Setting<T> => ({
+export const setting = <T>(summary: string, fallback: string, read: Setting<T>['read']): Setting<T> => ({
   summary,
   fallback,
   read,
@@ -25,7 +25,7 @@ export function createReader(environment: NodeJS.ProcessEnv) {
     errors,
     read<T>(name: string, { fallback, read }: Setting<T>): T {
       try {
-        return read(environment[name]?.trim() || fallback)
+        return read(environment[name]?.trim() || fallback, environment)
       } catch (error) {
         errors.push(`${name} ${(error as Error).message}`)
         return undefined as T

@@ -36,7 +36,8 @@ export function readBaseUrl(text: string): string | undefined {
 export function readDatabaseUrl(text: string): Target {
   if (text.startsWith('sqlite:')) {
     const path = text.slice('sqlite:'.length).replace(/^\/\/(?=.)/, '')
-    if (path === '' || path === ':memory:') throw new Error('must name a file, e.g. sqlite:./data/adit.db')
+    if (path === '' || path === ':memory:')
+      throw new Error('must name a file, e.g. sqlite:/var/lib/adit/adit.db')
     return { engine: 'sqlite', path: resolve(path) }
   }
   const url = /^postgres(ql)?:\/\//.test(text) ? URL.parse(text) : null

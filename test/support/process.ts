@@ -30,10 +30,12 @@ export function startProcess(
   args: string[],
   env: Record<string, string>,
   input = '',
+  cwd = process.cwd(),
 ): RunningProcess {
   const child = spawn(process.execPath, [launcher, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
+    cwd,
   })
   child.stdin.end(input)
   let stdout = ''
