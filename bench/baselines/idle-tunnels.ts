@@ -1,5 +1,6 @@
 // Tunnel clients in one process, which carry no requests. A message sets their number.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LocalServer } from '../../src/tunnels/client/local-server.ts'
 import { runTunnel } from '../../src/tunnels/client/run-tunnel.ts'
 
 const { edge, keys } = JSON.parse(process.argv[2] as string) as { edge: string; keys: string[] }
@@ -17,8 +18,7 @@ function open(): void {
     type: 'http' as const,
     name: `app-${index}`,
     pool: false,
-    host: '127.0.0.1',
-    port: 9,
+    localServer: new LocalServer({ host: '127.0.0.1', port: 9 }),
     signal,
     onOpen() {
       opened += 1

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TunnelRejected } from '../../src/tunnels/client/connect.ts'
+import { LocalServer } from '../../src/tunnels/client/local-server.ts'
 import { runTunnel, type TunnelOptions } from '../../src/tunnels/client/run-tunnel.ts'
 import { EVENT_BYTES_MAX } from '../../src/tunnels/protocol.ts'
 import { acceptOf } from '../../src/tunnels/websocket.ts'
@@ -34,8 +35,13 @@ async function listen(t: Test, onSocket: (socket: Socket) => void, host = '127.0
 
 const echo = (socket: Socket) => socket.pipe(socket)
 
+type StartOptions = Partial<TunnelOptions> & { host?: string }
+
 /** A running tunnel client, and what it reported. */
-function start(t: Test, options: Partial<TunnelOptions> & Pick<TunnelOptions, 'edge' | 'port'>) {
+function start(
+  t: Test,
+  { host = '127.0.0.1', port, ...options }: StartOptions & { edge: string; port: number },
+) {
   const stop = new AbortController()
   const abort = new AbortController()
   const reports: [string, unknown][] = []
@@ -45,7 +51,7 @@ function start(t: Test, options: Partial<TunnelOptions> & Pick<TunnelOptions, 'e
     type: 'http',
     name: undefined,
     pool: false,
-    host: '127.0.0.1',
+    localServer: new LocalServer({ host, port, onUnreachable: report('unreachable') }),
     signal: stop.signal,
     abortSignal: abort.signal,
     onOpen: report('open'),
@@ -53,7 +59,6 @@ function start(t: Test, options: Partial<TunnelOptions> & Pick<TunnelOptions, 'e
     onRequest: report('request'),
     onConnection: report('connection'),
     onNotice: report('notice'),
-    onUnreachable: report('unreachable'),
     onDrain: report('drain'),
     ...options,
   })
@@ -77,7 +82,7 @@ async function readAll(stream: Duplex): Promise<Buffer> {
 
 const closed = (stream: Duplex) => new Promise((resolve) => stream.once('close', resolve))
 
-async function openTunnel(t: Test, port: number, options: Partial<TunnelOptions> = {}) {
+async function openTunnel(t: Test, port: number, options: StartOptions = {}) {
   const edge = await startMinimalEdge(t)
   const client = start(t, { edge: edge.url, port, ...options })
   const side = await edge.connection()

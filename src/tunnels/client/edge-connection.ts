@@ -14,7 +14,7 @@ const STREAMS_MAX = 4_096
 const IDLE_CLOSE_MS = 1_000
 
 export interface ConnectionOptions extends ConnectOptions, Omit<EventHandlers, 'onClose'> {
-  readonly localServer: LocalServer
+  readonly localServer: Pick<LocalServer, 'serve'>
 }
 
 /** Resolves when the tunnel is open. */

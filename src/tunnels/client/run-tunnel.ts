@@ -12,7 +12,7 @@ import type {
 } from '../protocol.ts'
 import { TunnelRejected } from './connect.ts'
 import { type EdgeConnection, openConnection } from './edge-connection.ts'
-import { LocalServer, type LocalServerOptions } from './local-server.ts'
+import type { LocalServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 3_000
@@ -31,10 +31,12 @@ const PERMANENT = new Set([
   'closed',
 ])
 
-export interface TunnelOptions extends LocalServerOptions {
+export interface TunnelOptions {
   /** Base URL of the edge. */
   readonly edge: string
   readonly key: string
+  /** Gets the streams of the tunnel. */
+  readonly localServer: Pick<LocalServer, 'serve'>
   readonly type: TunnelType
   readonly name: string | undefined
   /** Join the clients of the workspace that already serve the name. */
@@ -72,7 +74,6 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
 /** Adds each connection; the last is the current one, and those before are completing their streams. */
 async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
   const { signal } = options
-  const localServer = new LocalServer(options)
   const resume = randomBytes(24).toString('base64url')
   let opened: Opened | undefined
   let backoffMs = 0
@@ -96,7 +97,6 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
         ...options,
         request,
         isReconnect: opened !== undefined,
-        localServer,
         onOpen,
       })
       const openedAt = performance.now()

@@ -1,0 +1,56 @@
+// Files that must not be published: those whose names begin with a dot, and those of Adit itself.
+import { readdir, readFile, realpath, stat } from 'node:fs/promises'
+import { basename, isAbsolute, join, relative, sep } from 'node:path'
+
+/** Databases, their session secrets, and what an edge has not reported yet. */
+const ADIT_DATA = /^adit\.db|\.db\.secret$|^usage-[0-9a-f]{16}-.*\.json/i
+const TOKENS_FILE = 'tokens.json'
+const TOKENS_FILE_BYTES_MAX = 16 * 1024 * 1024
+/** A larger folder is not searched to its end; its private files are not served either way. */
+const SEARCHED_ENTRIES_MAX = 100_000
+
+export const isPrivateName = (name: string): boolean => name.startsWith('.') || ADIT_DATA.test(name)
+
+/** A path of Adit's data in the folder, or around it; undefined if there is none. */
+export async function findAditData(folder: string, known: readonly string[]): Promise<string | undefined> {
+  for (const path of known) {
+    const real = await realpath(path).catch(() => undefined)
+    if (real === undefined) continue
+    const isAround = isInside(folder, real) && (await stat(real)).isDirectory()
+    if (isInside(real, folder) || isAround) return path
+  }
+  return search(folder)
+}
+
+/** Also if they are the same. A path on another drive of Windows stays absolute. */
+export function isInside(path: string, folder: string): boolean {
+  const way = relative(folder, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+/** Breadth first, so that what is near the top is found in any case. Links are not followed. */
+async function search(folder: string): Promise<string | undefined> {
+  const folders = [folder]
+  let entries = 0
+  for (let path = folders.shift(); path !== undefined; path = folders.shift()) {
+    for (const entry of await readdir(path, { withFileTypes: true }).catch(() => [])) {
+      if (++entries > SEARCHED_ENTRIES_MAX) return undefined
+      const found = join(path, entry.name)
+      if (entry.isDirectory()) folders.push(found)
+      else if (ADIT_DATA.test(entry.name) || (await isTokensFile(found))) return found
+    }
+  }
+  return undefined
+}
+
+/** The name alone says nothing: design tokens are in files of the same name. */
+async function isTokensFile(path: string): Promise<boolean> {
+  if (basename(path) !== TOKENS_FILE) return false
+  try {
+    if ((await stat(path)).size > TOKENS_FILE_BYTES_MAX) return true
+    const { tokens } = JSON.parse(await readFile(path, 'utf8'))
+    return tokens.some(({ hash, workspace }: Record<string, unknown>) => Boolean(hash && workspace))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,116 @@
+// A folder on disk that is shared: maps the path of a URL to a file in it, and to nothing else.
+import { type BigIntStats, constants } from 'node:fs'
+import { type FileHandle, open, opendir, readlink, realpath, stat } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { isInside, isPrivateName } from './private-files.ts'
+
+const LISTED_ENTRIES_MAX = 2_000
+/** NONBLOCK: opening a FIFO would wait for its writer. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** A file that is not there, or that this user may not read. */
+const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'EACCES', 'EPERM', 'ENAMETOOLONG', 'ENXIO'])
+
+export interface OpenFile {
+  readonly path: string
+  readonly handle: FileHandle
+  readonly stats: BigIntStats
+}
+
+export interface Entry {
+  readonly name: string
+  readonly isFolder: boolean
+  readonly bytes: bigint
+  readonly modifiedAt: Date
+}
+
+export interface Listing {
+  readonly entries: readonly Entry[]
+  /** There are more than can be listed. */
+  readonly isCut: boolean
+}
+
+/** The names in the path of a URL; undefined if it can lead to no file. */
+export function parsePath(path: string): string[] | undefined {
+  let names: string[]
+  try {
+    names = path.split('/').filter(Boolean).map(decodeURIComponent)
+  } catch {
+    return undefined
+  }
+  return names.every(isServedName) ? names : undefined
+}
+
+/** A colon is part of a drive or of a stream of a file on Windows. */
+const isServedName = (name: string) =>
+  !isPrivateName(name) && !/[/\\\0]/.test(name) && !(process.platform === 'win32' && name.includes(':'))
+
+export class SharedFolder {
+  readonly #root: string
+
+  /** @param root Its real path. */
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** Opens a file or a folder; undefined if there is none that may be served. */
+  async open(names: readonly string[]): Promise<OpenFile | undefined> {
+    let handle: FileHandle | undefined
+    try {
+      const path = await this.#realPath(names)
+      if (path === undefined) return undefined
+      handle = await open(path, READ)
+      const stats = await handle.stat({ bigint: true })
+      if (isServed(stats) && (await isAt(path, handle, stats))) return { path, handle, stats }
+      await handle.close()
+    } catch (error) {
+      await handle?.close()
+      if (!ABSENT.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+    }
+    return undefined
+  }
+
+  /** Links may lead to other files of the folder that are served, not out of it. */
+  async #realPath(names: readonly string[]): Promise<string | undefined> {
+    const path = await realpath(join(this.#root, ...names))
+    if (!isInside(path, this.#root)) return undefined
+    return relative(this.#root, path).split(sep).every(isServedName) ? path : undefined
+  }
+
+  /** Folders first, by name. Leaves out what `open` does not open. */
+  async list(names: readonly string[], { path }: OpenFile): Promise<Listing> {
+    const entries: Entry[] = []
+    let isCut = false
+    for await (const { name } of await opendir(path)) {
+      if (!isServedName(name)) continue
+      isCut = entries.length === LISTED_ENTRIES_MAX
+      if (isCut) break
+      const stats = await this.#describe([...names, name])
+      if (!stats) continue
+      const { size: bytes, mtime: modifiedAt } = stats
+      entries.push({ name, isFolder: stats.isDirectory(), bytes, modifiedAt })
+    }
+    const order = (a: Entry, b: Entry) =>
+      Number(b.isFolder) - Number(a.isFolder) || (a.name < b.name ? -1 : 1)
+    return { entries: entries.sort(order), isCut }
+  }
+
+  async #describe(names: readonly string[]): Promise<BigIntStats | undefined> {
+    const path = await this.#realPath(names).catch(() => undefined)
+    const stats = path && (await stat(path, { bigint: true }).catch(() => undefined))
+    return stats && isServed(stats) ? stats : undefined
+  }
+}
+
+/** Not a device, a FIFO or a socket. */
+const isServed = (stats: BigIntStats) => stats.isFile() || stats.isDirectory()
+
+/**
+ * A folder on the way may have been replaced by a link between the check and the opening. Only Linux tells
+ * the path of an open file; elsewhere someone who can write to the folder could still win a race.
+ */
+async function isAt(path: string, { fd }: FileHandle, { dev, ino }: BigIntStats): Promise<boolean> {
+  const opened = await readlink(`/proc/self/fd/${fd}`).catch(() => undefined)
+  if (opened !== undefined) return opened === path
+  const now = await stat(path, { bigint: true })
+  return now.dev === dev && now.ino === ino && (await realpath(path)) === path
+}
