@@ -27,6 +27,8 @@ export interface Command {
   readonly details?: string
   /** Names of its arguments, all required. */
   readonly arguments?: readonly string[]
+  /** Name of a last argument that may be left out. */
+  readonly optionalArgument?: string
   readonly options?: { readonly [name: string]: Option }
   /** Environment variables for its help page. */
   readonly environment?: Readonly<Record<string, { readonly summary: string; readonly fallback: string }>>
@@ -41,8 +43,10 @@ type Value<O extends Option> = O extends { value: string }
       : string | undefined
   : boolean
 
-export type Input<C extends Pick<Command, 'arguments' | 'options'>> = {
+export type Input<C extends Pick<Command, 'arguments' | 'optionalArgument' | 'options'>> = {
   [A in C['arguments'] extends readonly string[] ? C['arguments'][number] : never]: string
+} & {
+  [A in C['optionalArgument'] extends string ? C['optionalArgument'] : never]: string | undefined
 } & {
   -readonly [N in keyof C['options']]: C['options'][N] extends Option ? Value<C['options'][N]> : never
 }
@@ -63,7 +67,7 @@ type Values = Record<string, string | string[] | boolean | undefined>
 /** Parses the words after the command's name. Throws a UsageError that names the mistake. */
 export function readInput(command: Command, words: string[]): Values {
   const options: Record<string, Option> = { ...command.options, ...commonOptions }
-  const names = command.arguments ?? []
+  const { arguments: names = [], optionalArgument } = command
   try {
     const { values, positionals } = readFlags(options, words)
     for (const [name, { required, value }] of Object.entries(options))
@@ -72,7 +76,9 @@ export function readInput(command: Command, words: string[]): Values {
       if (positionals[index] === undefined) throw new Error(`Missing argument <${name}>.`)
       values[name] = positionals[index]
     }
-    const extra = positionals[names.length]
+    const [optional, ...others] = positionals.slice(names.length)
+    if (optionalArgument !== undefined) values[optionalArgument] = optional
+    const extra = optionalArgument === undefined ? optional : others[0]
     if (extra !== undefined) throw new Error(`Unexpected argument "${extra}".`)
     return values
   } catch (error) {

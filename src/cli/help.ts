@@ -1,5 +1,4 @@
 // Help pages, derived from the definitions of commands. They fit 80 columns.
-import { settings } from '../config.ts'
 import { type Command, commonOptions, groups, type Option } from './command.ts'
 import { bold, joinLines, type Text } from './style.ts'
 
@@ -8,8 +7,8 @@ const GAP = 2
 /** A longer name has its summary on the next line. */
 const NAME_CHARS_MAX = 36
 const ADMIN =
-  'Acts on the database in ADIT_DATABASE_URL ' +
-  `(default ${settings.ADIT_DATABASE_URL.fallback}) and needs no running server.`
+  'Acts on the database in ADIT_DATABASE_URL (default: adit.db in the data folder of the user) and needs no ' +
+  'running server.'
 
 /** `adit --help`: every command, by group. */
 export function helpOverview(commands: readonly Command[]): Text {
@@ -79,11 +78,12 @@ export function helpFor(command: Command): Text {
 }
 
 /** The command with its arguments and required flags. */
-function usageOf({ name, arguments: names = [], options = {} }: Command): string {
+function usageOf({ name, arguments: names = [], optionalArgument, options = {} }: Command): string {
   const required = Object.entries(options).filter(([, option]) => option.required)
   return [
     name,
     ...names.map((argument) => `<${argument}>`),
+    ...(optionalArgument === undefined ? [] : [`[<${optionalArgument}>]`]),
     ...required.map(([flag, option]) => flagOf(flag, option)),
   ].join(' ')
 }

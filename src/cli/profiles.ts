@@ -11,6 +11,8 @@ export interface Profile {
   apiKey: string
   /** Of a key that was created for this machine, by a sign-in with the browser. */
   keyId?: string
+  /** Other edges that the user lets have the key. */
+  edges?: string[]
 }
 
 export interface Profiles {
@@ -32,8 +34,9 @@ export function readProfiles(): Profiles {
   }
   try {
     const { current, profiles } = JSON.parse(text) as Partial<Profiles>
-    for (const { url, apiKey } of Object.values(profiles as Record<string, Profile>))
-      if (typeof url !== 'string' || typeof apiKey !== 'string') throw new Error('incomplete profile')
+    for (const { url, apiKey, edges = [] } of Object.values(profiles as Record<string, Profile>))
+      if (typeof url !== 'string' || typeof apiKey !== 'string' || !Array.isArray(edges))
+        throw new Error('incomplete profile')
     return { current, profiles: { ...profiles } }
   } catch {
     throw new CommandError('profiles', `${path} is corrupt. Remove it and sign in again with \`adit login\`.`)

@@ -22,6 +22,13 @@ const ALLOW_IP =
   'With --allow-ip, all other addresses are rejected. Behind a proxy, X-Forwarded-For has the address. An edge ' +
   'trusts proxies on its own machine, so it rejects requests of that machine without X-Forwarded-For: to try ' +
   'it at a local edge, send one, e.g. curl -H "X-Forwarded-For: 203.0.113.7" ….'
+const SERVE =
+  'With --serve, the tunnel leads to the files of a folder instead of a server: a list of files or index.html, ' +
+  'without files whose names begin with a dot and without links that leave the folder. A folder with data of ' +
+  'Adit is rejected.'
+const KEY_OF_PROFILE =
+  'The key of a profile is sent to edges on this machine or on the host of its server; another edge has to be ' +
+  'confirmed once.'
 const tunnelOptions = {
   name: { value: '<name>', summary: 'first label of the host name (default: random)' },
   pool: { summary: 'share the name with other clients of the workspace' },
@@ -43,20 +50,25 @@ export const tunnelCommands: readonly Command[] = [
     {
       name: 'tunnel',
       group,
-      summary: 'expose a local server at a public URL',
+      summary: 'expose a local server or a folder at a public URL',
       details:
         'The target is a port of this machine, or host:port:\n' +
         '  adit tunnel 3000\n' +
         '  adit tunnel 192.168.1.20:8080 --name my-app\n' +
+        '  adit tunnel --serve ./public\n' +
+        `${SERVE}\n` +
         'Prints the public URL, then a line for each request, until it is stopped. Reconnects ' +
         'automatically. With --json, each line is an event: open, request or lost.\n' +
         `${STOPPING}\n` +
         `${BASIC_AUTH}\n` +
         `${ALLOW_IP}\n` +
         'For servers that do not use HTTP, see `adit tunnel tcp`.\n' +
-        `${EDGE_ACCESS}\n\n${API_ACCESS}`,
-      arguments: ['target'],
-      options: tunnelOptions,
+        `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n${API_ACCESS}`,
+      optionalArgument: 'target',
+      options: {
+        serve: { value: '<folder>', summary: 'serve the files of this folder instead of a target' },
+        ...tunnelOptions,
+      },
     },
     async (input, io) => (await import('../tunnel.ts')).tunnel('http', input, io),
   ),
@@ -72,7 +84,7 @@ export const tunnelCommands: readonly Command[] = [
         'when it is closed, until it is stopped. Reconnects automatically. With --json, each line is an ' +
         'event: open, connection or lost.\n' +
         `${STOPPING}\n` +
-        `${EDGE_ACCESS}\n\n${API_ACCESS}`,
+        `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n${API_ACCESS}`,
       arguments: ['target'],
       options: tunnelOptions,
     },
