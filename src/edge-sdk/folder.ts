@@ -1,4 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Creates parents one by one: `mkdir` with `recursive` never returns on file systems such as /proc. */
@@ -19,3 +19,20 @@ const isFolder = (path: string): Promise<boolean> =>
     (found) => found.isDirectory(),
     () => false,
   )
+
+/** Writes a draft, syncs it and renames it, so that a crash leaves either the old or the new content. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.new`
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } catch (error) {
+    // On a full disk a partial draft only takes up space.
+    await rm(draft, { force: true })
+    throw error
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+}

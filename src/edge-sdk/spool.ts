@@ -1,9 +1,9 @@
 // Unreported usage on disk: one file per run of the edge, replaced atomically. The next run with the same
 // credential sends what earlier runs left: with another one, the control plane would count it for two edges.
-import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from './control-plane.ts'
-import { createFolder } from './folder.ts'
+import { createFolder, replaceFile } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 
 /** Limit for the files of earlier runs together; beyond it the oldest are deleted. */
@@ -81,7 +81,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
     const text = JSON.stringify(reports)
     if (text === onDisk) return
     if (reports.length === 0) await rm(own, { force: true })
-    else await replace(own, text)
+    else await replaceFile(own, text)
     onDisk = text
   }
 
@@ -122,7 +122,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
         const discard = () => rm(path, { force: true })
         const keepOnly = async (remaining: Report[]) => {
           const rest = JSON.stringify(remaining)
-          if (rest.length < text.length) await replace(path, rest)
+          if (rest.length < text.length) await replaceFile(path, rest)
         }
         const reports = parseReports(text)
         if (reports) yield { reports, discard, keepOnly, quarantine }
@@ -130,23 +130,6 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
       }
     },
   }
-}
-
-/** Writes a draft, syncs it and renames it, so that a crash leaves either the old or the new content. */
-async function replace(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`
-  const file = await open(draft, 'w', 0o600)
-  try {
-    await file.writeFile(text)
-    await file.sync()
-  } catch (error) {
-    // On a full disk a partial draft only takes up space.
-    await rm(draft, { force: true })
-    throw error
-  } finally {
-    await file.close()
-  }
-  await rename(draft, path)
 }
 
 function parseReports(text: string): Report[] | undefined {
