@@ -14,7 +14,7 @@ import type { Services } from './domain/context.ts'
 import { KeyRejections } from './domain/key-rejections.ts'
 import { startMaintenance } from './domain/maintenance.ts'
 import { loadCommonPasswords } from './domain/passwords.ts'
-import { queueSizeReader } from './domain/queue-sizes.ts'
+import { portUseReader, queueSizeReader } from './domain/queue-sizes.ts'
 import { startQuotaWatch } from './domain/quota-watch.ts'
 import { createWebhookSecrets } from './domain/webhook-secrets.ts'
 import type { WebhookRules } from './domain/webhooks.ts'
@@ -210,6 +210,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
       onRecovery: () => log.info('maintenance recovered'),
       onSilentEdge: ({ id, name }) =>
         log.warn({ edge: id, name }, 'edge has not reported its tunnels for 5 minutes'),
+      onScarcePorts: (use) => log.warn(use, 'most ports for TCP tunnels are assigned; extend ADIT_TCP_PORTS'),
     },
     rejections,
     databaseUpForMs: follower.readableForMs,
@@ -234,6 +235,7 @@ const metricsOf = ({ services, directory, follower }: Node, openStreams: () => n
     openStreams,
     poolUse: services.store.poolUse,
     queueSizes: queueSizeReader(services),
+    portUse: portUseReader(services),
   })
 
 interface ApiServerOptions {

@@ -9,11 +9,13 @@ import {
   readDomain,
   readInteger,
   readNetworks,
+  readPortRange,
   readQuantity,
   readSmtpUrl,
 } from './config/values.ts'
 import { isEmail } from './contract/fields.ts'
 import type { Variant } from './contract/variants.ts'
+import type { TcpPortSettings } from './net/tcp-ports.ts'
 import type { Target } from './store/store.ts'
 
 export interface Config {
@@ -32,6 +34,7 @@ export interface Config {
   readonly defaultQuotas: Readonly<Record<'bytes' | 'requests' | 'tunnels', number | null>> & {
     readonly keys: number
   }
+  readonly tcpPorts: TcpPortSettings
   readonly usersCreateWorkspaces: boolean
   /** Signs sessions and encrypts two-factor secrets; undefined means a file next to the database. */
   readonly secret: string | undefined
@@ -109,6 +112,21 @@ export const settings = {
   ),
   ADIT_KEYS_PER_WORKSPACE: setting('maximum number of active API keys per workspace', '1000', (text) =>
     readInteger(text, 1, 1_000_000),
+  ),
+  ADIT_TCP_PORTS: setting(
+    'ports of TCP tunnels at all edges, e.g. 20000-20999; empty for none',
+    '',
+    readPortRange,
+  ),
+  ADIT_TCP_PORTS_PER_WORKSPACE: setting(
+    'maximum number of ports for TCP tunnels per workspace',
+    '10',
+    (text) => readInteger(text, 1, 1_000),
+  ),
+  ADIT_TCP_PORT_RETENTION_DAYS: setting(
+    'days after its last use for which a port stays with its name',
+    '7',
+    (text) => readInteger(text, 1, 3_650),
   ),
   ADIT_WORKSPACE_CREATION: setting(
     'who creates workspaces: operator, or users too, in the dashboard',
@@ -226,6 +244,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
       tunnels: read('ADIT_TUNNELS_PER_WORKSPACE', settings.ADIT_TUNNELS_PER_WORKSPACE),
       keys: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
     }),
+    tcpPorts: { range: read('ADIT_TCP_PORTS', settings.ADIT_TCP_PORTS), ...readPortRules(read) },
     usersCreateWorkspaces: read('ADIT_WORKSPACE_CREATION', settings.ADIT_WORKSPACE_CREATION) === 'users',
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
@@ -241,6 +260,12 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
   }
   return { config, errors }
 }
+
+/** The same for an edge that assigns ports itself. */
+export const readPortRules = (read: ReturnType<typeof createReader>['read']) => ({
+  perWorkspace: read('ADIT_TCP_PORTS_PER_WORKSPACE', settings.ADIT_TCP_PORTS_PER_WORKSPACE),
+  retentionDays: read('ADIT_TCP_PORT_RETENTION_DAYS', settings.ADIT_TCP_PORT_RETENTION_DAYS),
+})
 
 /** The same for an edge. */
 export function readMetricsAddress(read: ReturnType<typeof createReader>['read']): Config['metrics'] {

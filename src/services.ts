@@ -58,7 +58,7 @@ export async function openServices(
 }
 
 function servicesOn(store: Store, config: Config): Services {
-  const { tunnelDomain, defaultQuotas, usersCreateWorkspaces, usageLinkGbps } = config
+  const { tunnelDomain, defaultQuotas, tcpPorts, usersCreateWorkspaces, usageLinkGbps } = config
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const edgeDayMax = dailyMaxOf(usageLinkGbps)
@@ -72,6 +72,7 @@ function servicesOn(store: Store, config: Config): Services {
     ids: createIds(clock, random),
     tunnelDomain,
     defaultQuotas,
+    tcpPorts,
     usersCreateWorkspaces,
     hasMail: config.mail !== undefined,
     mergeUsage: createUsageLanes(store, (reports) =>

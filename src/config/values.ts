@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { isDnsLabel } from '../net/hostname.ts'
 import { parseNetwork } from '../net/ip-network.ts'
+import type { PortRange } from '../net/tcp-ports.ts'
 import type { Target } from '../store/store.ts'
 
 export function readInteger(text: string, min: number, max: number): number {
@@ -67,7 +68,7 @@ export function readPublicEndpoint(text: string): PublicEndpoint | undefined {
   return { scheme, port: port === undefined ? undefined : readInteger(port, 1, 65_535) }
 }
 
-export function readPortRange(text: string): { first: number; last: number } | undefined {
+export function readPortRange(text: string): PortRange | undefined {
   if (text === '') return undefined
   const [, first = '', last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? []
   const range = { first: Number(first), last: Number(last) }

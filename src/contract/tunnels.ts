@@ -31,6 +31,8 @@ const refusals = [
   'not_provisioned',
   'invalid_key',
   'limit_reached',
+  'tcp_disabled',
+  'no_port',
 ] as const
 export type Refusal = (typeof refusals)[number]
 
@@ -40,7 +42,16 @@ export type ClaimRefusal = (typeof claimRefusals)[number]
 const refusalTexts =
   '`name_taken`: another edge has the name. `unknown_workspace`: no such workspace. `not_provisioned`: the ' +
   'workspace may not open tunnels. `invalid_key`: the workspace has no such active key. `limit_reached`: the ' +
-  'edge has too many tunnels of the workspace. '
+  'edge has too many tunnels of the workspace, or the workspace has too many ports. `tcp_disabled`: there are ' +
+  'no TCP tunnels. `no_port`: no port of TCP tunnels is free, or another one belongs to the name. '
+
+const TcpPort = Type.Integer({
+  minimum: 1,
+  maximum: 65_535,
+  description:
+    'The port at which the edge listens for connections of a TCP tunnel. It belongs to the name: if the edge ' +
+    'cannot listen there, it must not open the tunnel at another one.',
+})
 
 const message = Type.String({ description: 'Explanation for the user of the tunnel client.' })
 
@@ -68,7 +79,8 @@ export const claimTunnel = operation({
     'Call it before a tunnel is opened. A name belongs to one edge, unless a later tunnel of the same type ' +
     'joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
     'tunnel. The edge itself decides about several clients of one name. A refusal is a 200 response with ' +
-    '`granted: false`. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
+    '`granted: false`. The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
+    'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
     'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of the ' +
     'next sync. From then on the tunnel is part of syncs: as changed, or as closed if the claim was refused ' +
     'or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
@@ -85,7 +97,10 @@ export const claimTunnel = operation({
     description: 'Whether the tunnel may be opened.',
     schema: Type.Union(
       [
-        Type.Object({ granted: Type.Literal(true), access: AccessRulesOrNull }, { title: 'GrantedClaim' }),
+        Type.Object(
+          { granted: Type.Literal(true), access: AccessRulesOrNull, port: Type.Optional(TcpPort) },
+          { title: 'GrantedClaim' },
+        ),
         Type.Object(
           {
             granted: Type.Literal(false),

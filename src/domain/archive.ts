@@ -14,7 +14,7 @@ import type { MemberContext } from './members.ts'
 import { isoOf } from './timestamps.ts'
 import { getBySlug } from './workspaces.ts'
 
-const RESTORABLE_MS = RESTORABLE_DAYS * DAY_MS
+export const RESTORABLE_MS = RESTORABLE_DAYS * DAY_MS
 
 export const isRestorable = (archivedAt: number, now: number): boolean => now <= archivedAt + RESTORABLE_MS
 

@@ -8,6 +8,7 @@ export type TargetKind =
   | 'usage'
   | 'tunnel'
   | 'name'
+  | 'port'
   | 'person'
   | 'invitation'
   | 'audit'
@@ -45,6 +46,7 @@ export const auditActions = {
   'name.reserved': { target: 'name' },
   'name.released': { target: 'name' },
   'name.rules-changed': { target: 'name' },
+  'port.released': { target: 'port' },
   'person.invited': { target: 'invitation' },
   'invitation.revoked': { target: 'invitation' },
   'person.joined': { target: 'person' },

@@ -1,6 +1,7 @@
 // The input of domain functions: the services they use and, if they act for a caller, who that is.
 import type { PropagationServices } from '../directory/propagation.ts'
 import type { ServerInstruments } from '../metrics/server-instruments.ts'
+import type { TcpPortSettings } from '../net/tcp-ports.ts'
 import type { Role } from '../store/members.ts'
 import type { MergeUsage } from '../store/usage-merger.ts'
 import type { Ids } from './ids.ts'
@@ -17,6 +18,7 @@ export interface Services extends PropagationServices {
   afterReport: (counters: Iterable<{ workspaceId: string }>) => void
   /** Of workspaces that have no quotas of their own. */
   defaultQuotas: Quotas
+  tcpPorts: TcpPortSettings
   /** Whether a mail server is configured. */
   hasMail: boolean
   /** Whether users may create workspaces in the dashboard, or only the operator. */

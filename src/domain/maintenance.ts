@@ -10,6 +10,7 @@ import { RECENTLY_MS, recordExpiredKeys, SINCE_MAX_MS } from './key-expired.ts'
 import type { KeyRejections } from './key-rejections.ts'
 import { type NoticeMailOptions, sendNoticeMails } from './notice-mails.ts'
 import { createNotices } from './notices.ts'
+import { alertScarcePorts, type PortUse } from './operator-ports.ts'
 import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
 import { isoOrNull } from './timestamps.ts'
 
@@ -33,6 +34,8 @@ export interface MaintenanceEvents {
   onRecovery: () => void
   /** An edge has not reported for 5 minutes; once for each outage, on one node. */
   onSilentEdge?: (edge: { id: string; name: string }) => void
+  /** 80 % of the ports of TCP tunnels are assigned; once a month, on one node. */
+  onScarcePorts?: (use: PortUse) => void
 }
 
 export interface MaintenanceOptions {
@@ -99,7 +102,7 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
 }
 
 type AlertOptions = Pick<MaintenanceOptions, 'mail' | 'rejections' | 'databaseUpForMs'> & {
-  events: Pick<MaintenanceEvents, 'onSilentEdge'>
+  events: Pick<MaintenanceEvents, 'onSilentEdge' | 'onScarcePorts'>
 }
 
 /** What is not left to the node with the lease: each alert and each email is created or sent once anyway. */
@@ -114,6 +117,11 @@ export const runAlerts = (
         withMail: mail?.operator !== undefined,
         databaseUpForMs,
         onSilent: (edge) => events.onSilentEdge?.(edge),
+      }),
+    () =>
+      alertScarcePorts(run.services, {
+        withMail: mail?.operator !== undefined,
+        onScarce: (use) => events.onScarcePorts?.(use),
       }),
     () => recordExpiredKeys(run, RECENTLY_MS),
     async () => mail && sendNoticeMails(run, mail),

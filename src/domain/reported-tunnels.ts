@@ -12,6 +12,8 @@ export interface ParsedTunnel {
   /** It is not open yet: its claim has no response. */
   isClaiming: boolean
   openedAt: number
+  /** Of the URL. */
+  port: number | undefined
   requests: number
   bytesIn: number
   bytesOut: number
@@ -32,6 +34,7 @@ export function parseTunnel(tunnel: ClaimedTunnel & Partial<Usage>, path: string
     tunnel: { ...claimed, clientAddress, ...(access && { access: canonicalAccess(access, path) }) },
     isClaiming,
     openedAt: parseTimestamp(tunnel.openedAt, () => `${path}/openedAt`),
+    port: portOf(tunnel.url),
     requests,
     bytesIn,
     bytesOut,
@@ -58,7 +61,7 @@ export const parseClientAccess = (text: string | null): ClientAccess =>
 export function rowOf(
   { tunnelDomain }: Pick<Services, 'tunnelDomain'>,
   { edgeId, sequence }: { edgeId: string; sequence: number },
-  { parsed, workspace_id }: { parsed: ParsedTunnel; workspace_id: string },
+  { parsed, workspace_id, port }: { parsed: ParsedTunnel; workspace_id: string; port?: number | undefined },
 ): ReportedRow {
   const { tunnel, openedAt, requests, bytesIn, bytesOut, streams } = parsed
   return {
@@ -69,7 +72,7 @@ export function rowOf(
     name: tunnel.name,
     type: tunnel.type,
     pool: tunnel.pool ? 1 : 0,
-    url: publicUrl(tunnel, tunnelDomain),
+    url: publicUrl(tunnel, tunnelDomain, port ?? parsed.port),
     key_id: tunnel.keyId,
     client_address: tunnel.clientAddress,
     client_version: tunnel.clientVersion || null,
@@ -83,16 +86,23 @@ export function rowOf(
   }
 }
 
-const SCHEME_AND_PORT = /^(https?|tcp):\/\/[^:/]*(?::(\d+))?/
+const PORT = /:(\d+)\/?$/
 const PORT_MAX = 65_535
+
+function portOf(url: string): number | undefined {
+  const port = Number(PORT.exec(url)?.[1])
+  return port >= 1 && port <= PORT_MAX ? port : undefined
+}
 
 /**
  * With the scheme and port of the edge only: the dashboard makes a link of it, which must not lead elsewhere
  * if the credential of an edge is stolen.
  */
-function publicUrl({ url, type, name, workspace }: ClaimedTunnel, tunnelDomain: string): string {
-  const [, given = '', digits = ''] = SCHEME_AND_PORT.exec(url) ?? []
-  const scheme = type === 'tcp' ? 'tcp' : given === 'http' ? 'http' : 'https'
-  const port = Number(digits) >= 1 && Number(digits) <= PORT_MAX ? `:${Number(digits)}` : ''
-  return `${scheme}://${name}.${workspace}.${tunnelDomain}${port}`
+function publicUrl(
+  { url, type, name, workspace }: ClaimedTunnel,
+  tunnelDomain: string,
+  port: number | undefined,
+): string {
+  const scheme = type === 'tcp' ? 'tcp' : url.startsWith('http:') ? 'http' : 'https'
+  return `${scheme}://${name}.${workspace}.${tunnelDomain}${port === undefined ? '' : `:${port}`}`
 }

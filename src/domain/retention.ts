@@ -1,12 +1,15 @@
 // What the server deletes by itself, and when.
 import { CHANGES_KEPT_MS } from '../directory/propagation.ts'
+import { PORT_RENEWAL_MS, portRetentionMs } from '../net/tcp-ports.ts'
 import { countAbandoned, deleteAbandoned } from '../store/abandoned-tunnels.ts'
 import { countChangesBefore, deleteChangesBefore } from '../store/change-log.ts'
 import type { MaintenanceState } from '../store/maintenance.ts'
 import { countExpired, deleteExpired, type Expired, type ExpiringTable } from '../store/retention.ts'
+import { renewPorts } from '../store/tcp-ports.ts'
 import { renewNamesInUse } from '../store/tunnel-names.ts'
 import { deletePreviousSecrets } from '../store/webhook-endpoints.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts'
+import { RESTORABLE_MS } from './archive.ts'
 import { deleteAuditBefore } from './audit-export-all.ts'
 import type { Services } from './context.ts'
 import { type Batch, deleteInBatches, type Run, runInBatches } from './deletion-batches.ts'
@@ -66,6 +69,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
 /** The tables that a run deletes from. */
 export const retentionTables = (settings: RetentionSettings): string[] => [
   ...expiryLimits(0, settings).map(([table]) => table),
+  'tcp_ports',
   'open_tunnels',
   'key_feed',
   ...USAGE_TABLES,
@@ -75,6 +79,7 @@ export const retentionTables = (settings: RetentionSettings): string[] => [
 export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {
   const now = nowOf(run.services, run.state)
   if (!(await renewNames(run, now))) return false
+  if (!(await renewPortsInUse(run, now))) return false
   if (!(await runInBatches(run, (db, size) => deletePreviousSecrets(db, now, size)))) return false
   for (const [table, before] of expiryLimits(now, settings)) {
     const deleteBatch: Batch =
@@ -83,6 +88,11 @@ export async function deletePastRetention(run: Run, settings: RetentionSettings)
         : (db, size) => deleteExpired(db, table, before, size)
     if (!(await deleteInBatches(run, table, deleteBatch))) return false
   }
+  const usedBefore = portLimit(run.services, now)
+  if (
+    !(await deleteInBatches(run, 'tcp_ports', (db, size) => deleteExpired(db, 'tcp_ports', usedBefore, size)))
+  )
+    return false
   if (!(await deleteAbandonedTunnels(run))) return false
   const changesBefore = now - CHANGES_KEPT_MS
   if (!(await deleteInBatches(run, 'key_feed', (db, size) => deleteChangesBefore(db, changesBefore, size))))
@@ -116,6 +126,20 @@ const renewNames = (run: Run, now: number) =>
     }),
   )
 
+/** Ports whose last use was before it have expired. */
+const portLimit = ({ tcpPorts }: Services, now: number) => now - portRetentionMs(tcpPorts)
+
+/** Before any is deleted, and before the tunnels of edges that are gone: they count as a use. */
+function renewPortsInUse(run: Run, now: number): Promise<boolean> {
+  let after = 0
+  const limits = { usedBefore: now - PORT_RENEWAL_MS, archivedSince: now - RESTORABLE_MS }
+  return runInBatches(run, async (db, size) => {
+    const { seen, last } = await renewPorts(db, { after, size, ...limits })
+    after = last
+    return seen
+  })
+}
+
 /** What a run would delete now, by table. */
 export async function previewRetention(
   services: Services,
@@ -127,6 +151,7 @@ export async function previewRetention(
   const expired: Record<string, Expired> = {}
   for (const [table, before] of expiryLimits(now, settings))
     expired[table] = await countExpired(db, table, before)
+  expired.tcp_ports = await countExpired(db, 'tcp_ports', portLimit(services, now))
   expired.open_tunnels = await countAbandoned(db, ABANDONED_KEPT_MS)
   expired.key_feed = await countChangesBefore(db, now - CHANGES_KEPT_MS)
   return { ...expired, ...(await countOldUsage(db, now, state.usageFloor)) }

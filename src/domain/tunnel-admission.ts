@@ -13,6 +13,7 @@ import type { Services } from './context.ts'
 import { recordTunnels } from './events.ts'
 import { isReached, limitOf, QUOTA_REACHED } from './quotas.ts'
 import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
+import { lockPorts } from './tcp-ports.ts'
 import { checkQuota, type LimitedTunnel, type Quotas } from './tunnel-quota.ts'
 
 /** Open tunnels of a workspace at one edge. */
@@ -40,6 +41,8 @@ export interface RefusedTunnel {
 
 export interface Admission {
   rows: ReportedRow[]
+  /** Of TCP tunnels, by tunnel id. */
+  ports: Map<string, number>
   /** By tunnel id. */
   refused: Map<string, RefusedTunnel>
   /** Of the admitted tunnels, once for each name. */
@@ -60,10 +63,13 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const valid = await checkKeys(tx, services, request, refused)
   const withinLimit = await checkLimit(tx, request, valid, refused)
   const { admitted: candidates, quotas } = await checkQuota(tx, withinLimit, refused)
+  const tcp = candidates.filter(({ parsed }) => parsed.tunnel.type === 'tcp')
+  const assignPort = await lockPorts(tx, services, tcp, request.isClaim)
   const rules = await lockNames(tx, services, candidates)
   const { moved, others } = await findOthers(tx, services, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
   const rows: ReportedRow[] = []
+  const ports: Admission['ports'] = new Map()
   for (const candidate of candidates) {
     const { tunnel } = candidate.parsed
     const key = keyOf(candidate)
@@ -72,10 +78,16 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
       refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
       continue
     }
-    rows.push(rowOf(services, request, candidate))
+    const port = tunnel.type === 'tcp' ? await assignPort(candidate) : undefined
+    if (typeof port === 'object') {
+      refused.set(tunnel.id, port)
+      continue
+    }
+    if (port !== undefined) ports.set(tunnel.id, port)
+    rows.push(rowOf(services, request, { ...candidate, port }))
     names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
   }
-  return { rows, refused, names: [...names.values()], moved, quotas }
+  return { rows, ports, refused, names: [...names.values()], moved, quotas }
 }
 
 async function checkKeys(

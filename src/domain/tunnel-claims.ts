@@ -1,10 +1,12 @@
 // An edge claims the name of a tunnel before it opens it.
+import type { AccessRules } from '../contract/access-rules.ts'
 import type { ClaimRefusal, ClaimResult, TunnelClaim } from '../contract/tunnels.ts'
 import { announce, publishChange } from '../directory/propagation.ts'
 import { lockSessionShared } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
+import { usePorts } from '../store/tcp-ports.ts'
 import { markMoved } from '../store/tunnel-instructions.ts'
-import { readRules } from '../store/tunnel-names.ts'
+import { keyOf, readRules } from '../store/tunnel-names.ts'
 import { findTunnels, writeTunnels } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
@@ -47,7 +49,7 @@ async function decide(
       retryAfterS: RETRY_AFTER_S,
     })
   if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
-  const { rows, refused, names, moved, quotas } = await admit(tx, services, {
+  const { rows, ports, refused, names, moved, quotas } = await admit(tx, services, {
     edgeId,
     sequence,
     tunnels: [parsed],
@@ -72,23 +74,28 @@ async function decide(
   const changes: Changes = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
-  return { result: { granted: true, access: names[0]?.access ?? null }, changes }
+  return { result: grant(names[0]?.access ?? null, ports.get(tunnel.id)), changes }
 }
 
 /** A sync after the claim had the tunnel, and decided about it. */
-async function repeatClaim(tx: Tx, edgeId: string, { id, name }: TunnelClaim['tunnel']) {
+async function repeatClaim(tx: Tx, edgeId: string, { id, name, type }: TunnelClaim['tunnel']) {
   const [stored] = await findTunnels(tx, edgeId, [id])
   if (!stored)
     return refuse(
       'outdated',
       'The tunnel was closed before its claim arrived at the control plane. Try again.',
     )
-  const [rules] = await readRules(tx, [{ workspace_id: stored.workspace_id, name }])
-  return {
-    result: { granted: true as const, access: parseRules(rules?.access_rules ?? null) },
-    changes: [],
-  }
+  const nameId = { workspace_id: stored.workspace_id, name }
+  const [rules] = await readRules(tx, [nameId])
+  const port = type === 'tcp' ? (await usePorts(tx, [nameId])).get(keyOf(nameId)) : undefined
+  return { result: grant(parseRules(rules?.access_rules ?? null), port), changes: [] }
 }
+
+const grant = (access: AccessRules | null, port: number | undefined) => ({
+  granted: true as const,
+  access,
+  ...(port !== undefined && { port }),
+})
 
 const refuse = (reason: ClaimRefusal, message: string) => ({
   result: { granted: false as const, reason, message },

@@ -30,6 +30,8 @@ export interface ServerSources {
   poolUse(): { used: number; idle: number; max: number; waiting: number } | undefined
   /** Undefined if the database does not respond. */
   queueSizes(): Promise<QueueSizes | undefined>
+  /** Undefined also without TCP tunnels. */
+  portUse(): Promise<{ assigned: number; total: number } | undefined>
 }
 
 export const serverMetrics = (sources: ServerSources): MetricDefinition[] => [
@@ -49,6 +51,7 @@ export const serverMetrics = (sources: ServerSources): MetricDefinition[] => [
   gauge('adit_change_streams_open', 'Change streams that edges keep open.', sources.openStreams),
   ...poolMetrics(sources),
   ...queueMetrics(sources),
+  ...portMetrics(sources),
 ]
 
 const directoryMetrics = ({ instruments, keyVerdicts, edgeVerdicts, follower }: ServerSources) => [
@@ -131,6 +134,21 @@ const queueMetrics = ({ instruments, queueSizes }: ServerSources) => [
     'adit_webhook_endpoints_failing',
     'Webhook endpoints whose last delivery failed, of all nodes.',
     async () => (await queueSizes())?.failingEndpoints ?? [],
+    'max',
+  ),
+]
+
+const portMetrics = ({ portUse }: ServerSources) => [
+  gauge(
+    'adit_tcp_ports_assigned',
+    'Ports of the range for TCP tunnels that names have, of all nodes.',
+    async () => (await portUse())?.assigned ?? [],
+    'max',
+  ),
+  gauge(
+    'adit_tcp_ports_max',
+    'Ports of the range for TCP tunnels.',
+    async () => (await portUse())?.total ?? [],
     'max',
   ),
 ]

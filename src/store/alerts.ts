@@ -69,6 +69,18 @@ export async function countTunnelsByWorkspace(
   return new Map(rows.map((row) => [row.workspace_id, Number(row.count)]))
 }
 
+export const findOperatorAlert = (
+  db: Db,
+  { kind, subject_id, dedup_key }: Pick<OperatorAlertRow, 'kind' | 'subject_id' | 'dedup_key'>,
+): Promise<OperatorAlertRow | undefined> =>
+  db
+    .selectFrom('operator_alerts')
+    .selectAll()
+    .where('kind', '=', kind)
+    .where('subject_id', '=', subject_id)
+    .where('dedup_key', '=', dedup_key)
+    .executeTakeFirst()
+
 /** False if it exists. */
 export async function insertOperatorAlert(db: Tx, row: OperatorAlertRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db

@@ -45,6 +45,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   edge_sessions: 'local',
   open_tunnels: 'local',
   tunnel_names: 'local',
+  tcp_ports: 'local',
   usage_counters: 'distributed',
   usage_minutes: 'distributed',
   usage_hours: 'distributed',

@@ -23,6 +23,7 @@ import { notices } from './migrations/0018-notices.ts'
 import { webhooks } from './migrations/0019-webhooks.ts'
 import { quotas } from './migrations/0020-quotas.ts'
 import { alerts } from './migrations/0021-alerts.ts'
+import { tcpPorts } from './migrations/0022-tcp-ports.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Db, Store, Tx } from './store.ts'
@@ -51,6 +52,7 @@ const migrations: readonly Migration[] = [
   webhooks,
   quotas,
   alerts,
+  tcpPorts,
 ]
 
 /**

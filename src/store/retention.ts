@@ -32,6 +32,7 @@ const expiring = {
     time: 'expires_at',
     unless: 'access_rules',
   },
+  tcp_ports: { by: 'last_used_at', ties: ['port'], time: 'last_used_at' },
   // The primary key begins with the hour.
   usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'], time: 'hour' },
   // Ids sort by time, so the primary key is enough.

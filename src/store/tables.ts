@@ -319,6 +319,15 @@ export interface Tables {
     /** JSON. A name with rules is reserved. */
     access_rules: string | null
   }
+  /** A port belongs to its name until the row is deleted. */
+  tcp_ports: {
+    port: number
+    workspace_id: string
+    name: string
+    assigned_at: number
+    /** By the database's clock. While the tunnel is open or the name is reserved, it is renewed. */
+    last_used_at: number
+  }
   notices: {
     kind: string
     /** What it is about, e.g. the id of a key. */

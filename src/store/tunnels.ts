@@ -52,8 +52,8 @@ const columns = {
 const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
 
 /**
- * Inserts rows, or updates their sequences, URLs and counters. Sorted, so that two transactions lock rows in
- * the same order.
+ * Inserts rows, or updates their sequences, URLs and counters. The URL of a TCP tunnel has its assigned port,
+ * whatever is reported. Sorted, so that two transactions lock rows in the same order.
  */
 export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<void> {
   const values = rows
@@ -64,7 +64,8 @@ export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promis
     'open_tunnels',
     columns,
     values,
-    `(edge_id, id) do update set sequence = excluded.sequence, url = excluded.url,
+    `(edge_id, id) do update set sequence = excluded.sequence,
+       url = case when open_tunnels.type = 'tcp' then open_tunnels.url else excluded.url end,
        requests = excluded.requests, bytes_in = excluded.bytes_in, bytes_out = excluded.bytes_out,
        streams = excluded.streams`,
   )

@@ -64,7 +64,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: the address of a tunnel is under the tunnel domain of its workspace, whatever the edge reports`, async (t) => {
-    const server = await serve(t, { engine })
+    const server = await serve(t, { engine, env: { ADIT_TCP_PORTS: '20000' } })
     const edge = await addTunnelEdge(server, 'a')
     const urls: [reported: string, type: 'http' | 'tcp', stored: string][] = [
       ['https://phishing.example', 'http', 'https://my-app.acme.localhost'],

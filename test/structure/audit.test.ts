@@ -94,6 +94,8 @@ const byCommand: Record<string, Declared> = {
   'admin edge list': lists,
   'admin edge revoke': ['edge.revoked'],
   'admin tunnels': lists,
+  'admin port list': lists,
+  'admin port release': ['port.released'],
   'admin user create': ['person.invited'],
   'admin user list': lists,
   'admin user reset': ['person.reset-link-made', 'person.second-factor-cleared'],

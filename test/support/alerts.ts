@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { KeyRejections } from '../../src/domain/key-rejections.ts'
 import { runAlerts } from '../../src/domain/maintenance.ts'
 import type { NoticeEmail } from '../../src/domain/notice-mails.ts'
+import type { PortUse } from '../../src/domain/operator-ports.ts'
 import { MINUTE_MS } from '../../src/time.ts'
 import { runOf } from './maintenance-run.ts'
 import type { TestServer } from './server.ts'
@@ -22,16 +23,21 @@ export const alertNode = ({ services }: TestServer, emails: NoticeEmail[], given
   const { clock = Date.now, databaseUpForMs = () => Number.POSITIVE_INFINITY, ...run } = given
   const rejections = new KeyRejections(clock)
   const silent: string[] = []
+  const scarce: PortUse[] = []
   return {
     rejections,
     silent,
+    scarce,
     run: () =>
       runAlerts(
         { ...runOf(services), ...run },
         {
           rejections,
           databaseUpForMs,
-          events: { onSilentEdge: ({ name }) => silent.push(name) },
+          events: {
+            onSilentEdge: ({ name }) => silent.push(name),
+            onScarcePorts: (use) => scarce.push(use),
+          },
           mail: {
             address: () => 'https://adit.example.com',
             operator: OPERATOR,

@@ -199,6 +199,29 @@ const tunnels: readonly Command[] = [
     },
     async (_input, io) => (await import('../admin/tunnels.ts')).list(io),
   ),
+  command(
+    {
+      name: 'admin port list',
+      group,
+      summary: 'list the ports of TCP tunnels',
+      details:
+        'STATE is `open`, `reserved` (the name is, so it keeps its port) or `unused`: such a port is free again ' +
+        'when it expires, ADIT_TCP_PORT_RETENTION_DAYS after its last use.',
+    },
+    async (_input, io) => (await import('../admin/ports.ts')).list(io),
+  ),
+  command(
+    {
+      name: 'admin port release',
+      group,
+      summary: 'release the port of a TCP tunnel',
+      details:
+        'Any workspace may get the port then, and programs that still connect to it reach its server. Rejected ' +
+        'while a tunnel is open at the port.',
+      arguments: ['port'],
+    },
+    async ({ port }, io) => (await import('../admin/ports.ts')).release(port, io),
+  ),
 ]
 
 const users: readonly Command[] = [
@@ -345,7 +368,8 @@ const database: readonly Command[] = [
       details:
         'Running servers do this by themselves every 5 minutes. Deletes expired sessions, verifications, ' +
         'links and idempotent responses, used codes, change log entries, tunnels of edges that are gone, ' +
-        'tunnel names that were not used for a day, usage counters of days that edges can no longer report, ' +
+        'tunnel names that were not used for a day, ports of TCP tunnels that were not used for ' +
+        'ADIT_TCP_PORT_RETENTION_DAYS, usage counters of days that edges can no longer report, ' +
         'and audit log entries as ADIT_AUDIT_RETENTION_DAYS says. Daily totals of usage are never deleted. ' +
         'See docs/operations/retention.md.',
       options: { 'dry-run': { summary: 'only show what would be deleted' } },

@@ -18,6 +18,7 @@ export const actionLabels: { group: string; items: Record<string, string> }[] = 
       'name.reserved': 'Name reserved',
       'name.released': 'Name released',
       'name.rules-changed': 'Access rules changed',
+      'port.released': 'Port released',
     },
   },
   {

@@ -57,6 +57,8 @@ export function describeEntry(entry: Entry): EntryText {
       return text('released tunnel name', name)
     case 'name.rules-changed':
       return text('changed the access rules of tunnel name', name)
+    case 'port.released':
+      return text('released the port of tunnel name', name)
     case 'webhook.created':
       return text('added webhook', name)
     case 'webhook.changed':
