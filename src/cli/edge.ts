@@ -17,6 +17,7 @@ import { type EdgeSources, edgeMetrics } from '../metrics/edge-metrics.ts'
 import { startMetricsListener } from '../metrics/listener.ts'
 import { createRegistry } from '../metrics/registry.ts'
 import { type EdgeOptions, startEdge } from '../tunnels/edge/edge.ts'
+import { openLocalPorts } from '../tunnels/edge/local-ports.ts'
 import type { Tunnel } from '../tunnels/edge/tunnel.ts'
 import type { TunnelClient } from '../tunnels/edge/tunnel-client.ts'
 import { withCertificateAdvice } from './certificate-advice.ts'
@@ -25,7 +26,7 @@ import type { Io } from './io.ts'
 import { awaitShutdown } from './shutdown.ts'
 import { green, type Text, yellow } from './style.ts'
 
-interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'startReporter' | 'meter'> {
+interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'startReporter' | 'meter' | 'localPorts'> {
   /** URL of the control plane, or path of the tokens file. */
   readonly verifiedBy: string
   /** Why the control plane cannot verify keys yet. */
@@ -40,6 +41,8 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
   const file = given['tokens-file']
   if (file === undefined) log.info({ folder: config.folder }, 'storing unreported usage')
+  if (file === undefined && config.tcpPorts.range)
+    log.warn('ADIT_EDGE_TCP_PORTS ignored: the control plane assigns ports, from its ADIT_TCP_PORTS')
   const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
   const shutdown = awaitShutdown(0)
   const access = await (file === undefined
@@ -61,6 +64,11 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
         { proxy },
         'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send ' +
           'the header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
+      ),
+    onPortUnavailable: (host, port, reason) =>
+      log.warn(
+        { host, port, reason },
+        'cannot listen on the port of a TCP tunnel; stop the program that uses it',
       ),
     onCertificatesLimited: (workspace) =>
       log.warn(
@@ -137,9 +145,7 @@ async function useControlPlane(
   if (url === undefined || credential === undefined) throw missingAccess(url, credential)
   const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
   const unreachable = await checkCredential(controlPlane, url)
-  const meter = await startMeter(controlPlane, { folder, onNotice }).catch((error: Error) => {
-    throw new CommandError('folder', `${error.message} ADIT_EDGE_FOLDER sets the folder.`)
-  })
+  const meter = await startMeter(controlPlane, { folder, onNotice }).catch(rethrowAsFolderError)
   let isReady = unreachable === undefined
   const onConnected = () => {
     if (!isReady) onReady(url)
@@ -158,9 +164,14 @@ async function useControlPlane(
       }),
     startReporter: (on) => startTunnelReporter(controlPlane, { ...on, version: `adit ${version}`, onNotice }),
     meter,
+    localPorts: undefined,
     verifiedBy: url,
     unreachable,
   }
+}
+
+function rethrowAsFolderError({ message }: Error): never {
+  throw new CommandError('folder', `${message} ADIT_EDGE_FOLDER sets the folder.`)
 }
 
 function missingAccess(url: string | undefined, credential: string | undefined): UsageError {
@@ -189,11 +200,17 @@ async function checkCredential(
   }
 }
 
-function useTokensFile(file: string, { tunnelDomain }: EdgeConfig, onNotice: OnNotice): KeyAccess {
+async function useTokensFile(
+  file: string,
+  { tunnelDomain, folder, tcpPorts: { range, ...rules } }: EdgeConfig,
+  onNotice: OnNotice,
+): Promise<KeyAccess> {
+  const localPorts = range && (await openLocalPorts({ folder, range, ...rules }).catch(rethrowAsFolderError))
   return {
     startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
     startReporter: undefined,
     meter: undefined,
+    localPorts,
     verifiedBy: file,
   }
 }

@@ -1,6 +1,6 @@
 // Settings of `adit edge`.
 import { resolve } from 'node:path'
-import { readMetricsAddress, settings } from '../config.ts'
+import { readMetricsAddress, readPortRules, settings } from '../config.ts'
 import { defaultPath } from './data-folder.ts'
 import { createReader, requireValid, setting } from './setting.ts'
 import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
@@ -21,7 +21,7 @@ export const edgeSettings = {
     readNetworks,
   ),
   ADIT_EDGE_FOLDER: setting(
-    'folder for usage that is not reported yet, its own for each edge; empty for one in the data folder',
+    'folder for unreported usage and ports of TCP tunnels, its own for each edge; empty for one in the data folder',
     '',
     (text, environment) => (text === '' ? defaultPath('edge', environment) : resolve(text)),
   ),
@@ -30,7 +30,11 @@ export const edgeSettings = {
     '500',
     (text) => readInteger(text, 1, 100_000),
   ),
-  ADIT_EDGE_TCP_PORTS: setting('ports of TCP tunnels, e.g. 20000-20999; empty for none', '', readPortRange),
+  ADIT_EDGE_TCP_PORTS: setting(
+    'ports of TCP tunnels of an edge with a tokens file, e.g. 20000-20999; empty for none',
+    '',
+    readPortRange,
+  ),
   ADIT_EDGE_TCP_HOST: setting(
     'address to listen on for TCP tunnels; empty for that of ADIT_EDGE_HOST',
     '',
@@ -54,7 +58,10 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
     certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY', edgeSettings.ADIT_EDGE_CERTIFICATES_PER_DAY),
-    tcpPorts: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
+    tcpPorts: {
+      range: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
+      ...readPortRules(read),
+    },
     tcpHost: read('ADIT_EDGE_TCP_HOST', edgeSettings.ADIT_EDGE_TCP_HOST),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
     metrics: readMetricsAddress(read),

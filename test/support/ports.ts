@@ -14,6 +14,21 @@ export async function freePort(): Promise<number> {
   throw new Error('no free port')
 }
 
+/** Above the ports that systems assign, and not among those of `freePort`. */
+const RANGES = { from: 61_000, to: 65_500 }
+
+/** Adjacent ports that are free at the moment, for TCP tunnels. A port of a tunnel is not replaced by another. */
+export async function freePorts(count: number) {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const first = randomInt(RANGES.from, RANGES.to - count)
+    const last = first + count - 1
+    const ports = Array.from({ length: count }, (_, index) => first + index)
+    if ((await Promise.all(ports.map(canListen))).every(Boolean))
+      return { first, last, range: `${first}-${last}` }
+  }
+  throw new Error('no free range of ports')
+}
+
 async function canListen(port: number): Promise<boolean> {
   const probe = createServer().listen(port, '127.0.0.1')
   try {
@@ -26,8 +41,8 @@ async function canListen(port: number): Promise<boolean> {
   }
 }
 
-export async function isListening(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
+export async function isListening(port: number, host = '127.0.0.1'): Promise<boolean> {
+  const socket = connect(port, host)
   try {
     await once(socket, 'connect')
     return true

@@ -51,7 +51,7 @@ export const newKey = (plane: Plane, slug: string) => plane.admin('key', 'create
 export interface Edge extends RunningProcess {
   url: string
   port: number
-  /** Folder of its spool. */
+  /** Folder of its spool, or of its ports. */
   folder: string
   restart(): Promise<Edge>
 }
@@ -65,9 +65,8 @@ export async function startTunnelEdge(
   const access = plane && {
     ADIT_URL: plane.url,
     ADIT_EDGE_KEY: await plane.admin('edge', 'create', `edge-${await freePort()}`),
-    ADIT_EDGE_FOLDER: folder,
   }
-  const settings = { ...access, ADIT_EDGE_PORT: String(await freePort()), ...env }
+  const settings = { ...access, ADIT_EDGE_FOLDER: folder, ADIT_EDGE_PORT: String(await freePort()), ...env }
   const start = async (): Promise<Edge> => {
     const running = startProcess(t, ['edge', ...args, '--json'], settings)
     const [line] = await running.waitFor(/^\{.*\}$/m)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
+import { freePorts } from '../support/ports.ts'
 import { sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
@@ -15,7 +16,7 @@ const { edge, keys, local } = await startStandaloneEdge({ after }, ['acme'])
 const [key = ''] = keys
 const untrusting = await startStandaloneEdge({ after }, ['acme'], {
   ADIT_EDGE_TRUSTED_PROXIES: '192.0.2.1',
-  ADIT_EDGE_TCP_PORTS: '21000-21009',
+  ADIT_EDGE_TCP_PORTS: (await freePorts(10)).range,
 })
 
 const { host } = await openTunnel(

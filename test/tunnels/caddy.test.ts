@@ -12,6 +12,7 @@ import { type TLSSocket, connect as tlsConnect } from 'node:tls'
 import { type ClientOptions, WebSocket, WebSocketServer } from 'ws'
 import { type Acme, caddyMissing, startAcme, startCaddy } from '../support/caddy.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
+import { freePorts } from '../support/ports.ts'
 import { root, startProcess } from '../support/process.ts'
 import {
   type Edge,
@@ -42,12 +43,13 @@ if (!skip) {
     ADIT_TUNNEL_DOMAIN: TUNNELS,
     ADIT_BASE_URL: `https://${CONTROL_PLANE}:${acme.httpsPort}`,
     ADIT_TRUSTED_PROXIES: '127.0.0.1',
+    ADIT_TCP_PORTS: (await freePorts(10)).range,
   })
   const node = `127.0.0.1:${plane.env.ADIT_PORT}`
   key = await newKey(plane, 'acme')
   edge = await startTunnelEdge(t, {
     plane: { ...plane, url: `http://${node}` },
-    env: { ADIT_EDGE_PUBLIC: `https:${acme.httpsPort}`, ADIT_EDGE_TCP_PORTS: '20000-29999' },
+    env: { ADIT_EDGE_PUBLIC: `https:${acme.httpsPort}` },
   })
   caddy = await startCaddy(t, acme, {
     DOMAIN: CONTROL_PLANE,

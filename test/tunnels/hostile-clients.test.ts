@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import type { YamuxStream } from '../../src/yamux/index.ts'
+import { freePorts } from '../support/ports.ts'
 import { openRawTunnel, startStandaloneEdge, upgradeRequest } from '../support/standalone-edge.ts'
 import { fetchHost, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
@@ -22,11 +23,10 @@ test('a stream that the client ended together with its response carries no other
 })
 
 test('clients that open a TCP tunnel at the same time share one port', async (t) => {
-  const plane = await startPlane(t, ['acme'])
-  // Below those that the operating system gives to other sockets.
-  const [first, last] = [24_100, 24_109]
+  const { first, last, range } = await freePorts(10)
+  const plane = await startPlane(t, ['acme'], { ADIT_TCP_PORTS: range })
   const before = await listening(first, last)
-  const edge = await startTunnelEdge(t, { plane, env: { ADIT_EDGE_TCP_PORTS: `${first}-${last}` } })
+  const edge = await startTunnelEdge(t, { plane })
   const key = await newKey(plane, 'acme')
   const request = { type: 'tcp', name: 'db', pool: true } as const
   const tunnels = await Promise.all(Array.from({ length: 5 }, () => openRawTunnel(edge, key, request)))

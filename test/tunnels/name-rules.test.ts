@@ -6,11 +6,12 @@ import { after, test } from 'node:test'
 import { hashPassword } from '../../src/credentials/password-hash.ts'
 import { openTokensFile, type TunnelReporter } from '../../src/edge-sdk/index.ts'
 import { type EdgeOptions, startEdge } from '../../src/tunnels/edge/edge.ts'
+import { openLocalPorts } from '../../src/tunnels/edge/local-ports.ts'
 import type { Tunnel } from '../../src/tunnels/edge/tunnel.ts'
 import type { RequestedAccess } from '../../src/tunnels/protocol.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort, freePorts } from '../support/ports.ts'
 import { run } from '../support/process.ts'
 import { openRawTunnel } from '../support/standalone-edge.ts'
 import { fetchHost } from '../support/tunnels.ts'
@@ -25,7 +26,6 @@ const file = join(createFolder({ after }), 'tokens.json')
 const { stdout } = await run({ after }, ['tokens-file', 'add', 'acme', '--file', file], {})
 const key = stdout.trim()
 const tunnels = new Map<string, Tunnel>()
-const port = await freePort()
 const options: EdgeOptions = {
   host: '127.0.0.1',
   port: await freePort(),
@@ -33,8 +33,12 @@ const options: EdgeOptions = {
   tcpHost: '127.0.0.1',
   certificatesPerDay: 1,
   onCertificatesLimited: () => {},
-  // Several, because another process may take the first one meanwhile.
-  tcpPorts: { first: port, last: Math.min(port + 20, 65_535) },
+  localPorts: await openLocalPorts({
+    folder: createFolder({ after }),
+    range: await freePorts(10),
+    perWorkspace: 10,
+    retentionDays: 7,
+  }),
   trustedProxies: ['127.0.0.1/32'],
   startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain: 'tunnels.test', onRevoked }),
   startReporter: undefined,
@@ -42,6 +46,7 @@ const options: EdgeOptions = {
   onOpened: (tunnel) => tunnels.set(tunnel.address.name, tunnel),
   onClosed: () => {},
   onWrongPassword: () => {},
+  onPortUnavailable: () => {},
   onUnnamedClient: () => {},
   onIgnoredProxy: () => {},
 }
@@ -143,6 +148,7 @@ async function startClaimingEdge(t: Test, claim: TunnelReporter['claim']) {
   const started = Promise.withResolvers<Parameters<NonNullable<EdgeOptions['startReporter']>>[0]>()
   const claiming = await startEdge({
     ...options,
+    localPorts: undefined,
     port: await freePort(),
     startReporter(callbacks) {
       started.resolve(callbacks)
@@ -172,7 +178,8 @@ test('rules that change between the claim of a name and its opening apply', asyn
 
 test('a name with a password is not opened with another one, nor as a TCP tunnel', async (t) => {
   const access = await ruleFor('ann', 'correct horse')
-  const claiming = await startClaimingEdge(t, async () => ({ granted: true, access }))
+  const { first: port } = await freePorts(1)
+  const claiming = await startClaimingEdge(t, async () => ({ granted: true, access, port }))
   const basicAuth = { user: 'ann', password: 'correct horse' }
   await assert.rejects(
     openRawTunnel(claiming, key, { name: 'both', access: { basicAuth } }),

@@ -4,7 +4,7 @@ import { type EventEmitter, once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
-import { freePort } from '../support/ports.ts'
+import { freePorts } from '../support/ports.ts'
 import { startProcess } from '../support/process.ts'
 import {
   fetchHost,
@@ -19,9 +19,9 @@ import {
 import { until } from '../support/until.ts'
 
 const REACTION_MS = 10_000
-const plane = await startPlane({ after }, ['acme', 'other'])
-const port = await freePort()
-const edge = await startTunnelEdge({ after }, { plane, env: { ADIT_EDGE_TCP_PORTS: String(port) } })
+const { first: port } = await freePorts(1)
+const plane = await startPlane({ after }, ['acme', 'other'], { ADIT_TCP_PORTS: String(port) })
+const edge = await startTunnelEdge({ after }, { plane })
 
 /** Also if it ends with an error. */
 const closing = (emitter: EventEmitter) => new Promise((resolve) => emitter.once('close', resolve))

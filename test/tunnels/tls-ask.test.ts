@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ControlPlaneError, type HostResult } from '../../src/edge-sdk/index.ts'
 import { TlsAsk } from '../../src/tunnels/edge/tls-ask.ts'
+import { freePorts } from '../support/ports.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
 import { type Edge, fetchHost, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 
@@ -14,7 +15,9 @@ async function ask(edge: Edge, domain: string, headers: Record<string, string> =
 }
 
 test('a certificate is allowed for open HTTP tunnels and tunnel domains only', async (t) => {
-  const { edge, keys } = await startStandaloneEdge(t, ['acme'], { ADIT_EDGE_TCP_PORTS: '20000-29999' })
+  const { edge, keys } = await startStandaloneEdge(t, ['acme'], {
+    ADIT_EDGE_TCP_PORTS: (await freePorts(10)).range,
+  })
   const [key = ''] = keys
   assert.equal(await ask(edge, 'app.acme.tunnels.test'), 404)
   const tunnel = await openRawTunnel(edge, key, { name: 'app' })

@@ -8,7 +8,7 @@ import {
   type VerifyResult,
 } from '../../edge-sdk/index.ts'
 import type { Connection } from '../../yamux/index.ts'
-import type { TunnelRequest } from '../protocol.ts'
+import type { TunnelRequest, TunnelType } from '../protocol.ts'
 import { type AccessRules, areSameRules, NO_RULES } from './access/access-control.ts'
 import { RuleHasher } from './access/rule-hasher.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
@@ -23,7 +23,6 @@ import {
   INVALID_NAME,
   invalidKey,
   MISSING_KEY,
-  NO_FREE_PORT,
   nameTaken,
   notProvisioned,
   passwordForTcp,
@@ -36,7 +35,8 @@ import {
   TOO_MANY_OPENINGS,
   UNVERIFIED,
 } from './rejections.ts'
-import type { TcpListener } from './tcp-ports.ts'
+import type { TcpListener } from './tcp-listeners.ts'
+import type { TcpTunnels } from './tcp-tunnels.ts'
 
 export interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify' | 'quotaReachedUntil'>
@@ -44,10 +44,10 @@ export interface AdmissionOptions {
   readonly meter: Pick<Meter, 'refused'> | undefined
   /** Undefined without a control plane: then this edge decides alone. */
   readonly names: NameClaims | undefined
-  /** Listens for the connections of a TCP tunnel. Undefined if this edge has no TCP tunnels. */
-  readonly listen: ((host: string) => Promise<TcpListener | undefined>) | undefined
-  /** The public URL of a tunnel. */
-  urlOf(host: string, tcpPort: number | undefined): string
+  /** Undefined if this edge has no TCP tunnels. */
+  readonly tcpTunnels: Pick<TcpTunnels, 'listen'> | undefined
+  /** The public URL of a tunnel. A TCP tunnel has its port when it is open. */
+  urlOf(host: string, type: TunnelType, tcpPort: number | undefined): string
 }
 
 type Valid = VerifyResult & { valid: true }
@@ -84,7 +84,7 @@ interface Opening {
 }
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
-  const { verifier, registry, meter, names, listen, urlOf } = options
+  const { verifier, registry, meter, names, tcpTunnels, urlOf } = options
   const hasher = new RuleHasher()
   const openings = new OpeningLimit()
 
@@ -107,7 +107,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const until = verifier.quotaReachedUntil(workspace.slug)
     // A client that connects again keeps its tunnel.
     if (until !== undefined && !registry.hasClient(host, resume)) return quotaExceeded(workspace.slug, until)
-    if (type === 'tcp' && !listen) return TCP_DISABLED
+    if (type === 'tcp' && !tcpTunnels) return TCP_DISABLED
     if (registry.isStopping) return STOPPING
     const closure = registry.closureOf(resume)
     if (closure) return rejection(403, 'closed', closure.message)
@@ -123,17 +123,19 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const { client, key } = opening
     const { access } = client.request
     const existing = registry.atHost(host)
-    if (tunnel.type === 'tcp' && !existing && listen && !opening.listener)
-      return async () => {
-        opening.listener = await listen(host)
-        return opening.listener ? undefined : NO_FREE_PORT
-      }
     // A name that is open here is claimed already.
     if (names && !existing && (!opening.grant || opening.grant.isStale))
       return async () => {
         const result = await names.claim(key, tunnel)
         if ('error' in result) return result
         opening.grant = result
+        return undefined
+      }
+    if (tunnel.type === 'tcp' && !existing && tcpTunnels && !opening.listener)
+      return async () => {
+        const result = await tcpTunnels.listen({ ...tunnel, host }, opening.grant?.port)
+        if ('error' in result) return result
+        opening.listener = result
         return undefined
       }
     const known = existing?.access.clientRules
@@ -165,7 +167,11 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       key: { secret: opening.key, id: keyId, workspace },
       nameRules,
     })
-    names?.opened(tunnel, connected.client, { key, rules: connected.tunnel.access.nameRules })
+    names?.opened(tunnel, connected.client, {
+      key,
+      rules: connected.tunnel.access.nameRules,
+      port: connected.tunnel.address.listener?.port,
+    })
     connected.client.setQuotaReached(verifier.quotaReachedUntil(workspace))
     opening.isListenerUsed = existing === undefined
     opening.isOpen = true
@@ -183,7 +189,9 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       if (!opening.isCounted && !openings.count(slug)) return TOO_MANY_OPENINGS
       opening.isCounted = true
       const host = `${name}.${tunnelBase}`
-      const url = registry.atHost(host)?.address.url ?? urlOf(host, opening.listener?.port)
+      const url =
+        registry.atHost(host)?.address.url ??
+        urlOf(host, client.request.type ?? 'http', opening.listener?.port)
       const tunnel = describe(opening, result, url)
       const rejected = reject(result, host, client.request)
       const step = rejected ? undefined : nextStep(opening, tunnel, host)

@@ -29,7 +29,7 @@ import { mayUpgrade } from './proxy.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './responses.ts'
 import { createReverification } from './reverification.ts'
-import { type PortRange, TcpPorts } from './tcp-ports.ts'
+import { TcpTunnels, type TcpTunnelsOptions } from './tcp-tunnels.ts'
 import { TlsAsk, type TlsAskOptions } from './tls-ask.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
@@ -42,15 +42,14 @@ const ABORT_DELAY_MS = 1_000
 
 export interface EdgeOptions
   extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
+    Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
     Pick<TlsAskOptions, 'certificatesPerDay' | 'onCertificatesLimited'>,
     ClientAddressesOptions {
   readonly host: string
   readonly port: number
   /** Scheme and port of public URLs; undefined means those of the listener. */
   readonly publicEndpoint: { scheme: 'http' | 'https'; port: number | undefined } | undefined
-  /** Ports of TCP tunnels; undefined means that there are none. */
-  readonly tcpPorts: PortRange | undefined
-  /** Where they listen; empty means `host`. */
+  /** Where TCP tunnels listen; empty means `host`. */
   readonly tcpHost: string
   /**
    * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
@@ -137,6 +136,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     server.close()
     verifier.close()
     await meter?.stop()
+    await options.localPorts?.close()
     throw error
   }
   // Only now, so that a second process on this port does not replace the running one at the control plane.
@@ -151,15 +151,19 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     instruments,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
-  const tcpPorts = options.tcpPorts && new TcpPorts(options.tcpHost || host, options.tcpPorts)
+  const tcpTunnels = new TcpTunnels({
+    ...options,
+    address: options.tcpHost || host,
+    onConnection: ingress.onTcpConnection,
+  })
   const openTunnel = createAdmission({
     verifier,
     registry,
     meter,
     names,
-    listen: tcpPorts && ((host) => tcpPorts.listen(host, (socket) => ingress.onTcpConnection(host, socket))),
-    urlOf(host, tcpPort) {
-      if (tcpPort !== undefined) return `tcp://${host}:${tcpPort}`
+    tcpTunnels: names || options.localPorts ? tcpTunnels : undefined,
+    urlOf(host, type, tcpPort) {
+      if (type === 'tcp') return `tcp://${host}${tcpPort === undefined ? '' : `:${tcpPort}`}`
       const { scheme, port } = options.publicEndpoint ?? { scheme: 'http', port: listeningPort }
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
@@ -183,6 +187,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     async stop() {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       server.close()
+      tcpTunnels.drain()
       registry.goAway()
       const released = names?.stop()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
@@ -192,6 +197,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       server.closeAllConnections()
       await meter?.stop()
       await released
+      await options.localPorts?.close()
     },
   }
 }

@@ -10,6 +10,8 @@ import type { CloseReason, TunnelClient } from './tunnel-client.ts'
 /** The name may be opened. */
 export interface Grant {
   readonly rules: AccessRules | null
+  /** Of a TCP tunnel. */
+  readonly port?: number | undefined
   /** The rules have changed since: claim the name again. */
   readonly isStale?: boolean
 }
@@ -18,6 +20,7 @@ interface PendingClaim extends Grant {
   readonly workspace: string
   readonly name: string
   rules: AccessRules | null
+  port?: number | undefined
   isStale: boolean
 }
 
@@ -49,7 +52,7 @@ export class NameClaims {
     this.#pending.set(id, pending)
     try {
       const result = await this.#reporter.claim(tunnel)
-      if (result.granted) return Object.assign(pending, { rules: result.access })
+      if (result.granted) return Object.assign(pending, { rules: result.access, port: result.port })
       this.#pending.delete(id)
       return refusedClaim(result)
     } catch (error) {

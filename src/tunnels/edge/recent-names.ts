@@ -11,6 +11,8 @@ export interface RecentName {
   /** What the control plane said about the key last. */
   readonly key: VerifyResult & { valid: true }
   rules: AccessRules | null
+  /** Of a TCP tunnel. */
+  readonly port?: number | undefined
 }
 
 interface OpenName {

@@ -2,6 +2,7 @@
 import { ARCHIVED_KEY } from '../../credentials/archive.ts'
 import type { ClaimResult, ControlPlaneError, VerifyResult } from '../../edge-sdk/index.ts'
 import { DNS_LABEL_RULE } from '../../net/hostname.ts'
+import { type PortRules, portLimitMessage } from '../../net/tcp-ports.ts'
 import type { TunnelType } from '../protocol.ts'
 
 export interface Rejection {
@@ -36,11 +37,31 @@ export const TCP_DISABLED = rejection(
   'tcp_disabled',
   'This edge has no TCP tunnels. The operator enables them with ADIT_EDGE_TCP_PORTS.',
 )
-export const NO_FREE_PORT = rejection(
+/** `file` has the assignments of this edge, which has no control plane. */
+export const noFreePort = (file: string) =>
+  rejection(
+    503,
+    'no_free_port',
+    'All ports for TCP tunnels of this edge are assigned. The operator can extend ADIT_EDGE_TCP_PORTS, or ' +
+      `stop the edge and remove names from ${file}. Retry later.`,
+  )
+export const tooManyPorts = (names: readonly string[], rules: PortRules) =>
+  rejection(429, 'too_many_tunnels', portLimitMessage(names, rules, 'raise ADIT_TCP_PORTS_PER_WORKSPACE'))
+export const unsavedPort = ({ message }: Error) =>
+  rejection(503, 'unavailable', `The edge cannot store the port of the tunnel: ${message}. Retry later.`)
+export const NO_PORT_GRANTED = rejection(
   503,
-  'no_free_port',
-  'All ports for TCP tunnels of this edge are in use. Retry later.',
+  'unavailable',
+  'The control plane has assigned no port to the name yet. Retry shortly.',
 )
+/** It is not opened at another port: its clients would reach whatever listens at this one. */
+export const portUnavailable = (port: number, reason: string) =>
+  rejection(
+    503,
+    'port_unavailable',
+    `The edge cannot listen on port ${port}, which belongs to this name: ${reason}. The operator of the edge ` +
+      'has to stop the program that uses the port, or to release it with `adit admin port release`. Retry later.',
+  )
 export const HASHING_BUSY = rejection(
   503,
   'unavailable',
@@ -142,6 +163,8 @@ const CLAIM_REASONS: Record<string, [Rejection['status'], error: string] | undef
   not_provisioned: [403, 'not_provisioned'],
   invalid_key: [401, 'unauthorized'],
   limit_reached: [429, 'too_many_tunnels'],
+  tcp_disabled: [403, 'tcp_disabled'],
+  no_port: [503, 'no_free_port'],
   closed: [403, 'closed'],
 }
 

@@ -3,7 +3,7 @@ import type { Meter, Transfer } from '../../edge-sdk/index.ts'
 import type { Opened, TunnelType } from '../protocol.ts'
 import type { AccessControl } from './access/access-control.ts'
 import { ClientLimit } from './client-address.ts'
-import type { TcpListener } from './tcp-ports.ts'
+import type { TcpListener } from './tcp-listeners.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 
 /** Requests and connections in progress. */
