@@ -7,7 +7,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { freePorts, isListening } from '../support/ports.ts'
 import { startProcess } from '../support/process.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { type Edge, newKey, startPlane, startTunnelEdge } from '../support/tunnels.ts'
+import { type Edge, fetchHost, newKey, openTunnel, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 const portOf = ({ url }: { url: string }) => Number(new URL(url).port)
@@ -150,4 +150,22 @@ test('while the control plane is down, a tunnel is opened again at its port', as
   const listed = () => plane.admin('port', 'list')
   await until('the tunnel is listed as open', async () => /db +open/.test(await listed()))
   assert.match(await listed(), new RegExp(`^${port} +acme +db +open`, 'm'))
+})
+
+test('an edge that is stopping frees its ports while it completes requests', async (t) => {
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], {
+    ADIT_EDGE_TCP_PORTS: (await freePorts(2)).range,
+  })
+  const [key = ''] = keys
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'site' })
+  const { port } = await open(t, edge, key, 'db')
+  let isComplete = false
+  const response = fetchHost(edge, host, { path: '/drip/200' }).finally(() => {
+    isComplete = true
+  })
+  await until('the request is in progress', () => local.requests.length === 1)
+  edge.child.kill('SIGTERM')
+  await until('the port is closed', async () => !(await isListening(port)))
+  assert.equal(isComplete, false)
+  assert.equal((await response).status, 200)
 })
