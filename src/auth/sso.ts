@@ -2,6 +2,7 @@
 // started it can complete it, and abandoned sign-ins need no storage.
 import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, jwtDecrypt } from 'jose'
+import { hashSecret } from '../credentials/secret.ts'
 import { Fault } from '../domain/fault.ts'
 import {
   admitIdentity,
@@ -9,12 +10,12 @@ import {
   type SsoRejection,
   type VerifiedIdentity,
 } from '../domain/identities.ts'
+import { useSsoState } from '../store/sessions.ts'
 import type { Auth, WithCookies } from './auth.ts'
 import { type Browser, cookiesNamed } from './browser.ts'
 import { OidcError } from './id-token.ts'
 import { type Challenge, createOidcClient } from './oidc.ts'
 import type { AuthSettings } from './options.ts'
-import { createUsedStates } from './used-states.ts'
 
 export interface SsoSettings {
   issuer: string
@@ -40,27 +41,33 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
     clock: services.clock,
   })
   const cookie = challengeCookie(settings)
-  const usedStates = createUsedStates(TIMEOUT_S * 1000, services.clock)
   const random = () => Buffer.from(services.random(RANDOM_BYTES)).toString('base64url')
   const warn = (reason: string) => settings.onProblem('warn', `single sign-on failed: ${reason}`)
 
-  /** Undefined if the provider's response cannot be verified. */
-  async function identify(
+  const reject = (reason: string): undefined => void warn(reason)
+
+  /** The sign-in that the redirect completes, once at all nodes together; undefined if there is none. */
+  async function consumeChallenge(
     browser: Browser,
-    query: Record<string, string>,
-  ): Promise<VerifiedIdentity | undefined> {
-    try {
-      const challenge = await cookie.read(browser)
-      if (!challenge || query.state !== challenge.state)
-        throw new OidcError('started in another browser, or more than 10 minutes ago')
-      if (!query.code) throw new OidcError('the redirect has no code')
-      if (!usedStates.use(challenge.state)) throw new OidcError('the state was used before')
-      return await client.identify({ code: query.code, iss: query.iss }, challenge)
-    } catch (error) {
-      warn(describe(error))
-      return undefined
-    }
+    { state, code }: Record<string, string>,
+  ): Promise<Challenge | undefined> {
+    const challenge = await cookie.read(browser)
+    if (!challenge || state !== challenge.state)
+      return reject('started in another browser, or more than 10 minutes ago')
+    if (!code) return reject('the redirect has no code')
+    const at = services.clock()
+    // Longer than the cookie is valid, because the clocks of nodes differ.
+    const used = { hash: hashSecret(challenge.state), at, expiresAt: at + 2 * TIMEOUT_S * 1000 }
+    const isFirst = await services.store.transaction((db) => useSsoState(db, used))
+    return isFirst ? challenge : reject('the state was used before')
   }
+
+  /** Undefined if the provider's response cannot be verified. */
+  const identify = (
+    { code = '', iss }: Record<string, string>,
+    challenge: Challenge,
+  ): Promise<VerifiedIdentity | undefined> =>
+    client.identify({ code, iss }, challenge).catch((error) => reject(describe(error)))
 
   /** The account, its session and the audit entry are one transaction. */
   async function signIn(
@@ -104,7 +111,8 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
         warn(`the provider returned the error ${query.error.slice(0, 100)}`)
         return failed('failed')
       }
-      const identity = await identify(browser, query)
+      const challenge = await consumeChallenge(browser, query)
+      const identity = challenge && (await identify(query, challenge))
       if (!identity) return failed('failed')
       const { result: failure, cookies } = await signIn(browser, identity)
       return { result: { failure }, cookies: [cookie.clear, ...cookies] }

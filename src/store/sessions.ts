@@ -1,4 +1,4 @@
-// Sessions, and used two-factor codes.
+// Sessions, used two-factor codes and used states of single sign-on.
 import { type Selectable, sql } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -87,6 +87,29 @@ export async function useCode(
     .insertInto('used_codes')
     .values({ user_id: userId, hash, at })
     .onConflict((conflict) => conflict.columns(['user_id', 'hash']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+/**
+ * Returns false if the state was used before. It is stored beside the other values that expire, which the
+ * maintenance job deletes.
+ */
+export async function useSsoState(
+  db: Tx,
+  { hash, at, expiresAt }: { hash: string; at: number; expiresAt: number },
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('verifications')
+    .values({
+      id: `sso_${hash}`,
+      identifier: 'sso-state',
+      value: '',
+      created_at: at,
+      updated_at: at,
+      expires_at: expiresAt,
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
     .executeTakeFirstOrThrow()
   return numInsertedOrUpdatedRows === 1n
 }

@@ -13,7 +13,7 @@ import {
   type HostileProvider,
   startHostileProvider,
 } from '../support/hostile-provider.ts'
-import { addWorkspace, serve } from '../support/server.ts'
+import { addNode, addWorkspace, serve } from '../support/server.ts'
 import { addMember, linkFor, openBrowser, signIn } from '../support/users.ts'
 
 async function setUp(t: Test, { engine = 'sqlite' as Engine, alg = 'RS256', env = {} } = {}) {
@@ -313,6 +313,24 @@ test('a sign-in completes once: reusing its cookie and state sends no request to
   assert.equal(provider.tokenRequests.length, 1)
   assert.equal(await provider.signIn(browser, 'ann'), '/', 'a new one is not affected')
 })
+
+for (const engine of engines)
+  test(`${engine}: a sign-in completes once at all nodes together`, async (t) => {
+    const { provider, server, open } = await setUp(t, { engine })
+    const node = await addNode(t, server)
+    const browser = open()
+    const { url } = (await browser.post('/sign-in/sso')).json
+    const state = new URL(url).searchParams.get('state') ?? ''
+    const challenge = browser.cookies.get('adit.sso') as string
+    const replays = [server.url, node.url, server.url, node.url].map((at) => {
+      const replay = openBrowser(at)
+      replay.cookies.set('adit.sso', challenge)
+      return replay.get(`/sign-in/sso/return?${new URLSearchParams({ code: 'guess', state })}`)
+    })
+    for (const { headers } of await Promise.all(replays))
+      assert.equal(headers.get('location'), '/sign-in?error=failed')
+    assert.equal(provider.tokenRequests.length, 1)
+  })
 
 test('returns from the provider are limited to 60 per network in 15 minutes', async (t) => {
   const { open } = await setUp(t)

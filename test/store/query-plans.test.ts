@@ -618,6 +618,7 @@ const calls: [module: object, calls: Calls][] = [
       dropSessionsBeyond: (db) => sessions.dropSessionsBeyond(db, 'u2', 1),
       deleteChallenges: (db) => sessions.deleteChallenges(db, 'u1'),
       useCode: (db) => sessions.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
+      useSsoState: (db) => sessions.useSsoState(db, { hash: 'h', at: NOW, expiresAt: NOW }),
     },
   ],
   [
