@@ -5,6 +5,7 @@
 import type { ChangeFollower } from '../directory/change-follower.ts'
 import { listReached } from '../store/quotas.ts'
 import type { Services } from './context.ts'
+import { monthOf } from './quotas.ts'
 import { createUsageEstimator } from './usage-estimator.ts'
 import { updateLevel } from './usage-level.ts'
 
@@ -12,7 +13,8 @@ import { updateLevel } from './usage-level.ts'
 const CHECK_DELAY_MS = 500
 /**
  * How often some workspaces that have reached a quota are checked: they report nothing, but the default may
- * have been raised, or their usage been deleted.
+ * have been raised, or their usage been deleted. Also those with a level of a later month: a clock was ahead,
+ * and the quota of this month is not enforced.
  */
 const REACHED_INTERVAL_MS = 15_000
 const REACHED_MAX = 500
@@ -99,7 +101,9 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
   let after = ''
   async function checkReached(): Promise<void> {
     try {
-      const ids = await listReached(services.store.db, { now: services.clock(), after, limit: REACHED_MAX })
+      const now = services.clock()
+      const { until: monthEnd } = monthOf(now)
+      const ids = await listReached(services.store.db, { now, monthEnd, after, limit: REACHED_MAX })
       after = ids.length < REACHED_MAX ? '' : (ids.at(-1) ?? '')
       for (const id of ids) estimator.readAgain(id)
       add(ids)

@@ -23,16 +23,20 @@ export const listQuotas = (db: Db, workspaceIds: readonly string[]): Promise<Quo
      from input join workspaces on workspaces.id = input.id`,
   )
 
-/** Workspaces that have reached a quota of a month that has not ended, in the order of their ids. */
+/**
+ * Workspaces that have reached a quota of a month that has not ended, and those with a level of a later month
+ * than the one that ends at `monthEnd`, in the order of their ids.
+ */
 export async function listReached(
   db: Db,
-  { now, after, limit }: { now: number; after: string; limit: number },
+  { now, monthEnd, after, limit }: { now: number; monthEnd: number; after: string; limit: number },
 ): Promise<string[]> {
   const rows = await db
     .selectFrom('workspaces')
     .select('id')
-    .where('usage_level', '=', 'reached')
+    .where('usage_level', 'is not', null)
     .where('usage_level_until', '>', now)
+    .where((row) => row.or([row('usage_level', '=', 'reached'), row('usage_level_until', '>', monthEnd)]))
     .where('id', '>', after)
     .orderBy('id')
     .limit(limit)

@@ -8,7 +8,7 @@ import { startQuotaWatch } from '../../src/domain/quota-watch.ts'
 import { setQuotas } from '../../src/domain/workspace-quotas.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
 import type { Tables } from '../../src/store/tables.ts'
-import { startOfDay } from '../../src/time.ts'
+import { startOfDay, startOfMonth } from '../../src/time.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
@@ -31,12 +31,12 @@ async function openNode(t: Test, engine: Engine) {
       await setQuotas(services, operator, slug, quotas)
       return id
     },
-    use: (workspaceId: string, usage: { requests?: bigint; bytes_in?: bigint }) =>
+    use: (workspaceId: string, usage: { requests?: bigint; bytes_in?: bigint }, at = Date.now()) =>
       services.store.transaction((db) =>
         db
           .insertInto('usage_days')
           .values({
-            ...{ workspace_id: workspaceId, day: startOfDay(Date.now()), last_seen: null },
+            ...{ workspace_id: workspaceId, day: startOfDay(at), last_seen: null },
             ...{ requests: 0n, bytes_in: 0n, bytes_out: 0n, events: 0n, ...usage },
           } as never)
           .onConflict((conflict) => conflict.columns(['workspace_id', 'day']).doUpdateSet(usage))
@@ -145,3 +145,28 @@ for (const engine of engines) {
     await until('its alert', async () => (await deliveriesOf(services, endpoint)).length === 2)
   })
 }
+
+test('after a clock that was in the next month for a while, the quota of this month is enforced again', async (t) => {
+  const node = await openNode(t, 'sqlite')
+  const clock = { now: Date.now(), reads: 0 }
+  const id = await node.addWorkspace('acme', { bytes: 1_000 })
+  const report = node.watch({
+    clock: () => {
+      clock.reads += 1
+      return clock.now
+    },
+  })
+  const levelIs = (level: string | null) => async () => (await node.levelOf(id)) === level
+  await node.use(id, { bytes_in: 1_000n })
+  report(id)
+  await until('the quota is reached', levelIs('reached'), 5_000)
+  clock.now = startOfMonth(Date.now(), 1)
+  await node.use(id, { bytes_in: 900n }, clock.now)
+  report(id)
+  await until('the level of the next month', levelIs('near'), 5_000)
+  // The change of the level causes another check.
+  const { reads } = clock
+  await until('that check', () => clock.reads > reads, 5_000)
+  clock.now = Date.now()
+  await until('the level of this month', levelIs('reached'), 20_000)
+})
