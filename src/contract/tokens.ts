@@ -88,7 +88,20 @@ export const createToken = operation({
   }),
   body: Type.Object(
     { label: Type.Optional(Label) },
-    { title: 'NewApiKey', description: 'Unknown fields are ignored.', examples: [{ label: 'ci' }] },
+    {
+      title: 'NewApiKey',
+      description: 'Unknown fields are ignored, except for an expiry, which is rejected.',
+      // Ignored, it would create a key that never expires, although the caller asked for one that does.
+      patternProperties: {
+        '^expir\\w{0,20}$': {
+          not: {},
+          'x-rule':
+            'is not a field of this API. Create a key that expires in the dashboard, or with ' +
+            '`adit admin key create --expires`',
+        },
+      },
+      examples: [{ label: 'ci' }],
+    },
   ),
   response: {
     status: 201,

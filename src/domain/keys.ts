@@ -74,11 +74,13 @@ export const createKey = (
       : replayFirst(decrypt<CreatedKey>(encryptionKey, stored), label)
   })
 
+/** Also for a repeated request, whose first response contains a raw key: so it checks the policy. */
 export function newKey(
   ctx: Context,
-  workspace: WorkspaceRules,
+  workspace: AuthorizedWorkspace,
   { label, expiresAt, now = ctx.clock() }: { label: string; expiresAt?: string | undefined; now?: number },
 ): CreatedKey {
+  requireMayCreateKey(workspace, ctx.actor)
   checkLabel(label)
   const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
   return {
@@ -107,7 +109,6 @@ export async function addKey(
   const { workspaceId, actor } = ctx
   const createdAt = Date.parse(created.createdAt)
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
-  requireMayCreateKey(workspace, actor)
   const quotaUse = await requireBelowQuota(db, ctx, workspace)
   await insertKey(db, {
     id: created.id,

@@ -33,6 +33,7 @@ function lazyCheck(schema: TSchema): (value: unknown) => boolean {
 interface Schema {
   type?: string | string[]
   properties?: Record<string, TSchema>
+  patternProperties?: Record<string, TSchema>
   required?: string[]
   items?: TSchema
   enum?: readonly string[]
@@ -52,6 +53,7 @@ const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
  */
 function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Detail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema
+  const { patternProperties = {} } = schema as Schema
   if (type === 'array' && items && Array.isArray(value)) {
     if (value.length > maxItems) yield { path, message: `must not have more than ${maxItems} items` }
     else yield* errorsOfItems(items, value, path)
@@ -60,6 +62,9 @@ function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Det
     if (missing.length > 0) yield { path, message: `must have required properties ${missing.join(', ')}` }
     for (const [name, property] of Object.entries(properties))
       if (value[name] !== undefined) yield* errorsOf(property, value[name], `${path}/${name}`)
+    for (const [pattern, property] of Object.entries(patternProperties))
+      for (const name of Object.keys(value).filter((each) => new RegExp(pattern, 'u').test(each)))
+        yield* errorsOf(property, value[name], `${path}/${name}`)
   } else
     for (const { instancePath, keyword, message } of Errors(schema, value))
       yield { path: path + instancePath, message: explain(schema as Schema, keyword, message, value) }
@@ -77,6 +82,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 function explain(schema: Schema, keyword: string, fallback: string, value: unknown): string {
   const { type, enum: values, minimum, maximum, minLength, maxLength } = schema
+  if (keyword === 'not' && schema['x-rule']) return schema['x-rule']
   if (keyword === 'pattern' && schema['x-rule'])
     return (typeof value === 'string' && forbiddenCharacter(value)) || schema['x-rule']
   if (keyword === 'minLength' && minLength === 1) return 'must not be empty'

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { engines } from '../support/databases.ts'
 import { addWorkspace, rename, serve, type TestServer } from '../support/server.ts'
+import { addMember } from '../support/users.ts'
 
 const create = (server: TestServer, idempotencyKey: string, body: unknown = { label: 'ci' }) =>
   server.post('/tokens', body, { 'idempotency-key': idempotencyKey })
@@ -76,6 +77,19 @@ for (const engine of engines) {
       assert.equal(theirs.status, 201)
       assert.notEqual(theirs.json.token, mine.json.token)
     }
+  })
+
+  test(`${engine}: a retry returns no raw key after the policy forbids keys to create keys`, async (t) => {
+    const server = await serve(t, { engine })
+    const olga = await addMember(server, 'Olga', 'owner')
+    const first = await create(server, 'abc')
+    const policy = (keysManageKeys: boolean) => olga.post('/workspaces/acme/policy', { keysManageKeys })
+    assert.equal((await policy(false)).status, 200)
+    const rejected = await create(server, 'abc')
+    assert.equal(rejected.status, 400)
+    assert.match(rejected.json.details[0].message, /policy of this workspace/)
+    assert.equal((await policy(true)).status, 200)
+    assert.equal((await create(server, 'abc')).text, first.text)
   })
 
   test(`${engine}: a failed creation does not consume the Idempotency-Key`, async (t) => {

@@ -125,6 +125,21 @@ for (const engine of engines) {
     assert.equal(theirs.json.tokens.length, 1)
   })
 
+  test(`${engine}: an expiry, which this API does not have, is 400 and creates no key`, async (t) => {
+    const server = await serve(t, { engine })
+    for (const name of ['expiresAt', 'expires', 'expires_in', 'expiry'])
+      for (const value of ['2027-01-01T00:00:00.000Z', 3600, null]) {
+        const { status, json } = await server.post('/tokens', { label: 'x', [name]: value })
+        assert.equal(status, 400, name)
+        assert.deepEqual(
+          [json.error, json.details[0].path, json.details.length],
+          ['invalid_request', `/body/${name}`, 1],
+        )
+        assert.match(json.details[0].message, /is not a field of this API.*--expires/)
+      }
+    assert.equal((await server.call('GET', '/tokens')).json.tokens.length, 1)
+  })
+
   test(`${engine}: a revoked key is rejected on the next request and stays in the list`, async (t) => {
     const server = await serve(t, { engine })
     const made = (await server.post('/tokens', { label: 'gone' })).json
