@@ -17,11 +17,9 @@ import { recordTunnels } from './events.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
+import { USED_CODES_MS } from './sign-ins.ts'
 import { NAME_RENEWAL_MS, nameExpiry } from './tunnel-admission.ts'
 import { countOldUsage, deleteOldUsage, USAGE_TABLES } from './usage-retention.ts'
-
-/** Longer than any node accepts a code, however its clock differs from that of the node that saw it first. */
-const CODES_KEPT_MS = HOUR_MS
 
 /** A device that still polls is told that its code has expired, and not that it is unknown. */
 const DEVICES_KEPT_MS = HOUR_MS
@@ -52,7 +50,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['sessions', now],
     ['verifications', now],
     ['links', now - LINK_WINDOW_MS],
-    ['used_codes', now - CODES_KEPT_MS],
+    ['used_codes', now - USED_CODES_MS],
     ['idempotent_answers', now - IDEMPOTENCY_MS],
     ['device_authorizations', now - DEVICES_KEPT_MS],
     ['notices', now - NOTICES_KEPT_MS],

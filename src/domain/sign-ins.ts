@@ -4,7 +4,7 @@ import { lockPassword } from '../store/passwords.ts'
 import { deleteChallenges, deleteSessions, dropSessionsBeyond, useCode } from '../store/sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { findUser, type UserRow } from '../store/users.ts'
-import { MINUTE_MS } from '../time.ts'
+import { DAY_MS } from '../time.ts'
 import { type Detail, writeAuthFailure, writeUserAudit } from './audit.ts'
 import type { Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
@@ -13,8 +13,11 @@ export const WRONG_CREDENTIALS = 'Incorrect email address or password.'
 
 /** Per user; the oldest are deleted first. */
 const SESSIONS_MAX = 50
-/** TOTP codes are accepted one step early or late; used codes are kept that long. */
-const CODE_MS = 3 * MINUTE_MS
+/**
+ * How long used TOTP codes are stored. They are valid for less than 2 minutes; the rest is for clocks that were
+ * ahead: without it, a code that was used before would be valid again when the clock is set back.
+ */
+export const USED_CODES_MS = DAY_MS
 
 /** Method and client IP address of a sign-in. */
 export interface SignIn {
@@ -90,5 +93,5 @@ export async function requireSamePassword(
 /** Marks a code as used, so that an observed code cannot be replayed. Returns false if it was used before. */
 export function consumeCode(db: Tx, services: Services, userId: string, code: string): Promise<boolean> {
   const at = services.clock()
-  return useCode(db, { userId, hash: hashSecret(code), at, deleteBefore: at - CODE_MS })
+  return useCode(db, { userId, hash: hashSecret(code), at, deleteBefore: at - USED_CODES_MS })
 }

@@ -121,3 +121,24 @@ test('with another ADIT_SECRET two-factor authentication fails until the operato
   await run(t, ['admin', 'user', 'reset', ann.email, '--second-factor'], env)
   assert.deepEqual((await signIn(openBrowser(serving.url), ann.email)).json, { next: 'signed_in' })
 })
+
+for (const engine of engines)
+  test(`${engine}: a clock that is ahead for a while does not let a code work twice`, async (t) => {
+    const clock = { now: Date.now() }
+    const server = await serve(t, { engine, clock: () => clock.now })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+    const confirm = await ann.post('/account/second-factor/confirm', { code: codeOf(secret, -1) })
+    assert.equal(confirm.status, 200)
+    const signInWith = async (code: string) => {
+      const browser = openBrowser(server.url)
+      assert.deepEqual((await signIn(browser, ann.email)).json, { next: 'code' })
+      return (await browser.post('/sign-in/code', { code })).status
+    }
+    const code = codeOf(secret)
+    assert.equal(await signInWith(code), 200)
+    clock.now += 20 * 3_600_000
+    assert.equal(await signInWith(codeOf(secret, 1)), 200)
+    clock.now -= 20 * 3_600_000
+    assert.equal(await signInWith(code), 401)
+  })

@@ -73,7 +73,7 @@ async function fill({ store, clock }: Services) {
     ['kept-ended', now - HOUR, 5],
   ] as const)
     await insert('links', { id, hash: id, ...link, created_at, expires_at: created_at + DAY_MS, ended_at })
-  await insert('used_codes', { user_id: 'usr_1', hash: 'gone', at: now - 2 * HOUR })
+  await insert('used_codes', { user_id: 'usr_1', hash: 'gone', at: now - 25 * HOUR })
   await insert('used_codes', { user_id: 'usr_1', hash: 'kept', at: now - MINUTE })
   for (const [id, created_at] of [
     ['gone', now - DAY_MS - MINUTE],
