@@ -1,5 +1,7 @@
 // The secrets of webhook endpoints. They sign every delivery, so they cannot be hashed; they are encrypted
 // with a key that is not in the database.
+import { overlapHours } from '../credentials/rotation.ts'
+import { HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from './encryption.ts'
 
@@ -18,3 +20,9 @@ export function createWebhookSecrets(serverSecret: string, random: Services['ran
     decrypt: (encrypted: string): string => decrypt<string>(key, encrypted),
   }
 }
+
+const OVERLAP_MS_MAX = Math.max(...Object.values(overlapHours)) * HOUR_MS
+
+/** An end that is further away than any overlap was set by a clock that was ahead, and does not count. */
+export const isInOverlap = (until: number | null, now: number): boolean =>
+  until !== null && until > now && until <= now + OVERLAP_MS_MAX

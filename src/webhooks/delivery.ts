@@ -14,7 +14,7 @@ import {
   recordAttempt,
   release,
 } from '../domain/webhook-queue.ts'
-import type { WebhookSecrets } from '../domain/webhook-secrets.ts'
+import { isInOverlap, type WebhookSecrets } from '../domain/webhook-secrets.ts'
 import { SEND_TIMEOUT_MS, type SendResult, sendWebhook } from './send.ts'
 import { signedHeaders } from './signature.ts'
 import type { Targets } from './targets.ts'
@@ -182,7 +182,7 @@ function secretsOf(
 ): string[] | undefined {
   const current = decryptOrUndefined(secret)
   if (current === undefined) return undefined
-  const isOverlap = previous_secret !== null && (previous_secret_until ?? 0) > now
+  const isOverlap = previous_secret !== null && isInOverlap(previous_secret_until, now)
   const previous = isOverlap ? decryptOrUndefined(previous_secret) : undefined
   return previous === undefined ? [current] : [current, previous]
 

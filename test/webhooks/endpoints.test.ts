@@ -7,6 +7,7 @@ import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { ENDPOINTS_MAX } from '../../src/contract/dashboard/webhooks.ts'
 import { createKey } from '../../src/domain/keys.ts'
+import { DAY_MS } from '../../src/time.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createFolder, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
@@ -57,6 +58,27 @@ for (const engine of engines) {
     const listed = JSON.stringify([row, (await ann.get(WEBHOOKS)).json])
     for (const each of [secret, rotated.secret, receiver.secret])
       assert.ok(!listed.includes(each.slice('whsec_'.length)))
+    await ann.remove(`${WEBHOOKS}/${id}`)
+  })
+
+  test(`${engine}: a previous secret that was rotated while a clock was ahead does not sign for longer than an overlap`, async (t) => {
+    const { services } = await serving
+    const ann = await owner
+    const receiver = await startReceiver(t)
+    const { id } = (await ann.post(WEBHOOKS, { url: receiver.url, events: ['key.created'] })).json
+    receiver.secret = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: '7d' })).json.secret
+    const signaturesUntil = async (previous_secret_until: number) => {
+      await services.store.transaction((db) =>
+        db.updateTable('webhook_endpoints').set({ previous_secret_until }).where('id', '=', id).execute(),
+      )
+      const before = receiver.received.length
+      await createKeyIn()
+      await until('it arrives', () => receiver.received.length > before)
+      return String(receiver.received.at(-1)?.headers['webhook-signature']).split(' ').length
+    }
+    assert.equal(await signaturesUntil(Date.now() + 6 * DAY_MS), 2)
+    assert.equal(await signaturesUntil(Date.now() + 400 * DAY_MS), 1)
+    assert.equal(await signaturesUntil(Date.now() - 1_000), 1)
     await ann.remove(`${WEBHOOKS}/${id}`)
   })
 
