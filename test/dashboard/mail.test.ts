@@ -1,5 +1,6 @@
 // Emails, sent through a real mail server.
 import assert from 'node:assert/strict'
+import { type IncomingMessage, request } from 'node:http'
 import { test } from 'node:test'
 import { mailTo, startMailServer } from '../support/mail-server.ts'
 import { freePort } from '../support/ports.ts'
@@ -56,6 +57,27 @@ test('a password is reset by mail; an unknown address gets the same response and
   assert.equal((await signIn(openBrowser(server.url), email, 'a new password of Ann')).status, 200)
   for (let round = 0; round < 2; round++) await browser.post('/sign-in/forgotten', { email })
   assert.equal((await browser.post('/sign-in/forgotten', { email })).status, 429, 'no further mail is sent')
+})
+
+test('a forged Host with a matching Origin does not change the link of a password reset', async (t) => {
+  const { emails, env } = await startMailServer(t)
+  const server = await serve(t, { engine: 'sqlite', env })
+  const { email } = await addMember(server, 'Ann', 'owner')
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const headers = {
+    host: 'evil.example',
+    origin: 'http://evil.example',
+    'x-forwarded-host': 'evil.example',
+    'content-type': 'application/json',
+  }
+  request(`${server.url}/dashboard/api/sign-in/forgotten`, { method: 'POST', headers }, resolve)
+    .on('error', reject)
+    .end(JSON.stringify({ email }))
+  assert.equal((await promise).statusCode, 200)
+  await until('the mail', () => emails.length > 0)
+  const text = emails[0]?.text as string
+  assert.ok(text.includes(`${server.url}/link#`), text)
+  assert.ok(!text.includes('evil.example'), text)
 })
 
 test('without a mail server there is no reset by mail; an unreachable one is reported', async (t) => {

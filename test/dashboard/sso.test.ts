@@ -14,8 +14,8 @@ import { addMember, linkFor, openBrowser, type TestBrowser } from '../support/us
 
 const BASE = 'https://adit.example.com'
 
-/** A user `x` of the provider has the address x@example.com, verified for all except Eve. */
-async function startProvider(t: Test) {
+/** A user `x` of the provider has the address x@example.com or a given one, verified for all except Eve. */
+async function startProvider(t: Test, addresses: ReadonlyMap<string, string> = new Map()) {
   const port = await freePort()
   const issuer = `http://127.0.0.1:${port}`
   const provider = new Provider(issuer, {
@@ -35,7 +35,7 @@ async function startProvider(t: Test) {
       accountId: id,
       claims: () => ({
         sub: id,
-        email: `${id}@example.com`,
+        email: addresses.get(id) ?? `${id}@example.com`,
         email_verified: id !== 'eve',
         name: `${id}\u202e of\u2028the\u200b provider`,
       }),
@@ -99,8 +99,8 @@ async function signInThere(browser: TestBrowser, login: string): Promise<string>
 }
 
 /** The operator trusts the provider's addresses. */
-const setUp = async (t: Test, engine: Engine) =>
-  serve(t, { engine, env: { ...(await startProvider(t)), ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
+const setUp = async (t: Test, engine: Engine, addresses?: ReadonlyMap<string, string>) =>
+  serve(t, { engine, env: { ...(await startProvider(t, addresses)), ADIT_OIDC_LINK_BY_EMAIL: 'true' } })
 
 for (const engine of engines)
   test(`${engine}: only linked or invited users can sign in with the provider`, async (t) => {
@@ -145,6 +145,32 @@ for (const engine of engines)
     const revoked = open()
     assert.equal(await signInThere(revoked, 'bob'), '/sign-in?error=disabled')
     assert.equal((await revoked.get('/session')).status, 401)
+  })
+
+for (const engine of engines)
+  test(`${engine}: a user whose address changes at the provider keeps the account, and gets no other`, async (t) => {
+    const addresses = new Map<string, string>()
+    const server = await setUp(t, engine, addresses)
+    const accountOf = async (login: string) => {
+      const browser = openBrowser(server.url, BASE)
+      const to = await signInThere(browser, login)
+      if (to !== '/') return to
+      const { person, workspaces } = (await browser.get('/session')).json
+      return { id: person.id, email: person.email, workspaces: workspaces.length }
+    }
+    const ann = await addMember(server, 'Ann', 'owner')
+    await linkFor(server, 'bob@example.com', 'member')
+    const bob = await accountOf('bob')
+    await addWorkspace(server, 'elsewhere')
+    await linkFor(server, 'carol@example.com', 'owner', 'elsewhere')
+    for (const address of [ann.email, 'carol@example.com', 'new@example.com']) {
+      addresses.set('bob', address)
+      assert.deepEqual(await accountOf('bob'), bob, address)
+    }
+    addresses.set('mallory', 'bob@example.com')
+    assert.equal(await accountOf('mallory'), '/sign-in?error=account_exists', 'the address that Bob had')
+    addresses.delete('bob')
+    assert.deepEqual(await accountOf('bob'), bob)
   })
 
 test('an account with an unverified address is not linked by that address', async (t) => {
