@@ -20,6 +20,11 @@ interface ActionInfo {
   readonly target: TargetKind
   /** On an account: members see their own only, admins and owners those of all members. */
   readonly onAccount?: true
+  /**
+   * Repetitions within a minute share an entry with a count. Only for actions that grant nothing: those of
+   * keys, roles, policies and access rules are entries of their own.
+   */
+  readonly repeats?: true
 }
 
 const onAccount = { target: 'person', onAccount: true } as const
@@ -29,7 +34,7 @@ export const auditActions = {
   'workspace.provisioned': { target: 'workspace' },
   'workspace.archived': { target: 'workspace' },
   'workspace.restored': { target: 'workspace' },
-  'workspace.renamed': { target: 'workspace' },
+  'workspace.renamed': { target: 'workspace', repeats: true },
   'workspace.policy-changed': { target: 'workspace' },
   'workspace.quota-changed': { target: 'workspace' },
   'key.created': { target: 'key' },
@@ -55,10 +60,10 @@ export const auditActions = {
   'person.made-owner': { target: 'person' },
   'person.removed': { target: 'person' },
   'person.left': { target: 'person' },
-  'person.renamed': { target: 'person' },
+  'person.renamed': { target: 'person', repeats: true },
   'person.disabled': { target: 'person' },
   'person.enabled': { target: 'person' },
-  'audit.exported': { target: 'audit' },
+  'audit.exported': { target: 'audit', repeats: true },
   'database.migrated': { target: 'database' },
   'database.backed-up': { target: 'database' },
   'database.cleaned-up': { target: 'database' },
@@ -69,8 +74,8 @@ export const auditActions = {
   'webhook.disabled': { target: 'webhook' },
   'webhook.deleted': { target: 'webhook' },
   'webhook.secret-rotated': { target: 'webhook' },
-  'webhook.tested': { target: 'webhook' },
-  'webhook.resent': { target: 'webhook' },
+  'webhook.tested': { target: 'webhook', repeats: true },
+  'webhook.resent': { target: 'webhook', repeats: true },
   'person.signed-in': onAccount,
   'person.sign-in-failed': onAccount,
   'person.confirmation-failed': onAccount,
@@ -96,6 +101,11 @@ export type AuditAction = keyof typeof auditActions
 export const visibleActions: ReadonlySet<string> = new Set(
   Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) => (info.onAccount ? [] : [action])),
 )
+
+export const isRepeatable = (action: AuditAction): boolean => {
+  const { repeats }: ActionInfo = auditActions[action]
+  return repeats === true
+}
 
 /** Null for an action of a newer version. */
 export const targetKindOf = (action: string): TargetKind | null =>

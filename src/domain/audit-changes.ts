@@ -1,6 +1,7 @@
 // What an action has changed, for the audit log: fields with their values before and after. Callers name the
 // fields one by one, so that no secret gets into the log.
 import { isIP } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import type { Changes, ChangeValue } from '../contract/dashboard/audit.ts'
 
 export type { Changes }
@@ -29,6 +30,23 @@ export function serializeChanges(changes: Changes = {}): string | null {
     [boundValue(before), boundValue(after)],
   ])
   return bounded.length === 0 ? null : JSON.stringify(Object.fromEntries(bounded))
+}
+
+/**
+ * The changes of two entries as one: the first value before and the last value after. Undefined if they are
+ * neither equal nor a chain, in which each field begins with the value that it had after the first: then the
+ * second entry would hide something.
+ */
+export function mergeChanges(first: Changes, second: Changes): Changes | undefined {
+  if (isDeepStrictEqual(first, second)) return first
+  const fields = Object.keys(first)
+  const isChain =
+    fields.length === Object.keys(second).length &&
+    fields.every((field) => isDeepStrictEqual(first[field]?.[1], second[field]?.[0]))
+  if (!isChain) return undefined
+  return Object.fromEntries(
+    Object.entries(second).map(([field, [, after]]) => [field, [first[field]?.[0] ?? null, after]]),
+  )
 }
 
 export const parseChanges = (text: string | null): Changes => (text === null ? {} : JSON.parse(text))

@@ -1,12 +1,25 @@
 // The audit log. Entries are written in the transaction of the action: if one cannot be written, the action
 // fails.
-import { type AuditRow, countRepetition, insertAudit, listAudit } from '../store/audit.ts'
+import {
+  type AuditRow,
+  countRepetition,
+  findRepeated,
+  insertAudit,
+  listAudit,
+  updateRepeated,
+} from '../store/audit.ts'
 import { listWorkspaceIdsOf, type Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
 import { lockUser } from '../store/users.ts'
 import { MINUTE_MS } from '../time.ts'
-import { type AuditAction, targetKindOf, visibleActions } from './audit-actions.ts'
-import { type Changes, parseChanges, serializeChanges, withoutAddresses } from './audit-changes.ts'
+import { type AuditAction, isRepeatable, targetKindOf, visibleActions } from './audit-actions.ts'
+import {
+  type Changes,
+  mergeChanges,
+  parseChanges,
+  serializeChanges,
+  withoutAddresses,
+} from './audit-changes.ts'
 import type { Actor, Context, Services } from './context.ts'
 import { firstIdSince } from './ids.ts'
 import { filteredPage } from './pagination.ts'
@@ -35,7 +48,21 @@ interface Entry {
 }
 
 export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<void> =>
-  insertAudit(db, [rowOf(services, entry)])
+  insertRows(db, services, entry.action, [rowOf(services, entry)])
+
+/** Repetitions of some actions within a minute share an entry, so that one caller cannot flood the log. */
+async function insertRows(db: Tx, services: Services, action: AuditAction, rows: AuditRow[]): Promise<void> {
+  if (!isRepeatable(action)) return insertAudit(db, rows)
+  for (const row of rows) if (!(await mergeRepetition(db, services, row))) await insertAudit(db, [row])
+}
+
+/** Merges the row into the last one by the same actor about the same target. Returns false if it cannot. */
+async function mergeRepetition(db: Tx, services: Services, row: AuditRow): Promise<boolean> {
+  const last = await findRepeated(db, row, firstIdSince('aud', services.clock() - REPETITION_MS))
+  const changes = last && mergeChanges(parseChanges(last.changes), parseChanges(row.changes))
+  if (!changes) return false
+  return updateRepeated(db, last, { count: (last.count ?? 1) + 1, changes: serializeChanges(changes) })
+}
 
 export const rowOf = (
   services: Pick<Services, 'ids' | 'clock'>,
@@ -67,7 +94,7 @@ interface UserEntry {
 
 /** Writes the entry to the log of every workspace of the user. */
 export async function writeUserAudit(db: Tx, services: Services, entry: UserEntry): Promise<void> {
-  await insertAudit(db, await userRows(db, services, entry))
+  await insertRows(db, services, entry.action, await userRows(db, services, entry))
 }
 
 const REPETITION_MS = MINUTE_MS

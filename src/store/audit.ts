@@ -65,6 +65,44 @@ export async function countRepetition(
   return numUpdatedRows > 0n
 }
 
+/**
+ * The last entry since `sinceId` with the same workspace, actor, action, subject, address and detail, if it was
+ * not exported.
+ */
+export const findRepeated = (db: Tx, row: AuditRow, sinceId: string): Promise<AuditRow | undefined> =>
+  db
+    .selectFrom('audit_log')
+    .selectAll()
+    .where('workspace_id', row.workspace_id === null ? 'is' : '=', row.workspace_id)
+    .where('id', '>=', sinceId)
+    .where('action', '=', row.action)
+    .where('subject_id', '=', row.subject_id)
+    .where('actor_kind', '=', row.actor_kind)
+    .where('actor_id', '=', row.actor_id)
+    .where('address', row.address === null ? 'is' : '=', row.address)
+    .where('detail', row.detail === null ? 'is' : '=', row.detail)
+    // An exported entry does not change.
+    .where('position', 'is', null)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+/** Returns false if the entry was exported or repeated by another transaction meanwhile. */
+export async function updateRepeated(
+  db: Tx,
+  { id, count }: AuditRow,
+  values: Pick<AuditRow, 'count' | 'changes'>,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('audit_log')
+    .set(values)
+    .where('id', '=', id)
+    .where('count', count === null ? 'is' : '=', count)
+    .where('position', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
 export interface AuditPage extends Page {
   actorId?: string | undefined
   action?: string | undefined

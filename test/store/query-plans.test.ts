@@ -405,6 +405,11 @@ const calls: [module: object, calls: Calls][] = [
         await audit.countRepetition(db, await entry(db), 'aud_14990')
         await audit.countRepetition(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
       },
+      findRepeated: async (db) => {
+        await audit.findRepeated(db, await entry(db), 'aud_14990')
+        await audit.findRepeated(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
+      },
+      updateRepeated: async (db) => audit.updateRepeated(db, await entry(db), { count: 2, changes: null }),
       selectEntries: (db) => audit.selectEntries(db).where('audit_log.id', '=', 'aud_1').execute(),
       listAudit: async (db) => {
         await audit.listAudit(db, ws, page)
