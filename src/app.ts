@@ -25,6 +25,7 @@ import { registerEdgeApi } from './http/api/edge.ts'
 import { registerMcp } from './http/api/mcp.ts'
 import { registerPublicApi } from './http/api/public.ts'
 import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
+import { countersHandler, createCounters, type NodeCounters, remoteCounters } from './http/auth/counters.ts'
 import { createKnownBrowsers } from './http/auth/known-browser.ts'
 import { createRateLimit } from './http/auth/rate-limit.ts'
 import { registerApiDocs } from './http/pages/api-docs.ts'
@@ -88,9 +89,11 @@ export async function startServer(
   let isReplaced = false
   const closing = new AbortController()
   let metrics: MetricsListener | undefined
+  const counters = primary ? remoteCounters(primary.call) : createCounters(opened.clock)
   const { server, openStreams } = createApiServer({
     config,
     node,
+    counters,
     log,
     isStopping: () => stopping,
     isReady: () => !stopping || isReplaced,
@@ -107,6 +110,7 @@ export async function startServer(
     server,
     config,
     services: node.services,
+    counters,
     secret,
     address,
     auth,
@@ -241,6 +245,7 @@ const metricsOf = ({ services, directory, follower }: Node, openStreams: () => n
 interface ApiServerOptions {
   config: Config
   node: Node
+  counters: NodeCounters
   log: Logger
   isStopping: () => boolean
   isReady: () => boolean
@@ -251,10 +256,10 @@ interface ApiServerOptions {
 
 /** The HTTP server with the APIs for keys and edges. */
 function createApiServer(options: ApiServerOptions) {
-  const { config, node, log, isStopping, isReady, closing, address } = options
+  const { config, node, counters, log, isStopping, isReady, closing, address } = options
   const { services, directory, follower } = node
-  const { variant, baseUrl, requestsPerMinute, trustedProxies } = config
-  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, services.clock) : undefined
+  const { variant, baseUrl, requestsPerMinute, writesPerHour, trustedProxies } = config
+  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, counters) : undefined
   const client = createClientReader(trustedProxies)
   const trustsProxies = trustedProxies.length > 0
   const describeWorkspace = workspaceDescriber(services)
@@ -277,6 +282,8 @@ function createApiServer(options: ApiServerOptions) {
   registerHealth(server, { isReady, ping: services.store.ping })
   registerPublicApi(server, {
     services,
+    counters,
+    writesPerHour,
     directory,
     variant,
     baseUrl,
@@ -316,6 +323,7 @@ interface DashboardPagesOptions extends Mail {
   server: FastifyInstance
   config: Config
   services: Services
+  counters: NodeCounters
   secret: string
   auth: LazyAuth
   webhooks: WebhookRules
@@ -323,10 +331,12 @@ interface DashboardPagesOptions extends Mail {
 
 /** The dashboard, its API, sign-in from a terminal and the API reference. */
 async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
-  const { server, config, services, secret, address, auth, sendMail, webhooks } = options
+  const { server, config, services, counters, secret, address, auth, sendMail, webhooks } = options
   const { variant, baseUrl } = config
   registerDashboardApi(server, {
     services,
+    counters,
+    writesPerHour: config.writesPerHour,
     variant,
     baseUrl,
     address,
@@ -336,10 +346,13 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     sendMail,
     webhooks,
   })
-  registerDeviceApi(server, { services, baseUrl })
+  registerDeviceApi(server, { services, counters, baseUrl })
   await registerApiDocs(server, PAGE_FOLDER, baseUrl)
   await registerDashboard(server, PAGE_FOLDER, baseUrl)
 }
+
+/** For the primary: counts what the limits of all its workers need. */
+export const handleCounterCalls = () => countersHandler(createCounters(Date.now))
 
 const countMails =
   (send: SendMail, counts: { sent: number; failed: number }): SendMail =>

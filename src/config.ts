@@ -27,6 +27,8 @@ export interface Config {
   readonly tunnelDomain: string
   readonly variant: Variant
   readonly requestsPerMinute: number | undefined
+  /** Of a user and of an API key. */
+  readonly writesPerHour: number
   readonly keysInMemory: number
   /** The fastest link of any edge: more usage than it can carry in a day is rejected. */
   readonly usageLinkGbps: number
@@ -84,6 +86,9 @@ export const settings = {
   ),
   ADIT_RATE_LIMIT: setting('requests per API key and minute, per node; empty for no limit', '', (text) =>
     text === '' ? undefined : readInteger(text, 1, 1_000_000),
+  ),
+  ADIT_WRITES_PER_HOUR: setting('changes by a user or an API key per hour, per node', '600', (text) =>
+    readInteger(text, 1, 1_000_000),
   ),
   ADIT_KEYS_IN_MEMORY: setting(
     'maximum number of API keys that a node caches, about 250 bytes each',
@@ -236,6 +241,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
     variant: read('ADIT_API_VARIANT', settings.ADIT_API_VARIANT),
     requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
+    writesPerHour: read('ADIT_WRITES_PER_HOUR', settings.ADIT_WRITES_PER_HOUR),
     keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
     usageLinkGbps: read('ADIT_USAGE_LINK_GBPS', settings.ADIT_USAGE_LINK_GBPS),
     defaultQuotas: Object.freeze({

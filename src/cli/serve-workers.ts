@@ -2,7 +2,7 @@
 // signals on.
 import { closeSync, openSync } from 'node:fs'
 import type { Logger } from 'pino'
-import { listenError, listenUrl, logMetricsFailure } from '../app.ts'
+import { handleCounterCalls, listenError, listenUrl, logMetricsFailure } from '../app.ts'
 import type { Config } from '../config.ts'
 import { flushLog } from '../log.ts'
 import { startMetricsListener } from '../metrics/listener.ts'
@@ -22,7 +22,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   try {
-    const workers = await startWorkers(config, log).catch(() => {
+    const workers = await startWorkers(config, log, handleCounterCalls()).catch(() => {
       throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
     })
     const stop = () => workers.stop('SIGTERM')

@@ -28,6 +28,11 @@ export interface Operation {
   readonly body?: TObject
   /** The body is `application/x-www-form-urlencoded`, as OAuth requires; its properties are strings. */
   readonly form?: true
+  /**
+   * Ends access, as signing out does. It is not limited: a stolen session that writes without end must not
+   * keep its owner from ending it. It succeeds only as often as there is something to end.
+   */
+  readonly endsAccess?: true
   /** Maximum body size, if larger than the server's default. */
   readonly bodyBytesMax?: number
   readonly response: ResponseDefinition
@@ -101,6 +106,10 @@ export interface FileContent {
   readonly chunks: AsyncIterable<string>
 }
 
+/** Whether it counts against the limit of writes of a signed-in user. */
+export const isLimitedWrite = ({ method, access, endsAccess }: Operation): boolean =>
+  method !== 'GET' && (access === 'user' || roles.some((role) => role === access)) && !endsAccess
+
 /** All errors of an operation: those of any request, of its access check, and its own. */
 export function faultsOf(operation: Operation): FaultCode[] {
   const anyRequest: FaultCode[] = ['invalid_request', 'internal']
@@ -115,5 +124,6 @@ export function faultsOf(operation: Operation): FaultCode[] {
     admin: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
     owner: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
   }
-  return [...new Set([...anyRequest, ...byAccess[operation.access], ...operation.faults])]
+  const byLimit: FaultCode[] = isLimitedWrite(operation) ? ['rate_limited'] : []
+  return [...new Set([...anyRequest, ...byAccess[operation.access], ...byLimit, ...operation.faults])]
 }

@@ -7,6 +7,9 @@ export type Message =
   | { kind: 'adit:metrics-request' }
   /** To a worker in whose place another listens: it completes its requests and ends. */
   | { kind: 'adit:replaced' }
+  /** From a worker, to call a function of the primary; and its result. */
+  | { kind: 'adit:call'; id: number; name: string; args: unknown[] }
+  | { kind: 'adit:result'; id: number; result: unknown }
   /** As prom-client's registry returns them. */
   | { kind: 'adit:metrics'; metrics: unknown[] }
 

@@ -39,8 +39,13 @@ interface Slot {
 export async function startWorkers(
   { workers: count, stopDelayS }: WorkersConfig,
   log: Logger,
+  handleCall: (name: string, args: unknown[]) => unknown,
 ): Promise<Workers> {
   relayBroadcasts()
+  cluster.on('message', (worker, message: unknown) => {
+    if (!isMessage(message) || message.kind !== 'adit:call') return
+    sendTo(worker, { kind: 'adit:result', id: message.id, result: handleCall(message.name, message.args) })
+  })
   const fork = (): Worker =>
     // Emitted if a connection or a message cannot be passed to a worker that has just ended.
     cluster.fork().on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))

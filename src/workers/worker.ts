@@ -4,6 +4,8 @@ import type { Siblings } from '../store/siblings.ts'
 import { isMessage, type Message } from './messages.ts'
 
 export interface Primary extends Siblings {
+  /** Calls a function of the primary. Arguments and results are JSON. */
+  call(name: string, args: unknown[]): Promise<unknown>
   /** The metrics that the primary combines with those of the other workers. */
   offerMetrics(read: () => Promise<unknown[]>): void
   /** Resolves when another worker listens in place of this one. */
@@ -21,10 +23,25 @@ export function connectToPrimary(): Primary | undefined {
   const replaced = Promise.withResolvers<'replaced'>()
   let readMetrics = async (): Promise<unknown[]> => []
 
+  const calls = new Map<number, (result: unknown) => void>()
+  let lastCall = 0
+
+  function call(name: string, args: unknown[]): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    lastCall += 1
+    calls.set(lastCall, resolve)
+    send({ kind: 'adit:call', id: lastCall, name, args })
+    return promise
+  }
+
   async function receive(message: Message): Promise<void> {
     switch (message.kind) {
       case 'adit:broadcast':
         return onBroadcast(message.payload)
+      case 'adit:result':
+        calls.get(message.id)?.(message.result)
+        calls.delete(message.id)
+        return
       case 'adit:replaced':
         return replaced.resolve('replaced')
       case 'adit:metrics-request':
@@ -42,6 +59,7 @@ export function connectToPrimary(): Primary | undefined {
     onBroadcast(listener) {
       onBroadcast = listener
     },
+    call,
     offerMetrics(read) {
       readMetrics = read
     },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '../../src/domain/fault.ts'
+import { createCounters } from '../../src/http/auth/counters.ts'
 import { createLoginThrottle, type Limits } from '../../src/http/auth/login-throttle.ts'
 import { perAccount, perMail, perNetwork } from '../../src/http/auth/sign-in-limits.ts'
 import { serve } from '../support/server.ts'
@@ -122,7 +123,7 @@ test('a browser can be known for several accounts, with a cookie like that of se
 })
 
 test('a flood of other names does not reset a counter', () => {
-  const { consume } = createLoginThrottle(() => 0)
+  const { consume } = createLoginThrottle(createCounters(() => 0))
   const limits = (name: string, max = 10) => [{ ...signInTo(name), max }]
   for (let round = 0; round < 10; round++) consume(limits('ann'))
   for (let index = 0; index < 60_000; index++) consume(limits(`n${index}`, 1e9))
@@ -132,7 +133,7 @@ test('a flood of other names does not reset a counter', () => {
 const signInTo = (name: string) => ({ kind: 'sign-in-account', name, max: 3, onExceed: 'delay' }) as const
 
 function createCheck() {
-  const { consume } = createLoginThrottle(() => 0)
+  const { consume } = createLoginThrottle(createCounters(() => 0))
   return (limits: Limits) => {
     try {
       consume(limits)
@@ -181,7 +182,7 @@ test('requests for mail from 40,000 networks do not use up the limits of other u
 
 test('a successful sign-in neither prolongs the window of failures nor delays the next', async () => {
   const clock = { now: 1e12 }
-  const { attempt } = createLoginThrottle(() => clock.now)
+  const { attempt } = createLoginThrottle(createCounters(() => clock.now))
   const limits = [signInTo('ann')]
   const fail = () =>
     assert.rejects(

@@ -163,3 +163,36 @@ test('an address in use, and an invalid number of workers, are reported once', a
   assert.equal(invalid.code, 2)
   assert.match(invalid.stderr, /ADIT_WORKERS must be/)
 })
+
+test('throttles and limits count the requests to all workers together', async (t) => {
+  const database = await createMigratedDatabase(t, 'sqlite')
+  const { key } = await populate(database)
+  const { url, waitFor } = await startServing(t, {
+    ADIT_DATABASE_URL: database,
+    ADIT_WORKERS: '2',
+    ADIT_LOG_LEVEL: 'info',
+    ADIT_RATE_LIMIT: '20',
+  })
+  await waitFor(/"worker listening"/, 'stderr')
+  const agents = await connectToEachWorker(t, url, key)
+  const counted = (statuses: (number | undefined)[]) => statuses.filter((status) => status !== 429).length
+  const limited: (number | undefined)[] = []
+  for (let index = 0; index < 40; index++)
+    limited.push((await send(url, key, { agent: agents[index % 2] as Agent })).status)
+  assert.ok(counted(limited) <= 20, `${counted(limited)} requests of 20 in a minute`)
+  const guess = (agent: Agent) => {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    const headers = { origin: url, 'content-type': 'application/json' }
+    request(`${url}/dashboard/api/sign-in`, { method: 'POST', headers, agent }, resolve)
+      .on('error', reject)
+      .end(JSON.stringify({ email: 'ann@example.com', password: 'wrong' }))
+    return promise
+  }
+  const guesses: (number | undefined)[] = []
+  for (let index = 0; index < 12; index++) {
+    const response = await guess(agents[index % 2] as Agent)
+    response.resume()
+    guesses.push(response.statusCode)
+  }
+  assert.equal(counted(guesses), 5, guesses.join())
+})

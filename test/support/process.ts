@@ -73,9 +73,12 @@ export interface ServeFacts {
   token?: string
 }
 
+/** Clients of tests write without a pause. */
+const limits = { ADIT_WRITES_PER_HOUR: '1000000' }
+
 /** `adit serve --json`, once it has printed its URL. */
 export const startServing = (t: Test, env: Record<string, string>) =>
-  serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...env }))
+  serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...limits, ...env }))
 
 export async function serving(running: RunningProcess) {
   const [line] = await running.waitFor(/^\{.*\}$/m)

@@ -158,6 +158,7 @@ const revokeKey = operation({
   method: 'DELETE',
   path: '/workspaces/{workspace}/keys/{id}',
   access: 'admin',
+  endsAccess: true,
   summary: 'Revoke an API key',
   description: 'Revokes the key permanently, effective immediately on every node.',
   params: Type.Object({ ...InWorkspace, id: TokenId }),

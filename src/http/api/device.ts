@@ -9,9 +9,10 @@ import { isBlank } from '../../contract/text.ts'
 import type { Services } from '../../domain/context.ts'
 import { startDevice } from '../../domain/device-authorizations.ts'
 import { type GrantedKey, type PollResult, pollDevice } from '../../domain/device-keys.ts'
-import { createLruCache } from '../../lru-cache.ts'
+import type { NodeCounters } from '../auth/counters.ts'
 import { rejectCrossSite, requestOrigin } from '../auth/csrf.ts'
 import { createLoginThrottle } from '../auth/login-throttle.ts'
+import { POLL_INTERVAL_S } from '../auth/poll-times.ts'
 import { perNetwork } from '../auth/sign-in-limits.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
@@ -24,20 +25,22 @@ interface DeviceCaller {
 
 export interface DeviceApiOptions {
   services: Services
+  counters: NodeCounters
   /** The configured public URL; undefined if the server is reached where it listens. */
   baseUrl: string | undefined
 }
 
 const STARTS_PER_NETWORK = 30
 const UNNAMED = 'unnamed device'
-const POLL_INTERVAL_S = 5
 
-export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }: DeviceApiOptions): void {
-  const throttle = createLoginThrottle(services.clock)
-  const isTooSoon = createPollLimit(services.clock)
+export function registerDeviceApi(
+  server: FastifyInstance,
+  { services, counters, baseUrl }: DeviceApiOptions,
+): void {
+  const throttle = createLoginThrottle(counters)
   const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
     'device.authorize': async ({ address, url }, { device_name: name }) => {
-      throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
+      await throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
       const deviceName = name === undefined || isBlank(name) ? UNNAMED : name.trim()
       const { deviceCode, userCode, expiresInS } = await startDevice(services, { deviceName, address })
       return {
@@ -52,7 +55,7 @@ export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }
     'device.token': async ({ address }, { grant_type: grantType, device_code: deviceCode }) => {
       if (grantType !== DEVICE_GRANT)
         return rejected('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT}.`)
-      if (isTooSoon(deviceCode))
+      if (await counters.isPollTooSoon(deviceCode))
         return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
       return describeResult(await pollDevice(services, { deviceCode, address }), services.clock())
     },
@@ -74,22 +77,6 @@ export function registerDeviceApi(server: FastifyInstance, { services, baseUrl }
       }
     },
   })
-}
-
-/** Half of the interval: a device may see a poll as failed, and repeat it. */
-const POLL_MIN_MS = (POLL_INTERVAL_S * 1000) / 2
-/** An eviction costs nothing but a poll that is answered. */
-const POLLING_MAX = 10_000
-
-/** On each node, in memory: a poll without news must not write to the database. */
-function createPollLimit(clock: () => number) {
-  const polledAt = createLruCache<number>(POLLING_MAX)
-  return (deviceCode: string): boolean => {
-    const now = clock()
-    const last = polledAt.get(deviceCode)
-    polledAt.set(deviceCode, now)
-    return last !== undefined && now >= last && now - last < POLL_MIN_MS
-  }
 }
 
 const rejected = (error: GrantError, description: string) => ({ error, error_description: description })

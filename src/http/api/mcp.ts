@@ -41,7 +41,7 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
       const { keyId, workspaceId } = await authenticateKey(request, bearerToken(request))
       request.caller = { actor: { kind: 'key', id: keyId }, workspaceId }
       // Counts the MCP request; each API request of its tools is counted as well.
-      options.rateLimit?.(keyId, reply)
+      await options.rateLimit?.(keyId, reply)
     })
 
     // Bodies stay unparsed: the protocol has its own errors for malformed ones.

@@ -1,12 +1,13 @@
 // The public API: /api/v1 in the variant that the deployment runs.
 
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { publicInfo } from '../../contract/description.ts'
 import type { Operation } from '../../contract/operation.ts'
 import { PUBLIC_PREFIX, type Variant, variants } from '../../contract/variants.ts'
 import {
   type Directory,
   type InvalidCredential,
+  type MaybePromise,
   thenMaybe,
   type ValidKey,
 } from '../../directory/directory.ts'
@@ -16,13 +17,18 @@ import * as keys from '../../domain/keys.ts'
 import { readUsage } from '../../domain/usage.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
+import type { NodeCounters } from '../auth/counters.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
+import { createWriteLimits } from '../auth/write-limits.ts'
 import { LongLists } from '../operations/long-lists.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
 
 export interface PublicOptions {
   services: Services
+  counters: NodeCounters
+  /** Of a key. */
+  writesPerHour: number
   directory: Directory
   variant: Variant
   /** Public URL of the server; undefined if it is not configured. */
@@ -39,8 +45,10 @@ interface KeyContext extends Context {
 type Callers = { anyone: undefined; key: KeyContext }
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
-  const { services, directory, variant, baseUrl, rateLimit, describeWorkspace } = options
+  const { services, counters, writesPerHour, directory, variant, baseUrl, rateLimit, describeWorkspace } =
+    options
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const writes = createWriteLimits(writesPerHour, counters)
   const longLists = new LongLists(
     'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
   )
@@ -69,6 +77,15 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     }),
   }
 
+  /** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
+  function spendWrite({ routeOptions, params }: FastifyRequest, ctx: KeyContext): MaybePromise<KeyContext> {
+    const { method } = routeOptions.config.operation as Operation
+    const { id } = ctx.actor
+    if (method === 'GET' || (params as { id?: string }).id === id) return ctx
+    const spent = method === 'POST' ? writes.spendByKeyCreation(id, ctx.workspaceId) : writes.spendByKey(id)
+    return thenMaybe(spent, () => ctx)
+  }
+
   mountPreflight(server, variants[variant])
   registerOperations<Callers, (typeof variants)[Variant]>(server, variants[variant], handlers, {
     prefix: PUBLIC_PREFIX,
@@ -80,8 +97,8 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
         const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
         // Known from here on, so that the log names it whatever happens next.
         request.caller = ctx
-        rateLimit?.(keyId, reply)
-        return ctx
+        if (rateLimit) return thenMaybe(rateLimit(keyId, reply), () => spendWrite(request, ctx))
+        return spendWrite(request, ctx)
       })
     },
   })

@@ -18,6 +18,7 @@ const CELLS_PER_HASH = 2 ** 17
 export type Kind =
   | 'known-browser'
   | 'sign-in-account'
+  | 'signed-in-account'
   | 'sign-in-account-from-network'
   | 'own-account'
   | 'mail-account'

@@ -73,6 +73,11 @@ export function perNetwork(
   return [own, limit(ipPrefix(address, 48), 4), limit(ipPrefix(address, 32), 64)]
 }
 
+/** Each successful sign-in is an audit entry in every workspace of the user. */
+export const perSignedIn = (email: string): Limits => [
+  { kind: 'signed-in-account', name: email.toLowerCase(), max: 100, onExceed: 'reject' },
+]
+
 /** For operations that ask for the password again: a stolen session must not be enough to guess it. */
 export const perAccount = (userId: string): Limits => [
   { kind: 'own-account', name: userId, max: 10, onExceed: 'reject' },

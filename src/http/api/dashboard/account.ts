@@ -31,7 +31,7 @@ export function accountHandlers({
     },
     'account.password': async (caller, { current, password }) => {
       const { user, actor, browser } = caller
-      throttle.consume(perAccount(user.id))
+      await throttle.consume(perAccount(user.id))
       await requireGoodPassword(password, user.email)
       const { requirePassword, hashPassword } = await auth()
       const hash = await accounts.passwordOf(services, user.id)

@@ -29,7 +29,7 @@ export function confirmations({ services, throttle, enqueue }: Dependencies) {
     act: (db: Tx) => Promise<WithCookies<T>>,
   ): Promise<T> {
     // Each attempt counts: a password is hashed, slowly on purpose, while the transaction is open.
-    throttle.consume(perAccount(user.user.id))
+    await throttle.consume(perAccount(user.user.id))
     const updated = await confirm(user, proof, () =>
       enqueue(user.browser.address, () => updateOwnAccount(services, user.actor, action, act)),
     )

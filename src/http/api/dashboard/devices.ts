@@ -7,14 +7,14 @@ import type { Dependencies, HandlerGroup } from './handlers.ts'
 
 export function deviceHandlers({ services, throttle }: Dependencies): HandlerGroup<'devices'> {
   async function withCode<T>({ user, browser }: UserCaller, act: () => Promise<T>): Promise<T> {
-    const refund = throttle.consume(perUserCode(user.id, browser.address))
+    const refund = await throttle.consume(perUserCode(user.id, browser.address))
     try {
       const result = await act()
-      refund()
+      await refund()
       return result
     } catch (error) {
       const isWrong = error instanceof Fault && error.code === 'not_found'
-      if (!isWrong) refund()
+      if (!isWrong) await refund()
       throw error
     }
   }

@@ -7,6 +7,7 @@ import type { Variant } from '../../../contract/variants.ts'
 import type { Services } from '../../../domain/context.ts'
 import type { WebhookRules } from '../../../domain/webhooks.ts'
 import type { SendMail } from '../../../mail.ts'
+import type { NodeCounters } from '../../auth/counters.ts'
 import type { KnownBrowsers } from '../../auth/known-browser.ts'
 import type { LoginThrottle } from '../../auth/login-throttle.ts'
 import type { PasswordQueue } from '../../auth/password-queue.ts'
@@ -16,6 +17,9 @@ import type { Handlers } from '../../operations/routes.ts'
 
 export interface DashboardOptions {
   services: Services
+  counters: NodeCounters
+  /** Of a user. */
+  writesPerHour: number
   variant: Variant
   /** The configured public URL; undefined if the server is reached where it listens. */
   baseUrl: string | undefined

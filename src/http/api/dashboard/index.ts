@@ -4,11 +4,13 @@
 import type { FastifyInstance } from 'fastify'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../../contract/dashboard/index.ts'
 import { dashboardInfo } from '../../../contract/description.ts'
+import { isLimitedWrite } from '../../../contract/operation.ts'
 import { requireNavigation, requireSameOrigin } from '../../auth/csrf.ts'
 import { createLoginThrottle } from '../../auth/login-throttle.ts'
 import { createPasswordQueue } from '../../auth/password-queue.ts'
-import { type Callers, createSessionAuthenticator } from '../../auth/sessions.ts'
+import { type Callers, createSessionAuthenticator, type UserCaller } from '../../auth/sessions.ts'
 import { createSignInLimits } from '../../auth/sign-in-limits.ts'
+import { createWriteLimits } from '../../auth/write-limits.ts'
 import { registerOperations } from '../../operations/routes.ts'
 import { createOpenApiDocument } from '../openapi-document.ts'
 import { accountHandlers } from './account.ts'
@@ -24,9 +26,10 @@ import { webhookHandlers } from './webhooks.ts'
 import { workspaceHandlers } from './workspace.ts'
 
 export function registerDashboardApi(server: FastifyInstance, options: DashboardOptions): void {
-  const { services, baseUrl, auth, knownBrowsers } = options
+  const { services, counters, writesPerHour, baseUrl, auth, knownBrowsers } = options
   const { authenticate, findUser } = createSessionAuthenticator(services, auth)
-  const throttle = createLoginThrottle(services.clock)
+  const writes = createWriteLimits(writesPerHour, counters)
+  const throttle = createLoginThrottle(counters)
   const enqueue = createPasswordQueue()
   const signInLimits = createSignInLimits(services, knownBrowsers, auth)
   const deps = { ...options, throttle, enqueue, signInLimits, findUser, log: server.log }
@@ -54,7 +57,10 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     async authenticate(request, reply, access) {
       requireSameOrigin(request, baseUrl)
       if (request.routeOptions.config.operation?.id === 'sign-in.return') requireNavigation(request)
-      return authenticate(request, reply, access)
+      const caller = await authenticate(request, reply, access)
+      const { operation } = request.routeOptions.config
+      if (operation && isLimitedWrite(operation)) await writes.spendByUser((caller as UserCaller).user.id)
+      return caller
     },
   })
 }

@@ -2,7 +2,7 @@
 import * as accounts from '../../../domain/accounts.ts'
 import { Fault } from '../../../domain/fault.ts'
 import { linkUrl } from '../../../domain/links.ts'
-import { perMail, perNetwork } from '../../auth/sign-in-limits.ts'
+import { perMail, perNetwork, perSignedIn } from '../../auth/sign-in-limits.ts'
 import { basePath } from '../../server/paths.ts'
 import { resetEmail } from './emails.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
@@ -21,8 +21,10 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
     'sign-in.password': async ({ browser, respond }, { email, password }) => {
       const { signIn } = await auth()
       const limits = await signInLimits.limitsOf(browser, email)
-      const signedIn = await throttle.attempt(limits, () =>
-        enqueue(browser.address, () => signIn(browser, email, password)),
+      const signedIn = await throttle.attempt(
+        limits,
+        () => enqueue(browser.address, () => signIn(browser, email, password)),
+        perSignedIn(email),
       )
       return respond(await signInLimits.markKnown(browser, signedIn))
     },
@@ -34,12 +36,12 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
     },
     'sign-in.sso': async ({ browser, respond }) => {
       if (!sso) throw new Fault('not_found')
-      throttle.consume(perNetwork('sso', browser.address, 60))
+      await throttle.consume(perNetwork('sso', browser.address, 60))
       return respond(await (await sso.open()).begin())
     },
     'sign-in.return': async ({ browser, respond }, query) => {
       if (!sso) throw new Fault('not_found')
-      throttle.consume(perNetwork('sso-return', browser.address, 60))
+      await throttle.consume(perNetwork('sso-return', browser.address, 60))
       const { failure } = respond(await (await sso.open()).finish(browser, query as Record<string, string>))
       const path = basePath(baseUrl)
       return { location: failure ? `${path}/sign-in?error=${failure}` : `${path}/` }
@@ -48,7 +50,7 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       if (!sendMail) throw new Fault('not_found')
       // Counted for unknown addresses too. The daily limit is in the database and skips the email silently:
       // an error would reveal that the address has an account.
-      throttle.consume(perMail(email, browser.address))
+      await throttle.consume(perMail(email, browser.address))
       // Not awaited: the response time would reveal whether the address has an account.
       void mailResetLink(email, browser.address).catch((error) =>
         log.error({ err: error }, 'failed to send password reset email'),

@@ -1,0 +1,84 @@
+// Limits what one user, one key and the keys of one workspace write. Each write adds rows that are kept for
+// long (audit log, keys), so the sustained rate bounds how fast a single caller can fill the disk.
+import { type MaybePromise, thenMaybe } from '../../directory/directory.ts'
+import { formatDuration } from '../../domain/duration.ts'
+import { Fault } from '../../domain/fault.ts'
+import { HOUR_MS } from '../../time.ts'
+import type { NodeCounters } from './counters.ts'
+
+/** `burst` writes at once, then one every `refillMs`. */
+export interface Bucket {
+  name: string
+  burst: number
+  refillMs: number
+}
+
+/** A key can create keys, each with a limit of its own, so all keys of a workspace have one together. */
+const WORKSPACE_FACTOR = 3
+
+export type WriteLimits = ReturnType<typeof createWriteLimits>
+
+/** All writes of an hour may come at once: scripts do that. */
+export function createWriteLimits(perHour: number, { spend }: Pick<NodeCounters, 'spend'>) {
+  const refillMs = HOUR_MS / perHour
+  const perCaller = (name: string): Bucket => ({ name, burst: perHour, refillMs })
+  const require = (...buckets: Bucket[]): MaybePromise<void> => thenMaybe(spend(buckets), rejectUntil)
+  return {
+    spendByUser: (userId: string) => require(perCaller(`user ${userId}`)),
+    spendByKey: (keyId: string) => require(perCaller(`key ${keyId}`)),
+    spendByKeyCreation: (keyId: string, workspaceId: string) =>
+      require(perCaller(`key ${keyId}`), {
+        name: `creations ${workspaceId}`,
+        burst: WORKSPACE_FACTOR * perHour,
+        refillMs,
+      }),
+  }
+}
+
+function rejectUntil(waitMs: number): void {
+  if (waitMs === 0) return
+  const retryAfterS = Math.ceil(waitMs / 1000)
+  throw new Fault('rate_limited', {
+    message: `Too many changes. Try again in ${formatDuration(retryAfterS)}.`,
+    retryAfterS,
+  })
+}
+
+const PRUNE_MIN = 1_000
+
+/**
+ * Token buckets, each as the time at which it is full again. Only authenticated callers have one, and those
+ * that are full are removed, so there are no more than callers that have written recently.
+ */
+export function createBuckets(clock: () => number) {
+  const fullAt = new Map<string, number>()
+  let pruneSize = PRUNE_MIN
+
+  function prune(now: number): void {
+    if (fullAt.size < pruneSize) return
+    for (const [name, at] of fullAt) if (at <= now) fullAt.delete(name)
+    pruneSize = Math.max(PRUNE_MIN, 2 * fullAt.size)
+  }
+
+  /** How long the bucket needs to be full again. */
+  function refillTime({ name, burst, refillMs }: Bucket, now: number): number {
+    const left = Math.max((fullAt.get(name) ?? now) - now, 0)
+    if (left <= burst * refillMs) return left
+    // The clock was set back.
+    fullAt.set(name, now + burst * refillMs)
+    return burst * refillMs
+  }
+
+  return {
+    /** Takes one from each bucket and returns 0; or takes none, and returns the time to wait. */
+    spend(buckets: readonly Bucket[]): number {
+      const now = clock()
+      const waits = buckets.map((bucket) => refillTime(bucket, now) - (bucket.burst - 1) * bucket.refillMs)
+      const waitMs = Math.max(0, ...waits)
+      if (waitMs > 0) return waitMs
+      for (const bucket of buckets) fullAt.set(bucket.name, now + refillTime(bucket, now) + bucket.refillMs)
+      prune(now)
+      return 0
+    },
+  }
+}
