@@ -63,7 +63,7 @@ export const auditActions = {
   'person.renamed': { target: 'person', repeats: true },
   'person.disabled': { target: 'person' },
   'person.enabled': { target: 'person' },
-  'audit.exported': { target: 'audit', repeats: true },
+  'audit.exported': { target: 'audit' },
   'database.migrated': { target: 'database' },
   'database.backed-up': { target: 'database' },
   'database.cleaned-up': { target: 'database' },

@@ -14,8 +14,8 @@ export const WRONG_CREDENTIALS = 'Incorrect email address or password.'
 /** Per user; the oldest are deleted first. */
 const SESSIONS_MAX = 50
 /**
- * How long used TOTP codes are stored. They are valid for less than 2 minutes; the rest is for clocks that were
- * ahead: without it, a code that was used before would be valid again when the clock is set back.
+ * How long used TOTP codes are stored. They are valid for less than 2 minutes; the rest is for clocks that
+ * were ahead: without it, a code that was used before would be valid again when the clock is set back.
  */
 export const USED_CODES_MS = DAY_MS
 

@@ -66,7 +66,7 @@ export async function countRepetition(
 }
 
 /**
- * The last entry since `sinceId` with the same workspace, actor, action, subject, address and detail, if it was
+ * The last entry since `sinceId` with the same workspace, actor, action, subject, address and detail that was
  * not exported.
  */
 export const findRepeated = (db: Tx, row: AuditRow, sinceId: string): Promise<AuditRow | undefined> =>

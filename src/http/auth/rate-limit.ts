@@ -3,14 +3,23 @@ import type { FastifyReply } from 'fastify'
 import { type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
-import type { NodeCounters } from './counters.ts'
 
 const WINDOW_MS = 60_000
 
 export type RateLimit = (keyId: string, reply: FastifyReply) => MaybePromise<void>
 
+interface RequestCount {
+  count: number
+  /** Until the count begins again. */
+  resetS: number
+}
+
+interface RequestCounts {
+  countRequest: (keyId: string) => MaybePromise<RequestCount>
+}
+
 export const createRateLimit =
-  (perMinute: number, { countRequest }: Pick<NodeCounters, 'countRequest'>): RateLimit =>
+  (perMinute: number, { countRequest }: RequestCounts): RateLimit =>
   (keyId, reply) =>
     thenMaybe(countRequest(keyId), ({ count, resetS }) => {
       const remaining = Math.max(0, perMinute - count)
@@ -28,7 +37,7 @@ export function createRequestCounts(clock: () => number) {
   let windowStart = clock()
   let counts = new Map<string, number>()
   return {
-    countRequest(keyId: string): { count: number; resetS: number } {
+    countRequest(keyId: string): RequestCount {
       const now = clock()
       if (now - windowStart >= WINDOW_MS || now < windowStart) {
         windowStart = now

@@ -4,7 +4,6 @@ import { type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
 import { HOUR_MS } from '../../time.ts'
-import type { NodeCounters } from './counters.ts'
 
 /** `burst` writes at once, then one every `refillMs`. */
 export interface Bucket {
@@ -18,8 +17,12 @@ const WORKSPACE_FACTOR = 3
 
 export type WriteLimits = ReturnType<typeof createWriteLimits>
 
+interface Buckets {
+  spend: (buckets: readonly Bucket[]) => MaybePromise<number>
+}
+
 /** All writes of an hour may come at once: scripts do that. */
-export function createWriteLimits(perHour: number, { spend }: Pick<NodeCounters, 'spend'>) {
+export function createWriteLimits(perHour: number, { spend }: Buckets) {
   const refillMs = HOUR_MS / perHour
   const perCaller = (name: string): Bucket => ({ name, burst: perHour, refillMs })
   const require = (...buckets: Bucket[]): MaybePromise<void> => thenMaybe(spend(buckets), rejectUntil)
@@ -47,8 +50,8 @@ function rejectUntil(waitMs: number): void {
 const PRUNE_MIN = 1_000
 
 /**
- * Token buckets, each as the time at which it is full again. Only authenticated callers have one, and those
- * that are full are removed, so there are no more than callers that have written recently.
+ * Token buckets, each as the time at which it is full again. Only authenticated callers have one, and full
+ * buckets are removed, so the map has the callers of the last hours only.
  */
 export function createBuckets(clock: () => number) {
   const fullAt = new Map<string, number>()
