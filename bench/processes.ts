@@ -28,6 +28,8 @@ export const aditEnvironment = (database: string, more: Environment = {}): Envir
   ADIT_DATABASE_URL: database,
   ADIT_SECRET: SECRET,
   ADIT_PORT: '0',
+  // Figures of revocations create hundreds of keys.
+  ADIT_WRITES_PER_HOUR: '1000000',
   ...more,
 })
 

@@ -113,7 +113,7 @@ test('the access log has the normalized form, for cache hits and misses', async 
   for (const [index, [forwarded, from]] of cases.entries()) {
     const found = lines.filter(({ requestId }) => requestId === `case-${index}`)
     assert.deepEqual(
-      found.map((line) => line.from),
+      found.map((line) => line.clientIp),
       paths.map(() => from),
       forwarded,
     )
@@ -145,7 +145,7 @@ test('the API requests of an MCP tool are logged with the address of the client,
     .map((line) => JSON.parse(line))
     .filter(({ requestId }) => requestId === 'agent')
   assert.deepEqual(
-    lines.map(({ route, from }) => [route, from]),
+    lines.map(({ route, clientIp }) => [route, clientIp]),
     [
       ['/api/v1/workspace', '192.0.2.9'],
       ['/mcp', '192.0.2.9'],

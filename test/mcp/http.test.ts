@@ -153,12 +153,12 @@ test('the access log has the MCP request and its API request, with the same requ
     .filter((line) => line.includes('"request-1"'))
     .map((line) => JSON.parse(line))
   assert.deepEqual(
-    lines.map(({ route, status, from }) => ({ route, status, from })),
+    lines.map(({ route, status, clientIp }) => ({ route, status, clientIp })),
     [
-      { route: '/api/v1/tokens', status: 201, from: '127.0.0.1' },
-      { route: '/mcp', status: 200, from: '127.0.0.1' },
+      { route: '/api/v1/tokens', status: 201, clientIp: '127.0.0.1' },
+      { route: '/mcp', status: 200, clientIp: '127.0.0.1' },
     ],
   )
-  assert.equal(lines[0]?.by, lines[1]?.by)
-  assert.match(String(lines[0]?.by), /^tok_/)
+  assert.equal(lines[0]?.callerId, lines[1]?.callerId)
+  assert.match(String(lines[0]?.callerId), /^tok_/)
 })
