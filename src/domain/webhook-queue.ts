@@ -13,6 +13,7 @@ import {
 import {
   type Attempt,
   type ClaimedEndpoint,
+  type ClaimLimits,
   claimDue,
   disableIf,
   type EndpointRow,
@@ -30,7 +31,7 @@ import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
 import { redactUrl } from './webhook-url.ts'
 
-export type { Attempt, ClaimedEndpoint, QueuedDelivery }
+export type { Attempt, ClaimedEndpoint, ClaimLimits, QueuedDelivery }
 
 /** Longer than an attempt may take; renewed with each delivery. */
 export const CLAIM_MS = 20_000
@@ -112,8 +113,8 @@ function isBacklogged(endpoint: AssignedEndpoint): boolean {
   return disabled_at === null && pending > (isFailing ? PENDING_FAILING_MAX : PENDING_MAX)
 }
 
-export const claimEndpoints = (services: Services, limit: number): Promise<ClaimedEndpoint[]> =>
-  claimDue(services.store, { claim: services.ids('clm'), limit, claimMs: CLAIM_MS })
+export const claimEndpoints = (services: Services, limits: ClaimLimits): Promise<ClaimedEndpoint[]> =>
+  claimDue(services.store, { claim: services.ids('clm'), claimMs: CLAIM_MS, ...limits })
 
 export const nextDelivery = (
   { store }: Services,

@@ -16,37 +16,54 @@ export type ClaimedEndpoint = EndpointRow & { claim: string; now: number }
 const selectDue = (db: Pick<Tx, 'selectFrom'> & Db, limit: number) =>
   db
     .selectFrom('webhook_endpoints')
-    .select('id')
+    .select(['id', 'due_at'])
     .where('due_at', 'is not', null)
     .where('due_at', '<=', statementTimeIn(db))
     .orderBy('due_at')
     .limit(limit)
 
+export interface ClaimLimits {
+  limit: number
+  /** Of them, endpoints whose last attempt failed. */
+  failingLimit: number
+  /** Endpoints of other workspaces only. */
+  exceptWorkspaces: readonly string[]
+}
+
 /** Claims endpoints whose next attempt is due, or whose claim has expired; the longest due first. */
 export async function claimDue(
   store: Store,
-  { claim, limit, claimMs }: { claim: string; limit: number; claimMs: number },
+  { claim, claimMs, ...limits }: ClaimLimits & { claim: string; claimMs: number },
 ): Promise<ClaimedEndpoint[]> {
   // Read first: an update would lock the SQLite file, and most of the time nothing is due.
   if ((await selectDue(store.db, 1).execute()).length === 0) return []
   return store.transaction(async (tx) => {
-    const query = selectDue(tx, limit)
-    // Not those that another node claims now, or assigns positions for.
-    const due = await (isPostgres(tx) ? query.forUpdate().skipLocked() : query).execute()
-    if (due.length === 0) return []
+    const ids = await lockDue(tx, limits)
+    if (ids.length === 0) return []
     const rows = await tx
       .updateTable('webhook_endpoints')
       .set({ claim, due_at: sql<number>`${nowIn(tx)} + ${claimMs}` })
-      .where(
-        'id',
-        'in',
-        due.map(({ id }) => id),
-      )
+      .where('id', 'in', ids)
       .returningAll()
       .returning(nowIn(tx).as('now'))
       .execute()
     return rows.map((row) => ({ ...row, claim }))
   })
+}
+
+/** Not those that another node claims now, or assigns positions for. */
+async function lockDue(tx: Tx, { limit, failingLimit, exceptWorkspaces }: ClaimLimits): Promise<string[]> {
+  const lock = (limit: number, failing: 'is' | 'is not') => {
+    const due = selectDue(tx, limit).where('failing_since', failing, null)
+    const query = exceptWorkspaces.length > 0 ? due.where('workspace_id', 'not in', exceptWorkspaces) : due
+    return (isPostgres(tx) ? query.forUpdate().skipLocked() : query).execute()
+  }
+  const healthy = await lock(limit, 'is')
+  const failing = failingLimit > 0 ? await lock(failingLimit, 'is not') : []
+  return [...healthy, ...failing]
+    .sort((a, b) => (a.due_at ?? 0) - (b.due_at ?? 0))
+    .slice(0, limit)
+    .map(({ id }) => id)
 }
 
 /** The first delivery from this position on; there may be none, because deliveries are deleted by age. */

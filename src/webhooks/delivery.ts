@@ -7,6 +7,7 @@ import {
   type Attempt,
   CLAIM_MS,
   type ClaimedEndpoint,
+  type ClaimLimits,
   claimEndpoints,
   nextDelivery,
   type QueuedDelivery,
@@ -15,6 +16,7 @@ import {
   release,
 } from '../domain/webhook-queue.ts'
 import { isInOverlap, type WebhookSecrets } from '../domain/webhook-secrets.ts'
+import { DeliverySlots } from './delivery-slots.ts'
 import { SEND_TIMEOUT_MS, type SendResult, sendWebhook } from './send.ts'
 import { signedHeaders } from './signature.ts'
 import type { Targets } from './targets.ts'
@@ -25,6 +27,8 @@ const POLL_INTERVAL_MS = 1_000
  * requests to the database.
  */
 const ENDPOINTS_MAX = 128
+/** How many slots are displaced after a poll: each costs a transaction. */
+const DISPLACED_MAX = 16
 /** A node releases an endpoint after this time, so that others that are due get their turn. */
 const TURN_MS = 10_000
 /** Left of the claim after the longest request, to record its result. */
@@ -54,8 +58,7 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
   const stopping = new AbortController()
   const { signal } = stopping
   const active = new Set<Promise<void>>()
-  /** Ends the sending to an endpoint. */
-  const abortByEndpoint = new Map<string, AbortController>()
+  const slots = new DeliverySlots(endpointsMax)
 
   /** Reports the first of several failures in a row, and the success after them. */
   function createReporter() {
@@ -73,27 +76,32 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
   const polls = createReporter()
   const sends = createReporter()
 
-  /** If a change by an owner ended an earlier claim of the endpoint, its request is aborted. */
   function start(endpoint: ClaimedEndpoint, claimedAt: number): void {
-    const { id } = endpoint
-    abortByEndpoint.get(id)?.abort()
-    const replaced = new AbortController()
-    abortByEndpoint.set(id, replaced)
-    const aborted = AbortSignal.any([signal, replaced.signal])
+    const turn = slots.take(endpoint)
+    const aborted = AbortSignal.any([signal, turn.signal])
     const sending = sends.observe(sendQueue(services, endpoint, { ...options, signal: aborted, claimedAt }))
     active.add(sending)
     sending.finally(() => {
       active.delete(sending)
-      if (abortByEndpoint.get(id) === replaced) abortByEndpoint.delete(id)
+      turn.release()
     })
+  }
+
+  /** Returns how many endpoints were claimed. */
+  async function claim(limits: ClaimLimits): Promise<number> {
+    if (limits.limit <= 0) return 0
+    const claimedAt = performance.now()
+    const endpoints = await claimEndpoints(services, limits)
+    for (const endpoint of endpoints) start(endpoint, claimedAt)
+    return endpoints.length
   }
 
   async function poll(): Promise<void> {
     await queueEvents(services)
-    const free = endpointsMax - active.size
-    if (free <= 0) return
-    const claimedAt = performance.now()
-    for (const endpoint of await claimEndpoints(services, free)) start(endpoint, claimedAt)
+    const idle = slots.limitsOfIdle()
+    await claim(idle)
+    if (idle.exceptWorkspaces.length > 0) await claim(slots.limitsOfAll())
+    for (let count = 0; count < DISPLACED_MAX && (await claim(slots.limitsOfLighter())) > 0; count++);
   }
 
   async function pollUntilStopped(): Promise<void> {

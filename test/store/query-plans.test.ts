@@ -761,7 +761,8 @@ const report = {
 
 /** What has transactions of its own. */
 async function useStore(store: Store): Promise<void> {
-  await webhookQueue.claimDue(store, { claim: 'x', limit: 10, claimMs: 1_000 })
+  const limits = { limit: 10, failingLimit: 10, exceptWorkspaces: ['w1'] }
+  await webhookQueue.claimDue(store, { claim: 'x', claimMs: 1_000, ...limits })
   await mergeReport(store, report)
   await convertMinutes(store, 10)
   await usage.readUsage(store.db, ws, 0, NOW)

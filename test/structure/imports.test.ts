@@ -10,7 +10,7 @@ import { root } from '../support/process.ts'
 const rules: Record<string, { ours: string[]; packages: string[] }> = {
   credentials: { ours: [], packages: [] },
   contract: { ours: ['credentials'], packages: ['typebox'] },
-  store: { ours: ['credentials', 'time'], packages: ['kysely', 'pg'] },
+  store: { ours: ['credentials', 'shared-slots', 'time'], packages: ['kysely', 'pg'] },
   domain: {
     ours: [
       'contract',
@@ -21,6 +21,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'lru-cache',
       'metrics',
       'net',
+      'shared-slots',
       'store',
       'time',
     ],
@@ -41,6 +42,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'mcp',
       'metrics',
       'net',
+      'shared-slots',
       'time',
     ],
     packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
@@ -51,8 +53,8 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   metrics: { ours: [], packages: ['prom-client'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
-  tunnels: { ours: ['credentials', 'edge-sdk', 'metrics', 'net', 'yamux'], packages: [] },
-  webhooks: { ours: ['domain', 'net'], packages: ['standardwebhooks'] },
+  tunnels: { ours: ['credentials', 'edge-sdk', 'metrics', 'net', 'shared-slots', 'yamux'], packages: [] },
+  webhooks: { ours: ['domain', 'net', 'shared-slots'], packages: ['standardwebhooks'] },
   'cli/admin': {
     ours: [
       'cli',
@@ -111,6 +113,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   'startup-error': { ours: [], packages: [] },
   lazily: { ours: [], packages: [] },
   'lru-cache': { ours: [], packages: [] },
+  'shared-slots': { ours: [], packages: [] },
   time: { ours: [], packages: [] },
   log: { ours: [], packages: ['pino'] },
   services: {

@@ -1,0 +1,76 @@
+// Entries of something that many owners share, such as slots or a queue. When it is full, a newcomer
+// displaces an entry of the owner that has the most, so that no owner with many keeps out one with few.
+
+/** Every operation takes constant time, except that displacing the newest entry reads those of its owner. */
+export class SharedSlots<T> {
+  /** Entries of each owner, the oldest first. */
+  readonly #byOwner = new Map<string, Set<T>>()
+  /** Owners by the number of their entries. */
+  readonly #ownersByCount = new Map<number, Set<string>>()
+  #maxCount = 0
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  count(owner: string): number {
+    return this.#byOwner.get(owner)?.size ?? 0
+  }
+
+  owners(): Iterable<string> {
+    return this.#byOwner.keys()
+  }
+
+  oldest(owner: string): T | undefined {
+    return this.#byOwner.get(owner)?.values().next().value
+  }
+
+  /** Owners that cannot displace an entry, while all others can. Undefined if nobody can. */
+  heaviestOwners(): string[] | undefined {
+    if (this.#maxCount < 2) return undefined
+    return [this.#maxCount, this.#maxCount - 1].flatMap((count) => [
+      ...(this.#ownersByCount.get(count) ?? []),
+    ])
+  }
+
+  add(owner: string, entry: T): void {
+    const entries = this.#byOwner.get(owner) ?? new Set()
+    this.#byOwner.set(owner, entries.add(entry))
+    this.#size += 1
+    this.#move(owner, entries.size - 1, entries.size)
+    this.#maxCount = Math.max(this.#maxCount, entries.size)
+  }
+
+  /** False if there is no such entry. */
+  delete(owner: string, entry: T): boolean {
+    const entries = this.#byOwner.get(owner)
+    if (!entries?.delete(entry)) return false
+    if (entries.size === 0) this.#byOwner.delete(owner)
+    this.#size -= 1
+    this.#move(owner, entries.size + 1, entries.size)
+    // The owner was one of the heaviest, and now has one less.
+    if (!this.#ownersByCount.has(this.#maxCount)) this.#maxCount = entries.size
+    return true
+  }
+
+  /**
+   * Deletes an entry of the heaviest owner to make room for one of `owner`. Undefined if none has at least
+   * two more than `owner`: the two would only exchange their roles, again and again.
+   */
+  displace(owner: string, which: 'oldest' | 'newest'): T | undefined {
+    if (this.#maxCount < this.count(owner) + 2) return undefined
+    const [heaviest] = this.#ownersByCount.get(this.#maxCount) as Set<string>
+    const entries = this.#byOwner.get(heaviest as string) as Set<T>
+    const entry = which === 'oldest' ? entries.values().next().value : [...entries].at(-1)
+    this.delete(heaviest as string, entry as T)
+    return entry
+  }
+
+  #move(owner: string, from: number, to: number): void {
+    const before = this.#ownersByCount.get(from)
+    before?.delete(owner)
+    if (before?.size === 0) this.#ownersByCount.delete(from)
+    if (to > 0) this.#ownersByCount.set(to, (this.#ownersByCount.get(to) ?? new Set()).add(owner))
+  }
+}
