@@ -70,11 +70,11 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
         { host, port, reason },
         'cannot listen on the port of a TCP tunnel; stop the program that uses it',
       ),
-    onCertificatesLimited: (workspace) =>
+    onCertificatesLimited: (workspace, setting) =>
       log.warn(
         { workspace },
         'the workspace opened tunnels at more hosts than may have certificates in 24 hours; to allow more, ' +
-          'set ADIT_EDGE_CERTIFICATES_PER_DAY',
+          `set ${setting}`,
       ),
     onIgnoredProxy: (peer) =>
       log.warn(

@@ -30,6 +30,11 @@ export const edgeSettings = {
     '500',
     (text) => readInteger(text, 1, 100_000),
   ),
+  ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY: setting(
+    'the same for all workspaces together, of which each may use a quarter of what is left',
+    '2500',
+    (text) => readInteger(text, 1, 1_000_000),
+  ),
   ADIT_EDGE_TCP_PORTS: setting(
     'ports of TCP tunnels of an edge with a tokens file, e.g. 20000-20999; empty for none',
     '',
@@ -58,6 +63,10 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
     certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY', edgeSettings.ADIT_EDGE_CERTIFICATES_PER_DAY),
+    certificatesTotalPerDay: read(
+      'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY',
+      edgeSettings.ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY,
+    ),
     tcpPorts: {
       range: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
       ...readPortRules(read),

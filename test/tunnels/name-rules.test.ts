@@ -32,6 +32,7 @@ const options: EdgeOptions = {
   publicEndpoint: undefined,
   tcpHost: '127.0.0.1',
   certificatesPerDay: 1,
+  certificatesTotalPerDay: 1,
   onCertificatesLimited: () => {},
   localPorts: await openLocalPorts({
     folder: createFolder({ after }),

@@ -120,7 +120,8 @@ test('unknown hosts cost the control plane a limited number of lookups, and open
 
 const noTunnels = {
   registry: { atHost: () => undefined },
-  certificatesPerDay: 10,
+  certificatesPerDay: 500,
+  certificatesTotalPerDay: 2_500,
   onCertificatesLimited: () => undefined,
 }
 
@@ -149,4 +150,36 @@ test('the reason why the control plane was of no help is in the response', async
   assert.match(await messageFor(undefined), /the control plane is unreachable\.$/)
   assert.match(await messageFor(401), /the control plane rejects the credential of this edge\.$/)
   assert.match(await messageFor(429, 'Too many calls.'), /could not be asked: Too many calls\.$/)
+})
+
+test('many workspaces together cannot use up the certificates of an edge', async () => {
+  let now = 0
+  const limited = new Map<string, string>()
+  const findHost = async (host: string): Promise<HostResult> => ({
+    found: true,
+    workspace: host.split('.')[1] ?? '',
+  })
+  const onCertificatesLimited = (workspace: string, setting: string) => limited.set(workspace, setting)
+  const tlsAsk = new TlsAsk({ ...noTunnels, findHost, onCertificatesLimited }, () => now)
+  const isAllowed = async (host: string) => {
+    // Lookups have a limit, which is not reached at this rate.
+    now += 50
+    return (await tlsAsk.ask(host)).status === 200
+  }
+  const countOf = async (workspace: string) => {
+    let count = 0
+    while (await isAllowed(`h${count}.${workspace}.tunnels.test`)) count += 1
+    return count
+  }
+  assert.equal(await countOf('first'), 500)
+  const counts: number[] = []
+  for (let index = 0; index < 19; index++) counts.push(await countOf(`w${index}`))
+  assert.equal(counts[0], 400)
+  assert.equal(limited.get('first'), 'ADIT_EDGE_CERTIFICATES_PER_DAY')
+  assert.equal(limited.get('w0'), 'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY')
+  // 20 workspaces of two users leave some for others.
+  assert.ok((await countOf('other')) >= 5)
+  assert.equal(await isAllowed('h0.first.tunnels.test'), true)
+  now += 24 * 60 * 60 * 1_000
+  assert.equal(await isAllowed('new.first.tunnels.test'), true)
 })

@@ -14,6 +14,7 @@ import { EdgeInstruments } from '../../metrics/edge-instruments.ts'
 import type { EdgeSources } from '../../metrics/edge-metrics.ts'
 import { OWN_PATHS } from '../protocol.ts'
 import { createAdmission } from './admission.ts'
+import type { CertificateLimits } from './certificate-budget.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './client-address.ts'
 import {
   attachConnectionGuard,
@@ -30,7 +31,7 @@ import { Registry, type RegistryOptions } from './registry.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './responses.ts'
 import { createReverification } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp-tunnels.ts'
-import { TlsAsk, type TlsAskOptions } from './tls-ask.ts'
+import { TlsAsk } from './tls-ask.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
@@ -43,7 +44,7 @@ const ABORT_DELAY_MS = 1_000
 export interface EdgeOptions
   extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
     Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
-    Pick<TlsAskOptions, 'certificatesPerDay' | 'onCertificatesLimited'>,
+    CertificateLimits,
     ClientAddressesOptions {
   readonly host: string
   readonly port: number

@@ -1,26 +1,22 @@
 // Decides for which hosts the proxy in front may obtain a certificate: those of open tunnels, tunnel domains,
 // and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs
-// limit how many they issue, so a workspace has a limit.
+// limit how many they issue, so a workspace has a limit, and the edge.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
 import { isDnsLabel } from '../../net/hostname.ts'
 import { BoundedMap } from './bounded-map.ts'
+import { CertificateBudget, type CertificateLimits } from './certificate-budget.ts'
 import { RateLimit } from './rate-limit.ts'
 import type { Registry } from './registry.ts'
 
-const DAY_MS = 24 * 60 * 60 * 1_000
 const HOST_CHARS_MAX = 253
 /** Anyone can cause lookups, by TLS handshakes with any server name. */
 const LOOKUPS = { perSecond: 20, burst: 100 }
 const KNOWN_FOR_MS = 60_000
 const KNOWN_HOSTS_MAX = 1_000
 
-export interface TlsAskOptions {
+export interface TlsAskOptions extends CertificateLimits {
   readonly registry: Pick<Registry, 'atHost'>
   findHost(host: string): Promise<HostResult>
-  /** Hosts of a workspace within 24 hours. */
-  readonly certificatesPerDay: number
-  /** Called when a workspace reaches the limit. */
-  onCertificatesLimited(workspace: string): void
 }
 
 export interface TlsAnswer {
@@ -31,7 +27,7 @@ export interface TlsAnswer {
 
 export class TlsAsk {
   readonly #options: TlsAskOptions
-  readonly #allowed = new Map<string, AllowedHosts>()
+  readonly #budget: CertificateBudget
   readonly #known = new BoundedMap<string, { workspace: string | null; until: number }>(KNOWN_HOSTS_MAX)
   readonly #clock: () => number
   readonly #lookups = new RateLimit(LOOKUPS)
@@ -40,6 +36,7 @@ export class TlsAsk {
 
   constructor(options: TlsAskOptions, clock: () => number = () => performance.now()) {
     this.#options = options
+    this.#budget = new CertificateBudget(options)
     this.#clock = clock
   }
 
@@ -76,19 +73,10 @@ export class TlsAsk {
   }
 
   #allow(workspace: string, host: string): TlsAnswer {
-    const { certificatesPerDay, onCertificatesLimited } = this.#options
-    let hosts = this.#allowed.get(workspace)
-    if (!hosts) {
-      hosts = new AllowedHosts(certificatesPerDay, () => onCertificatesLimited(workspace))
-      this.#allowed.set(workspace, hosts)
-    }
-    if (hosts.allow(host, this.#clock())) return allowed(host)
-    return {
-      status: 429,
-      message:
-        `The workspace "${workspace}" has its limit of ${certificatesPerDay} hosts with certificates in ` +
-        '24 hours (ADIT_EDGE_CERTIFICATES_PER_DAY).',
-    }
+    const setting = this.#budget.limitOf(workspace, host, this.#clock())
+    if (!setting) return allowed(host)
+    const message = `The workspace "${workspace}" has its limit of new hosts with certificates in 24 hours`
+    return { status: 429, message: `${message} (${setting}).` }
   }
 }
 
@@ -100,32 +88,3 @@ function failureOf({ status, message }: ControlPlaneError): string {
 }
 
 const allowed = (host: string): TlsAnswer => ({ status: 200, message: `${host} may have a certificate.` })
-
-/** The hosts of a workspace that were allowed within the last 24 hours, the latest one last. */
-class AllowedHosts {
-  readonly #max: number
-  readonly #onLimited: () => void
-  readonly #allowedAt = new Map<string, number>()
-  #isLimited = false
-
-  constructor(max: number, onLimited: () => void) {
-    this.#max = max
-    this.#onLimited = onLimited
-  }
-
-  allow(host: string, now: number): boolean {
-    for (const [oldest, allowedAt] of this.#allowedAt) {
-      if (now - allowedAt < DAY_MS) break
-      this.#allowedAt.delete(oldest)
-    }
-    const isNew = !this.#allowedAt.delete(host)
-    if (isNew && this.#allowedAt.size >= this.#max) {
-      if (!this.#isLimited) this.#onLimited()
-      this.#isLimited = true
-      return false
-    }
-    if (isNew) this.#isLimited = false
-    this.#allowedAt.set(host, now)
-    return true
-  }
-}

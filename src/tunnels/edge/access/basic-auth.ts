@@ -84,11 +84,18 @@ export class PasswordVerifier {
       this.#throttle.refund(address)
       return verified === 'full' ? busy(BUSY_RETRY_MS) : tooManyAttempts(BUSY_RETRY_MS)
     }
-    return verified.finally(release).then((isRight) => {
-      if (isRight) this.#throttle.refund(address)
-      else this.#onWrongPassword(place.host, address)
-      return isRight
-    })
+    return verified.finally(release).then(
+      (isRight) => {
+        if (isRight) this.#throttle.refund(address)
+        else this.#onWrongPassword(place.host, address)
+        return isRight
+      },
+      // Nothing was found out about the password.
+      (error) => {
+        this.#throttle.refund(address)
+        throw error
+      },
+    )
   }
 
   /** Takes the same time for a wrong user. */

@@ -1,6 +1,7 @@
 // Runs password hashes one at a time, because each takes a thread and 16 MiB. Workspaces take turns, and so
-// do the tunnels of a workspace: one with many hashes delays each of the others by one hash at most, and a
-// workspace occupies a quarter of the queue at most.
+// do the tunnels of a workspace: one with many hashes delays each of the others by one hash at most. If the
+// queue is full, the workspace with the most hashes in it loses its latest one.
+import { SharedSlots } from '../../../shared-slots.ts'
 
 const WAITING_PER_TUNNEL_MAX = 20
 const WAITING_PER_WORKSPACE_MAX = 25
@@ -14,6 +15,12 @@ export interface TunnelPlace {
 
 interface Waiting extends TunnelPlace {
   start(): void
+  reject(error: HashDisplaced): void
+}
+
+/** The hash has to make room for one of another workspace. It did not run. */
+export class HashDisplaced extends Error {
+  override name = 'HashDisplaced'
 }
 
 /** Why a hash is not accepted: the queue is full, or the tunnel or its workspace has too many in it. */
@@ -22,21 +29,38 @@ type Refusal = 'full' | 'limited'
 export class HashQueue {
   /** In the order of their turns. */
   #waiting: Waiting[] = []
+  readonly #byWorkspace = new SharedSlots<Waiting>()
   #isRunning = false
 
+  /** Rejects with `HashDisplaced` if another workspace displaces the hash while it waits. */
   run<T>({ workspace, host }: TunnelPlace, hash: () => Promise<T>): Promise<T> | Refusal {
-    const ofWorkspace = this.#waiting.filter((waiting) => waiting.workspace === workspace)
-    const ofTunnel = ofWorkspace.filter((waiting) => waiting.host === host)
-    if (ofWorkspace.length >= WAITING_PER_WORKSPACE_MAX || ofTunnel.length >= WAITING_PER_TUNNEL_MAX)
+    const ofTunnel = this.#waiting.filter((waiting) => waiting.host === host)
+    if (
+      ofTunnel.length >= WAITING_PER_TUNNEL_MAX ||
+      this.#byWorkspace.count(workspace) >= WAITING_PER_WORKSPACE_MAX
+    )
       return 'limited'
-    if (this.#waiting.length >= WAITING_MAX) return 'full'
-    const { promise: turn, resolve: start } = Promise.withResolvers<void>()
-    this.#waiting.push({ workspace, host, start })
+    if (this.#waiting.length >= WAITING_MAX && !this.#displace(workspace)) return 'full'
+    const { promise: turn, resolve: start, reject } = Promise.withResolvers<void>()
+    const waiting = { workspace, host, start, reject }
+    this.#waiting.push(waiting)
+    this.#byWorkspace.add(workspace, waiting)
     this.#startNext()
-    return turn.then(hash).finally(() => {
-      this.#isRunning = false
-      this.#startNext()
-    })
+    return turn.then(() =>
+      hash().finally(() => {
+        this.#isRunning = false
+        this.#startNext()
+      }),
+    )
+  }
+
+  /** False if no other workspace has more in the queue. */
+  #displace(workspace: string): boolean {
+    const displaced = this.#byWorkspace.displace(workspace, 'newest')
+    if (!displaced) return false
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== displaced)
+    displaced.reject(new HashDisplaced('The hash was displaced by one of another workspace.'))
+    return true
   }
 
   #startNext(): void {
@@ -44,6 +68,7 @@ export class HashQueue {
     const next = this.#waiting.shift()
     if (!next) return
     this.#isRunning = true
+    this.#byWorkspace.delete(next.workspace, next)
     this.#moveBack((waiting) => waiting.workspace === next.workspace)
     this.#moveBack((waiting) => waiting.host === next.host)
     next.start()

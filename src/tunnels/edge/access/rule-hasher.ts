@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { hashPassword, verifyPassword } from '../../../credentials/password-hash.ts'
 import type { RequestedAccess } from '../../protocol.ts'
 import type { AccessRules } from './access-control.ts'
-import { HashQueue, type TunnelPlace } from './hash-queue.ts'
+import { HashDisplaced, HashQueue, type TunnelPlace } from './hash-queue.ts'
 
 export class RuleHasher {
   readonly #queue = new HashQueue()
@@ -12,12 +12,12 @@ export class RuleHasher {
    * Undefined if too many passwords are waiting. If the password is that of `current`, so is the hash, which
    * makes the rules of a pool comparable.
    */
-  hash(
+  async hash(
     place: TunnelPlace,
     { basicAuth, allowIp = [] }: RequestedAccess,
     current: AccessRules | undefined,
-  ): Promise<AccessRules> | undefined {
-    if (!basicAuth) return Promise.resolve({ basicAuth: null, allowIp })
+  ): Promise<AccessRules | undefined> {
+    if (!basicAuth) return { basicAuth: null, allowIp }
     const { user, password } = basicAuth
     const hashed = this.#queue.run(place, async () => {
       const { hash: known } = current?.basicAuth ?? {}
@@ -25,6 +25,10 @@ export class RuleHasher {
       const hash = isKnown ? known : await hashPassword(password, randomBytes, 'memory')
       return { basicAuth: { user, hash }, allowIp }
     })
-    return typeof hashed === 'string' ? undefined : hashed
+    if (typeof hashed === 'string') return undefined
+    return hashed.catch((error: unknown) => {
+      if (error instanceof HashDisplaced) return undefined
+      throw error
+    })
   }
 }
