@@ -139,13 +139,15 @@ function collect(response: IncomingMessage, resolve: (received: Received) => voi
   response.on('close', finish)
 }
 
-/** PostgreSQL rejects U+0000 in text, and nobody wants control characters in a page. */
+/**
+ * PostgreSQL rejects U+0000 in text, and control, bidirectional and invisible characters make a page show
+ * something else than what was sent. Emoji need U+200D and U+FE0F.
+ */
+const UNPRINTABLE =
+  /(?![\n\t\u200d\ufe0f])[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu
+
 const printable = (body: Buffer): string =>
-  body
-    .toString('utf8')
-    .replace(/[^\P{Cc}\n\t]/gu, '\u{fffd}')
-    .slice(0, LOGGED_CHARS_MAX)
-    .toWellFormed()
+  body.toString('utf8').replace(UNPRINTABLE, '\u{fffd}').slice(0, LOGGED_CHARS_MAX).toWellFormed()
 
 const messages: Record<string, string> = {
   ECONNREFUSED: 'The connection was refused.',

@@ -5,6 +5,7 @@ import { openBrowser } from '../support/browser.ts'
 import { serve } from '../support/server.ts'
 import { addMember } from '../support/users.ts'
 import { responses, startReceiver } from '../support/webhook-receiver.ts'
+import { addEndpoint } from '../support/webhooks.ts'
 import {
   button,
   checkEveryView,
@@ -84,5 +85,35 @@ test('an owner adds a webhook, sees its secret once, sends a test event, and the
   await dialog.getByRole('button', { name: 'Delete webhook' }).click()
   await toast(page, 'Webhook deleted.').waitFor()
   await page.getByText('No webhooks yet').waitFor()
+  assert.deepEqual(errors, [])
+})
+
+test('a response of a receiver is shown as text, whatever markup and characters it has', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+  const server = await serve(t, { engine: 'sqlite', env })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const attack = 'window.attacked = true'
+  const markup =
+    `</pre></script><script>${attack}</script><img src=x onerror="${attack}"><svg onload="${attack}">` +
+    `<a href="javascript:${attack}">key</a><iframe srcdoc="<script>parent.${attack}</script>"></iframe>` +
+    `{{constructor.constructor('${attack}')()}}<style>body { display: none }</style>`
+  const receiver = await startReceiver(t, (response) =>
+    response.writeHead(500, { 'content-type': 'text/html' }).end(`\u202e${markup}`),
+  )
+  await addEndpoint(server.services, server.workspace.id, { url: receiver.url, description: 'Alerts' })
+  const context = await browser.newContext({ viewport: DESKTOP })
+  await signInAs(context, server.url, ann)
+  const { page, errors } = await openPage(context)
+  await page.goto(`${server.url}/w/acme/webhooks`)
+  await page.getByRole('link', { name: 'Alerts' }).click()
+  await button(page, 'Send test event').click()
+  await page.getByText('Deliveries fail').waitFor()
+  await page.getByRole('button', { name: /webhook\.test/ }).click()
+  await page.getByText('Response: HTTP 500').waitFor()
+  await page.getByText(`\u{fffd}${markup}`, { exact: true }).waitFor()
+  assert.equal(await page.evaluate(() => 'attacked' in window), false)
+  assert.equal(await page.locator('iframe, img[src="x"], a[href^="javascript:"]').count(), 0)
   assert.deepEqual(errors, [])
 })

@@ -273,3 +273,12 @@ test('text of a response that PostgreSQL or a page could not show is replaced', 
   const { status, response } = await send(receiver.url, loopback)
   assert.deepEqual([status, response], [500, 'broken\u{fffd}'])
 })
+
+test('the logged response has no control, bidirectional or invisible characters', async (t) => {
+  const shown = 'ok\n\tשלום 👩‍👩‍👧 ❤️ <script>'
+  const hidden = '\u0000\u001b\u007f\u009b\u00ad\u061c\u200b\u200e\u2028\u202e\u2066\ufeff\ufff9\u{e0041}'
+  const receiver = await startReceiver(t, (response) => response.end(hidden + shown))
+  const targets = createTargets({ privateNetworks: ['127.0.0.0/8'] })
+  const { response } = await send(receiver.url, targets)
+  assert.equal(response, '\u{fffd}'.repeat([...hidden].length) + shown)
+})
