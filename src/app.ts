@@ -299,7 +299,15 @@ function createApiServer(options: ApiServerOptions) {
     describeWorkspace,
   })
   registerThirdPartyEdges(server, { clock: services.clock, directory, follower, closing, describeWorkspace })
-  registerMcp(server, { directory, rateLimit, variant, version, address })
+  registerMcp(server, {
+    directory,
+    rateLimit,
+    variant,
+    version,
+    address,
+    baseUrl,
+    origins: config.mcpOrigins,
+  })
   return { server, openStreams }
 }
 

@@ -9,6 +9,7 @@ import {
   readDomain,
   readInteger,
   readNetworks,
+  readOrigins,
   readPortRange,
   readQuantity,
   readSmtpUrl,
@@ -45,6 +46,8 @@ export interface Config {
   readonly sso: { issuer: string; clientId: string; clientSecret: string; linkByEmail: boolean } | undefined
   /** Networks that webhooks may be sent to, besides public addresses. */
   readonly webhookPrivateNetworks: readonly string[]
+  /** Origins of pages that may use /mcp, besides the server's own. */
+  readonly mcpOrigins: readonly string[]
   readonly mail: { url: string; from: string } | undefined
   /** Who is told about edges that do not report. */
   readonly operatorEmail: string | undefined
@@ -176,6 +179,11 @@ export const settings = {
     '',
     readNetworks,
   ),
+  ADIT_MCP_ORIGINS: setting(
+    'comma-separated origins whose pages may use /mcp, e.g. https://agents.example.com',
+    '',
+    readOrigins,
+  ),
   ADIT_AUDIT_RETENTION_DAYS: setting(
     'days after which audit log entries are deleted; empty to keep them',
     '',
@@ -255,6 +263,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     secret: read('ADIT_SECRET', settings.ADIT_SECRET),
     trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
     webhookPrivateNetworks: read('ADIT_WEBHOOK_PRIVATE_NETWORKS', settings.ADIT_WEBHOOK_PRIVATE_NETWORKS),
+    mcpOrigins: read('ADIT_MCP_ORIGINS', settings.ADIT_MCP_ORIGINS),
     sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     operatorEmail: read('ADIT_OPERATOR_EMAIL', settings.ADIT_OPERATOR_EMAIL),

@@ -89,6 +89,19 @@ export function readNetworks(text: string): string[] {
     })
 }
 
+/** As browsers write them: in lower case, without a path and without the usual port of the scheme. */
+export function readOrigins(text: string): string[] {
+  return text
+    .split(',')
+    .flatMap((part) => part.trim() || [])
+    .map((part) => {
+      const isOrigin = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#*@]+$/.test(part)
+      if (!isOrigin || (/^https?:/.test(part) && URL.parse(part)?.origin !== part))
+        throw new Error('must be comma-separated origins, e.g. https://agents.example.com')
+      return part
+    })
+}
+
 export function readDomain(text: string): string {
   if (!text.split('.').every(isDnsLabel) || text.length > 180 || isIP(text))
     throw new Error(

@@ -17,6 +17,8 @@ export type TransportName = (typeof transports)[number]
 export interface Access {
   url: string
   apiKey: string
+  /** Of requests over HTTP. */
+  headers?: Record<string, string>
 }
 
 export interface Outcome {
@@ -53,9 +55,9 @@ const open: Record<TransportName, (access: Access) => Transport> = {
       env: environment(url, apiKey),
       stderr: 'inherit',
     }),
-  http: ({ url, apiKey }) =>
+  http: ({ url, apiKey, headers }) =>
     new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
-      requestInit: { headers: { authorization: `Bearer ${apiKey}` } },
+      requestInit: { headers: { authorization: `Bearer ${apiKey}`, ...headers } },
     }) as Transport,
 }
 

@@ -88,7 +88,7 @@ test('malformed messages are rejected, never an internal error', async (t) => {
     [`"${'x'.repeat(20_000)}"`, 400],
     [JSON.stringify([list, { jsonrpc: '1.0' }]), 400],
     [JSON.stringify(list), 415, { 'content-type': 'text/plain' }],
-    [JSON.stringify(list), 406, { accept: 'application/json' }],
+    [JSON.stringify(list), 406, { accept: 'text/html' }],
     [JSON.stringify(list), 400, { 'mcp-protocol-version': '1999-01-01' }],
     [JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }), 202],
     ['[]', 400],

@@ -7,11 +7,12 @@ import type { Variant } from '../../contract/variants.ts'
 import type { Directory } from '../../directory/directory.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
+import { checkOrigin, type McpOriginOptions, PREFLIGHT_HEADERS } from './mcp-origin.ts'
 import { McpSlots } from './mcp-slots.ts'
 import { challengeFor, registerOAuthMetadata } from './oauth-metadata.ts'
 
 const PATH = '/mcp'
-const PASSED_HEADER = /^(accept|content-type|mcp-.*)$/
+const PASSED_HEADER = /^(content-type|mcp-.*)$/
 /** Calls take milliseconds. */
 const RETRY_AFTER_S = 1
 
@@ -20,7 +21,7 @@ interface McpCaller {
   workspaceId: string
 }
 
-export interface McpOptions {
+export interface McpOptions extends McpOriginOptions {
   directory: Directory
   rateLimit: RateLimit | undefined
   variant: Variant
@@ -36,8 +37,13 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
   const config = { challenge: () => challengeFor(options.address(), PATH) }
   registerOAuthMetadata(server, { address: options.address, paths: [PATH] })
 
+  server.options(PATH, (request, reply) => {
+    checkOrigin(request, reply, options)
+    return reply.code(204).headers(PREFLIGHT_HEADERS).send()
+  })
   server.register(async (scope) => {
     scope.addHook('onRequest', async (request, reply) => {
+      checkOrigin(request, reply, options)
       const { keyId, workspaceId } = await authenticateKey(request, bearerToken(request))
       request.caller = { actor: { kind: 'key', id: keyId }, workspaceId }
       // Counts the MCP request; each API request of its tools is counted as well.
@@ -89,17 +95,28 @@ function createHandler(server: FastifyInstance, { variant, version }: McpOptions
 /** A JSON-RPC error that belongs to no message. */
 const errorMessage = (message: string) => ({ jsonrpc: '2.0', error: { code: -32000, message }, id: null })
 
-/** Only the headers that the protocol uses: version, method and tool, which it compares with the message. */
+/**
+ * Only the headers that the protocol uses: version, method and tool, which it compares with the message. The
+ * SDK rejects clients that do not accept event streams, which are never sent.
+ */
 function toMcpRequest({ headers, body }: FastifyRequest): Request {
   const passed = Object.entries(headers).filter(
     (entry): entry is [string, string] => PASSED_HEADER.test(entry[0]) && typeof entry[1] === 'string',
   )
+  const accept = acceptsJson(headers.accept) ? 'application/json, text/event-stream' : 'text/event-stream'
   return new Request(`http://localhost${PATH}`, {
     method: 'POST',
-    headers: passed,
+    headers: [...passed, ['accept', accept]],
     body: (body as Uint8Array<ArrayBuffer> | undefined) ?? '',
   })
 }
+
+const acceptsJson = (accept = '*/*') =>
+  accept.split(',').some((part) => {
+    const [type = '', ...parameters] = part.toLowerCase().split(';')
+    const isRefused = parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
+    return !isRefused && ['*/*', 'application/*', 'application/json'].includes(type.trim())
+  })
 
 /**
  * Calls the API of this server without the network. The access log has the id, trace and address of the MCP
