@@ -22,6 +22,12 @@ export class SharedSlots<T> {
     return this.#byOwner.keys()
   }
 
+  /** Of one owner, or of all. */
+  entries(owner?: string): T[] {
+    if (owner !== undefined) return [...(this.#byOwner.get(owner) ?? [])]
+    return [...this.#byOwner.values()].flatMap((entries) => [...entries])
+  }
+
   oldest(owner: string): T | undefined {
     return this.#byOwner.get(owner)?.values().next().value
   }

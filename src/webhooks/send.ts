@@ -144,7 +144,7 @@ function collect(response: IncomingMessage, resolve: (received: Received) => voi
  * something else than what was sent. Emoji need U+200D and U+FE0F.
  */
 const UNPRINTABLE =
-  /(?![\n\t\u200d\ufe0f])[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu
+  /(?!\n|\t|\u200d|\ufe0f)[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu
 
 const printable = (body: Buffer): string =>
   body.toString('utf8').replace(UNPRINTABLE, '\u{fffd}').slice(0, LOGGED_CHARS_MAX).toWellFormed()

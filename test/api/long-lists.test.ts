@@ -5,6 +5,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createKey, revoke } from '../../src/domain/keys.ts'
+import { LongLists, streamFile } from '../../src/http/operations/long-lists.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { assertUndelayed } from '../support/latency.ts'
 import { insertRevokedKeys } from '../support/many-keys.ts'
@@ -169,3 +170,31 @@ for (const engine of engines) {
     )
   })
 }
+
+test('if a node sends 64 lists, the workspace with the most loses its oldest one, also if nobody reads it', async () => {
+  const lists = new LongLists('Too many lists.')
+  async function* slices() {
+    for (;;) yield 'x'.repeat(100_000)
+  }
+  const openFor = (workspaceId: string) =>
+    streamFile(lists.open(workspaceId, slices(), async () => undefined))
+  const unread = Array.from({ length: 16 }, (_, index) => `ws-${index}`).map((workspaceId) =>
+    Array.from({ length: 4 }, () => openFor(workspaceId).on('error', () => {})),
+  )
+  assert.throws(() => openFor('ws-0'), /Too many lists/)
+  for (let index = 0; index < 16; index++) {
+    const list = openFor(`other-${index}`)
+    assert.equal(await new Promise((resolve) => list.once('data', (chunk) => resolve(chunk.length))), 100_000)
+    await until(
+      'a list is aborted',
+      () => unread.flat().filter(({ destroyed }) => destroyed).length === index + 1,
+    )
+    unread.push([list])
+  }
+  for (const [oldest, ...others] of unread.slice(0, 16))
+    assert.deepEqual(
+      [oldest, ...others].map((list) => list?.destroyed),
+      [true, false, false, false],
+    )
+  for (const list of unread.flat()) list.destroy()
+})

@@ -5,6 +5,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { createControlPlane, startVerifier } from '../../src/edge-sdk/index.ts'
+import { ChangeStreams } from '../../src/http/api/change-streams.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { addEdge, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -69,7 +70,7 @@ test('an edge is not locked out by streams that it no longer reads', async (t) =
   await until('it is up to date', () => stream.received().includes('id: '))
 })
 
-test('a full node rejects further edges until a stream ends, and still serves the others', async (t) => {
+test('a full node closes a stream of the edge that has the most for an edge that has none', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const streams: Awaited<ReturnType<typeof open>>[] = []
   const edges = []
@@ -77,19 +78,30 @@ test('a full node rejects further edges until a stream ends, and still serves th
   for (const { token } of edges)
     streams.push(...(await Promise.all(Array.from({ length: PER_EDGE }, () => open(t, server.url, token)))))
   assert.ok(streams.every(({ status }) => status === 200))
-
   const late = await addEdge(server, 'late')
-  const rejected = await open(t, server.url, late.token)
-  assert.deepEqual([rejected.status, rejected.retryAfter], [503, '5'])
-  await until('the reason', () => /"error":"unavailable","message":"[^"]*1000/.test(rejected.received()))
+  const accepted = await open(t, server.url, late.token)
+  assert.equal(accepted.status, 200)
+  await until('one stream of another edge is closed', () => streams.some(({ isOver }) => isOver()))
+  const [closed, ...others] = streams.filter(({ isOver }) => isOver())
+  assert.match(closed?.received() ?? '', /event: closed\ndata: \{"message":"[^"]*1000 in total/)
+  assert.deepEqual(others, [])
   const again = await open(t, server.url, edges[0]?.token as string)
   assert.equal(again.status, 200)
+})
 
-  streams.at(-1)?.disconnect()
-  await until(
-    'a stream is accepted again',
-    async () => (await open(t, server.url, late.token)).status === 200,
-  )
+test('a node that is full of edges with one stream each rejects further edges until one ends', () => {
+  const { signal: closing } = new AbortController()
+  const replaced: string[] = []
+  const streams = new ChangeStreams({ closing, onReplaced: (edgeId) => replaced.push(edgeId) })
+  const openOf = (edgeId: string) => streams.open(edgeId, async function* () {})
+  const [first] = Array.from({ length: PER_NODE }, (_, index) => openOf(`edge-${index}`))
+  assert.throws(() => openOf('late'), /1000 open change streams/)
+  // It replaces its own.
+  openOf('edge-5')
+  assert.deepEqual(replaced, ['edge-5'])
+  void first?.return?.()
+  openOf('late')
+  assert.equal(streams.count, PER_NODE)
 })
 
 test('edges that share a credential learn why a stream was closed', async (t) => {

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createKey } from '../../src/domain/keys.ts'
+import { McpSlots } from '../../src/http/api/mcp-slots.ts'
 import { type Engine, engines } from '../support/databases.ts'
 import { assertUndelayed } from '../support/latency.ts'
 import { insertRevokedKeys } from '../support/many-keys.ts'
@@ -175,7 +176,7 @@ test('slots are released when clients disconnect before their key is verified', 
   for (let round = 0; round < 4 * PER_WORKSPACE_MAX; round++) {
     const { apiKey } = await addAccess()
     const socket = connect(Number(port), hostname)
-    const head = `POST /mcp HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${apiKey}\r\nContent-Length: 0\r\n\r\n`
+    const head = `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${apiKey}\r\nContent-Length: 0\r\n\r\n`
     socket.write(head, () => socket.resetAndDestroy())
     socket.on('error', () => {})
     await once(socket, 'close')
@@ -184,4 +185,18 @@ test('slots are released when clients disconnect before their key is verified', 
     const sent = Array.from({ length: PER_KEY_MAX }, () => postMessage(access, listCall(1)))
     return (await Promise.all(sent)).every(({ status }) => status === 200)
   })
+})
+
+test('if a node has 32 requests in progress, the workspace with the most loses its oldest one', () => {
+  const slots = new McpSlots()
+  const displaced: string[] = []
+  const take = (workspaceId: string, keyId: string) =>
+    slots.take({ workspaceId, keyId: `${workspaceId}/${keyId}` }, () => displaced.push(workspaceId))
+  for (const workspaceId of ['a', 'b', 'c', 'd'])
+    for (let count = 0; count < PER_WORKSPACE_MAX; count++)
+      assert.ok('release' in take(workspaceId, String(count % 2)), workspaceId)
+  for (const workspaceId of ['e', 'f', 'g', 'e']) assert.ok('release' in take(workspaceId, ''))
+  assert.deepEqual(displaced, ['a', 'b', 'c', 'd'])
+  assert.match(JSON.stringify(take('a', '')), /This node has 32 requests in progress/)
+  assert.ok('release' in take('h', ''))
 })

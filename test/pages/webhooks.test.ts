@@ -113,7 +113,7 @@ test('a response of a receiver is shown as text, whatever markup and characters 
   await page.getByRole('button', { name: /webhook\.test/ }).click()
   await page.getByText('Response: HTTP 500').waitFor()
   await page.getByText(`\u{fffd}${markup}`, { exact: true }).waitFor()
-  assert.equal(await page.evaluate(() => 'attacked' in window), false)
+  assert.equal(await page.evaluate(() => 'attacked' in globalThis), false)
   assert.equal(await page.locator('iframe, img[src="x"], a[href^="javascript:"]').count(), 0)
   assert.deepEqual(errors, [])
 })

@@ -1,5 +1,6 @@
 // The change streams that edges keep open at this node, bounded for each edge and in total.
 import { Fault } from '../../domain/fault.ts'
+import { SharedSlots } from '../../shared-slots.ts'
 
 /** An edge needs one. While it reconnects, streams on dead connections still count. */
 const PER_EDGE_MAX = 8
@@ -18,21 +19,25 @@ export interface ChangeStreamsOptions {
   onReplaced: (edgeId: string) => void
 }
 
+interface Stream {
+  readonly edgeId: string
+  readonly controller: AbortController
+}
+
 export class ChangeStreams {
-  /** Streams by edge, the oldest first. */
-  readonly #open = new Map<string, Set<AbortController>>()
+  /** By edge. */
+  readonly #open = new SharedSlots<Stream>()
   readonly #options: ChangeStreamsOptions
-  #count = 0
 
   constructor(options: ChangeStreamsOptions) {
     this.#options = options
     options.closing.addEventListener('abort', () => {
-      for (const streams of this.#open.values()) for (const stream of streams) stream.abort()
+      for (const { controller } of this.#open.entries()) controller.abort()
     })
   }
 
   get count(): number {
-    return this.#count
+    return this.#open.size
   }
 
   /** Throws if the node is full. The stream counts until it ends, or its consumer returns it. */
@@ -41,11 +46,12 @@ export class ChangeStreams {
     start: (closing: AbortSignal) => AsyncIterator<string>,
   ): AsyncIterableIterator<string> {
     this.#makeRoom(edgeId)
-    const stream = new AbortController()
-    this.#add(edgeId, stream)
-    if (this.#options.closing.aborted) stream.abort()
-    const events = start(stream.signal)
-    const release = () => this.#remove(edgeId, stream)
+    const controller = new AbortController()
+    const stream = { edgeId, controller }
+    this.#open.add(edgeId, stream)
+    if (this.#options.closing.aborted) controller.abort()
+    const events = start(controller.signal)
+    const release = () => this.#open.delete(edgeId, stream)
     return {
       [Symbol.asyncIterator]() {
         return this
@@ -58,7 +64,7 @@ export class ChangeStreams {
       // Also called if the client disconnects before the first event.
       async return() {
         release()
-        stream.abort()
+        controller.abort()
         await events.return?.()
         return { value: undefined, done: true }
       },
@@ -66,39 +72,26 @@ export class ChangeStreams {
   }
 
   /**
-   * Of one edge the oldest stream is closed in favor of the new one: if the edge had to reconnect, the
-   * oldest is the one that it no longer reads.
+   * The oldest stream of this edge is closed if it has too many: if the edge had to reconnect, that is the one
+   * that it no longer reads. If the node is full, it is the oldest of the edge that has the most.
    */
   #makeRoom(edgeId: string): void {
-    const [oldest] = this.#open.get(edgeId) ?? []
-    const isFull = this.#count >= PER_NODE_MAX
-    if (oldest && (isFull || this.#open.get(edgeId)?.size === PER_EDGE_MAX)) {
-      this.#remove(edgeId, oldest)
-      oldest.abort(
-        new StreamReplaced(
-          `This node keeps at most ${PER_EDGE_MAX} streams for an edge, and ${PER_NODE_MAX} in total; the ` +
-            'oldest of this edge was closed for a newer one. Edges that share a credential need one each.',
-        ),
-      )
-      this.#options.onReplaced(edgeId)
-    } else if (isFull)
+    const isFull = this.#open.size >= PER_NODE_MAX
+    if (!isFull && this.#open.count(edgeId) < PER_EDGE_MAX) return
+    const displaced = isFull ? this.#open.displace(edgeId, 'oldest') : undefined
+    const closed = displaced ?? this.#open.oldest(edgeId)
+    if (!closed)
       throw new Fault('unavailable', {
         message: `This node has ${PER_NODE_MAX} open change streams. Try again later, or at another node.`,
         retryAfterS: RETRY_AFTER_S,
       })
-  }
-
-  #add(edgeId: string, stream: AbortController): void {
-    const streams = this.#open.get(edgeId)
-    if (streams) streams.add(stream)
-    else this.#open.set(edgeId, new Set([stream]))
-    this.#count++
-  }
-
-  #remove(edgeId: string, stream: AbortController): void {
-    const streams = this.#open.get(edgeId)
-    if (!streams?.delete(stream)) return
-    this.#count--
-    if (streams.size === 0) this.#open.delete(edgeId)
+    this.#open.delete(closed.edgeId, closed)
+    closed.controller.abort(
+      new StreamReplaced(
+        `This node keeps at most ${PER_EDGE_MAX} streams for an edge, and ${PER_NODE_MAX} in total; the ` +
+          'oldest of this edge was closed for a newer one. Edges that share a credential need one each.',
+      ),
+    )
+    this.#options.onReplaced(closed.edgeId)
   }
 }

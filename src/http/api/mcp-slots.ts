@@ -1,5 +1,8 @@
 // Limits MCP requests in progress on this node, for each key, each workspace and in total: each keeps its
-// whole response in memory until the client has read it.
+// whole response in memory until the client has read it. If the node is full, the workspace with the most
+// requests loses its oldest one.
+import { SharedSlots } from '../../shared-slots.ts'
+
 const PER_KEY_MAX = 4
 const PER_WORKSPACE_MAX = 8
 const PER_NODE_MAX = 32
@@ -9,32 +12,34 @@ interface Caller {
   workspaceId: string
 }
 
+interface Slot {
+  readonly keyId: string
+  displace(): void
+}
+
 export class McpSlots {
-  readonly #counts = new Map<string, number>()
+  /** By workspace. */
+  readonly #slots = new SharedSlots<Slot>()
 
-  /** Returns a function that releases the slot, or the reason why there is none. */
-  take({ keyId, workspaceId }: Caller): { release: () => void } | { error: string } {
-    const limits = [
-      { name: `key ${keyId}`, max: PER_KEY_MAX, subject: 'This API key' },
-      { name: `workspace ${workspaceId}`, max: PER_WORKSPACE_MAX, subject: 'This workspace' },
-      { name: 'node', max: PER_NODE_MAX, subject: 'This node' },
-    ]
-    const full = limits.find(({ name, max }) => (this.#counts.get(name) ?? 0) >= max)
-    if (full)
-      return {
-        error: `${full.subject} has ${full.max} requests in progress. Try again when one has completed.`,
-      }
-    for (const { name } of limits) this.#add(name, 1)
-    return {
-      release: () => {
-        for (const { name } of limits) this.#add(name, -1)
-      },
+  /**
+   * Returns a function that releases the slot, or the reason why there is none. `displace` is called if the
+   * slot has to make room for another workspace.
+   */
+  take({ keyId, workspaceId }: Caller, displace: () => void): { release: () => void } | { error: string } {
+    if (this.#slots.count(workspaceId) >= PER_WORKSPACE_MAX) return full('This workspace', PER_WORKSPACE_MAX)
+    const ofKey = this.#slots.entries(workspaceId).filter((slot) => slot.keyId === keyId)
+    if (ofKey.length >= PER_KEY_MAX) return full('This API key', PER_KEY_MAX)
+    if (this.#slots.size >= PER_NODE_MAX) {
+      const displaced = this.#slots.displace(workspaceId, 'oldest')
+      if (!displaced) return full('This node', PER_NODE_MAX)
+      displaced.displace()
     }
-  }
-
-  #add(name: string, change: 1 | -1): void {
-    const count = (this.#counts.get(name) ?? 0) + change
-    if (count > 0) this.#counts.set(name, count)
-    else this.#counts.delete(name)
+    const slot = { keyId, displace }
+    this.#slots.add(workspaceId, slot)
+    return { release: () => void this.#slots.delete(workspaceId, slot) }
   }
 }
+
+const full = (subject: string, max: number) => ({
+  error: `${subject} has ${max} requests in progress. Try again when one has completed.`,
+})

@@ -56,16 +56,17 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
 
     scope.post(PATH, { config }, async (request, reply) => {
       const { actor, workspaceId } = request.caller as McpCaller
-      const slot = slots.take({ keyId: actor.id, workspaceId })
-      if ('error' in slot)
-        return reply
-          .code(429)
-          .header('retry-after', RETRY_AFTER_S)
-          .send(errorMessage(`rate_limited: ${slot.error}`))
-      const handled = handle(request, reply)
+      const displaced = Promise.withResolvers<undefined>()
+      const slot = slots.take({ keyId: actor.id, workspaceId }, () => displaced.resolve(undefined))
+      if ('error' in slot) return sendRateLimited(reply, slot.error)
+      const handled = handle(request)
       // Both: calls continue after the client disconnects, and the response is in memory until it was sent.
       void Promise.allSettled([handled, finished(reply.raw)]).then(slot.release)
-      return handled
+      const response = await Promise.race([handled, displaced.promise])
+      if (!response) return sendRateLimited(reply, DISPLACED)
+      // The client reads its response slowly.
+      void displaced.promise.then(() => reply.raw.destroy())
+      return sendResponse(reply, response)
     })
 
     // Without sessions there is no stream to open and no session to delete.
@@ -73,23 +74,42 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
   })
 }
 
+const DISPLACED =
+  'This node has too many requests in progress, most of them of this workspace. A call of this request may ' +
+  'have been made: check before you repeat it.'
+
+const sendRateLimited = (reply: FastifyReply, message: string) =>
+  reply
+    .code(429)
+    .header('retry-after', RETRY_AFTER_S)
+    .send(errorMessage(`rate_limited: ${message}`))
+
 const sendMethodNotAllowed = (_request: FastifyRequest, reply: FastifyReply) =>
   reply.code(405).header('allow', 'POST').send(errorMessage('Method not allowed.'))
 
 function createHandler(server: FastifyInstance, { variant, version }: McpOptions) {
   const yieldTurn = createTurnQueue()
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  return async (request: FastifyRequest): Promise<McpResponse> => {
     // Loaded on the first MCP request: many servers never get one.
     const { handleMcp } = await import('../../mcp/http.ts')
     const apiKey = bearerToken(request) as string
     const fetch = createInternalFetch(server, request, yieldTurn)
     const response = await handleMcp(toMcpRequest(request), { apiKey, fetch, variant, version })
-    reply.code(response.status).header('cache-control', 'no-store')
     const type = response.headers.get('content-type')
-    if (type) reply.header('content-type', type)
-    const body = Buffer.from(await response.arrayBuffer())
-    return reply.send(body.length > 0 ? body : undefined)
+    return { status: response.status, type, body: Buffer.from(await response.arrayBuffer()) }
   }
+}
+
+interface McpResponse {
+  status: number
+  type: string | null
+  body: Buffer
+}
+
+function sendResponse(reply: FastifyReply, { status, type, body }: McpResponse): FastifyReply {
+  reply.code(status).header('cache-control', 'no-store')
+  if (type) reply.header('content-type', type)
+  return reply.send(body.length > 0 ? body : undefined)
 }
 
 /** A JSON-RPC error that belongs to no message. */

@@ -1,8 +1,9 @@
 // Responses that are lists of any length, streamed in slices with backpressure: a slice is read when the one
 // before was sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and
-// not a short list.
-import { Readable } from 'node:stream'
+// not a short list. If a node has too many lists, the workspace with the most loses its oldest one.
+import { addAbortSignal, Readable } from 'node:stream'
 import { Fault } from '../../domain/fault.ts'
+import { SharedSlots } from '../../shared-slots.ts'
 import type { Serialize } from './serialize.ts'
 
 /** Lists in progress. A slow client occupies about 1 MiB of memory and the socket. */
@@ -12,10 +13,16 @@ const PER_NODE_MAX = 64
 const LIST_MS_MAX = 120_000
 const RETRY_AFTER_S = 2
 
+/** A list that is being sent. */
+export interface OpenList<T> extends AsyncIterableIterator<T> {
+  /** Aborted if the list has to make room for one of another workspace. */
+  readonly displaced: AbortSignal
+}
+
 export class LongLists {
-  readonly #open = new Map<string, number>()
+  /** By workspace. */
+  readonly #open = new SharedSlots<AbortController>()
   readonly #tooManyMessage: string
-  #count = 0
 
   constructor(tooManyMessage: string) {
     this.#tooManyMessage = tooManyMessage
@@ -25,13 +32,11 @@ export class LongLists {
    * Returns the same slices. The list counts against its workspace until it ends, fails or is returned.
    * `authorize` is called before each slice, and throws if the caller may not read on.
    */
-  open<T>(
-    workspaceId: string,
-    slices: AsyncIterator<T>,
-    authorize: () => Promise<unknown>,
-  ): AsyncIterableIterator<T> {
-    const release = this.#acquire(workspaceId)
+  open<T>(workspaceId: string, slices: AsyncIterator<T>, authorize: () => Promise<unknown>): OpenList<T> {
+    const list = this.#acquire(workspaceId)
+    const release = () => this.#open.delete(workspaceId, list)
     return {
+      displaced: list.signal,
       [Symbol.asyncIterator]() {
         return this
       },
@@ -49,21 +54,16 @@ export class LongLists {
     }
   }
 
-  #acquire(workspaceId: string): () => void {
-    const open = this.#open.get(workspaceId) ?? 0
-    if (open >= PER_WORKSPACE_MAX || this.#count >= PER_NODE_MAX)
+  #acquire(workspaceId: string): AbortController {
+    const isFull = this.#open.size >= PER_NODE_MAX
+    const isLimited = this.#open.count(workspaceId) >= PER_WORKSPACE_MAX
+    const displaced = isFull && !isLimited ? this.#open.displace(workspaceId, 'oldest') : undefined
+    if (isLimited || (isFull && !displaced))
       throw new Fault('rate_limited', { message: this.#tooManyMessage, retryAfterS: RETRY_AFTER_S })
-    this.#open.set(workspaceId, open + 1)
-    this.#count += 1
-    let isReleased = false
-    return () => {
-      if (isReleased) return
-      isReleased = true
-      this.#count -= 1
-      const left = (this.#open.get(workspaceId) ?? 0) - 1
-      if (left > 0) this.#open.set(workspaceId, left)
-      else this.#open.delete(workspaceId)
-    }
+    displaced?.abort()
+    const list = new AbortController()
+    this.#open.add(workspaceId, list)
+    return list
   }
 }
 
@@ -91,6 +91,7 @@ export function streamFile(chunks: AsyncIterable<string>): Readable {
 
 function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>): Readable {
   const stream = Readable.from(texts)
+  if ('displaced' in slices) addAbortSignal((slices as OpenList<unknown>).displaced, stream)
   const timeout = setTimeout(
     () => stream.destroy(new Error('the client reads the list too slowly')),
     LIST_MS_MAX,
