@@ -11,7 +11,8 @@ const LEADING_CONTROL = /^(?=[\t\r])/
 
 function quote(cell: Cell): string {
   const text = String(cell).replace(FORMULA, "$1'").replace(LEADING_CONTROL, "'")
-  return /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  // LibreOffice offers to separate cells at spaces as well.
+  return /[",;\t\r\n]| [=+\-@＝＋－＠]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
 export const toCsv = (rows: readonly (readonly Cell[])[]): string =>

@@ -72,8 +72,8 @@ export class ChangeStreams {
   }
 
   /**
-   * The oldest stream of this edge is closed if it has too many: if the edge had to reconnect, that is the one
-   * that it no longer reads. If the node is full, it is the oldest of the edge that has the most.
+   * The oldest stream of this edge is closed if it has too many: if the edge had to reconnect, that is the
+   * one that it no longer reads. If the node is full, it is the oldest of the edge that has the most.
    */
   #makeRoom(edgeId: string): void {
     const isFull = this.#open.size >= PER_NODE_MAX
