@@ -1,5 +1,4 @@
 // The composition root: services → directory → HTTP. Only this file and services.ts construct parts.
-import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -41,6 +40,7 @@ import { createMail, type SendMail } from './mail.ts'
 import { type MetricsListener, startMetricsListener } from './metrics/listener.ts'
 import { createRegistry } from './metrics/registry.ts'
 import { serverMetrics } from './metrics/server-metrics.ts'
+import { type Listener, startListener } from './net/listener.ts'
 import { sessionSecret } from './session-secret.ts'
 import { errorMessage, StartupError } from './startup-error.ts'
 import { startWebhookDelivery } from './webhooks/delivery.ts'
@@ -90,6 +90,7 @@ export async function startServer(
   const closing = new AbortController()
   let metrics: MetricsListener | undefined
   const counters = primary ? remoteCounters(primary.call) : createCounters(opened.clock)
+  let listener: Listener | undefined
   const { server, openStreams } = createApiServer({
     config,
     node,
@@ -130,7 +131,8 @@ export async function startServer(
     // Ends the change streams and waiting requests, which the drain would otherwise wait for.
     closing.abort()
     const idle = Promise.all([node.maintenance.stop(), deliveries.stop()])
-    await drain(server, isReplaced ? 'replace' : 'stop')
+    if (listener) await drain(server.server, listener, isReplaced ? 'replace' : 'stop')
+    await server.close()
     await idle
     await node.quotaWatch.stop()
     await node.follower.deregister()
@@ -149,8 +151,12 @@ export async function startServer(
   }
 
   const { metrics: metricsAddress } = config
-  await orStop(config, 'ADIT', () => server.listen({ host: config.host, port: config.port }))
-  url = listenUrl(config.host, server.server.address() as AddressInfo)
+  const { host, port } = config
+  await server.ready()
+  listener = await orStop(config, 'ADIT', () =>
+    startListener(server.server, { host, port, isWorker: primary !== undefined }),
+  )
+  url = listenUrl(host, listener.address)
   if (metricsAddress) {
     const registry = await createRegistry(metricsOf(node, openStreams))
     if (primary) primary.offerMetrics(() => registry.getMetricsAsJSON())

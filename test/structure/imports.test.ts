@@ -134,6 +134,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'lazily',
       'mail',
       'metrics',
+      'net',
       'session-secret',
       'webhooks',
     ],

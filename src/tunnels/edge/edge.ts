@@ -1,7 +1,6 @@
 // The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients
 // under /.adit/.
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   Meter,
@@ -12,6 +11,7 @@ import type {
 } from '../../edge-sdk/index.ts'
 import { EdgeInstruments } from '../../metrics/edge-instruments.ts'
 import type { EdgeSources } from '../../metrics/edge-metrics.ts'
+import { type Listener, startListener } from '../../net/listener.ts'
 import { OWN_PATHS } from '../protocol.ts'
 import { createAdmission } from './admission.ts'
 import type { CertificateLimits } from './certificate-budget.ts'
@@ -131,8 +131,9 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
   // closes.
   server.maxHeadersCount = 0
+  let listener: Listener
   try {
-    await listen(server, options.port, host)
+    listener = await startListener(server, { host, port: options.port, keepAliveInitialDelay: KEEP_ALIVE_MS })
   } catch (error) {
     server.close()
     verifier.close()
@@ -144,7 +145,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   // Nothing is awaited from here on: the first connection finds the edge complete.
   names = startNameClaims(options, registry)
   const addresses = createClientAddresses(options)
-  const { port: listeningPort } = server.address() as AddressInfo
+  const { port: listeningPort } = listener.address
   const ingress = createIngress({
     registry,
     addresses,
@@ -187,10 +188,12 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
     async stop() {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
-      server.close()
+      const closed = listener.close()
       tcpTunnels.drain()
       registry.goAway()
       const released = names?.stop()
+      await closed
+      server.close()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
       while (guard.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
       verifier.close()
@@ -216,12 +219,6 @@ const countVerdicts = ({ verdicts }: EdgeInstruments, verifier: Verifier): Verif
     }
   },
 })
-
-const listen = (server: Server, port: number, host: string) =>
-  new Promise<void>((resolve, reject) => {
-    server.on('error', reject)
-    server.listen(port, host, resolve)
-  })
 
 function startNameClaims({ startReporter }: EdgeOptions, registry: Registry): NameClaims | undefined {
   let claims: NameClaims | undefined
