@@ -70,6 +70,13 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
         { host, port, reason },
         'cannot listen on the port of a TCP tunnel; stop the program that uses it',
       ),
+    onConnectionsLimited: (reached) =>
+      log.warn(
+        reached,
+        reached.limit === 'client'
+          ? 'connections of a client rejected; if this is your proxy, add it to ADIT_EDGE_TRUSTED_PROXIES'
+          : 'connections rejected; to accept more, raise the limit of open files (ulimit -n)',
+      ),
     onCertificatesLimited: (workspace, setting) =>
       log.warn(
         { workspace },

@@ -1,3 +1,4 @@
 // The long form of the suites in this folder: npm run test:hostile.
 process.env.HOSTILE_FORM = 'long'
-for (const suite of ['control-plane', 'edge', 'hostile']) await import(`./${suite}.test.ts`)
+for (const suite of ['control-plane', 'edge', 'hostile', 'new-connections'])
+  await import(`./${suite}.test.ts`)

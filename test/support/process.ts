@@ -31,8 +31,13 @@ export function startProcess(
   env: Record<string, string>,
   input = '',
   cwd = process.cwd(),
+  /** The limit of open files; undefined for the one of this process. */
+  descriptors?: number,
 ): RunningProcess {
-  const child = spawn(process.execPath, [launcher, ...args], {
+  const command = [process.execPath, launcher, ...args]
+  const limited = ['sh', '-c', `ulimit -n ${descriptors} && exec "$@"`, 'sh', ...command]
+  const [program = '', ...rest] = descriptors === undefined ? command : limited
+  const child = spawn(program, rest, {
     env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
     cwd,
@@ -77,8 +82,10 @@ export interface ServeFacts {
 const limits = { ADIT_WRITES_PER_HOUR: '1000000' }
 
 /** `adit serve --json`, once it has printed its URL. */
-export const startServing = (t: Test, env: Record<string, string>) =>
-  serving(startProcess(t, ['serve', '--json'], { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...limits, ...env }))
+export function startServing(t: Test, env: Record<string, string>, descriptors?: number) {
+  const all = { ADIT_PORT: '0', ADIT_SECRET: SECRET, ...limits, ...env }
+  return serving(startProcess(t, ['serve', '--json'], all, '', undefined, descriptors))
+}
 
 export async function serving(running: RunningProcess) {
   const [line] = await running.waitFor(/^\{.*\}$/m)

@@ -48,6 +48,7 @@ const options: EdgeOptions = {
   onClosed: () => {},
   onWrongPassword: () => {},
   onPortUnavailable: () => {},
+  onConnectionsLimited: () => {},
   onUnnamedClient: () => {},
   onIgnoredProxy: () => {},
 }

@@ -1,6 +1,7 @@
 // The client's address and scheme. Limits, sessions, the response cache and the access log use the same
 // canonical form of an address. Headers of proxies count only if the proxy is trusted.
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import proxyAddress from '@fastify/proxy-addr'
 import { forwardedClient, normalizeAddress } from '../../net/ip-address.ts'
@@ -9,12 +10,14 @@ export interface ClientReader {
   /** Undefined if the connection is closed. */
   address(request: IncomingMessage): string | undefined
   scheme(request: IncomingMessage): 'http' | 'https'
+  /** Undefined for a trusted proxy, because its connections belong to many clients. */
+  peer(socket: Socket): string | undefined
 }
 
 export function createClientReader(trustedProxies: readonly string[]): ClientReader {
   const isTrusted = trustedProxies.length > 0 ? proxyAddress.compile([...trustedProxies]) : undefined
-  const peerOf = ({ socket }: IncomingMessage) =>
-    socket.remoteAddress === undefined ? undefined : normalizeAddress(socket.remoteAddress)
+  const peerOf = ({ socket: { remoteAddress } }: { socket: Socket }) =>
+    remoteAddress === undefined ? undefined : normalizeAddress(remoteAddress)
   return {
     address(request) {
       const peer = peerOf(request)
@@ -28,6 +31,10 @@ export function createClientReader(trustedProxies: readonly string[]): ClientRea
       if (peer !== undefined && isTrusted?.(peer, 0) && (scheme === 'http' || scheme === 'https'))
         return scheme
       return (request.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
+    },
+    peer(socket) {
+      const peer = peerOf({ socket })
+      return peer !== undefined && isTrusted?.(peer, 0) ? undefined : peer
     },
   }
 }

@@ -4,6 +4,8 @@ import type * as Http from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault, invalid } from '../../domain/fault.ts'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
+import { ConnectionLimit } from '../../net/connection-limit.ts'
+import type { ClientReader } from './client-address.ts'
 import { Connection, type RequestHandlers } from './connection.ts'
 
 // Not a static import, which would also load Node's `fetch` client: 25 ms of startup.
@@ -24,7 +26,11 @@ const FAULTS: Record<ClientError, Fault> = {
   malformed: invalid('', 'this is not a well-formed HTTP request'),
 }
 
-export function createGuardedServer(handlers: RequestHandlers): Http.Server {
+export interface GuardOptions extends RequestHandlers {
+  client: ClientReader
+}
+
+export function createGuardedServer({ client, ...handlers }: GuardOptions): Http.Server {
   const { log } = handlers
   const connections = new WeakMap<Socket, Connection>()
   const connectionOf = (socket: Socket) => connections.get(socket) as Connection
@@ -51,7 +57,21 @@ export function createGuardedServer(handlers: RequestHandlers): Http.Server {
   const onRequest: Http.RequestListener = (request, response) =>
     connectionOf(request.socket).onRequest(request, response)
 
-  server.on('connection', (socket) => connections.set(socket, new Connection(socket, handlers)))
+  const limit = new ConnectionLimit({
+    closeIdleConnections: () => server.closeIdleConnections(),
+    onReached: (reached) =>
+      log.warn(
+        reached,
+        reached.limit === 'client'
+          ? 'connections of a client rejected; if this is your proxy, add it to ADIT_TRUSTED_PROXIES'
+          : 'connections rejected; to accept more, raise the limit of open files (ulimit -n)',
+      ),
+  })
+  server.on('connection', (socket) => {
+    const release = limit.admit(socket, client.peer(socket))
+    if (release) socket.once('close', release)
+    connections.set(socket, new Connection(socket, handlers))
+  })
   server.on('request', onRequest)
   // Unknown expectations are ignored.
   server.on('checkExpectation', onRequest)

@@ -53,7 +53,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // The access log below writes one line for each request instead of two.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
-    serverFactory: (handle) => createGuardedServer({ handle, responseCache, log }),
+    serverFactory: (handle) => createGuardedServer({ handle, responseCache, log, client }),
     // While draining, requests on open connections are served.
     return503OnClosing: false,
     genReqId: requestIds(),

@@ -1,9 +1,8 @@
-// Client addresses behind trusted proxies, and limits of concurrent use per client.
+// Client addresses behind trusted proxies.
 import type { IncomingMessage } from 'node:http'
-import { isIPv6, type Socket } from 'node:net'
-import { forwardedClient, ipPrefix, normalizeAddress } from '../../net/ip-address.ts'
+import type { Socket } from 'node:net'
+import { forwardedClient, normalizeAddress } from '../../net/ip-address.ts'
 import { createNetworkMatcher } from '../../net/ip-network.ts'
-import { KeyedCounter } from './keyed-counter.ts'
 
 export interface ClientAddresses {
   /** Undefined for a trusted proxy, because its connections belong to many clients. */
@@ -84,43 +83,5 @@ function once(call: (address: string) => void): (address: string) => void {
   return (address) => {
     if (!isCalled) call(address)
     isCalled = true
-  }
-}
-
-export interface ClientLimits {
-  /** Per IPv4 address or IPv6 /64. */
-  readonly max: number
-  /** Per IPv6 /48, because providers assign a whole /48 to one customer. */
-  readonly maxPer48: number
-}
-
-/** A concurrency limit per client. Unknown clients are not limited. */
-export class ClientLimit {
-  readonly #limits: ClientLimits
-  readonly #used = new KeyedCounter()
-
-  constructor(limits: ClientLimits) {
-    this.#limits = limits
-  }
-
-  /**
-   * Returns a function that releases the slot, to be called once; undefined if the client is at its limit.
-   */
-  acquire(client: string | undefined): (() => void) | undefined {
-    const networks = client === undefined ? [] : this.#networksOf(client)
-    if (networks.some(([network, max]) => this.#used.get(network) >= max)) return undefined
-    for (const [network] of networks) this.#used.add(network, 1)
-    return () => {
-      for (const [network] of networks) this.#used.add(network, -1)
-    }
-  }
-
-  #networksOf(client: string): [network: string, max: number][] {
-    const { max, maxPer48 } = this.#limits
-    if (!isIPv6(client)) return [[client, max]]
-    return [
-      [ipPrefix(client, 64), max],
-      [ipPrefix(client, 48), maxPer48],
-    ]
   }
 }

@@ -4,7 +4,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
-import { type ClientAddresses, ClientLimit } from './client-address.ts'
+import { ConnectionLimit, type ConnectionLimitOptions } from '../../net/connection-limit.ts'
+import type { ClientAddresses } from './client-address.ts'
 import { hasBody, mayUpgrade } from './proxy.ts'
 import { closeGracefully, discardInput, sendError, sendRawError } from './responses.ts'
 
@@ -12,7 +13,6 @@ import { closeGracefully, discardInput, sendError, sendRawError } from './respon
 const PIPELINED_REQUESTS_MAX = 32
 /** Headers and bodies of the waiting requests. */
 const WAITING_BYTES_MAX = 256 * 1024
-const CONNECTIONS_PER_CLIENT = { max: 500, maxPer48: 2_000 }
 /** Minimum upload rate of a body, until the response begins. */
 const BODY_BYTES_MIN = 1_024
 const BODY_INTERVAL_MS = 30_000
@@ -27,6 +27,7 @@ const ERRORS: Record<ClientError, [status: number, message: string]> = {
 
 export interface ConnectionGuardOptions {
   readonly addresses: ClientAddresses
+  readonly onConnectionsLimited: ConnectionLimitOptions['onReached']
   onRequest(request: IncomingMessage, response: ServerResponse): void
   onUpgrade(request: IncomingMessage, connection: Connection, head: Buffer): void
 }
@@ -40,17 +41,17 @@ export interface ConnectionGuard {
 
 export function attachConnectionGuard(
   server: Server,
-  { addresses, onRequest, onUpgrade }: ConnectionGuardOptions,
+  { addresses, onConnectionsLimited, onRequest, onUpgrade }: ConnectionGuardOptions,
 ): ConnectionGuard {
   const connections = new Map<Duplex, Connection>()
-  const perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
+  const limit = new ConnectionLimit({
+    closeIdleConnections: () => server.closeIdleConnections(),
+    onReached: onConnectionsLimited,
+  })
 
   server.on('connection', (socket: Socket) => {
-    const release = perClient.acquire(addresses.ofPeer(socket))
-    if (!release) {
-      socket.destroy()
-      return
-    }
+    const release = limit.admit(socket, addresses.ofPeer(socket))
+    if (!release) return
     connections.set(socket, new Connection(socket, release))
     socket.once('close', () => connections.delete(socket))
   })

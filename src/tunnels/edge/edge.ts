@@ -45,7 +45,8 @@ export interface EdgeOptions
   extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
     Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
     CertificateLimits,
-    ClientAddressesOptions {
+    ClientAddressesOptions,
+    Pick<ConnectionGuardOptions, 'onConnectionsLimited'> {
   readonly host: string
   readonly port: number
   /** Scheme and port of public URLs; undefined means those of the listener. */
@@ -174,6 +175,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
   const guard: ConnectionGuard = attachConnectionGuard(server, {
     addresses,
+    onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress),
   })
 

@@ -1,11 +1,11 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
 import { hash } from 'node:crypto'
 import type { Meter } from '../../edge-sdk/index.ts'
+import { KeyedCounter } from '../../net/keyed-counter.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
 import { BoundedMap } from './bounded-map.ts'
-import { KeyedCounter } from './keyed-counter.ts'
 import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
 

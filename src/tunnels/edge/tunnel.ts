@@ -1,8 +1,8 @@
 // An open tunnel: a host name, or a port, and the clients that serve it.
 import type { Meter, Transfer } from '../../edge-sdk/index.ts'
+import { ClientLimit } from '../../net/client-limit.ts'
 import type { Opened, TunnelType } from '../protocol.ts'
 import type { AccessControl } from './access/access-control.ts'
-import { ClientLimit } from './client-address.ts'
 import type { TcpListener } from './tcp-listeners.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 

@@ -1,0 +1,83 @@
+// Limits of the open connections of a server: per client, and in total below the descriptors of the process.
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { ClientLimit } from './client-limit.ts'
+
+const CONNECTIONS_PER_CLIENT = { max: 500, maxPer48: 2_000 }
+/** For the database, files, listening sockets and connections to other servers. */
+const OTHER_DESCRIPTORS = 256
+/** Of the total: beyond it, idle connections are closed. */
+const CROWDED = 0.9
+const CROWDED_INTERVAL_MS = 1_000
+const REPORT_INTERVAL_MS = 60_000
+
+export type ConnectionLimitReached =
+  | { readonly limit: 'client'; readonly client: string | undefined; readonly max: number }
+  | { readonly limit: 'total'; readonly max: number }
+
+export interface ConnectionLimitOptions {
+  /** Called at most once a second while nearly all connections are in use. */
+  closeIdleConnections(): void
+  /** Called at most once a minute for each limit. */
+  onReached(reached: ConnectionLimitReached): void
+}
+
+export class ConnectionLimit {
+  readonly #options: ConnectionLimitOptions
+  readonly #perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
+  readonly #max = readConnectionsMax()
+  #open = 0
+  readonly #lastCalls = new Map<string, number>()
+
+  constructor(options: ConnectionLimitOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Returns a function that releases the slot of the client, to be called once, at the latest when the
+   * connection closes. Undefined, and the connection is closed, if a limit is reached. Unknown clients have
+   * no limit of their own.
+   */
+  admit(socket: Socket, client: string | undefined): (() => void) | undefined {
+    if (this.#open >= this.#max * CROWDED)
+      this.#throttle('crowded', CROWDED_INTERVAL_MS, this.#options.closeIdleConnections)
+    const release = this.#open < this.#max ? this.#perClient.acquire(client) : undefined
+    if (!release) {
+      socket.destroy()
+      const reached: ConnectionLimitReached =
+        this.#open < this.#max
+          ? { limit: 'client', client, max: CONNECTIONS_PER_CLIENT.max }
+          : { limit: 'total', max: this.#max }
+      this.#throttle(reached.limit, REPORT_INTERVAL_MS, () => this.#options.onReached(reached))
+      return undefined
+    }
+    this.#open += 1
+    socket.once('close', () => {
+      this.#open -= 1
+    })
+    return release
+  }
+
+  #throttle(what: string, intervalMs: number, call: () => void): void {
+    const now = performance.now()
+    if (now - (this.#lastCalls.get(what) ?? Number.NEGATIVE_INFINITY) < intervalMs) return
+    this.#lastCalls.set(what, now)
+    call()
+  }
+}
+
+/** A process with very few descriptors keeps half of them for connections. */
+function readConnectionsMax(): number {
+  const descriptors = readDescriptorLimit()
+  return Math.max(descriptors - OTHER_DESCRIPTORS, Math.floor(descriptors / 2))
+}
+
+/** Infinite where the system does not tell. */
+function readDescriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
