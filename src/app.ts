@@ -157,6 +157,7 @@ export async function startServer(
     startListener(server.server, { host, port, isWorker: primary !== undefined }),
   )
   url = listenUrl(host, listener.address)
+  await listener.complete
   if (metricsAddress) {
     const registry = await createRegistry(metricsOf(node, openStreams))
     if (primary) primary.offerMetrics(() => registry.getMetricsAsJSON())

@@ -21,6 +21,8 @@ export interface ListenerOptions {
 
 export interface Listener {
   readonly address: AddressInfo
+  /** Resolves when all sockets listen. */
+  readonly complete: Promise<unknown>
   /** The number of open connections. */
   connectionCount(): number
   /**
@@ -44,9 +46,15 @@ export async function startListener(server: Server, options: ListenerOptions): P
   const isShared = !isWorker && (await listenShared(server, { host, port }))
   if (!isShared) await listen(server, { host, port })
   const address = server.address() as AddressInfo
-  const others = isShared ? addSockets(server, address, options.keepAliveInitialDelay) : []
+  // Not awaited here, so that the caller can prepare the server before its first connection. It also works
+  // with fewer sockets.
+  const others = isShared ? createSockets(server, options.keepAliveInitialDelay) : []
+  const complete = Promise.allSettled(
+    others.map((socket) => listen(socket, { host: address.address, port: address.port, reusePort: true })),
+  )
   return {
     address,
+    complete,
     connectionCount: () => open,
     async close() {
       const deadline = performance.now() + CLOSE_TIMEOUT_MS
@@ -80,20 +88,15 @@ async function listenShared(server: Server, address: ListenOptions): Promise<boo
   }
 }
 
-/**
- * Sockets whose connections are those of the server, with the options of an HTTP server. Nothing is awaited,
- * so that the caller can prepare the server before its first connection. The server also works without them.
- */
-function addSockets(server: Server, address: AddressInfo, keepAliveInitialDelay?: number): Server[] {
+/** Sockets whose connections are those of the server, with the options of an HTTP server. */
+function createSockets(server: Server, keepAliveInitialDelay?: number): Server[] {
   const options = {
     allowHalfOpen: true,
     noDelay: true,
     ...(keepAliveInitialDelay !== undefined && { keepAlive: true, keepAliveInitialDelay }),
   }
   return Array.from({ length: SOCKETS - 1 }, () =>
-    createServer(options, (connection) => server.emit('connection', connection))
-      .on('error', () => {})
-      .listen({ host: address.address, port: address.port, reusePort: true }),
+    createServer(options, (connection) => server.emit('connection', connection)),
   )
 }
 

@@ -202,6 +202,14 @@ export function fetchHost(
   })
 }
 
+/**
+ * Waits until an edge has accepted the connections that were opened before: it may accept later ones first.
+ * Each request takes a turn of its event loop or more, in which every listening socket accepts one.
+ */
+export async function untilAccepted(edge: Pick<Edge, 'port'>): Promise<void> {
+  for (let turn = 0; turn < 30; turn++) await fetchHost(edge, 'x', { path: '/.adit/health' })
+}
+
 interface HostRequest {
   method: string
   path: string

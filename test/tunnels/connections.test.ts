@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
 import { sendRaw } from '../support/raw.ts'
 import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
-import { type Edge, fetchHost, openSocket } from '../support/tunnels.ts'
+import { type Edge, fetchHost, openSocket, untilAccepted } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 const HEALTH = 'GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -32,6 +32,7 @@ async function assertAllSlotsFree(edge: Edge, host: string): Promise<void> {
   const clients = Array.from({ length: 500 }, () =>
     open(edge, `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 9\r\n\r\n`),
   )
+  await untilAccepted(edge)
   await until('the tunnel is full', async () => (await fetchHost(edge, host)).status === 503)
   assert.deepEqual(
     clients.filter(({ received }) => received !== ''),

@@ -11,7 +11,7 @@ import {
   startStandaloneEdge,
   upgradeRequest,
 } from '../support/standalone-edge.ts'
-import { type Edge, fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
+import { type Edge, fetchHost, openSocket, openTunnel, untilAccepted } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
 type RawTunnel = Awaited<ReturnType<typeof openRawTunnel>>
@@ -44,6 +44,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     }, 1_000)
     atEnd(t, () => clearInterval(sending))
     const silent = Array.from({ length: 498 }, () => postSilently(edge, tunnel.host))
+    await untilAccepted(edge)
     await until('the tunnel is full', async () => (await fetchHost(edge, tunnel.host)).status === 503)
     const responses = [slow, ...silent].map((socket) => once(socket, 'data'))
     for (const [response] of await Promise.all(responses)) assert.match(String(response), /^HTTP\/1.1 408 /)
@@ -58,6 +59,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
   test('a client at its limit leaves the rest of the tunnel to others', async (t) => {
     const { host } = await openOwnTunnel(t, edge, key)
     const silent = Array.from({ length: 260 }, () => postSilently(edge, host, '203.0.113.9'))
+    await untilAccepted(edge)
     await until(
       'the client is limited',
       async () => (await fetchHost(edge, host, from('203.0.113.9'))).status === 429,
@@ -133,6 +135,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
       const silent = Array.from({ length: 250 }, (_, index) =>
         postSilently(edge, host, `203.0.113.${index}, ${address}`),
       )
+      await untilAccepted(edge)
       await until(
         'it is limited',
         async () => (await fetchHost(edge, host, from(`198.51.100.1, ${address}`))).status === 429,
@@ -173,6 +176,7 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     })
     const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
     const silent = Array.from({ length: 250 }, (_, index) => postSilently(edge, host, `203.0.113.${index}`))
+    await untilAccepted(edge)
     await until(
       'it is limited',
       async () => (await fetchHost(edge, host, from('198.51.100.1'))).status === 429,
@@ -188,8 +192,15 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     atEnd(t, () => {
       for (const { close } of tunnels) close()
     })
-    const sockets = Array.from({ length: 500 }, () => connect(edge.port, '127.0.0.1').on('error', () => {}))
-    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    const open = () => connect(edge.port, '127.0.0.1').on('error', () => {})
+    const sockets = Array.from({ length: 490 }, open)
+    await untilAccepted(edge)
+    while (sockets.length < 500) {
+      const socket = open()
+      socket.write('GET /.adit/health HTTP/1.1\r\nHost: x\r\n\r\n')
+      await once(socket, 'data')
+      sockets.push(socket)
+    }
     const extra = connect(edge.port, '127.0.0.1')
     extra.on('error', () => {})
     extra.resume()

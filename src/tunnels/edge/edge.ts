@@ -143,7 +143,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     throw error
   }
   // Only now, so that a second process on this port does not replace the running one at the control plane.
-  // Nothing is awaited from here on: the first connection finds the edge complete.
+  // Nothing is awaited until the guard is attached: the first connection finds the edge complete.
   names = startNameClaims(options, registry)
   const addresses = createClientAddresses(options)
   const { port: listeningPort } = listener.address
@@ -178,6 +178,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress),
   })
+  await listener.complete
 
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,
