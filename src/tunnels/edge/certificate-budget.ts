@@ -1,8 +1,9 @@
 // The hosts that may have certificates, by the limits of an edge within 24 hours. A certificate cannot be
 // taken back, so nothing is displaced: a workspace gets a new host only while it has less than a share of
 // what is left, so that something is left for others.
+
+import { KeyedCounter } from '../../net/keyed-counter.ts'
 import { BoundedMap } from './bounded-map.ts'
-import { KeyedCounter } from './keyed-counter.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 /** Of the hosts that are left in total. */
