@@ -1,6 +1,7 @@
 // The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { framingRule } from '../net/request-framing.ts'
 
 const http = process.getBuiltinModule('node:http')
 
@@ -38,7 +39,9 @@ export async function startMetricsListener(
     })
     return scrape
   }
-  async function respond({ method, url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (framingRule(request)) return void response.writeHead(400, { connection: 'close' }).end()
+    const { method, url = '' } = request
     const isKnown = (method === 'GET' || method === 'HEAD') && url.split('?', 1)[0] === '/metrics'
     if (!isKnown) return void response.writeHead(404).end()
     const body = await render()

@@ -8,7 +8,7 @@ import { insertOperatorAlert } from '../../src/store/alerts.ts'
 import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { assertDocumented, promtool, scrape, withoutPromtool } from '../support/metrics.ts'
-import { sendRaw } from '../support/raw.ts'
+import { ambiguousFramings, sendRaw } from '../support/raw.ts'
 import { addEdge, serve, type TestServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -52,6 +52,16 @@ test('metrics are on a listener of their own, which serves nothing else', async 
   await assert.rejects(serve(t, { engine: 'sqlite', env: { ADIT_METRICS_PORT: port } }), {
     message: `Another program listens on 127.0.0.1:${port}. Stop it, or set ADIT_METRICS_PORT to a free port.`,
   })
+})
+
+test('a Transfer-Encoding other than one "chunked" of HTTP/1.1 is 400, and the metrics listener closes', async () => {
+  const { metricsUrl = '' } = await shared
+  for (const [version, header] of ambiguousFramings) {
+    const bytes = `GET /metrics HTTP/${version}\r\nHost: x\r\n${header}\r\n\r\n0\r\n\r\n`
+    const { status, body } = await sendRaw(metricsUrl, `${bytes}GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n`)
+    assert.equal(status, 400, header)
+    assert.doesNotMatch(body, /HTTP\/1\.1/, header)
+  }
 })
 
 test('clients that only connect do not prevent a scrape', async (t) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { connectRaw, sendRaw } from '../support/raw.ts'
+import { ambiguousFramings, connectRaw, sendRaw } from '../support/raw.ts'
 import { parseResponses } from '../support/responses.ts'
 import { serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -88,6 +88,24 @@ test('a request smuggled behind two Content-Lengths is not processed', async (t)
     1_000,
   )
   assert.equal((await call('GET', '/workspace')).status, 200)
+})
+
+test('a Transfer-Encoding other than one "chunked" of HTTP/1.1 is 400, and the connection closes', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
+  const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
+  const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
+  for (const path of ['/api/v1/tokens', '/api/v1/nope', '/nope'])
+    for (const [version, header] of ambiguousFramings) {
+      const request = `POST ${path} HTTP/${version}\r\n${auth}${header}\r\n\r\n0\r\n\r\n`
+      const socket = connectRaw(url)
+      socket.write(get + request + create)
+      const received = await socket.response
+      const { responses, rest } = parseResponses(Buffer.from(received), ['GET', 'POST'])
+      assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 400], 0], header)
+      assert.match(received.slice(received.lastIndexOf('HTTP/1.1 ')), /^connection: close\r$/im, header)
+    }
+  assert.equal((await call('GET', '/tokens')).json.tokens.length, 1)
 })
 
 test('nothing after a request for an upgrade is interpreted, and the connection closes after its response', async (t) => {

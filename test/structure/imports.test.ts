@@ -50,7 +50,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   client: { ours: ['contract', 'net'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/server', 'typebox'] },
   'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
-  metrics: { ours: [], packages: ['prom-client'] },
+  metrics: { ours: ['net'], packages: ['prom-client'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
   tunnels: { ours: ['credentials', 'edge-sdk', 'metrics', 'net', 'shared-slots', 'yamux'], packages: [] },

@@ -3,6 +3,24 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { until } from './until.ts'
 
+/** Version and Transfer-Encoding of requests whose body two parsers may delimit differently. */
+export const ambiguousFramings: readonly (readonly [version: string, header: string])[] = [
+  ['1.1', 'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked'],
+  ['1.1', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
+  ['1.1', 'Transfer-Encoding: gzip, chunked'],
+  ['1.1', 'Transfer-Encoding: ,chunked'],
+  ['1.1', 'Transfer-Encoding: "chunked"'],
+  ['1.1', 'Transfer-Encoding: Chunked'],
+  ['1.1', 'Transfer-Encoding: identity'],
+  ['1.1', 'Transfer-Encoding: chunked, identity'],
+  ['1.1', 'Transfer-Encoding: xchunked'],
+  ['1.1', 'Transfer-Encoding: chunked;q=1'],
+  ['1.1', 'Transfer-Encoding:'],
+  ['1.0', 'Transfer-Encoding: chunked'],
+  ['1.0', 'Transfer-Encoding: chunked\r\nConnection: keep-alive'],
+  ['2.0', 'Transfer-Encoding: chunked'],
+]
+
 export interface ReceivedResponse {
   status: number
   head: string

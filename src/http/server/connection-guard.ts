@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { Fault, invalid } from '../../domain/fault.ts'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
 import { ConnectionLimit } from '../../net/connection-limit.ts'
+import { framingRule } from '../../net/request-framing.ts'
 import type { ClientReader } from './client-address.ts'
 import { Connection, type RequestHandlers } from './connection.ts'
 
@@ -54,8 +55,12 @@ export function createGuardedServer({ client, ...handlers }: GuardOptions): Http
   })
   server.timeout = IDLE_TIMEOUT_MS
 
-  const onRequest: Http.RequestListener = (request, response) =>
-    connectionOf(request.socket).onRequest(request, response)
+  const onRequest: Http.RequestListener = (request, response) => {
+    const connection = connectionOf(request.socket)
+    const rule = framingRule(request)
+    if (rule) connection.reject(invalid('/headers/transfer-encoding', rule))
+    else connection.onRequest(request, response)
+  }
 
   const limit = new ConnectionLimit({
     closeIdleConnections: () => server.closeIdleConnections(),

@@ -64,6 +64,8 @@ export class Connection {
   }
 
   onRequest(request: IncomingMessage, response: ServerResponse): void {
+    // The rest of a buffer is parsed although its first part was rejected.
+    if (this.#isRejected) return
     if (this.#last === request) response.shouldKeepAlive = false
     else if (this.#last) {
       this.#gracefulClose.discardInput()

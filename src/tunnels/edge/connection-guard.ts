@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
 import { ConnectionLimit, type ConnectionLimitOptions } from '../../net/connection-limit.ts'
+import { framingRule } from '../../net/request-framing.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { hasBody, mayUpgrade } from './proxy.ts'
 import { closeGracefully, discardInput, sendError, sendRawError } from './responses.ts'
@@ -58,8 +59,12 @@ export function attachConnectionGuard(
   // Each Connection handles its own timeout. Without a callback here, Node destroys every idle socket.
   server.setTimeout(STALL_TIMEOUT_MS, () => {})
 
-  const enqueue = (request: IncomingMessage, response: ServerResponse) =>
-    connections.get(request.socket)?.enqueue({ request, response, run: () => onRequest(request, response) })
+  const enqueue = (request: IncomingMessage, response: ServerResponse) => {
+    const connection = connections.get(request.socket)
+    const rule = framingRule(request)
+    if (rule) connection?.reject(400, `Transfer-Encoding ${rule}.`)
+    else connection?.enqueue({ request, response, run: () => onRequest(request, response) })
+  }
   server.on('request', enqueue)
   // Unknown expectations are ignored.
   server.on('checkExpectation', enqueue)
