@@ -344,6 +344,40 @@ test('a tunnel with access rules that the edge does not confirm is closed', asyn
   await until('it is open', () => client.of('open').length === 1)
 })
 
+test('streams that arrive before the tunnel is open are reset, and do not reach the local server', async (t) => {
+  const local = await listen(t, echo)
+  const edge = await startMinimalEdge(t, { onConnect: () => {} })
+  const access = { allowIp: ['10.0.0.0/8'] }
+  start(t, { edge: edge.url, port: local.port, access })
+  const side = await edge.connection()
+  const early = openStream(side)
+  early.write('too early')
+  await until('it is reset', () => early.destroyed)
+  // One that the edge itself resets meanwhile is no error.
+  const aborted = openStream(side)
+  aborted.write('too early')
+  setImmediate(() => aborted.destroy(new Error('aborted')))
+  assert.equal(local.sockets.size, 0)
+  side.send({ event: 'open', ...OPENED, access: { basicAuth: false, allowIp: true } })
+  const late = openStream(side)
+  late.end('in time')
+  assert.equal(String(await readAll(late)), 'in time')
+})
+
+test('a stream that arrives together with the confirmation is served', async (t) => {
+  const local = await listen(t, echo)
+  const streams: Duplex[] = []
+  const edge = await startMinimalEdge(t, {
+    onConnect(side) {
+      side.send({ event: 'open', ...OPENED })
+      streams.push(openStream(side).end('at once'))
+    },
+  })
+  start(t, { edge: edge.url, port: local.port })
+  await edge.connection()
+  assert.equal(String(await readAll(streams[0] as Duplex)), 'at once')
+})
+
 test('open is reported before the events that arrive together with it', async (t) => {
   const request = { method: 'GET', path: '/', status: 200, ms: 1 }
   const edge = await startMinimalEdge(t, {

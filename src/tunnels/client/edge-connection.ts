@@ -109,9 +109,9 @@ export class EdgeConnection {
   }
 
   #onStream(stream: YamuxStream): void {
+    stream.on('error', () => undefined)
     if (!this.#events) {
       this.#events = stream
-      stream.on('error', () => undefined)
       const { onRequest, onConnection, onNotice } = this.#options
       readEvents(stream, {
         onOpen: (opened) => this.#onOpen(opened),
@@ -124,7 +124,15 @@ export class EdgeConnection {
     }
     clearTimeout(this.#closeTimer)
     stream.once('close', () => this.#closeIfIdle())
-    this.#options.localServer.serve(stream)
+    if (this.#opened) this.#options.localServer.serve(stream)
+    // In the next tick, because the event before it may not have been read yet.
+    else process.nextTick(() => this.#serveIfOpen(stream))
+  }
+
+  /** Until the edge has confirmed the access rules, nothing may reach the local server. */
+  #serveIfOpen(stream: YamuxStream): void {
+    if (this.#opened) this.#options.localServer.serve(stream)
+    else stream.destroy()
   }
 
   #onOpen(opened: Opened): void {
