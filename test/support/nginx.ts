@@ -1,4 +1,4 @@
-// A real nginx with a configuration from the documentation.
+// A real nginx, with a configuration from the documentation or of a test.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,14 +15,11 @@ import { until } from './until.ts'
 export const nginx = ['nginx', '/usr/sbin/nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
 
 /** Replaces the example's addresses and paths. */
-export async function startNginx(
-  t: Test,
-  port: number,
-  file: string,
-  replacements: Record<string, string>,
-): Promise<void> {
+export const startNginx = (t: Test, port: number, file: string, replacements: Record<string, string>) =>
+  runNginx(t, port, replaceShown(readFileSync(join(root, file), 'utf8'), replacements))
+
+export async function runNginx(t: Test, port: number, shown: string): Promise<void> {
   const folder = createFolder(t)
-  const shown = replaceShown(readFileSync(join(root, file), 'utf8'), replacements)
   // Writable without root.
   const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,

@@ -95,6 +95,34 @@ test('a client cannot replace the headers of the edge: not by Forwarded, nor by 
   assert.deepEqual(replacing, ['x_other', 'x_other'])
 })
 
+test('what only a proxy can know is not taken from a client: address, host, scheme and path', async (t) => {
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'proxied' })
+  const forged = [
+    ...['X-Real-IP', 'X-Client-IP', 'Client-IP', 'True-Client-IP', 'CF-Connecting-IP', 'Fastly-Client-IP'],
+    ...['X-Cluster-Client-IP', 'X-Remote-Addr', 'X-Forwarded', 'X-Forwarded-Port', 'X-Forwarded-Server'],
+    ...['X-Forwarded-Scheme', 'X-Forwarded-Ssl', 'X-Forwarded-Prefix', 'X-Forwarded-User', 'X-Scheme'],
+    ...['X-Original-URL', 'X-Original-Host', 'X-Original-Forwarded-For', 'X-Rewrite-URL', 'X-Host'],
+    ...['Front-End-Https', 'Proxy', 'X_Real_IP', 'X_Original_URL', 'CLIENT_IP'],
+  ]
+  const kept = ['X-Request-Id', 'X-Requested-With', 'X-Other']
+  const before = local.requests.length
+  for (const connection of ['close', 'Upgrade\r\nUpgrade: unknown']) {
+    const headers = [...forged, ...kept].map((name) => `${name}: 6\r\n`).join('')
+    const bytes = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: ${connection}\r\n${headers}\r\n`
+    await sendRaw(edge.url, bytes, 1_000)
+  }
+  const trailers = [...forged, ...kept].map((name) => `${name}: 6\r\n`).join('')
+  const head = `POST / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`
+  await sendRaw(edge.url, `${head}0\r\n${trailers}\r\n`)
+  const requests = local.requests.slice(before)
+  assert.ok(requests.length >= 2)
+  for (const { rawHeaders, rawTrailers } of requests) {
+    const received = [...rawHeaders, ...rawTrailers]
+    const names = received.filter((_, index) => index % 2 === 0 && received[index + 1] === '6')
+    assert.deepEqual(names, kept)
+  }
+})
+
 test('the trace context of a request reaches the local server unchanged', async (t) => {
   const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'traced' })
   const context = {

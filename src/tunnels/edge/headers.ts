@@ -14,9 +14,28 @@ const HOP_BY_HOP = new Set([
 ])
 /** Never removed, even if Connection names them: without them a body would be parsed as another request. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
+/**
+ * By these names local servers learn the address of the client, and the host, scheme and path that it asked
+ * for, from the proxy in front of them, which is the edge: a client must not choose them. `Proxy` becomes the
+ * variable HTTP_PROXY of CGI programs.
+ */
+const PROXY_HEADERS = new Set([
+  ...['forwarded', 'forwarded-for', 'x-forwarded', 'x-real-ip', 'client-ip', 'x-client-ip', 'true-client-ip'],
+  ...['x-cluster-client-ip', 'proxy-client-ip', 'wl-proxy-client-ip', 'x-originating-ip', 'x-remote-ip'],
+  ...['x-remote-addr', 'remote-addr', 'cf-connecting-ip', 'cf-connecting-ipv6', 'cf-pseudo-ipv4'],
+  ...['fastly-client-ip', 'fly-client-ip', 'x-appengine-user-ip', 'x-azure-clientip', 'x-azure-socketip'],
+  ...['x-envoy-external-address', 'x-scheme', 'x-url-scheme', 'front-end-https', 'x-host'],
+  ...['x-http-host-override', 'x-rewrite-url', 'proxy'],
+])
+const PROXY_HEADER_PREFIXES = /^x-(?:forwarded|original)-/
+
+/** Whether a header, in lower case, states what only a proxy knows. The edge sets some of them itself. */
+export const isProxyHeader = (name: string): boolean =>
+  PROXY_HEADERS.has(name) || PROXY_HEADER_PREFIXES.test(name)
+
 /** Fields that change how a message is read, routed or authorized have no place behind its body. */
 const NOT_IN_TRAILERS =
-  /^(content-|transfer-|x-forwarded-|forwarded$|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
+  /^(content-|transfer-|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
 
 /**
  * The name by which local servers may read a header. CGI and what follows it (WSGI, PHP) do not distinguish
@@ -24,15 +43,15 @@ const NOT_IN_TRAILERS =
  */
 const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
 
-/** The end-to-end headers, without those in `without` (in lower case). */
-export function endToEnd(raw: readonly string[], without: ReadonlySet<string>): string[] {
+/** The end-to-end headers that are not excluded; names are given in lower case. */
+export function endToEnd(raw: readonly string[], isExcluded: (name: string) => boolean): string[] {
   const named = namesInConnection(raw)
   const kept: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] as string
     const key = name.toLowerCase()
     const known = readAs(key)
-    if (HOP_BY_HOP.has(known) || without.has(known)) continue
+    if (HOP_BY_HOP.has(known) || isExcluded(known)) continue
     if (FRAMING.has(known) ? key !== known : named?.has(key)) continue
     kept.push(name, raw[index + 1] as string)
   }
@@ -44,7 +63,7 @@ export function forwardedTrailers(raw: readonly string[]): string[] {
   const kept: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
     const key = readAs((raw[index] as string).toLowerCase())
-    if (!HOP_BY_HOP.has(key) && !NOT_IN_TRAILERS.test(key))
+    if (!HOP_BY_HOP.has(key) && !isProxyHeader(key) && !NOT_IN_TRAILERS.test(key))
       kept.push(raw[index] as string, raw[index + 1] as string)
   }
   return kept

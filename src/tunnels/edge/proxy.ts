@@ -2,7 +2,7 @@
 // repeats a request once that got no response and may be repeated.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../free-memory.ts'
-import { endToEnd, forwardedTrailers, pairsOf, sizeOfHead } from './headers.ts'
+import { endToEnd, forwardedTrailers, isProxyHeader, pairsOf, sizeOfHead } from './headers.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 import type { UpstreamConnection } from './upstream/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from './upstream/request.ts'
@@ -14,7 +14,6 @@ const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
  * The end of a body up to this size is sent as text: with the head it is one string, and so a single write.
  */
 const SMALL_BYTES_MAX = 4_096
-const TRANSFER_ENCODING = new Set(['transfer-encoding'])
 
 export interface ProxyOptions {
   /** The client to send the request to: another one than `failed`, if that one did not respond. */
@@ -202,11 +201,17 @@ export function requestHead(request: IncomingMessage, options: ProxyOptions): Re
   const { method = '', url: target = '', headers } = request
   const isWhole = headers['transfer-encoding'] === undefined
   const body = !hasBody(request) ? 'none' : isWhole ? 'as it is' : 'chunked'
-  return { method, target, headers: requestHeaders(request, options), body, isUpgrade: false }
+  const forwarded = requestHeaders(request, options)
+  // Written by us, so that the local server cannot understand another spelling differently.
+  if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
+  return { method, target, headers: forwarded, body, isUpgrade: false }
 }
 
 function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
-  const kept = endToEnd(rawHeaders, new Set(Object.keys(headers)))
+  const kept = endToEnd(
+    rawHeaders,
+    (name) => name === 'transfer-encoding' || Object.hasOwn(headers, name) || isProxyHeader(name),
+  )
   for (const name in headers) {
     const value = headers[name]
     if (value !== undefined) kept.push(name, value)
@@ -218,6 +223,6 @@ export const sizeOfRequestHead = ({ method, target, headers }: RequestHead) =>
   sizeOfHead(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
 
 export const responseHeaders = ({ headers }: ResponseHead, { rewriteResponse }: ProxyOptions) =>
-  rewriteResponse(endToEnd(headers, TRANSFER_ENCODING))
+  rewriteResponse(endToEnd(headers, (name) => name === 'transfer-encoding'))
 
 const firstLineLength = ({ status, reason }: ResponseHead) => `HTTP/1.1 ${status} `.length + reason.length

@@ -32,8 +32,9 @@ export class ConnectionPool {
   /** Keeps a connection whose response is complete for another request. */
   put(connection: UpstreamConnection): void {
     if (connection.stream.destroyed) return
-    // The local server may have ended it right after the response.
-    if (!connection.isOpen || this.#isDraining || this.#idle.length >= IDLE_MAX) {
+    // The local server may have ended it right after the response, or sent more than that.
+    const isIdle = connection.isOpen && connection.stream.unreadBytes === 0
+    if (!isIdle || this.#isDraining || this.#idle.length >= IDLE_MAX) {
       connection.close()
       return
     }

@@ -2,7 +2,7 @@
 // one request at a time.
 import type { YamuxStream } from '../../../yamux/index.ts'
 
-/** How long the local server may take to close its side of an idle connection. */
+/** How long the local server may take to close its side of a connection. */
 const CLOSE_TIMEOUT_MS = 5_000
 
 /** The request that a connection carries. */
@@ -58,7 +58,7 @@ export class UpstreamConnection {
     return stream
   }
 
-  /** Closes it, and resets it if the local server does not close its side. */
+  /** Closes it, and resets it if the local server does not close its side, or sends more. */
   close(): void {
     const { stream } = this
     if (stream.destroyed) return

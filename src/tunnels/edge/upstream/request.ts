@@ -37,6 +37,12 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
   readonly #handler: UpstreamHandler
   readonly #parser: ResponseParser
   readonly #isChunked: boolean
+  /**
+   * Whether the connection can be used again after the response. No response proves that a body was read, and
+   * what a server leaves unread it parses as the next request, which would be another visitor's. After an
+   * upgrade that it declined, the server may still expect another protocol.
+   */
+  readonly #mayReuse: boolean
   #isSent: boolean
   #isOver = false
 
@@ -52,6 +58,7 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     this.#handler = handler
     this.#parser = new ResponseParser(head.method, head.isUpgrade, this)
     this.#isChunked = head.body === 'chunked'
+    this.#mayReuse = head.body === 'none' && !head.isUpgrade
     this.#isSent = head.body === 'none'
     connection.assign(this)
     connection.stream.write(format(head), 'latin1')
@@ -131,8 +138,8 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     this.#handler.onComplete(trailers, last)
     // A response that does not wait for the request: the rest of it is not sent.
     if (!this.#isSent) this.#connection.stream.destroy()
-    else if (this.#parser.isReusable) this.#pool.put(this.#connection)
-    else this.#connection.stream.destroySoon()
+    else if (this.#mayReuse && this.#parser.isReusable) this.#pool.put(this.#connection)
+    else this.#connection.close()
   }
 
   onUpgrade(head: ResponseHead, rest: Buffer): void {
@@ -157,5 +164,9 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
   }
 }
 
+/**
+ * Never `Connection: close`: a server that responds before it has read the body would reset the connection,
+ * and the response could be lost.
+ */
 const format = ({ method, target, headers, isUpgrade }: RequestHead) =>
   `${method} ${target} HTTP/1.1\r\n${formatHeaders(headers)}${isUpgrade ? '' : 'Connection: keep-alive\r\n'}\r\n`

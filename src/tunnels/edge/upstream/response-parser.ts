@@ -33,6 +33,11 @@ export class ResponseParser {
   #isComplete = false
   #isStopped = false
   #hasExcess = false
+  /**
+   * The response must have no body, but its head announces one. Some servers send it nevertheless, as after
+   * HEAD, and it would be parsed as the response to the next request.
+   */
+  #isBodyWithheld = false
 
   constructor(method: string, mayUpgrade: boolean, handler: ResponseHandler) {
     this.#method = method
@@ -42,7 +47,7 @@ export class ResponseParser {
 
   /** The connection can be used for another request after the response. */
   get isReusable(): boolean {
-    return this.#isComplete && this.#head?.isPersistent === true && !this.#hasExcess
+    return this.#isComplete && this.#head?.isPersistent === true && !this.#hasExcess && !this.#isBodyWithheld
   }
 
   /** Ignores everything that follows. */
@@ -91,8 +96,10 @@ export class ResponseParser {
     this.#head = head
     this.#handler.onHead(head)
     const hasNoBody = this.#method === 'HEAD' || status === 204 || status === 304 || framing === 0
-    if (hasNoBody) this.#isComplete = true
-    else if (framing === 'chunked') this.#chunks = new ChunkedDecoder()
+    if (hasNoBody) {
+      this.#isComplete = true
+      this.#isBodyWithheld = framing !== 0 && framing !== 'until close'
+    } else if (framing === 'chunked') this.#chunks = new ChunkedDecoder()
     else if (framing !== 'until close') this.#dataLeft = framing
   }
 
