@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createSecret } from '../../src/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
@@ -320,11 +321,22 @@ test('concurrent verifications of a key share one request; too many are rejected
   assert.ok(results.every(({ valid }) => valid))
   assert.equal(requested.length, 1)
   relay.hold()
-  const flood = Array.from({ length: 1_001 }, (_, index) => verifier.verify(`adit_${index}`))
+  const flood = Array.from({ length: 1_001 }, (_, index) => verifier.verify(secretFor(String(index))))
   await assert.rejects(flood[1_000] as Promise<unknown>, /1000 keys are being verified already/)
   relay.cut()
   await Promise.allSettled(flood)
-  assert.deepEqual(await verifier.verify('x'.repeat(201)), { valid: false, reason: 'unknown' })
+})
+
+test('the control plane is not asked about a text that cannot be a key', async (t) => {
+  const { server, direct, start } = await setUp(t)
+  const { counted, requested } = counting(direct)
+  const verifier = start(counted)
+  const { token } = await newKey(server)
+  const typo = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
+  for (const text of ['', 'adit_key', typo, `${token}0`, token.toUpperCase(), 'x'.repeat(10_000)])
+    assert.deepEqual(await verifier.verify(text), { valid: false, reason: 'unknown' })
+  assert.deepEqual(requested, [])
+  assert.equal((await verifier.verify(token)).valid, true)
 })
 
 test('onConnected is called when the control plane is first reached, and after each outage', async (t) => {
@@ -366,9 +378,13 @@ test('an invalid URL or credential is rejected immediately', () => {
     assert.throws(() => createControlPlane({ url: 'http://x', credential }), /Invalid edge credential/)
 })
 
+/** A well-formed key of this name. */
+const secretFor = (name: string) => createSecret('key', () => createHash('sha256').update(name).digest())
+
 /** A fake control plane, for timings that cannot be produced with a real one. */
 function scripted() {
   const results = new Map<string, VerifyResult>()
+  const names = new Map<string, string>()
   const streams: { push: (event: ServerEvent | Error) => void; after: string | undefined }[] = []
   const requested: { key: string; release: () => void }[] = []
   let holding = false
@@ -377,7 +393,7 @@ function scripted() {
     async verify(key) {
       const result = results.get(key) ?? { valid: false as const, reason: 'unknown' as const }
       const held = Promise.withResolvers<void>()
-      requested.push({ key, release: held.resolve })
+      requested.push({ key: names.get(key) ?? key, release: held.resolve })
       if (holding) await held.promise
       return result
     },
@@ -409,14 +425,21 @@ function scripted() {
     controlPlane,
     requested,
     streams,
-    allow: (key: string) => results.set(key, valid(key)),
-    revoke: (key: string) => results.set(key, { valid: false, reason: 'revoked' }),
+    allow: (key: string) => results.set(secretFor(key), valid(key)),
+    revoke: (key: string) => results.set(secretFor(key), { valid: false, reason: 'revoked' }),
+    secret(key: string) {
+      names.set(secretFor(key), key)
+      return secretFor(key)
+    },
     hold: () => (holding = true),
     unhold: () => (holding = false),
     emit: (event: ServerEvent | Error) => streams.at(-1)?.push(event),
     revoked: (key: string): ServerEvent => ({
       event: 'revoked',
-      data: JSON.stringify({ keyId: `tok_${key}`, hash: createHash('sha256').update(key).digest('hex') }),
+      data: JSON.stringify({
+        keyId: `tok_${key}`,
+        hash: createHash('sha256').update(secretFor(key)).digest('hex'),
+      }),
     }),
   }
 }
@@ -425,7 +448,11 @@ function scriptedVerifier(t: Test, options: VerifierOptions = {}) {
   const plane = scripted()
   const verifier = startVerifier(plane.controlPlane, options)
   atEnd(t, verifier.close)
-  return { ...plane, verifier, verify: async (key: string) => (await verifier.verify(key)).valid }
+  return {
+    ...plane,
+    verifier,
+    verify: async (key: string) => (await verifier.verify(plane.secret(key))).valid,
+  }
 }
 
 test('a response is cached only if the stream was up to date during the whole request', async (t) => {
@@ -488,7 +515,7 @@ test('after a revocation was evicted, responses to earlier requests are rejected
   await until('the stream', () => streams.length === 1)
   emit({ id: '1' })
   hold()
-  const inFlight = verifier.verify('a')
+  const inFlight = verifier.verify(secretFor('a'))
   await until('the request', () => requested.length === 1)
   for (const [index, key] of ['a', 'b', 'c', 'd'].entries()) emit({ id: String(index + 2), ...revoked(key) })
   await sleep(20)

@@ -49,7 +49,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
   },
   client: { ours: ['contract', 'net'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/server', 'typebox'] },
-  'edge-sdk': { ours: ['contract', 'net', 'time'], packages: ['typebox'] },
+  'edge-sdk': { ours: ['contract', 'credentials', 'net', 'time'], packages: ['typebox'] },
   metrics: { ours: ['net'], packages: ['prom-client'] },
   net: { ours: [], packages: [] },
   yamux: { ours: [], packages: [] },
