@@ -18,16 +18,16 @@ async function open(name: string, key = acme, rules: object = { access }) {
   return tunnel
 }
 
-const attempt = (host: string, password: string, client: string) =>
+const attempt = (host: string, password: string, client?: string) =>
   fetchHost(edge, host, {
     headers: {
       authorization: `Basic ${Buffer.from(`ann:${password}`).toString('base64')}`,
-      'x-forwarded-for': client,
+      ...(client !== undefined && { 'x-forwarded-for': client }),
     },
   })
 
 let guesses = 0
-const guess = (host: string, client: string) => attempt(host, `wrong ${guesses++} password`, client)
+const guess = (host: string, client?: string) => attempt(host, `wrong ${guesses++} password`, client)
 
 test('an address has ten attempts, then one every ten seconds, at all tunnels together', async () => {
   const [one, two] = [await open('one'), await open('two')]
@@ -46,6 +46,22 @@ test('an address has ten attempts, then one every ten seconds, at all tunnels to
   // Nor is anybody with the right password, once it has been accepted.
   assert.equal((await attempt(one.host, 'correct horse', '203.0.113.1')).status, 200)
   assert.equal((await attempt(two.host, 'correct horse', '203.0.113.1')).status, 429)
+  for (const tunnel of [one, two]) tunnel.close()
+})
+
+test('clients whose address is not known share ten attempts at each tunnel', async () => {
+  const [one, two] = [await open('unknown-one'), await open('unknown-two')]
+  // The test connects from loopback, like a trusted proxy that does not name its clients.
+  const statuses = async (host: string) => {
+    const seen: number[] = []
+    for (let index = 0; index <= ATTEMPTS; index += 1) seen.push((await guess(host)).status)
+    return seen
+  }
+  assert.deepEqual(await statuses(one.host), [...Array(ATTEMPTS).fill(401), 429])
+  assert.equal((await attempt(one.host, 'correct horse')).status, 429)
+  assert.equal((await attempt(one.host, 'correct horse', '203.0.113.9')).status, 200)
+  assert.equal((await attempt(one.host, 'correct horse')).status, 200)
+  assert.deepEqual(await statuses(two.host), [...Array(ATTEMPTS).fill(401), 429])
   for (const tunnel of [one, two]) tunnel.close()
 })
 

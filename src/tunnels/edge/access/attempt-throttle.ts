@@ -1,4 +1,4 @@
-// Limits how often an address may present a wrong password: some at once, then one per interval (GCRA).
+// Limits how often a client may present a wrong password: some at once, then one per interval (GCRA).
 import { ipPrefix } from '../../../net/ip-address.ts'
 import { BoundedMap } from '../bounded-map.ts'
 
@@ -11,12 +11,9 @@ export class AttemptThrottle {
   /** When all attempts of a network are available again; the latest attempt last. */
   readonly #fullAt = new BoundedMap<string, number>(ADDRESSES_MAX)
 
-  /**
-   * Counts an attempt, or returns how long to wait before the next one. Unknown addresses are not limited.
-   */
-  consume(address: string | undefined): number {
-    if (address === undefined) return 0
-    const network = ipPrefix(address, 48)
+  /** Counts an attempt of an address or host, or returns how long to wait before the next one. */
+  consume(client: string): number {
+    const network = ipPrefix(client, 48)
     const now = performance.now()
     const fullAt = Math.max(this.#fullAt.get(network) ?? 0, now)
     const waitMs = fullAt - now - (BURST - 1) * INTERVAL_MS
@@ -26,9 +23,8 @@ export class AttemptThrottle {
   }
 
   /** The attempt had the right password, or was not verified. */
-  refund(address: string | undefined): void {
-    if (address === undefined) return
-    const network = ipPrefix(address, 48)
+  refund(client: string): void {
+    const network = ipPrefix(client, 48)
     const fullAt = this.#fullAt.get(network)
     if (fullAt !== undefined) this.#fullAt.set(network, fullAt - INTERVAL_MS)
   }

@@ -75,24 +75,26 @@ export class PasswordVerifier {
     rule: BasicAuthRule,
     credential: Credential,
   ): Promise<boolean> | Denial {
-    const retryAfterMs = this.#throttle.consume(address)
+    // All clients whose address is not known share the attempts of one, at each tunnel.
+    const client = address ?? place.host
+    const retryAfterMs = this.#throttle.consume(client)
     if (retryAfterMs > 0) return tooManyAttempts(retryAfterMs)
-    const release = this.#perClient.acquire(address)
+    const release = this.#perClient.acquire(client)
     const verified = release ? this.#queue.run(place, () => this.#matches(rule, credential)) : 'limited'
     if (typeof verified === 'string') {
       release?.()
-      this.#throttle.refund(address)
+      this.#throttle.refund(client)
       return verified === 'full' ? busy(BUSY_RETRY_MS) : tooManyAttempts(BUSY_RETRY_MS)
     }
     return verified.finally(release).then(
       (isRight) => {
-        if (isRight) this.#throttle.refund(address)
+        if (isRight) this.#throttle.refund(client)
         else this.#onWrongPassword(place.host, address)
         return isRight
       },
       // Nothing was found out about the password.
       (error) => {
-        this.#throttle.refund(address)
+        this.#throttle.refund(client)
         throw error
       },
     )
