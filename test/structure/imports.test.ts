@@ -193,12 +193,12 @@ test('the server imports only types of node:http: the import of a value loads th
   }
 })
 
-test('the client and the edge SDK import no package at run time, and of other parts only net, time and types', () => {
+test('the client and the edge SDK import no package at run time, and of other parts only net, time, the format of secrets and types', () => {
   const source = join(root, 'src')
   for (const file of globSync('{client,edge-sdk}/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm))
-      if (!/^\.\/|^\.\.\/(net\/|time\.ts)/.test(target) && !isBuiltin(target))
+      if (!/^\.\/|^\.\.\/(net\/|time\.ts|credentials\/secret\.ts)/.test(target) && !isBuiltin(target))
         assert.match(statement, /^import type /, file)
   }
 })

@@ -1,7 +1,7 @@
 // Bytes of one visitor's request never become part of another's: a connection to the local server is reused
 // only if nothing of a request can be left in it.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import type { Test } from '../support/cleanup.ts'
 import { ambiguousFramings, sendRaw } from '../support/raw.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
@@ -108,7 +108,9 @@ const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
 
 /** What is sent first, its response, and whether the next GET may use the same connection. */
-const reuses: [what: string, head: string, response: string, isReused: boolean][] = [
+type Reuse = readonly [what: string, head: string, response: string, isReused: boolean]
+
+const reuses: readonly Reuse[] = [
   ['a GET', 'GET / HTTP/1.1\r\n', OK, true],
   ['a DELETE without a body', 'DELETE / HTTP/1.1\r\n', OK, true],
   ['a POST with an empty body', 'POST / HTTP/1.1\r\nContent-Length: 0\r\n', OK, true],
@@ -134,26 +136,31 @@ const reuses: [what: string, head: string, response: string, isReused: boolean][
   ['an upgrade that the server declines', `GET / HTTP/1.1\r\n${UPGRADE}`, OK, false],
 ]
 
-for (const [what, head, response, isReused] of reuses)
-  test(`after ${what}, the connection to the local server is ${isReused ? 'reused' : 'closed'}`, async (t) => {
-    const tunnel = await openRawTunnel(edge, key)
-    t.after(() => tunnel.close())
-    tunnel.onStream((stream) =>
-      stream.on('data', (chunk) => {
-        const isNext = String(chunk).startsWith('GET /next')
-        if (isNext || /^[A-Z]+ \//.test(String(chunk))) stream.write(isNext ? OK : response)
-      }),
-    )
-    const [firstLine, rest = ''] = head.split(/(?<=HTTP\/1\.1\r\n)/)
-    const end = rest.includes('\r\n\r\n') ? '' : '\r\n'
-    const client = connectClient(edge.port, `${firstLine}Host: ${tunnel.host}\r\n${rest}${end}`)
-    t.after(() => client.socket.destroy())
-    await until('the response arrives', () => /HTTP\/1\.1 [2-5]/.test(client.received()))
-    const [used] = tunnel.streams()
-    await fetchHost(edge, tunnel.host, { path: '/next' })
-    assert.equal(tunnel.streams().length, isReused ? 1 : 2)
-    if (!isReused) await until('the edge has closed it', () => used?.destroyed || used?.readableEnded)
-  })
+async function checkReuse(t: TestContext, [, head, response, isReused]: Reuse) {
+  const tunnel = await openRawTunnel(edge, key)
+  t.after(() => tunnel.close())
+  tunnel.onStream((stream) =>
+    stream.on('data', (chunk) => {
+      const isNext = String(chunk).startsWith('GET /next')
+      if (isNext || /^[A-Z]+ \//.test(String(chunk))) stream.write(isNext ? OK : response)
+    }),
+  )
+  const [firstLine, rest = ''] = head.split(/(?<=HTTP\/1\.1\r\n)/)
+  const end = rest.includes('\r\n\r\n') ? '' : '\r\n'
+  const client = connectClient(edge.port, `${firstLine}Host: ${tunnel.host}\r\n${rest}${end}`)
+  t.after(() => client.socket.destroy())
+  await until('the response arrives', () => /HTTP\/1\.1 [2-5]/.test(client.received()))
+  const [used] = tunnel.streams()
+  await fetchHost(edge, tunnel.host, { path: '/next' })
+  assert.equal(tunnel.streams().length, isReused ? 1 : 2)
+  if (!isReused) await until('the edge has closed it', () => used?.destroyed || used?.readableEnded)
+}
+
+for (const reuse of reuses.filter(([, , , isReused]) => isReused))
+  test(`after ${reuse[0]}: the connection to the local server is reused`, (t) => checkReuse(t, reuse))
+
+for (const reuse of reuses.filter(([, , , isReused]) => !isReused))
+  test(`after ${reuse[0]}: the connection to the local server is closed`, (t) => checkReuse(t, reuse))
 
 test('a connection on which bytes arrive between two requests is closed', async (t) => {
   const tunnel = await openRawTunnel(edge, key)
