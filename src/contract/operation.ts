@@ -73,6 +73,11 @@ export interface ResponseDefinition {
   readonly rejection?: { readonly schema: TObject; readonly example: { readonly error: string } }
 }
 
+/**
+ * For input that restricts something: a misspelled member is rejected, and does not leave it unrestricted.
+ */
+export const STRICT = { additionalProperties: false } as const
+
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 export const operation = <const T extends Operation>(definition: T): T => definition

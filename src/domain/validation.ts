@@ -6,6 +6,8 @@ import { forbiddenCharacter } from '../contract/text.ts'
 import { type Detail, Fault } from './fault.ts'
 
 const DETAILS_MAX = 20
+/** Of an unknown member, in the message. */
+const NAME_CHARS_MAX = 50
 
 export type Checker<T> = (value: unknown) => asserts value is T
 
@@ -35,6 +37,7 @@ interface Schema {
   properties?: Record<string, TSchema>
   patternProperties?: Record<string, TSchema>
   required?: string[]
+  additionalProperties?: unknown
   items?: TSchema
   enum?: readonly string[]
   minLength?: number
@@ -60,6 +63,7 @@ function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Det
   } else if (type === 'object' && properties && isObject(value)) {
     const missing = required.filter((name) => value[name] === undefined)
     if (missing.length > 0) yield { path, message: `must have required properties ${missing.join(', ')}` }
+    if ((schema as Schema).additionalProperties === false) yield* unknownMembers(properties, value, path)
     for (const [name, property] of Object.entries(properties))
       if (value[name] !== undefined) yield* errorsOf(property, value[name], `${path}/${name}`)
     for (const [pattern, property] of Object.entries(patternProperties))
@@ -68,6 +72,17 @@ function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Det
   } else
     for (const { instancePath, keyword, message } of Errors(schema, value))
       yield { path: path + instancePath, message: explain(schema as Schema, keyword, message, value) }
+}
+
+function* unknownMembers(
+  properties: Record<string, TSchema>,
+  value: Record<string, unknown>,
+  path: string,
+): Generator<Detail, undefined> {
+  const expected = Object.keys(properties).join(', ')
+  for (const name of Object.keys(value))
+    if (!Object.hasOwn(properties, name))
+      yield { path: `${path}/${name.slice(0, NAME_CHARS_MAX)}`, message: `is unknown; expected ${expected}` }
 }
 
 function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generator<Detail, undefined> {

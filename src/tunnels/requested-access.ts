@@ -16,11 +16,19 @@ export class InvalidAccess extends Error {}
 export function parseAccess(type: TunnelType, access: unknown): RequestedAccess {
   if (typeof access !== 'object' || access === null)
     throw new InvalidAccess('"access" must be an object with "basicAuth" and "allowIp".')
-  const { basicAuth, allowIp = [] } = access as Record<string, unknown>
+  const { basicAuth, allowIp = [], ...others } = access as Record<string, unknown>
+  rejectUnknown('access', others, 'basicAuth and allowIp')
   return {
     ...(basicAuth !== undefined && { basicAuth: parseBasicAuth(type, basicAuth) }),
     allowIp: parseAllowIp(allowIp),
   }
+}
+
+/** A misspelled rule would leave the tunnel open to everybody. */
+export function rejectUnknown(object: string, others: Record<string, unknown>, expected: string): void {
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined)
+    throw new InvalidAccess(`Unknown member "${unknown.slice(0, 50)}" of ${object} (expected ${expected}).`)
 }
 
 function parseBasicAuth(type: TunnelType, basicAuth: unknown): NonNullable<RequestedAccess['basicAuth']> {
@@ -28,13 +36,14 @@ function parseBasicAuth(type: TunnelType, basicAuth: unknown): NonNullable<Reque
     throw new InvalidAccess(
       'A TCP tunnel cannot have basic authentication, which is a part of HTTP. Limit its addresses instead.',
     )
-  const { user, password } = Object(basicAuth) as Record<string, unknown>
+  const { user, password, ...others } = Object(basicAuth) as Record<string, unknown>
   if (typeof user !== 'string' || !isBasicAuthUser(user))
     throw new InvalidAccess(`Invalid user for basic authentication (expected ${BASIC_AUTH_USER_RULE}).`)
   if (typeof password !== 'string' || !isBasicAuthPassword(password))
     throw new InvalidAccess(
       `Invalid password for basic authentication (expected ${BASIC_AUTH_PASSWORD_RULE}).`,
     )
+  rejectUnknown('basicAuth', others, 'user and password')
   return { user, password }
 }
 

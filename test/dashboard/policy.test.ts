@@ -222,3 +222,24 @@ async function enableTwoFactor(browser: TestBrowser) {
   const confirmed = await browser.post('/account/second-factor/confirm', { code: codeOf(setup.secret) })
   assert.equal(confirmed.status, 200, confirmed.text)
 }
+
+test('unknown members of rules are 400 and named, and nothing changes', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const olga = await addMember(server, 'Olga', 'owner')
+  const before = (await olga.get('/workspaces/acme')).json
+  const requests: [path: string, body: object, unknown: string][] = [
+    ['/policy', { twoFactorRequried: true }, '/body/twoFactorRequried'],
+    ['/policy', { keyDaysMax: 30, constructor: {} }, '/body/constructor'],
+    ['/names/app/access', { allowIP: ['192.0.2.0/24'] }, '/body/allowIP'],
+    ['/names/app/access', { basicAuth: { user: 'ann', passwort: 'x' } }, '/body/basicAuth/passwort'],
+    ['/webhooks', { url: 'https://hooks.example.com/', event: ['key.created'] }, '/body/event'],
+    ['/keys', { label: 'ci', expiresIn: 30 }, '/body/expiresIn'],
+  ]
+  for (const [path, body, unknown] of requests) {
+    const { status, json } = await olga.post(`/workspaces/acme${path}`, body)
+    assert.equal(status, 400, path)
+    const detail = json.details.find((one: { path: string }) => one.path === unknown)
+    assert.match(detail?.message ?? '', /^is unknown; expected \w+/, JSON.stringify(json))
+  }
+  assert.deepEqual((await olga.get('/workspaces/acme')).json.policy, before.policy)
+})

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { freePorts } from '../support/ports.ts'
 import { sendRaw } from '../support/raw.ts'
-import { openRawTunnel, startStandaloneEdge } from '../support/standalone-edge.ts'
+import { openRawTunnel, startStandaloneEdge, upgradeRequest } from '../support/standalone-edge.ts'
 import { fetchHost, openSocket, openTunnel } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 
@@ -148,6 +148,25 @@ test('the local server does not get the credential that the edge has checked', a
     headers: { authorization: RIGHT, 'x-forwarded-for': '2001:db8::1' },
   })
   assert.equal(JSON.parse(String(passed.body)).headers.authorization, RIGHT)
+})
+
+test('unknown members of an opening are 400 and named: a misspelled rule opens no public tunnel', async () => {
+  const basicAuth = { user: 'ann', password: 'correct horse' }
+  const openings: [object, RegExp][] = [
+    [
+      { access: { allowIP: ['10.0.0.0/8'] } },
+      /Unknown member .*allowIP.* of access .expected basicAuth and allowIp/,
+    ],
+    [{ access: { basicauth: basicAuth } }, /Unknown member .*basicauth.* of access/],
+    [{ access: { basicAuth: { ...basicAuth, realm: 'x' } } }, /Unknown member .*realm.* of basicAuth/],
+    [{ acess: { allowIp: ['10.0.0.0/8'] } }, /Unknown member .*acess.* of Adit-Tunnel .expected type, name/],
+    [{ access: ['10.0.0.0/8'] }, /Unknown member .*0.* of access/],
+  ]
+  for (const [opening, message] of openings) {
+    const { status, body } = await sendRaw(edge.url, upgradeRequest(key, opening))
+    assert.equal(status, 400, body)
+    assert.match(JSON.parse(body).message, message)
+  }
 })
 
 test('a WebSocket needs the password, and stays open', async () => {

@@ -1,7 +1,7 @@
 // Approval of sign-ins from a terminal, on the page /device.
 import Type from 'typebox'
 import { Instant, Slug, UtcTimestamp, WorkspaceName } from '../fields.ts'
-import { operation } from '../operation.ts'
+import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
 const UserCode = Type.String({
@@ -104,7 +104,7 @@ const approveDevice = operation({
         }),
       ),
     },
-    { title: 'DeviceApproval' },
+    { title: 'DeviceApproval', ...STRICT },
   ),
   response: response('Approved.', 'approved'),
   faults: ['conflict', 'rate_limited'],

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { type KeyState, keyStates } from '../../credentials/key-state.ts'
 import { type Overlap, overlaps } from '../../credentials/rotation.ts'
 import { Instant, InstantOrNull, Label, SearchText, TokenId, UtcTimestamp } from '../fields.ts'
-import { operation } from '../operation.ts'
+import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
 
@@ -141,7 +141,7 @@ const createKey = operation({
         }),
       ),
     },
-    { title: 'NewKey' },
+    { title: 'NewKey', ...STRICT },
   ),
   response: {
     status: 201,
@@ -191,7 +191,7 @@ const rotateKey = operation({
         description: 'How long both keys are valid.',
       }),
     },
-    { title: 'Rotation' },
+    { title: 'Rotation', ...STRICT },
   ),
   response: {
     status: 201,

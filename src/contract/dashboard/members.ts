@@ -1,7 +1,7 @@
 // Members of a workspace, their roles, and invitations.
 import Type from 'typebox'
 import { Email, Id, Instant, Slug, UserName } from '../fields.ts'
-import { operation, type Role as RoleName, roles } from '../operation.ts'
+import { operation, type Role as RoleName, roles, STRICT } from '../operation.ts'
 
 export const InWorkspace = { workspace: Slug }
 
@@ -93,7 +93,7 @@ const invite = operation({
     'Creates an invitation link, which works once, for 24 hours. If mail is configured, the link is sent ' +
     'to the address; otherwise it is in this response. Only an owner may invite an owner.',
   params: Type.Object(InWorkspace),
-  body: Type.Object({ email: Email, role: Role }, { title: 'NewInvitation' }),
+  body: Type.Object({ email: Email, role: Role }, { title: 'NewInvitation', ...STRICT }),
   response: {
     status: 201,
     description: 'The invitation.',
@@ -140,7 +140,7 @@ const setRole = operation({
     'Takes effect with the next request of the member. Only an owner may promote to or demote an owner, ' +
     'and the last owner cannot be demoted.',
   params: Type.Object({ ...InWorkspace, id: Id }),
-  body: Type.Object({ role: Role }, { title: 'NewRole' }),
+  body: Type.Object({ role: Role }, { title: 'NewRole', ...STRICT }),
   response: {
     status: 200,
     description: 'The member with the new role.',

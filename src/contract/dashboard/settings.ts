@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
 import { Instant, Slug, WorkspaceName } from '../fields.ts'
-import { operation } from '../operation.ts'
+import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
 export const KEY_DAYS_MAX = 3_650
@@ -90,7 +90,7 @@ const setPolicy = operation({
     'Changes the given rules, effective immediately on every node; the others stay. Existing API keys keep ' +
     'their expiry. An owner who does not use two-factor authentication cannot require it.',
   params: Type.Object(InWorkspace),
-  body: Type.Partial(Policy, { title: 'PolicyChange' }),
+  body: Type.Partial(Policy, { title: 'PolicyChange', ...STRICT }),
   response: { status: 200, description: 'The policy.', schema: Policy, example: examplePolicy },
   faults: ['conflict'],
 })

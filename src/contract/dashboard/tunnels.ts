@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { AllowedNetworks, BasicAuthPassword, BasicAuthUser } from '../access-rules.ts'
 import { EdgeName, HostName, Id, Instant, InstantOrNull } from '../fields.ts'
-import { operation } from '../operation.ts'
+import { operation, STRICT } from '../operation.ts'
 import { ClientAccess, TunnelName, TunnelType } from '../tunnel-fields.ts'
 import { InWorkspace } from './members.ts'
 
@@ -243,15 +243,19 @@ const setAccess = operation({
   body: Type.Object(
     {
       basicAuth: Type.Optional(
-        Type.Object({
-          user: BasicAuthUser,
-          password: Type.Optional(BasicAuthPassword),
-        }),
+        Type.Object(
+          {
+            user: BasicAuthUser,
+            password: Type.Optional(BasicAuthPassword),
+          },
+          STRICT,
+        ),
       ),
       allowIp: Type.Optional(AllowedNetworks),
     },
     {
       title: 'NewAccessRules',
+      ...STRICT,
       examples: [{ basicAuth: { user: 'preview', password: 'correct horse' }, allowIp: ['192.0.2.0/24'] }],
     },
   ),

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { type Overlap, overlaps } from '../../credentials/rotation.ts'
 import { type EventType, eventTypes } from '../events.ts'
 import { Id, Instant, InstantOrNull, Label } from '../fields.ts'
-import { operation } from '../operation.ts'
+import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
 export const ENDPOINTS_MAX = 10
@@ -97,7 +97,7 @@ const create = operation({
   params: Type.Object(InWorkspace),
   body: Type.Object(
     { url: Url, description: Type.Optional(Label), events: Type.Optional(Events) },
-    { title: 'NewWebhookEndpoint' },
+    { title: 'NewWebhookEndpoint', ...STRICT },
   ),
   response: {
     status: 201,
@@ -128,7 +128,7 @@ const update = operation({
       events: Type.Optional(Events),
       enabled: Type.Optional(Type.Boolean()),
     },
-    { title: 'WebhookEndpointChange' },
+    { title: 'WebhookEndpointChange', ...STRICT },
   ),
   response: { status: 200, description: 'The endpoint.', schema: Endpoint, example: exampleEndpoint },
   faults: [],
@@ -170,7 +170,7 @@ const rotate = operation({
         description: 'How long the previous secret signs too.',
       }),
     },
-    { title: 'WebhookSecretRotation' },
+    { title: 'WebhookSecretRotation', ...STRICT },
   ),
   response: {
     status: 200,

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { normalizeAddress } from '../../net/ip-address.ts'
 import { CONNECT_PATH, OWN_PATHS, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../protocol.ts'
-import { InvalidAccess, parseAccess } from '../requested-access.ts'
+import { InvalidAccess, parseAccess, rejectUnknown } from '../requested-access.ts'
 import { acceptOf, WebSocketConnection } from '../websocket.ts'
 import type { OpenTunnel } from './admission.ts'
 import type { ClientAddresses } from './client-address.ts'
@@ -106,6 +106,8 @@ function parseUpgrade({ headers }: IncomingMessage): { key: string } | undefined
   return isValid ? { key } : undefined
 }
 
+type Fields = Record<string, unknown>
+
 /** Or why it is invalid. */
 function readTunnelRequest({ headers }: IncomingMessage): TunnelRequest | string {
   try {
@@ -125,7 +127,8 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     return undefined
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined
-  const { type = 'http', name, pool = false, resume, client, access } = parsed as Record<string, unknown>
+  const { type = 'http', name, pool = false, resume, client, access, ...others } = parsed as Fields
+  rejectUnknown('Adit-Tunnel', others, 'type, name, pool, resume, client and access')
   if (type !== 'http' && type !== 'tcp') return undefined
   if (typeof pool !== 'boolean') return undefined
   if (name !== undefined && typeof name !== 'string') return undefined
