@@ -111,11 +111,10 @@ test('no workspace receives requests of another: not by name, host or headers', 
   const attacker = await startLocal(t)
   const mine = await openTunnel(t, { edge, key: beta, port: attacker.port, name: 'app' })
 
-  // Whatever hosts the request names, the tunnel is under the domain of the key's workspace.
-  const second = await openRawTunnel(edge, beta, {
-    name: 'second',
-    ...{ host: victim.host, workspace: 'acme' },
-  })
+  // A request that names a host or a workspace is rejected: the tunnel is under the domain of the key's.
+  for (const named of [{ host: victim.host }, { workspace: 'acme' }])
+    await assert.rejects(openRawTunnel(edge, beta, { name: 'second', ...named }), /unknown member/)
+  const second = await openRawTunnel(edge, beta, { name: 'second' })
   assert.equal(second.host, 'second.beta.tunnels.test')
   // A client joins, or replaces, only clients of its own workspace.
   const joined = await openRawTunnel(edge, beta, { name: 'app', pool: true })
