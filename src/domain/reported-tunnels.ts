@@ -2,7 +2,7 @@
 import type { ClaimedTunnel, ClientAccess, ReportedTunnel } from '../contract/tunnel-fields.ts'
 import { normalizeAddress } from '../net/ip-address.ts'
 import { parseNetwork } from '../net/ip-network.ts'
-import type { ReportedRow } from '../store/tunnels.ts'
+import type { ReportedRow, StoredTunnel } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { invalid } from './fault.ts'
 import { parseTimestamp } from './timestamps.ts'
@@ -57,6 +57,22 @@ const NO_ACCESS: ClientAccess = { basicAuth: false, allowIp: [] }
 /** Tunnels of edges that do not report rules have none. */
 export const parseClientAccess = (text: string | null): ClientAccess =>
   text === null ? NO_ACCESS : (JSON.parse(text) as ClientAccess)
+
+/** Whether the edge reports the tunnel that is stored under this id. */
+export const isSameTunnel = ({ workspace, name, type, keyId }: ClaimedTunnel, stored: StoredTunnel) =>
+  workspace === stored.slug && name === stored.name && type === stored.type && keyId === stored.key_id
+
+/** A report of a stored tunnel: what was admitted cannot be changed by a later report with the same id. */
+export const restoreAdmitted = (parsed: ParsedTunnel, stored: StoredTunnel): ParsedTunnel => ({
+  ...parsed,
+  tunnel: {
+    ...parsed.tunnel,
+    workspace: stored.slug,
+    name: stored.name,
+    type: stored.type,
+    keyId: stored.key_id,
+  },
+})
 
 export function rowOf(
   { tunnelDomain }: Pick<Services, 'tunnelDomain'>,

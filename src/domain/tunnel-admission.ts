@@ -62,7 +62,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const refused: Admission['refused'] = new Map()
   const valid = await checkKeys(tx, services, request, refused)
   const withinLimit = await checkLimit(tx, request, valid, refused)
-  const { admitted: candidates, quotas } = await checkQuota(tx, withinLimit, refused)
+  const { admitted: candidates, quotas } = await checkQuota(tx, request.edgeId, withinLimit, refused)
   const tcp = candidates.filter(({ parsed }) => parsed.tunnel.type === 'tcp')
   const assignPort = await lockPorts(tx, services, tcp, request.isClaim)
   const rules = await lockNames(tx, services, candidates)

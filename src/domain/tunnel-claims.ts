@@ -7,12 +7,12 @@ import type { Tx } from '../store/store.ts'
 import { usePorts } from '../store/tcp-ports.ts'
 import { markMoved } from '../store/tunnel-instructions.ts'
 import { keyOf, readRules } from '../store/tunnel-names.ts'
-import { findTunnels, writeTunnels } from '../store/tunnels.ts'
+import { findTunnels, insertTunnel, type ReportedRow, writeTunnels } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { recordTunnels } from './events.ts'
-import { Fault } from './fault.ts'
-import { type ParsedTunnel, parseTunnel } from './reported-tunnels.ts'
+import { Fault, invalid } from './fault.ts'
+import { isSameTunnel, type ParsedTunnel, parseTunnel } from './reported-tunnels.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
 import { alertTunnels } from './tunnel-quota.ts'
 import { closedBy } from './tunnels.ts'
@@ -66,10 +66,7 @@ async function decide(
     if (marked && marked.close_reason !== 'moved')
       return refuse('closed', closedBy(marked.close_requested_by))
   }
-  // A repeated claim has opened it already.
-  const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
-  await writeTunnels(tx, rows)
-  if (!stored) await recordTunnels(tx, services, { opened: rows })
+  for (const row of rows) await store(tx, services, row, tunnel)
   await alertTunnels(tx, services, quotas)
   const changes: Changes = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
@@ -77,17 +74,28 @@ async function decide(
   return { result: grant(names[0]?.access ?? null, ports.get(tunnel.id)), changes }
 }
 
+/**
+ * A repeated claim has opened the tunnel already. Under the id of another tunnel, nothing would hold the name
+ * that was claimed.
+ */
+async function store(tx: Tx, services: Services, row: ReportedRow, tunnel: TunnelClaim['tunnel']) {
+  if (await insertTunnel(tx, row)) return recordTunnels(tx, services, { opened: [row] })
+  const [stored] = await findTunnels(tx, row.edge_id, [row.id])
+  if (!stored || !isSameTunnel(tunnel, stored))
+    throw invalid('/body/tunnel/id', 'belongs to another tunnel of this edge; use a new random id')
+  await writeTunnels(tx, [row])
+}
+
 /** A sync after the claim had the tunnel, and decided about it. */
-async function repeatClaim(tx: Tx, edgeId: string, { id, name, type }: TunnelClaim['tunnel']) {
-  const [stored] = await findTunnels(tx, edgeId, [id])
-  if (!stored)
+async function repeatClaim(tx: Tx, edgeId: string, tunnel: TunnelClaim['tunnel']) {
+  const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
+  if (!stored || !isSameTunnel(tunnel, stored))
     return refuse(
       'outdated',
       'The tunnel was closed before its claim arrived at the control plane. Try again.',
     )
-  const nameId = { workspace_id: stored.workspace_id, name }
-  const [rules] = await readRules(tx, [nameId])
-  const port = type === 'tcp' ? (await usePorts(tx, [nameId])).get(keyOf(nameId)) : undefined
+  const [rules] = await readRules(tx, [stored])
+  const port = stored.type === 'tcp' ? (await usePorts(tx, [stored])).get(keyOf(stored)) : undefined
   return { result: grant(parseRules(rules?.access_rules ?? null), port), changes: [] }
 }
 

@@ -21,6 +21,7 @@ export type Quotas = ReadonlyMap<string, number>
 /** Locks the workspaces that have a quota, so that no other edge opens a tunnel at the same time. */
 export async function checkQuota<T extends LimitedTunnel>(
   tx: Tx,
+  edgeId: string,
   candidates: T[],
   refused: Map<string, { reason: Refusal; message: string }>,
 ): Promise<{ admitted: T[]; quotas: Quotas }> {
@@ -29,6 +30,7 @@ export async function checkQuota<T extends LimitedTunnel>(
   const workspaceIds = [...new Set(withQuota.map(({ workspace_id }) => workspace_id))]
   await lockWorkspaces(tx, workspaceIds)
   const open = await countOpenTunnels(tx, workspaceIds, {
+    edgeId,
     ids: withQuota.map(({ parsed }) => parsed.tunnel.id),
     // With the name: a client may have tunnels of several names open with one secret.
     resumed: withQuota.flatMap(({ workspace_id, parsed: { tunnel } }) =>

@@ -22,7 +22,7 @@ import {
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { recordTunnels } from './events.ts'
-import { type ParsedTunnel, parseTunnel, rowOf } from './reported-tunnels.ts'
+import { type ParsedTunnel, parseTunnel, restoreAdmitted, rowOf } from './reported-tunnels.ts'
 import { parseTimestamp } from './timestamps.ts'
 import { admit, parseRules } from './tunnel-admission.ts'
 import { alertTunnels } from './tunnel-quota.ts'
@@ -119,9 +119,10 @@ async function applyChanges(
     tunnels: [...added.values()],
     isClaim: false,
   })
-  const known = stored.map(({ id, workspace_id }) =>
-    rowOf(services, { edgeId, sequence }, { parsed: reported.get(id) as ParsedTunnel, workspace_id }),
-  )
+  const known = stored.map((tunnel) => {
+    const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
+    return rowOf(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
+  })
   const ended = [...replaced]
   if (closed.size > 0) ended.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
   if (opened.length + known.length > 0) await writeTunnels(tx, [...opened, ...known])

@@ -116,13 +116,21 @@ export async function countOpenTunnels(
   db: Db,
   workspaceIds: readonly string[],
   /** Not counted: claims that are repeated, and clients that connect again with the same name. */
-  except: { ids: readonly string[]; resumed: readonly ResumedTunnel[] } = { ids: [], resumed: [] },
+  except: { edgeId: string; ids: readonly string[]; resumed: readonly ResumedTunnel[] } = {
+    edgeId: '',
+    ids: [],
+    resumed: [],
+  },
 ): Promise<Map<string, number>> {
-  const { ids, resumed } = except
+  const { edgeId, ids, resumed } = except
   let query = openTunnels(db)
     .select((row) => ['tunnel.workspace_id', row.fn.countAll().as('count')])
     .where('tunnel.workspace_id', 'in', workspaceIds)
-  if (ids.length > 0) query = query.where('tunnel.id', 'not in', ids)
+  // Another edge may have a tunnel with the same id, which counts.
+  if (ids.length > 0)
+    query = query.where(({ or, eb }) =>
+      or([eb('tunnel.edge_id', '<>', edgeId), eb('tunnel.id', 'not in', ids)]),
+    )
   if (resumed.length > 0)
     query = query.where(({ or, eb }) =>
       or([

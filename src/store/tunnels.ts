@@ -51,6 +51,16 @@ const columns = {
 
 const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
 
+/** False if the edge has a tunnel with this id. */
+export async function insertTunnel(tx: Tx, row: ReportedRow): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto('open_tunnels')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['edge_id', 'id']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
 /**
  * Inserts rows, or updates their sequences, URLs and counters. The URL of a TCP tunnel has its assigned port,
  * whatever is reported. Sorted, so that two transactions lock rows in the same order.
@@ -71,19 +81,21 @@ export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promis
   )
 }
 
-export interface ExistingTunnel {
-  id: string
-  workspace_id: string
+/** What never changes of a tunnel, with the slug of its workspace. */
+export type StoredTunnel = Pick<TunnelRow, 'id' | 'workspace_id' | 'name' | 'type' | 'key_id'> & {
+  slug: string
 }
 
 /** Those of the tunnels that are stored for the edge. */
-export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Promise<ExistingTunnel[]> =>
+export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Promise<StoredTunnel[]> =>
   executeBulk(
     tx,
     { edge_id: 'text', id: 'text' },
     ids.map((id) => [edgeId, id]),
-    `select stored.id, stored.workspace_id from input
-     join open_tunnels as stored on stored.edge_id = input.edge_id and stored.id = input.id`,
+    `select stored.id, stored.workspace_id, stored.name, stored.type, stored.key_id, workspaces.slug
+     from input
+     join open_tunnels as stored on stored.edge_id = input.edge_id and stored.id = input.id
+     join workspaces on workspaces.id = stored.workspace_id`,
   )
 
 /**
